@@ -1,0 +1,1 @@
+"""Baseline agents: one readable file an algorithm, hyperparameters as data."""

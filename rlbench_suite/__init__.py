@@ -1,0 +1,13 @@
+"""A Gymnasium-compatible benchmark suite: honest tasks, fast physics, statistics with intervals, replayed results.
+
+Importing this package registers every id: ``gymnasium.make("rlsuite/SAT-v0")`` works after it, and
+``gymnasium.make("rlbench_suite:rlsuite/SAT-v0")`` imports it by itself.
+"""
+
+from importlib.metadata import version
+
+from rlbench_suite.registry import register
+
+__version__ = version("rlbench-suite")
+
+register()

@@ -1,0 +1,1 @@
+"""One contract, every API: single, batched, text, PettingZoo and multi-objective environments, fused rollouts."""

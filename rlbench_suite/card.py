@@ -1,0 +1,163 @@
+"""The task card: everything known about a task before it is built.
+
+A card is plain data. Reading every card of the suite imports neither JAX nor a task's own file, so listing,
+registering and validating names is free.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rlbench_suite.task import Task
+
+VIEWS = ("structured", "text", "pixels")
+SPLITS = ("train", "test")
+DTYPES = ("float32", "float64")
+SCORES_FILE = "reference_scores.json"
+
+_BUILT: dict[tuple[Any, ...], Task[Any, Any]] = {}
+"""Tasks are immutable: one object a description, so that programs compiled for it are found again."""
+
+
+def unknown(kind: str, given: object, known: Iterable[str]) -> str:
+    """One sentence that names what was given, what is allowed, and the nearest valid name."""
+    names = sorted(known)
+    near = difflib.get_close_matches(str(given), names, n=1, cutoff=0.4)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"Unknown {kind} {given!r}.{hint} Known: {', '.join(names)}."
+
+
+@dataclass(frozen=True)
+class Score:
+    """A measured mean return with its 95 % interval, over ``episodes`` episodes of the test split."""
+
+    mean: float
+    low: float
+    high: float
+    episodes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskCard:
+    """What is known of a task: identity, limits, what it is made of, and how well known players do on it.
+
+    Attributes:
+        id: Gymnasium id, ``rlsuite/Name-vN``. The version changes whenever a trajectory changes.
+        family: folder of the family under ``envs/``.
+        summary: one line.
+        source: the paper or book the task is taken from.
+        entry_point: ``module:Class`` of the :class:`~rlbench_suite.task.Task`.
+        reference: ``module:Class`` of the family's own player, a :class:`~rlbench_suite.policy.Policy`.
+        horizon: time limit in steps.
+        difficulties: tier name to the number that defines it; empty where the task has one difficulty only.
+        contexts: whether episodes differ by a sampled context (parameters), so that train and test splits exist.
+        objectives: names of the reward's components; empty for a scalar reward.
+        weights: linear scalarisation by which a vector reward is scored; same length as ``objectives``.
+        hypervolume_reference: the point below every return from which hypervolume is measured.
+        agents: number of agents; more than one makes it a PettingZoo task too.
+        optimum: best achievable expected return where it is known in closed form or by enumeration.
+        replay_tolerance: allowed difference of a return replayed on another instruction-set class.
+        tags: free words for filtering.
+    """
+
+    id: str
+    family: str
+    summary: str
+    source: str
+    entry_point: str
+    reference: str
+    horizon: int
+    difficulties: Mapping[str, float] = field(default_factory=dict)
+    contexts: bool = True
+    objectives: tuple[str, ...] = ()
+    weights: tuple[float, ...] = ()
+    hypervolume_reference: tuple[float, ...] = ()
+    agents: int = 1
+    optimum: float | None = None
+    replay_tolerance: float = 0.0
+    tags: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The id without its namespace, safe as a file name: ``SAT-v0``."""
+        return self.id.split("/", 1)[1]
+
+    @property
+    def default_difficulty(self) -> str | None:
+        """The first tier listed, or None where the task has one difficulty only."""
+        return next(iter(self.difficulties), None)
+
+    def check_difficulty(self, difficulty: str | float | None) -> float | None:
+        """The number behind a tier name.
+
+        Raises:
+            ValueError: no such tier, or the task has one difficulty only.
+        """
+        if difficulty is None:
+            difficulty = self.default_difficulty
+        if difficulty is None:
+            return None
+        if not self.difficulties:
+            raise ValueError(f"{self.id} has one difficulty only; leave difficulty out (given: {difficulty!r}).")
+        if isinstance(difficulty, str):
+            if difficulty not in self.difficulties:
+                raise ValueError(unknown(f"difficulty for {self.id}", difficulty, self.difficulties))
+            return self.difficulties[difficulty]
+        return difficulty
+
+    def build(self, *, difficulty: str | float | None = None, dtype: str = "float32") -> Task[Any, Any]:
+        """The task itself; imports its file, and JAX with it. Equal arguments give the same object.
+
+        Raises:
+            ValueError: unknown difficulty or dtype.
+        """
+        if dtype not in DTYPES:
+            raise ValueError(unknown("dtype", dtype, DTYPES))
+        key = (self.id, self.entry_point, number := self.check_difficulty(difficulty), dtype)
+        if key not in _BUILT:
+            _BUILT[key] = load(self.entry_point)(self, difficulty=number, dtype=dtype)
+        return _BUILT[key]
+
+    @cached_property
+    def _measured(self) -> dict[str, dict[str, Score]]:
+        path = Path(importlib.import_module(self.entry_point.rsplit(".", 1)[0]).__file__ or "").parent / SCORES_FILE
+        measured = json.loads(path.read_text()).get(self.id, {}) if path.exists() else {}
+        return {tier: {player: Score(**s) for player, s in players.items()} for tier, players in measured.items()}
+
+    def scores(self, difficulty: str | float | None = None) -> dict[str, Score]:
+        """Measured scores by player (``random``, ``noop``, ``reference``), written by ``rlsuite calibrate``.
+
+        Empty for a difficulty that was never calibrated.
+        """
+        if difficulty is None:
+            difficulty = self.default_difficulty or "default"
+        tier = next((name for name, number in self.difficulties.items() if number == difficulty), str(difficulty))
+        return self._measured.get(tier, {})
+
+    def normalise(self, episode_return: float, difficulty: str | float | None = None) -> float:
+        """(return - random) / (reference - random).
+
+        Raises:
+            ValueError: this difficulty was never calibrated, or random and reference are equal.
+        """
+        scores = self.scores(difficulty)
+        if not {"random", "reference"} <= scores.keys():
+            raise ValueError(f"{self.id} has no measured scores at this difficulty; run: rlsuite calibrate {self.id}")
+        low, high = scores["random"].mean, scores["reference"].mean
+        if low == high:
+            raise ValueError(f"{self.id}: random and reference score the same ({low}); it cannot be normalised.")
+        return (episode_return - low) / (high - low)
+
+
+def load(entry_point: str) -> Any:
+    """The object behind ``module:name``."""
+    module, name = entry_point.split(":")
+    return getattr(importlib.import_module(module), name)

@@ -1,0 +1,221 @@
+"""The one engine of an episode, shared by every adapter: single, batched and fused runs are equal by construction.
+
+Keys are a function of time. Episode ``e`` of seed ``s`` has the key ``fold_in(key(s), e)``; each of its draws has
+``fold_in(episode_key, t * 8 + role)``. Nothing is carried, any step can be replayed alone.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.card import SPLITS, unknown
+from rlbench_suite.task import Split, Task
+
+NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
+"""No episode is longer: eight draws a step must have distinct 32-bit numbers."""
+
+_FREE = -1
+
+
+class Role(IntEnum):
+    """Which draw of a step a key is for."""
+
+    PARAMS = 0
+    INITIAL = 1
+    TRANSITION = 2
+    OBSERVATION = 3
+    REWARD = 4
+    TERMINAL = 5
+    POLICY = 6
+
+
+class Draw(NamedTuple):
+    """Where contexts come from: a split, and one fixed context number of it or -1 for a new one each episode."""
+
+    split: Any
+    context: Any
+
+    @classmethod
+    def parse(cls, split: str | int, task: Task[Any, Any]) -> Draw:
+        """From the ``split`` keyword: ``"train"``, ``"test"`` or the number of one training context.
+
+        Raises:
+            ValueError: not one of those, or a context number for a task that has only one context.
+        """
+        if isinstance(split, str):
+            if split not in SPLITS:
+                raise ValueError(unknown("split", split, SPLITS) + " Or a context number >= 0.")
+            return cls(np.int32(Split[split.upper()]), np.int32(_FREE))
+        if isinstance(split, bool) or not isinstance(split, (int, np.integer)) or not 0 <= split < 2**31:
+            raise ValueError(f"split is 'train', 'test' or a context number in [0, 2**31), got {split!r}.")
+        if not task.card.contexts:
+            raise ValueError(f"{task.card.id} has a single context; split={split} has no meaning here.")
+        return cls(np.int32(Split.TRAIN), np.int32(split))
+
+
+class Episode(NamedTuple):
+    """A running episode: a value that can be saved, restored and branched from."""
+
+    seed: Any
+    """uint32 ``(2,)``: the seed's key data."""
+    index: Any
+    """int32: number of the episode since seeding."""
+    t: Any
+    """int32: steps taken."""
+    total: Any
+    """Undiscounted return so far, shaped like the reward."""
+    params: Any
+    state: Any
+
+
+class Step(NamedTuple):
+    """What one step gives. ``info`` holds scalars by name, and ``action_mask`` where the task has one."""
+
+    observation: Any
+    reward: Any
+    terminated: Any
+    truncated: Any
+    info: dict[str, Any]
+
+
+def seed_key(seed: int) -> np.ndarray:
+    """Key data of a seed, equal to ``jax.random.key(seed)``; made without touching JAX.
+
+    Raises:
+        ValueError: not an integer in [0, 2**64).
+    """
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
+        raise ValueError(f"A seed is an integer in [0, 2**64), got {seed!r}.")
+    return np.array([int(seed) >> 32, int(seed) & 0xFFFFFFFF], np.uint32)
+
+
+def draw_key(seed: jax.Array, index: jax.Array, t: jax.Array, role: Role) -> jax.Array:
+    """The key of one draw of one step."""
+    episode_key = jax.random.fold_in(jax.random.wrap_key_data(seed), index)
+    return jax.random.fold_in(episode_key, t * 8 + role)
+
+
+def begin(task: Task[Any, Any], seed: jax.Array, index: jax.Array, draw: Draw) -> tuple[Episode, Step]:
+    """Episode number ``index`` of a seed, and its first observation (reward zero, nothing over)."""
+    t = jnp.int32(0)
+    index = jnp.asarray(index, jnp.int32)
+    context_key = jax.random.fold_in(jax.random.key(0), draw.context)
+    own_key = draw_key(seed, index, t, Role.PARAMS)
+    params_key = jax.lax.select(draw.context >= 0, *(jax.random.key_data(k) for k in (context_key, own_key)))
+    params = task.sample_params(jax.random.wrap_key_data(params_key), draw.split)
+    state = task.initial(draw_key(seed, index, t, Role.INITIAL), params)
+    nothing = jnp.zeros(task.reward_space.shape, task.dtype)
+    episode = Episode(seed, index, t, nothing, params, state)
+    step = Step(
+        observation=task.observation(state, draw_key(seed, index, t, Role.OBSERVATION), params),
+        reward=nothing,
+        terminated=jnp.bool_(False),
+        truncated=jnp.bool_(False),
+        info=_info(task, episode, jnp.bool_(True), jnp.zeros((), task.dtype)),
+    )
+    return episode, step
+
+
+def advance(task: Task[Any, Any], episode: Episode, action: jax.Array, limit: jax.Array) -> tuple[Episode, Step]:
+    """One step. ``limit`` is the time limit in steps: reaching it truncates an episode that is not over."""
+    seed, index, t, total, params, state = episode
+    t = t + 1
+    mask = task.action_mask(state, params)
+    legal = is_legal(task, mask, action)
+    next_state = task.transition(state, action, draw_key(seed, index, t, Role.TRANSITION), params)
+    if mask is not None:
+        next_state = jax.tree.map(lambda new, old: jnp.where(legal, new, old), next_state, state)
+    reward = task.reward(state, action, next_state, draw_key(seed, index, t, Role.REWARD), params)
+    terminated = task.terminal(next_state, draw_key(seed, index, t, Role.TERMINAL), params)
+    episode = Episode(seed, index, t, total + reward, params, next_state)
+    step = Step(
+        observation=task.observation(next_state, draw_key(seed, index, t, Role.OBSERVATION), params),
+        reward=reward,
+        terminated=terminated,
+        truncated=(t >= limit) & ~terminated,
+        info=_info(task, episode, legal, task.cost(state, action, next_state, params)),
+    )
+    return episode, step
+
+
+def scalar_return(task: Task[Any, Any], total: Any) -> Any:
+    """One number for an episode's return: objectives by the card's weights, agents by their mean."""
+    if task.card.objectives:
+        return total @ np.asarray(task.card.weights, task.dtype)
+    return total.mean(-1) if task.card.agents > 1 else total
+
+
+def is_legal(task: Task[Any, Any], mask: jax.Array | None, action: jax.Array) -> jax.Array:
+    """Whether the mask allows the action."""
+    if mask is None:
+        return jnp.bool_(True)
+    return mask[action_offsets(task.action_space) + action].all()
+
+
+def action_offsets(space: spaces.Space[Any]) -> np.ndarray:
+    """Where each part of a (multi-)discrete action begins in the flat mask."""
+    sizes = action_sizes(space)
+    offsets = np.cumsum([0, *sizes[:-1]], dtype=np.int32)
+    return offsets if isinstance(space, spaces.MultiDiscrete) else offsets[0]
+
+
+def action_sizes(space: spaces.Space[Any]) -> tuple[int, ...]:
+    """Number of choices of each part of a (multi-)discrete action.
+
+    Raises:
+        TypeError: the space is neither.
+    """
+    if isinstance(space, spaces.Discrete):
+        return (int(space.n),)
+    if isinstance(space, spaces.MultiDiscrete):
+        return tuple(int(n) for n in space.nvec.ravel())
+    raise TypeError(f"{space} is neither Discrete nor MultiDiscrete")
+
+
+def _info(task: Task[Any, Any], episode: Episode, legal: jax.Array, cost: jax.Array | None) -> dict[str, Any]:
+    """The task's measures, and what the kernel adds: normalised ``score`` so far, mask, cost."""
+    info = dict(task.info(episode.state, episode.params))
+    if task.scores.keys() >= {"random", "reference"}:
+        low, high = task.scores["random"].mean, task.scores["reference"].mean
+        info["score"] = (scalar_return(task, episode.total) - low) / (high - low)
+    mask = task.action_mask(episode.state, episode.params)
+    if mask is not None:
+        info |= {"action_mask": mask, "invalid_action": ~legal}
+    if type(task).cost is not Task.cost:
+        info["cost"] = cost
+    return info
+
+
+def reset_where(
+    task: Task[Any, Any], done: jax.Array, episodes: Episode, last: Step, draw: Draw
+) -> tuple[Episode, Step]:
+    """Begin the next episode of every batch entry where ``done``; the others stay as they are.
+
+    The cost follows the number of resets, not the size of the batch: the entries to reset are gathered into a
+    block, begun together and scattered back, block after block until none is left.
+    """
+    size = done.shape[0]
+    block = max(1, math.ceil(size / 64))
+
+    def reset_block(carry: tuple[jax.Array, Episode, Step]) -> tuple[jax.Array, Episode, Step]:
+        pending, episodes, last = carry
+        place = jnp.cumsum(pending) - 1
+        entries = jnp.full(block, size).at[jnp.where(pending, place, block)].set(jnp.arange(size), mode="drop")
+        # Filler entries point past the end: reads clamp to some entry, writes are dropped.
+        fresh = jax.vmap(lambda seed, index: begin(task, seed, index + 1, draw))(
+            episodes.seed[entries], episodes.index[entries]
+        )
+        episodes, last = jax.tree.map(
+            lambda old, new: old.at[entries].set(new.astype(old.dtype), mode="drop"), (episodes, last), fresh
+        )
+        return pending & (place >= block), episodes, last
+
+    # The action mask and other info of `last` have begin's structure, so one loop carries both.
+    return jax.lax.while_loop(lambda carry: carry[0].any(), reset_block, (done, episodes, last))[1:]

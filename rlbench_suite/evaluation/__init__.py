@@ -1,0 +1,1 @@
+"""From agents and tasks to numbers with intervals: protocol, runner, store, statistics, report."""

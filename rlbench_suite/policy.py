@@ -1,0 +1,38 @@
+"""The contract of a player: a pytree with two pure functions.
+
+Learned policies carry their weights as leaves; classical controllers, solvers and scripted players carry gains or
+nothing. All run inside the same compiled episode loop (``adapters/rollout.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax
+
+
+class View(NamedTuple):
+    """What a policy is given at a step, for one episode.
+
+    Learned agents look at ``observation`` and ``action_mask`` only. A family's own reference player may read the
+    state and params, as far as a practitioner would know them (a controller knows its plant; a word-game player
+    must not read the hidden word).
+    """
+
+    observation: Any
+    action_mask: jax.Array | None
+    state: Any
+    params: Any
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """A pytree (NamedTuple or ``equinox.Module``) with these two methods; ``memory`` is a pytree of arrays."""
+
+    def initial(self, params: Any) -> Any:
+        """The memory at the start of an episode (``()`` for a memoryless policy)."""
+        ...
+
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
+        """The action and the next memory."""
+        ...

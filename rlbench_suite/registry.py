@@ -1,0 +1,138 @@
+"""One table of families and agents, projected onto Gymnasium, PettingZoo, suites and the command line.
+
+Built-in families and agents are named here as strings; third parties add theirs through the entry-point groups
+``rlbench_suite.families`` (a module with ``CARDS``) and ``rlbench_suite.agents`` (an agent factory).
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+
+from rlbench_suite.card import TaskCard, load, unknown
+
+if TYPE_CHECKING:
+    from rlbench_suite.agent import Agent
+
+FAMILIES = {
+    "puzzles": "rlbench_suite.envs.puzzles",
+    "text": "rlbench_suite.envs.text",
+    "motor": "rlbench_suite.envs.motor",
+    "quadcopter": "rlbench_suite.envs.quadcopter",
+    "morl": "rlbench_suite.envs.morl",
+    "marl": "rlbench_suite.envs.marl",
+}
+
+AGENTS = {
+    "random": "rlbench_suite.baselines.scripted:RandomAgent",
+    "noop": "rlbench_suite.baselines.scripted:NoopAgent",
+    "reference": "rlbench_suite.baselines.scripted:ReferenceAgent",
+    "ppo": "rlbench_suite.baselines.ppo:PPO",
+    "sb3-ppo": "rlbench_suite.baselines.sb3:SB3PPO",
+}
+
+SMOKE = (
+    "rlsuite/SAT-v0",
+    "rlsuite/Wordle-v0",
+    "rlsuite/PMSMCurrent-v0",
+    "rlsuite/QuadcopterHover-v0",
+    "rlsuite/DeepSeaTreasure-v0",
+    "rlsuite/Vicsek-v0",
+)
+
+
+@cache
+def cards() -> dict[str, TaskCard]:
+    """Every task card by id, in the order of the families.
+
+    Raises:
+        ValueError: two families claim one id.
+    """
+    plugins = {point.name: point.value for point in entry_points(group="rlbench_suite.families")}
+    table: dict[str, TaskCard] = {}
+    for module in (FAMILIES | plugins).values():
+        for card in importlib.import_module(module).CARDS:
+            if card.id in table:
+                raise ValueError(f"{card.id} is defined twice, the second time by {module}")
+            table[card.id] = card
+    return table
+
+
+def card(task_id: str) -> TaskCard:
+    """The card of an id; ``rlsuite/`` may be left out.
+
+    Raises:
+        ValueError: no such task.
+    """
+    full = task_id if "/" in task_id else f"rlsuite/{task_id}"
+    if full not in cards():
+        raise ValueError(unknown("task", task_id, cards()))
+    return cards()[full]
+
+
+def suites() -> dict[str, tuple[str, ...]]:
+    """Suite name to ids: ``smoke``, ``all``, and one a family."""
+    by_family = {family: tuple(c.id for c in cards().values() if c.family == family) for family in FAMILIES}
+    return {"smoke": SMOKE, "all": tuple(cards()), **by_family}
+
+
+def resolve_suite(names: str) -> tuple[TaskCard, ...]:
+    """Cards of a comma-separated list of suites and ids, each once, in the order given.
+
+    Raises:
+        ValueError: a name is neither a suite nor an id.
+    """
+    chosen: dict[str, TaskCard] = {}
+    for name in filter(None, (part.strip() for part in names.split(","))):
+        if name in suites():
+            chosen |= {task_id: card(task_id) for task_id in suites()[name]}
+        elif name in cards() or f"rlsuite/{name}" in cards():
+            chosen[card(name).id] = card(name)
+        else:
+            raise ValueError(unknown("suite or task", name, [*suites(), *cards()]))
+    if not chosen:
+        raise ValueError(f"No suite or task named in {names!r}. Known suites: {', '.join(suites())}.")
+    return tuple(chosen.values())
+
+
+@cache
+def agent_entry_points() -> dict[str, str]:
+    """Agent name to ``module:factory``."""
+    return AGENTS | {point.name: point.value for point in entry_points(group="rlbench_suite.agents")}
+
+
+def agent(name: str) -> Agent:
+    """The agent of that name; imports its file.
+
+    Raises:
+        ValueError: no such agent.
+        ImportError: the agent needs an extra that is not installed; the message names it.
+    """
+    if name not in agent_entry_points():
+        raise ValueError(unknown("agent", name, agent_entry_points()))
+    factory: Any = load(agent_entry_points()[name])
+    return factory()
+
+
+def register() -> None:
+    """Register every id with Gymnasium, and the multi-agent ones with PettingZoo."""
+    for card in cards().values():
+        if card.id not in gymnasium.registry:
+            gymnasium.register(
+                id=card.id,
+                entry_point="rlbench_suite.adapters.single:make",
+                vector_entry_point="rlbench_suite.adapters.batch:TaskVectorEnv",
+                max_episode_steps=card.horizon,
+                kwargs={"task_id": card.id},
+            )
+        if card.agents > 1:
+            import pettingzoo
+
+            if card.id not in pettingzoo.parallel_registry:
+                pettingzoo.register(
+                    "parallel", card.id, "rlbench_suite.adapters.parallel:make", kwargs={"task_id": card.id}
+                )

@@ -1,0 +1,160 @@
+"""The contract: a task is a bundle of pure functions over an immutable state.
+
+A task is written once, in JAX, for one episode of one instance. Everything else (Gymnasium, vector, PettingZoo
+and multi-objective environments, training, evaluation) is made from these functions by the kernel.
+
+State and params are ``NamedTuple`` s of scalars and, where needed, arrays. Write the equations component by
+component on scalar fields: ``vmap`` then turns each field into one contiguous array.
+"""
+
+from __future__ import annotations
+
+import abc
+from enum import IntEnum
+from typing import Any, ClassVar, Generic, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.card import TaskCard
+
+Params = TypeVar("Params")
+State = TypeVar("State")
+Observation = Any
+"""An array, or a dict of arrays."""
+
+
+class Split(IntEnum):
+    """Which contexts an episode draws from; the two never overlap. Traced, so that both share one program."""
+
+    TRAIN = 0
+    TEST = 1
+
+
+class Task(abc.ABC, Generic[Params, State]):
+    """One task. Subclasses set the two spaces in ``__init__`` and define the functions below.
+
+    Making a task touches no JAX computation (constants are NumPy), so that it is safe before a fork. Keys are
+    ``jax.random`` keys, never reused: the kernel gives each function a key of its own that depends only on the
+    episode and the step.
+    """
+
+    #: What a task measures at every step beyond ``success``, with units: name to description.
+    measures: ClassVar[dict[str, str]] = {}
+
+    observation_space: spaces.Space[Any]
+    action_space: spaces.Space[Any]
+    #: Height, width and channels of :meth:`draw`.
+    picture_shape: ClassVar[tuple[int, int, int]] = (300, 300, 3)
+    #: Bounds of the reward: shape ``()``, ``(k,)`` for k objectives, ``(n,)`` for n agents. Always set.
+    reward_space: spaces.Box
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        self.card = card
+        self.difficulty = difficulty
+        self.dtype = np.dtype(dtype)
+        self.scores = card.scores(difficulty)
+
+    # -- the functions of an episode, in the order of use ------------------------------------------------------
+
+    @abc.abstractmethod
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
+        """The context of an episode: physical constants, layout, instance. ``split`` is a :class:`Split` value."""
+
+    @abc.abstractmethod
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """The first state."""
+
+    @abc.abstractmethod
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """The next state. Called with legal actions only (see :meth:`action_mask`)."""
+
+    @abc.abstractmethod
+    def observation(self, state: State, key: jax.Array, params: Params) -> Observation:
+        """What the agent sees; inside ``observation_space``. Per-agent observations are stacked on axis 0."""
+
+    @abc.abstractmethod
+    def reward(
+        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Shape ``reward_space.shape``. An illegal action is rewarded with ``next_state`` equal to ``state``."""
+
+    @abc.abstractmethod
+    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Whether the task is over. Time limits are truncation and none of a task's business."""
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """``success`` (bool: would the episode count as solved if it ended here) and the task's measures."""
+        raise NotImplementedError(f"{type(self).__name__} must define info() with a 'success' entry")
+
+    def action_mask(self, state: State, params: Params) -> jax.Array | None:
+        """Legal actions, bool ``(n,)`` (multi-discrete: the parts one after another), or None if all are.
+
+        An illegal action is refused by the kernel: the state stays, time passes, ``info`` says why.
+        """
+        return None
+
+    def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array | None:
+        """Constraint cost of the step (safe RL), or None where the task has no constraint."""
+        return None
+
+    # -- host side: the text and pixel views -------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def describe(self, state: State, params: Params) -> str:
+        """The state in words: all that the structured observation shows, for a language model or a terminal."""
+
+    @abc.abstractmethod
+    def draw(self, state: State, params: Params) -> np.ndarray:
+        """A picture of the state, uint8 of ``picture_shape``."""
+
+    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
+        """An action from text. By default numbers separated by spaces, as the action space asks for.
+
+        Raises:
+            ValueError: the text is no action; the message says what was expected.
+        """
+        space = self.action_space
+        try:
+            numbers = np.array([float(word) for word in text.replace(",", " ").split()])
+            action = numbers.astype(space.dtype).reshape(space.shape)
+        except (ValueError, OverflowError):
+            raise ValueError(f"expected {int(np.prod(space.shape))} number(s) of {space}, got {text!r}") from None
+        if not (np.array_equal(action, numbers.reshape(space.shape).astype(space.dtype)) and space.contains(action)):
+            raise ValueError(f"expected an action in {space}, got {text!r}")
+        return action
+
+    def how_to_act(self) -> str:
+        """One line for a text player: what an action looks like."""
+        return f"Answer with {int(np.prod(self.action_space.shape or ()))} number(s): an element of {self.action_space}."
+
+    def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Why :meth:`action_mask` forbids ``action`` here, in words."""
+        return f"action {action} is masked in this state"
+
+    def why_over(self, state: State, params: Params) -> str:
+        """Why :meth:`terminal` holds here, in words."""
+        return "the task is over"
+
+    def noop_action(self) -> np.ndarray:
+        """The constant action of the ``noop`` player: zero, or the nearest to it that the space allows."""
+        space = self.action_space
+        if isinstance(space, spaces.Box):
+            return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)
+        return np.zeros(space.shape, space.dtype)
+
+    # -- small conveniences ------------------------------------------------------------------------------------
+
+    def box(self, low: Any, high: Any, shape: tuple[int, ...] | None = None) -> spaces.Box:
+        """A ``Box`` of this task's dtype."""
+        return spaces.Box(np.asarray(low, self.dtype), np.asarray(high, self.dtype), shape, self.dtype.type)
+
+    def uniform(self, key: jax.Array, count: int) -> jax.Array:
+        """``count`` uniform numbers in [0, 1) from one draw, shape ``(count,)``, of this task's dtype."""
+        return jax.random.uniform(key, (count,), self.dtype)
+
+    def stack(self, *values: jax.Array | float) -> jax.Array:
+        """Scalars to one vector of this task's dtype."""
+        return jnp.stack([jnp.asarray(value, self.dtype) for value in values])
