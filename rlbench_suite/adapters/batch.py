@@ -1,0 +1,234 @@
+"""Many episodes at once as a ``gymnasium.vector.VectorEnv``: jit and vmap, both autoreset modes from the same code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, partial
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from rlbench_suite.adapters.single import ActionCheck, precision, refuse_after_fork
+from rlbench_suite.card import unknown
+from rlbench_suite.episode import Draw, Episode, Step, advance, begin, reset_where, seed_key
+from rlbench_suite.registry import card as find_card
+from rlbench_suite.task import Task
+
+BACKENDS = ("numpy", "jax")
+AUTORESET = {mode.value: mode for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)}
+
+
+class BatchPrograms:
+    """The compiled programs of a batch. ``batch`` is an (episodes, last step, who is over) triple of arrays."""
+
+    def __init__(self, task: Task[Any, Any]) -> None:
+        self.task = task
+        self.begin = jax.jit(self._begin)
+        self.same_step = jax.jit(self._same_step)
+        self.next_step = jax.jit(self._next_step)
+
+    def _begin(self, seeds: jax.Array, draw: Draw) -> tuple[Episode, Step]:
+        return jax.vmap(lambda seed: begin(self.task, seed, jnp.int32(0), draw))(seeds)
+
+    def _advance(self, episodes: Episode, actions: jax.Array, limit: jax.Array) -> tuple[Episode, Step]:
+        return jax.vmap(partial(advance, self.task), in_axes=(0, 0, None))(episodes, actions, limit)
+
+    def _same_step(
+        self, episodes: Episode, actions: jax.Array, limit: jax.Array, draw: Draw
+    ) -> tuple[Episode, Step, Step]:
+        """Advance all, then begin anew where over. Gives the step just made and what is shown after it."""
+        episodes, final = self._advance(episodes, actions, limit)
+        done = final.terminated | final.truncated
+        episodes, fresh = reset_where(self.task, done, episodes, final, draw)
+        return episodes, final, fresh
+
+    def _next_step(
+        self, episodes: Episode, over: jax.Array, actions: jax.Array, limit: jax.Array, draw: Draw
+    ) -> tuple[Episode, Step, jax.Array]:
+        """Begin anew those that were over before (their action is ignored), advance the others."""
+        advanced, step = self._advance(episodes, actions, limit)
+        kept = jax.tree.map(lambda new, old: jnp.where(_spread(over, new), old, new), advanced, episodes)
+        episodes, step = reset_where(self.task, over, kept, step, draw)
+        return episodes, step, step.terminated | step.truncated
+
+
+def _spread(mask: jax.Array, like: jax.Array) -> jax.Array:
+    return mask.reshape(mask.shape + (1,) * (like.ndim - 1))
+
+
+programs = cache(BatchPrograms)
+
+
+class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
+    """A batch of episodes; entry ``i`` seeded with ``seed + i`` goes step by step as the single env of that seed.
+
+    Rewards are ``(n,)``, or ``(n, k)`` for k objectives. With ``backend="jax"`` observations, rewards, flags and
+    infos stay on the device and actions are not checked.
+
+    Args:
+        task_id: id of a card.
+        num_envs: number of episodes side by side, at least 1.
+        max_episode_steps: time limit; the card's horizon if None.
+        autoreset_mode: ``"NextStep"`` (Gymnasium's default) or ``"SameStep"``, or Gymnasium's enum.
+        backend: ``"numpy"`` or ``"jax"``.
+        split, difficulty, dtype: as for the single env.
+
+    Raises:
+        ValueError: a value is unknown or out of range.
+    """
+
+    def __init__(
+        self,
+        task_id: str,
+        num_envs: int = 1,
+        *,
+        max_episode_steps: int | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        backend: str = "numpy",
+        split: str | int = "train",
+        difficulty: str | float | None = None,
+        dtype: str = "float32",
+        render_mode: None = None,
+    ) -> None:
+        self.task = task = find_card(task_id).build(difficulty=difficulty, dtype=dtype)
+        if num_envs < 1:
+            raise ValueError(f"num_envs is at least 1, got {num_envs}.")
+        if backend not in BACKENDS:
+            raise ValueError(unknown("backend", backend, BACKENDS))
+        mode = getattr(autoreset_mode, "value", autoreset_mode)
+        if mode not in AUTORESET:
+            raise ValueError(unknown("autoreset_mode", mode, AUTORESET))
+        if render_mode is not None:
+            raise ValueError(f"A batch has no picture; leave render_mode out (given: {render_mode!r}).")
+        self.card = task.card
+        self.num_envs = num_envs
+        self.backend = backend
+        self.metadata = {"autoreset_mode": AUTORESET[mode], "render_modes": []}
+        self.single_observation_space, self.single_action_space = task.observation_space, task.action_space
+        self.observation_space = batch_space(task.observation_space, num_envs)
+        self.action_space = batch_space(task.action_space, num_envs)
+        self.reward_space = task.reward_space
+        self._same_step = AUTORESET[mode] is AutoresetMode.SAME_STEP
+        self._limit = np.int32(task.card.horizon if max_episode_steps is None else max_episode_steps)
+        if self._limit < 1:
+            raise ValueError(f"max_episode_steps is at least 1, got {max_episode_steps}.")
+        self._draw = Draw.parse(split, task)
+        self._check_actions = ActionCheck(task.action_space, num_envs)
+        self._episodes: Episode | None = None
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin episodes: with seeds the first of each, without the next of each.
+
+        Raises:
+            ValueError: a seed is negative or too large, the list has another length, or options are given.
+        """
+        refuse_after_fork()
+        if options:
+            raise ValueError(f"{self.card.id} takes no reset options, got {options!r}.")
+        self._programs = programs(self.task)
+        with precision(self.task):
+            if seed is None and self._episodes is not None:
+                everyone = jnp.ones(self.num_envs, bool)
+                self._episodes, step = jax.jit(partial(reset_where, self.task))(
+                    everyone, self._episodes, self._last, self._draw
+                )
+            else:
+                self._episodes, step = self._programs.begin(self._seeds(seed), self._draw)
+            self._over = jnp.zeros(self.num_envs, bool)
+            self._last = step
+        return self._out(step.observation), self._infos(step.info)
+
+    def _seeds(self, seed: int | Sequence[int | None] | None) -> np.ndarray:
+        entropy = int(np.random.SeedSequence().generate_state(1)[0]) << 31
+        if seed is None or isinstance(seed, (int, np.integer)):
+            first = entropy if seed is None else seed
+            return np.stack([seed_key(first + i) for i in range(self.num_envs)])
+        if len(seed) != self.num_envs:
+            raise ValueError(f"A list of seeds has one for each of the {self.num_envs} episodes, got {len(seed)}.")
+        return np.stack([seed_key(entropy + i if s is None else s) for i, s in enumerate(seed)])
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """One step of every episode.
+
+        Raises:
+            ValueError, TypeError: an action is not in the action space (NumPy backend).
+            gymnasium.error.ResetNeeded: no episode was begun.
+        """
+        if self._episodes is None:
+            raise gymnasium.error.ResetNeeded("Call reset() before step().")
+        if self.backend == "numpy":
+            actions = self._check_actions(actions)
+        with precision(self.task):
+            if self._same_step:
+                self._episodes, step, shown = self._programs.same_step(self._episodes, actions, self._limit, self._draw)
+                self._last = shown
+                infos = self._infos(shown.info) | self._final(step)
+            else:
+                self._episodes, step, self._over = self._programs.next_step(
+                    self._episodes, self._over, actions, self._limit, self._draw
+                )
+                self._last = shown = step
+                infos = self._infos(step.info)
+            reward = step.reward.mean(-1) if self.card.agents > 1 else step.reward
+        return (
+            self._out(shown.observation),
+            self._out(reward),
+            self._out(step.terminated),
+            self._out(step.truncated),
+            infos,
+        )
+
+    @property
+    def episodes(self) -> Episode:
+        """The running episodes, batched on axis 0: a value to save.
+
+        Raises:
+            gymnasium.error.ResetNeeded: no episode was begun.
+        """
+        if self._episodes is None:
+            raise gymnasium.error.ResetNeeded("Call reset() first: there are no running episodes yet.")
+        return self._episodes
+
+    def action_masks(self) -> np.ndarray:
+        """Legal actions now, bool ``(num_envs, n)``.
+
+        Raises:
+            AttributeError: the task has no masks.
+        """
+        if "action_mask" not in self._last.info:
+            raise AttributeError(f"{self.card.id} has no action mask: every action is legal.")
+        return np.array(self._last.info["action_mask"])
+
+    def _out(self, tree: Any) -> Any:
+        return jax.tree.map(np.array, tree) if self.backend == "numpy" else tree
+
+    def _infos(self, info: dict[str, Any]) -> dict[str, Any]:
+        infos = {}
+        for name, value in self._out(info).items():
+            infos[name] = value.view(np.int8) if name == "action_mask" and self.backend == "numpy" else value
+            infos[f"_{name}"] = np.ones(self.num_envs, bool)
+        return infos
+
+    def _final(self, step: Step) -> dict[str, Any]:
+        """What Gymnasium's SAME_STEP shows of episodes that just ended: their last observation and info."""
+        if self.backend == "jax":
+            done = step.terminated | step.truncated
+            return {"final_obs": step.observation, "_final_obs": done, "final_info": step.info, "_final_info": done}
+        done = np.array(step.terminated | step.truncated)
+        if not done.any():
+            return {}
+        final_obs = np.full(self.num_envs, None, dtype=object)
+        observations = self._out(step.observation)
+        for i in np.flatnonzero(done):
+            final_obs[i] = jax.tree.map(lambda leaf, i=i: leaf[i], observations)
+        final_info: dict[str, Any] = {}
+        for name, value in self._infos(step.info).items():
+            final_info[name] = done.copy() if name.startswith("_") else np.where(_spread(done, value), value, 0)
+        return {"final_obs": final_obs, "_final_obs": done, "final_info": final_info, "_final_info": done.copy()}

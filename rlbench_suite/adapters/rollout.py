@@ -1,0 +1,124 @@
+"""Fused paths: whole episodes, and streams of steps with autoreset, as one compiled program."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.adapters.single import precision, refuse_after_fork
+from rlbench_suite.episode import Draw, Episode, Role, Step, advance, begin, draw_key, reset_where, seed_key
+from rlbench_suite.policy import Policy, View
+from rlbench_suite.task import Task
+
+
+class Stream(NamedTuple):
+    """A batch of running episodes and what each shows now: what a training loop carries."""
+
+    episodes: Episode
+    last: Step
+
+
+def open_stream(task: Task[Any, Any], seeds: jax.Array, draw: Draw) -> Stream:
+    """First episodes of a batch of seeds (key data ``(n, 2)``); traced."""
+    return Stream(*jax.vmap(lambda seed: begin(task, seed, jnp.int32(0), draw))(seeds))
+
+
+def step_stream(
+    task: Task[Any, Any], stream: Stream, actions: jax.Array, limit: jax.Array, draw: Draw
+) -> tuple[Stream, Step, jax.Array]:
+    """One step of every episode; those that end begin anew at once; traced.
+
+    Returns:
+        The stream after resets; the step just made, whose ``observation`` is the *final* one where an episode
+        ended (bootstrap truncated episodes from it); and the scalar-or-vector totals of all episodes at that step
+        (an episode's return where it ended).
+    """
+    episodes, step = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(stream.episodes, actions, limit)
+    totals = episodes.total
+    return Stream(*reset_where(task, step.terminated | step.truncated, episodes, step, draw)), step, totals
+
+
+class Record(NamedTuple):
+    """Finished episodes, batched on axis 0 (NumPy)."""
+
+    total: np.ndarray
+    """Undiscounted return, ``(n, *reward shape)``."""
+    length: np.ndarray
+    """Steps, int ``(n,)``."""
+    terminated: np.ndarray
+    """Whether the task ended the episode (else the time limit did), bool ``(n,)``."""
+    info: dict[str, np.ndarray]
+    """The last step's info (``success``, measures), each ``(n,)``."""
+    cost: np.ndarray
+    """Summed constraint cost, ``(n,)``; zeros where the task has none."""
+    actions: np.ndarray
+    """``(n, horizon, *action shape)``; entries from ``length`` on are zeros."""
+
+
+def play(
+    task: Task[Any, Any],
+    policy: Policy,
+    seeds: list[int] | range | np.ndarray,
+    *,
+    split: str | int = "test",
+    limit: int | None = None,
+) -> Record:
+    """One whole episode (the first) of each seed, all side by side, in one compiled program.
+
+    Equal to playing the single env of each seed by hand: same observations, same keys, same bits.
+
+    Args:
+        task: the task.
+        policy: any :class:`~rlbench_suite.policy.Policy`; its arrays are traced, so that retrained weights of
+            one architecture share the program.
+        seeds: environment seeds; the policy's own randomness comes from them too.
+        split: as for the single env.
+        limit: time limit in steps, the card's horizon if None. A new value compiles anew.
+    """
+    refuse_after_fork()
+    keys = np.stack([seed_key(int(seed)) for seed in seeds])
+    horizon = task.card.horizon if limit is None else limit
+    with precision(task):
+        record = _player(task, horizon)(policy, keys, Draw.parse(split, task))
+        return Record(*jax.tree.map(np.asarray, record))
+
+
+@cache
+def _player(task: Task[Any, Any], horizon: int) -> Any:
+    return jax.jit(partial(_play, task, horizon))
+
+
+def _play(task: Task[Any, Any], horizon: int, policy: Policy, seeds: jax.Array, draw: Draw) -> Record:
+    stream = open_stream(task, seeds, draw)
+    memory = jax.vmap(policy.initial)(stream.episodes.params)
+    size = seeds.shape[0]
+    actions = jnp.zeros((horizon, size, *(task.action_space.shape or ())), task.action_space.dtype)
+
+    def act(memory: Any, step: Step, episode: Episode) -> tuple[jax.Array, Any]:
+        view = View(step.observation, step.info.get("action_mask"), episode.state, episode.params)
+        return policy.act(memory, view, draw_key(episode.seed, episode.index, episode.t, Role.POLICY))
+
+    def body(carry: Any) -> Any:
+        t, over, cost, (episodes, last), memory, actions = carry
+        chosen, memory = jax.vmap(act)(memory, last, episodes)
+        chosen = chosen.astype(actions.dtype)
+        advanced = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(episodes, chosen, jnp.int32(horizon))
+
+        def freeze(old: jax.Array, new: jax.Array) -> jax.Array:
+            return jnp.where(over.reshape(over.shape + (1,) * (new.ndim - 1)), old, new)
+
+        chosen = freeze(jnp.zeros_like(chosen), chosen)
+        stream = jax.tree.map(freeze, Stream(episodes, last), Stream(*advanced))
+        if "cost" in stream.last.info:
+            cost = cost + jnp.where(over, 0, stream.last.info["cost"])
+        over = over | stream.last.terminated | stream.last.truncated
+        return t + 1, over, cost, stream, memory, actions.at[t].set(chosen)
+
+    start = (jnp.int32(0), jnp.zeros(size, bool), jnp.zeros(size, task.dtype), stream, memory, actions)
+    _, _, cost, (episodes, last), _, actions = jax.lax.while_loop(lambda carry: ~carry[1].all(), body, start)
+    info = {name: value for name, value in last.info.items() if name != "action_mask"}
+    return Record(episodes.total, episodes.t, last.terminated, info, cost, jnp.moveaxis(actions, 0, 1))

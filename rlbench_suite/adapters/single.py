@@ -1,0 +1,304 @@
+"""One episode at a time as a ``gymnasium.Env``: NumPy in and out, plain Python floats and bools."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import Any, SupportsFloat
+
+import gymnasium
+import jax
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.adapters.packing import Layout
+from rlbench_suite.card import VIEWS, TaskCard, load, unknown
+from rlbench_suite.episode import NO_LIMIT, Draw, Episode, Step, advance, begin, seed_key
+from rlbench_suite.policy import Policy
+from rlbench_suite.registry import card as find_card
+from rlbench_suite.task import Task
+
+RENDER_MODES = ("rgb_array", "ansi")
+
+_forked_after_jax = False
+
+
+def _note_fork() -> None:
+    global _forked_after_jax  # noqa: PLW0603  (a process-wide fact: this process is a fork of one that ran JAX)
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    _forked_after_jax = _forked_after_jax or bool(bridge and bridge.backends_are_initialized())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
+
+
+def refuse_after_fork() -> None:
+    """Raise at once where the first JAX call would hang for ever.
+
+    Raises:
+        RuntimeError: this process was forked from one that had already run JAX.
+    """
+    if _forked_after_jax:
+        raise RuntimeError(
+            "This process was forked after its parent had run JAX, and JAX would hang here. Use the batched mode "
+            "gymnasium.make_vec(id, num_envs=n), or start workers afresh: AsyncVectorEnv(..., context='spawn')."
+        )
+
+
+def precision(task: Task[Any, Any]) -> AbstractContextManager[Any]:
+    """The context a float64 task must run in; other code keeps JAX's default."""
+    return jax.enable_x64(True) if task.dtype == np.float64 else nullcontext()
+
+
+class Programs:
+    """The two compiled programs of a single env, over one packed buffer each way."""
+
+    def __init__(self, task: Task[Any, Any]) -> None:
+        self.task = task
+        word = np.uint64 if task.dtype == np.float64 else np.uint32
+        with precision(task):
+            seed, draw = np.zeros(2, np.uint32), Draw(np.int32(0), np.int32(-1))
+            episode_shapes, step_shapes = jax.eval_shape(lambda: begin(task, seed, np.int32(0), draw))
+            # An array reads faster on the host when the scalars of one kind lie side by side.
+            self.episode = Layout(episode_shapes, word)
+            self.step = Layout(step_shapes, word)
+        self.begin: Callable[..., tuple[jax.Array, jax.Array]] = jax.jit(self._begin)
+        self.advance: Callable[..., tuple[jax.Array, jax.Array]] = jax.jit(self._advance)
+
+    def _begin(self, seed: jax.Array, index: jax.Array, draw: Draw) -> tuple[jax.Array, jax.Array]:
+        episode, step = begin(self.task, seed, index, draw)
+        return self.episode.pack(episode), self.step.pack(step)
+
+    def _advance(self, buffer: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:
+        episode, step = advance(self.task, self.episode.unpack(buffer), action, NO_LIMIT)
+        return self.episode.pack(episode), self.step.pack(step)
+
+
+programs: Callable[[Task[Any, Any]], Programs] = cache(Programs)
+
+
+class ActionCheck:
+    """Refuses actions outside the space with a sentence; gives the array the program expects."""
+
+    def __init__(self, space: spaces.Space[Any], batch: int | None = None) -> None:
+        self.space = space
+        self.shape = (*(() if batch is None else (batch,)), *(space.shape or ()))
+        if isinstance(space, spaces.Box):
+            self.dtype, self.low, self.high = space.dtype, space.low, space.high
+        elif isinstance(space, spaces.Discrete):
+            self.dtype, self.low, self.high = np.dtype(np.int32), space.start, space.start + space.n - 1
+        elif isinstance(space, spaces.MultiDiscrete):
+            self.dtype, self.low, self.high = np.dtype(np.int32), space.start, space.start + space.nvec - 1
+        else:
+            raise TypeError(f"action spaces are Box, Discrete or MultiDiscrete, got {space}")
+
+    def __call__(self, action: Any) -> np.ndarray:
+        """The action as an array of the right shape and dtype.
+
+        Raises:
+            ValueError: wrong shape, not finite, or outside the space.
+            TypeError: not numbers, or floats for a discrete space.
+        """
+        given = np.asarray(action)
+        if given.dtype.kind not in ("iu" if self.dtype.kind == "i" else "fiu"):
+            raise TypeError(f"An action of {self.space} is of dtype {self.dtype}, got {given.dtype}: {action!r}.")
+        if given.shape != self.shape:
+            raise ValueError(f"An action has shape {self.shape} for {self.space}, got {given.shape}: {action!r}.")
+        if not ((given >= self.low) & (given <= self.high)).all():  # NaN fails both comparisons
+            what = "not finite" if not np.isfinite(given).all() else "out of bounds"
+            raise ValueError(f"The action is {what}: {action!r}. Allowed: {self.space}.")
+        return given.astype(self.dtype, copy=False)
+
+
+class TaskEnv(gymnasium.Env[Any, Any]):
+    """A task as a Gymnasium environment (structured view).
+
+    ``env.unwrapped`` has the ``card``, the ``task``, ``params``, ``state`` (assign a saved one to branch) and
+    :meth:`reference`. Time limits are Gymnasium's ``TimeLimit`` wrapper, which ``gymnasium.make`` adds.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 30}  # noqa: RUF012
+
+    def __init__(self, task: Task[Any, Any], split: str | int = "train", render_mode: str | None = None) -> None:
+        if render_mode is not None and render_mode not in RENDER_MODES:
+            raise ValueError(unknown("render_mode", render_mode, RENDER_MODES))
+        self.task = task
+        self.card: TaskCard = task.card
+        self.render_mode = render_mode
+        self.observation_space = task.observation_space
+        self.action_space = task.action_space
+        self.reward_space = task.reward_space
+        if self.card.objectives:
+            self.reward_dim = len(self.card.objectives)
+        self._draw = Draw.parse(split, task)
+        self._check_action = ActionCheck(task.action_space)
+        self._seed: np.ndarray | None = None
+        self._index = 0
+        self._buffer: Any = None
+
+    # -- Gymnasium's interface ---------------------------------------------------------------------------------
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode: with a seed its first one, without the next one of the last seed.
+
+        Raises:
+            ValueError: the seed is negative or too large, or options are given (there are none).
+        """
+        refuse_after_fork()
+        if options:
+            raise ValueError(f"{self.card.id} takes no reset options, got {options!r}.")
+        if seed is not None or self._seed is None:
+            key = seed_key(int(np.random.SeedSequence().entropy) % 2**64 if seed is None else seed)  # type: ignore[arg-type]
+            self._seed, self._index = key, 0
+            super().reset(seed=None if seed is None else int(seed) % 2**63)
+        else:
+            self._index += 1
+        self._programs = programs(self.task)
+        with precision(self.task):
+            self._buffer, words = self._programs.begin(self._seed, np.int32(self._index), self._draw)
+        observation, *_, info = self._unpack(words)
+        return observation, info
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """One step. An action the mask forbids leaves the state as it is; ``info["invalid_reason"]`` says why.
+
+        Raises:
+            ValueError, TypeError: the action is not in the action space.
+            gymnasium.error.ResetNeeded: no episode was begun.
+        """
+        if self._buffer is None:
+            raise gymnasium.error.ResetNeeded("Call reset() before step().")
+        checked = self._check_action(action)
+        before = self._buffer
+        with precision(self.task):
+            self._buffer, words = self._programs.advance(before, checked)
+        observation, reward, terminated, truncated, info = self._unpack(words)
+        if info.get("invalid_action"):
+            info["invalid_reason"] = self.task.why_illegal(checked, self.state, self.params)
+        if terminated:
+            info["end_reason"] = self.task.why_over(self.state, self.params)
+        return observation, reward, terminated, truncated, info
+
+    def _unpack(self, words: jax.Array) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        # A fresh copy: nothing handed out is written to again.
+        step: Step = self._programs.step.unpack_numpy(np.array(words))
+        info = {name: value.item() if value.ndim == 0 else value for name, value in step.info.items()}
+        if "action_mask" in info:
+            info["action_mask"] = info["action_mask"].view(np.int8)  # what Space.sample(mask) asks for
+        return step.observation, self._reward(step.reward), bool(step.terminated), bool(step.truncated), info
+
+    def _reward(self, reward: np.ndarray) -> Any:
+        if self.card.objectives:
+            return reward
+        return float(reward.mean()) if reward.ndim else reward.item()
+
+    def render(self) -> Any:
+        """A picture (``rgb_array``) or a description (``ansi``) of the current state.
+
+        Raises:
+            gymnasium.error.ResetNeeded: no episode was begun.
+        """
+        if self.render_mode == "ansi":
+            return self.task.describe(self.state, self.params)
+        return self.task.draw(self.state, self.params) if self.render_mode == "rgb_array" else None
+
+    # -- what planning, masking agents and curious people need ---------------------------------------------------
+
+    @property
+    def episode(self) -> Episode:
+        """The running episode as NumPy values: save it, restore it, branch from it.
+
+        Raises:
+            gymnasium.error.ResetNeeded: no episode was begun.
+        """
+        if self._buffer is None:
+            raise gymnasium.error.ResetNeeded("Call reset() first: there is no running episode yet.")
+        return self._programs.episode.unpack_numpy(np.array(self._buffer))
+
+    @episode.setter
+    def episode(self, episode: Episode) -> None:
+        refuse_after_fork()
+        self._programs = programs(self.task)
+        self._seed, self._index = np.asarray(episode.seed, np.uint32), int(episode.index)
+        with precision(self.task):
+            self._buffer = jax.jit(self._programs.episode.pack)(episode)
+
+    @property
+    def state(self) -> Any:
+        """The task's state, NumPy scalars and arrays."""
+        return self.episode.state
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        self.episode = self.episode._replace(state=state)
+
+    @property
+    def params(self) -> Any:
+        """The context of the episode."""
+        return self.episode.params
+
+    def action_masks(self) -> np.ndarray:
+        """Legal actions now, bool ``(n,)``; what maskable agents of the ecosystem call.
+
+        Raises:
+            AttributeError: the task has no masks.
+        """
+        with precision(self.task):
+            mask = self.task.action_mask(self.state, self.params)
+        if mask is None:
+            raise AttributeError(f"{self.card.id} has no action mask: every action is legal.")
+        return np.asarray(mask)
+
+    def reference(self) -> Policy:
+        """The family's own player (controller, solver, scripted player)."""
+        return load(self.card.reference)(self.task)
+
+
+class PixelEnv(TaskEnv):
+    """The same episode seen as an image."""
+
+    def __init__(self, task: Task[Any, Any], split: str | int = "train", render_mode: str | None = None) -> None:
+        super().__init__(task, split, render_mode)
+        self.observation_space = spaces.Box(0, 255, task.picture_shape, np.uint8)
+
+    def _unpack(self, words: jax.Array) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        _, *rest = super()._unpack(words)
+        return self.task.draw(self.state, self.params), *rest  # type: ignore[return-value]
+
+
+def make(
+    task_id: str,
+    *,
+    split: str | int = "train",
+    difficulty: str | float | None = None,
+    view: str = "structured",
+    dtype: str = "float32",
+    render_mode: str | None = None,
+) -> TaskEnv:
+    """The entry point of every id.
+
+    Args:
+        task_id: id of a card.
+        split: ``"train"``, ``"test"``, or the number of one training context.
+        difficulty: a tier's name or the number that defines it.
+        view: ``"structured"``, ``"text"`` or ``"pixels"``; the same instance in each.
+        dtype: ``"float32"`` or ``"float64"``.
+        render_mode: ``"rgb_array"`` or ``"ansi"`` (Gymnasium makes ``"human"`` of the first).
+
+    Raises:
+        ValueError: a value is unknown, or has no meaning for this task.
+    """
+    task = find_card(task_id).build(difficulty=difficulty, dtype=dtype)
+    if view not in VIEWS:
+        raise ValueError(unknown("view", view, VIEWS))
+    if view == "text":
+        from rlbench_suite.adapters.text import TextEnv
+
+        return TextEnv(task, split, render_mode)
+    return (PixelEnv if view == "pixels" else TaskEnv)(task, split, render_mode)
+
+
