@@ -29,14 +29,16 @@ class GeometricControl(NamedTuple):
     Gains are natural frequencies (rad/s) of critically damped error dynamics: two for translation, two for attitude.
     """
 
-    position: Any = 6.0
+    position: Any = 5.0
     """rad/s"""
-    tilt: Any = 25.0
+    tilt: Any = 40.0
     """rad/s: about body x and y"""
-    yaw: Any = 10.0
+    yaw: Any = 15.0
     """rad/s: about body z"""
-    lean: Any = 1.0
+    lean: Any = 0.6
     """Tangent of the largest tilt it asks for."""
+    least_thrust: Any = 0.8
+    """Of the weight: rotors that turn slowly cannot turn the vehicle."""
 
     def initial(self, params: Airframe) -> tuple[()]:
         """No memory."""
@@ -61,7 +63,7 @@ class GeometricControl(NamedTuple):
         side = jnp.minimum(self.lean * fz, jnp.sqrt(full * full - fz * fz))
         share = jnp.minimum(1, side / (jnp.sqrt(fx * fx + fy * fy) + 1e-9))
         fx, fy = share * fx, share * fy
-        thrust = fx * r13 + fy * r23 + fz * r33
+        thrust = jnp.maximum(fx * r13 + fy * r23 + fz * r33, self.least_thrust * mass * GRAVITY)
 
         # The attitude wanted: z along the force, x as near to the world's x as that allows (eq. 13, 14).
         norm = jnp.sqrt(fx * fx + fy * fy + fz * fz)
