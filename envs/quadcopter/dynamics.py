@@ -108,7 +108,7 @@ def load(rotors: Rotors, airframe: Airframe) -> tuple[Scalar, Scalar, Scalar, Sc
 
 
 def thrusts(thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar, airframe: Airframe) -> Rotors:
-    """The four rotor thrusts (N, of any sign) that give this thrust (N) and these torques (N m): inverse of ``load``."""
+    """Rotor thrusts (N, of any sign) that give this thrust (N) and these torques (N m): the inverse of ``load``."""
     x, y, z = tx / ROTOR_ARM, ty / ROTOR_ARM, tz / airframe.torque_coefficient
     return Rotors(
         r1=0.25 * (thrust - x - y - z),

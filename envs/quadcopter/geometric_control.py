@@ -4,8 +4,8 @@ A force from position and velocity errors gives the thrust and where the body's 
 attitude error on SO(3) turns it there. The thrust and torques wanted ask for rotor speeds; knowing the motors' lag,
 the command overshoots so that they are reached within one step, as far as rotors can.
 
-Source: Lee, Leok & McClamroch 2010, Geometric tracking control of a quadrotor UAV on SE(3), doi:10.1109/CDC.2010.5717652,
-eqs. 12-16 (z up here; no feed-forward at rest).
+Source: Lee, Leok & McClamroch 2010, Geometric tracking control of a quadrotor UAV on SE(3),
+doi:10.1109/CDC.2010.5717652 (z points up here; the goal is at rest, so nothing is fed forward).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class GeometricControl(NamedTuple):
         r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
 
         # The force that would bring it home, height first, within what rotors and a moderate tilt can give, and the
-        # thrust along where its z axis points now (eq. 15).
+        # thrust along where its z axis points now.
         stiffness, damping = self.position**2, 2 * self.position
         full = 4 * airframe.thrust_coefficient * dynamics.ROTOR_SPEED_LIMIT**2
         fz = mass * (-stiffness * body.z - damping * body.vz + GRAVITY)
@@ -65,14 +65,14 @@ class GeometricControl(NamedTuple):
         fx, fy = share * fx, share * fy
         thrust = jnp.maximum(fx * r13 + fy * r23 + fz * r33, self.least_thrust * mass * GRAVITY)
 
-        # The attitude wanted: z along the force, x as near to the world's x as that allows (eq. 13, 14).
+        # The attitude wanted: z along the force, x as near to the world's x as that allows.
         norm = jnp.sqrt(fx * fx + fy * fy + fz * fz)
         c13, c23, c33 = fx / norm, fy / norm, fz / norm
         across = jnp.sqrt(c33 * c33 + c23 * c23)
         c12, c22, c32 = 0.0, c33 / across, -c23 / across  # y = z x e_x
         c11, c21, c31 = c22 * c33 - c32 * c23, c32 * c13 - c12 * c33, c12 * c23 - c22 * c13  # x = y x z
 
-        # Attitude error, the vee of (C'R - R'C) / 2 (eq. 10), and the torque (eq. 16).
+        # Attitude error, the vee of (C'R - R'C) / 2 and the torque.
         ex = 0.5 * (c13 * r12 + c23 * r22 + c33 * r32 - (c12 * r13 + c22 * r23 + c32 * r33))
         ey = 0.5 * (c11 * r13 + c21 * r23 + c31 * r33 - (c13 * r11 + c23 * r21 + c33 * r31))
         ez = 0.5 * (c12 * r11 + c22 * r21 + c32 * r31 - (c11 * r12 + c21 * r22 + c31 * r32))

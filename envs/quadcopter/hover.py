@@ -26,7 +26,7 @@ context                 mass +-20 %, inertia +-20 %, thrust coefficient +-10 %, 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -63,7 +63,7 @@ ROUNDING = 1e-5
 class QuadcopterHover(Task[Airframe, Quadcopter]):
     """The task of this file's docstring. State: :class:`Quadcopter`. Context: :class:`Airframe`."""
 
-    measures = {
+    measures: ClassVar[dict[str, str]] = {
         "distance": "from the origin, m",
         "speed": "m/s",
     }
@@ -165,8 +165,8 @@ class QuadcopterHover(Task[Airframe, Quadcopter]):
     def how_to_act(self) -> str:
         """One line for a text player."""
         return (
-            "Answer with four numbers from -1 to 1, the commanded speeds of rotors 1 to 4 (front right, rear right, rear "
-            f"left, front left): -1 is standstill, 1 full speed, about {HOVER_ACTION} carries the weight."
+            "Answer with four numbers from -1 to 1, the commanded speeds of rotors 1 to 4 (front right, rear right, "
+            f"rear left, front left): -1 is standstill, 1 full speed, about {HOVER_ACTION} carries the weight."
         )
 
     def describe(self, state: Quadcopter, params: Airframe) -> str:
