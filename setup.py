@@ -8,7 +8,7 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 
-WINGS = [wing for wing in ("envs", "datasets", "baselines", "leaderboard") if Path(wing).is_dir()]
+WINGS = [wing for wing in ("envs", "datasets", "baselines", "leaderboard") if Path(wing, "__init__.py").exists()]
 
 packages = find_packages(include=["rlbench_suite", "rlbench_suite.*"])
 for wing in WINGS:
