@@ -2,7 +2,10 @@
 
 import ast
 import re
+import sys
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -184,6 +187,30 @@ def test_nothing_of_one_machine(path: Path) -> None:
     text = path.read_text()
     assert not re.search(r"(?<![\w./])/(home|root|Users|work|opt)/\w", text)
     assert not re.search(r"--(extra-)?index-url[= ]\S+|--find-link[s]|/simpl[e]/", text)
+
+
+def test_every_third_party_import_is_a_declared_requirement() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    lines = [
+        *project["dependencies"],
+        *(line for extra in extras if extra not in ("test", "dev", "peers") for line in extras[extra]),
+    ]
+    declared = {re.split(r"[^\w.-]", line)[0].lower().replace("_", "-") for line in lines}
+    imported = {
+        name.split(".")[0]
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level)
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
+    }
+    distributions = packages_distributions()
+    undeclared = {
+        name
+        for name in imported - sys.stdlib_module_names - {"rlbench_suite"}
+        if not declared & {found.lower().replace("_", "-") for found in distributions.get(name, [name])}
+    }
+    assert not undeclared
 
 
 # -- laws of the cards -------------------------------------------------------------------------------------------
