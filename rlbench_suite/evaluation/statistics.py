@@ -43,9 +43,9 @@ CURVE_REPLICATES = 2_000
 """Profiles, learning curves and probabilities of improvement are read off plots: fewer replicates are enough."""
 
 CHUNK = 2_000
-"""Replicates held at a time, each chunk with a random stream of its own. Memory is 16 kB a score of one agent, twice that
-for a probability of improvement: 16 MB for 50 tasks x 10 seeds, below 256 MB up to 7,000 scores an agent. The value is
-part of what a seed means: another one changes intervals within their bootstrap noise."""
+"""Replicates held at a time, each chunk with a random stream of its own. Memory is 16 kB a score of one agent, twice
+that for a probability of improvement: 16 MB for 50 tasks x 10 seeds, below 256 MB up to 7,000 scores an agent. The
+value is part of what a seed means: another one changes intervals within their bootstrap noise."""
 
 
 @dataclass(frozen=True)
