@@ -94,8 +94,8 @@ def _player(task: Task[Any, Any], horizon: int) -> Any:
 
 def _play(task: Task[Any, Any], horizon: int, policy: Policy, seeds: jax.Array, draw: Draw) -> Record:
     stream = open_stream(task, seeds, draw)
-    memory = jax.vmap(policy.initial)(stream.episodes.params)
     size = seeds.shape[0]
+    memory = jax.vmap(policy.initial, axis_size=size)(stream.episodes.params)  # a task's params may be empty
     actions = jnp.zeros((horizon, size, *(task.action_space.shape or ())), task.action_space.dtype)
 
     def act(memory: Any, step: Step, episode: Episode) -> tuple[jax.Array, Any]:
