@@ -16,6 +16,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import SPLITS, unknown
+from rlbench_suite.lanes import in_lanes
 from rlbench_suite.task import Split, Task
 
 NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
@@ -202,15 +203,18 @@ def reset_where(
     block, begun together and scattered back, block after block until none is left.
     """
     size = done.shape[0]
-    block = max(1, math.ceil(size / 64))
+    block = max(2, math.ceil(size / 64))  # never one: see lanes.py
 
     def reset_block(carry: tuple[jax.Array, Episode, Step]) -> tuple[jax.Array, Episode, Step]:
         pending, episodes, last = carry
         place = jnp.cumsum(pending) - 1
         entries = jnp.full(block, size).at[jnp.where(pending, place, block)].set(jnp.arange(size), mode="drop")
         # Filler entries point past the end: reads clamp to some entry, writes are dropped.
-        fresh = jax.vmap(lambda seed, index: begin(task, seed, index + 1, draw))(
-            episodes.seed[entries], episodes.index[entries]
+        fresh = in_lanes(
+            lambda seed, index: begin(task, seed, index, draw),
+            episodes.seed[entries],
+            episodes.index[entries] + 1,
+            count=episodes.index[0],
         )
         episodes, last = jax.tree.map(
             lambda old, new: old.at[entries].set(new.astype(old.dtype), mode="drop"), (episodes, last), fresh

@@ -9,7 +9,7 @@ CARDS = (
         summary="Guess a committed five-letter word in six tries from coloured feedback.",
         source="Wardle 2021; player by expected information: Shannon 1948",
         entry_point="rlbench_suite.envs.text.wordle:Wordle",
-        reference="rlbench_suite.envs.text.wordle:MaximumEntropy",
+        reference="rlbench_suite.envs.text.maximum_entropy:MaximumEntropy",
         horizon=6,
         tags=("discrete", "text", "partially-observed"),
     ),

@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
+from rlbench_suite.lanes import in_lanes
 from rlbench_suite.adapters.single import ActionCheck, precision, refuse_after_fork
 from rlbench_suite.card import unknown
 from rlbench_suite.episode import Draw, Episode, Step, advance, begin, reset_where, seed_key
@@ -33,10 +34,11 @@ class BatchPrograms:
         self.next_step = jax.jit(self._next_step)
 
     def _begin(self, seeds: jax.Array, draw: Draw) -> tuple[Episode, Step]:
-        return jax.vmap(lambda seed: begin(self.task, seed, jnp.int32(0), draw))(seeds)
+        first = jnp.int32(0)
+        return in_lanes(lambda seed: begin(self.task, seed, first, draw), seeds, count=(seeds[0, 0] >> 1).astype(jnp.int32))
 
     def _advance(self, episodes: Episode, actions: jax.Array, limit: jax.Array) -> tuple[Episode, Step]:
-        return jax.vmap(partial(advance, self.task), in_axes=(0, 0, None))(episodes, actions, limit)
+        return in_lanes(lambda *at: advance(self.task, *at, limit), episodes, actions, count=episodes.t[0])
 
     def _same_step(
         self, episodes: Episode, actions: jax.Array, limit: jax.Array, draw: Draw
@@ -230,5 +232,5 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             final_obs[i] = jax.tree.map(lambda leaf, i=i: leaf[i], observations)
         final_info: dict[str, Any] = {}
         for name, value in self._infos(step.info).items():
-            final_info[name] = done.copy() if name.startswith("_") else np.where(_spread(done, value), value, 0)
+            final_info[name] = done.copy() if name.startswith("_") else np.where(_spread(done, value), value, value.dtype.type(0))
         return {"final_obs": final_obs, "_final_obs": done, "final_info": final_info, "_final_info": done.copy()}

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.lanes import in_lanes
 from rlbench_suite.adapters.single import precision, refuse_after_fork
 from rlbench_suite.episode import Draw, Episode, Role, Step, advance, begin, draw_key, reset_where, seed_key
 from rlbench_suite.policy import Policy, View
@@ -24,7 +25,8 @@ class Stream(NamedTuple):
 
 def open_stream(task: Task[Any, Any], seeds: jax.Array, draw: Draw) -> Stream:
     """First episodes of a batch of seeds (key data ``(n, 2)``); traced."""
-    return Stream(*jax.vmap(lambda seed: begin(task, seed, jnp.int32(0), draw))(seeds))
+    first = jnp.int32(0)
+    return Stream(*in_lanes(lambda seed: begin(task, seed, first, draw), seeds, count=(seeds[0, 0] >> 1).astype(jnp.int32)))
 
 
 def step_stream(
@@ -37,7 +39,9 @@ def step_stream(
         ended (bootstrap truncated episodes from it); and the scalar-or-vector totals of all episodes at that step
         (an episode's return where it ended).
     """
-    episodes, step = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(stream.episodes, actions, limit)
+    episodes, step = in_lanes(
+        lambda *at: advance(task, *at, limit), stream.episodes, actions, count=stream.episodes.t[0]
+    )
     totals = episodes.total
     return Stream(*reset_where(task, step.terminated | step.truncated, episodes, step, draw)), step, totals
 
@@ -109,7 +113,7 @@ def _play(
         t, over, cost, (episodes, last), memory, actions = carry
         chosen, memory = jax.vmap(act)(memory, last, episodes)
         chosen = chosen.astype(actions.dtype)
-        advanced = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(episodes, chosen, jnp.int32(horizon))
+        advanced = in_lanes(lambda *at: advance(task, *at, jnp.int32(horizon)), episodes, chosen, count=t)
 
         def freeze(old: jax.Array, new: jax.Array) -> jax.Array:
             return jnp.where(over.reshape(over.shape + (1,) * (new.ndim - 1)), old, new)

@@ -1,0 +1,211 @@
+"""Track d and q current references of a permanent-magnet synchronous machine with its voltages.
+
+Dynamics: ``pmsm.py`` at constant speed, one Runge-Kutta step of 0.1 ms a step of the episode; the voltage is constant
+in rotor coordinates over it, as in gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), whose task this follows.
+
+======================  ====================================================================================
+action ``(2,)``         d and q voltage: 1 is U/sqrt(3) = 173.2 V, the longest vector that space-vector modulation
+                        of a 300 V link reaches at every angle. A vector outside this circle, towards the
+                        square's corners, is shortened to it in its own direction: the inverter gives no more
+observation ``(7,)``    i_d, i_q (by the limit of 400 A), speed (by 150 rad/s), references of i_d, i_q (by
+                        400 A), the d and q voltages applied in the last step (by 173.2 V)
+reward                  mean over d and q of 1 / (1 + |error| / 12 A), in (0, 1]: the error is taken at the end
+                        of the step, against the reference shown at its beginning. Every step pays, so that
+                        ending early never does; 5 % of the nominal current halves it
+terminated              over-current: the current vector is longer than 400 A
+success                 both errors below 5 % of the nominal current (12 A)
+reference               a random walk: each component moves by N(0, s^2) a step, s of the episode log-uniform
+                        in 0.4..8 A, and stays in the half disc i_d <= 0, |i| <= 240 A (the nominal current)
+start                   no current; the reference anywhere in the half disc
+context                 speed in +-150 rad/s, where every reference can be held; resistance +-20 %, inductances
+                        +-15 %, magnet flux +-10 %. Train and test speeds lie in alternating bands of 7.5 rad/s,
+                        so a test asks for interpolation
+======================  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from PIL import Image, ImageDraw
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.task import Task
+
+from ..alternating_bands import alternating_bands
+from . import pmsm
+from .pmsm import DQ, Machine, Scalar
+
+STEP = 1e-4
+"""s"""
+VOLTAGE_LIMIT = pmsm.SUPPLY_VOLTAGE / math.sqrt(3)
+"""V"""
+SPEED_LIMIT = 150.0
+"""rad/s, mechanical"""
+SLOWEST, FASTEST = 0.4, 8.0
+"""A: range of the reference's standard deviation a step. The voltage moves i_q by 14 A a step at most."""
+HALVING_ERROR = 0.05 * pmsm.NOMINAL_CURRENT
+"""A: the error at which a component's reward is one half, and below which it counts as tracked."""
+OVERSHOOT = 1.5
+"""A single step beyond the current limit adds at most 145 A (d axis, smallest inductance, highest speed)."""
+ROUNDING = 1e-5
+"""By which normalised voltages and references on their circle may pass it."""
+
+
+class Params(NamedTuple):
+    """The context: a machine, its speed, and how fast its reference moves."""
+
+    machine: Machine
+    speed: Scalar
+    """rad/s, mechanical"""
+    deviation: Scalar
+    """A a step"""
+
+
+class State(NamedTuple):
+    """Currents and references in A, the voltage of the last step in V."""
+
+    current: DQ
+    reference: DQ
+    voltage: DQ
+
+
+class PMSMCurrent(Task[Params, State]):
+    """The task of this file's docstring."""
+
+    measures: ClassVar[dict[str, str]] = {
+        "error_d": "i_d minus its reference, A",
+        "error_q": "i_q minus its reference, A",
+        "torque": "N m",
+    }
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        bound = np.array([OVERSHOOT] * 2 + [1 + ROUNDING] * 5)
+        self.observation_space = self.box(-bound, bound)
+        self.action_space = self.box([-1] * 2, [1] * 2)
+        self.reward_space = self.box(0, 1)
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
+        """A machine within its tolerances, at a speed in the bands of the split."""
+        resistance, inductance_d, inductance_q, flux, speed, deviation = self.uniform(key, 6)
+
+        def near(nominal: float, spread: float, unit: Scalar) -> Scalar:
+            return nominal * (1 - spread + 2 * spread * unit)
+
+        return Params(
+            Machine(
+                near(pmsm.RESISTANCE, 0.2, resistance),
+                near(pmsm.INDUCTANCE_D, 0.15, inductance_d),
+                near(pmsm.INDUCTANCE_Q, 0.15, inductance_q),
+                near(pmsm.MAGNET_FLUX, 0.1, flux),
+            ),
+            speed=alternating_bands(speed, split, -SPEED_LIMIT, SPEED_LIMIT, bands=40),
+            deviation=SLOWEST * jnp.exp(math.log(FASTEST / SLOWEST) * deviation),
+        )
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """No current, and a reference uniform over the half disc."""
+        u = self.uniform(key, 2)
+        length, angle = pmsm.NOMINAL_CURRENT * jnp.sqrt(u[0]), math.pi * (0.5 + u[1])
+        zero = jnp.zeros((), self.dtype)
+        return State(DQ(zero, zero), DQ(length * jnp.cos(angle), length * jnp.sin(angle)), DQ(zero, zero))
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """Currents by one Runge-Kutta step, then a new reference."""
+        voltage = within_circle(DQ(VOLTAGE_LIMIT * action[0], VOLTAGE_LIMIT * action[1]), VOLTAGE_LIMIT)
+        current = pmsm.step(state.current, voltage, params.speed, params.machine, STEP)
+        move = params.deviation * jax.random.normal(key, (2,), self.dtype)
+        d = jnp.clip(state.reference.d + move[0], -pmsm.NOMINAL_CURRENT, 0)
+        most = jnp.sqrt(pmsm.NOMINAL_CURRENT**2 - d * d)
+        q = jnp.clip(state.reference.q + move[1], -most, most)
+        return State(current, DQ(d, q), voltage)
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Shape ``(7,)``; see the table."""
+        per_current, per_voltage = 1 / pmsm.CURRENT_LIMIT, 1 / VOLTAGE_LIMIT
+        return self.stack(
+            state.current.d * per_current,
+            state.current.q * per_current,
+            params.speed / SPEED_LIMIT,
+            state.reference.d * per_current,
+            state.reference.q * per_current,
+            state.voltage.d * per_voltage,
+            state.voltage.q * per_voltage,
+        )
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+        """How near the currents came to the references that the action was chosen for."""
+        error_d = jnp.abs(next_state.current.d - state.reference.d)
+        error_q = jnp.abs(next_state.current.q - state.reference.q)
+        return 0.5 * HALVING_ERROR * (1 / (HALVING_ERROR + error_d) + 1 / (HALVING_ERROR + error_q))
+
+    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Over-current."""
+        d, q = state.current
+        return d * d + q * q > pmsm.CURRENT_LIMIT**2
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """``success`` and the measures."""
+        error_d, error_q = state.current.d - state.reference.d, state.current.q - state.reference.q
+        return {
+            "success": (jnp.abs(error_d) < HALVING_ERROR) & (jnp.abs(error_q) < HALVING_ERROR),
+            "error_d": error_d,
+            "error_q": error_q,
+            "torque": pmsm.torque(state.current, params.machine),
+        }
+
+    def why_over(self, state: State, params: Params) -> str:
+        """The current that tripped it."""
+        current = math.hypot(state.current.d, state.current.q)
+        return f"over-current: {current:.0f} A, the limit is {pmsm.CURRENT_LIMIT:.0f} A"
+
+    def how_to_act(self) -> str:
+        """One line for a text player."""
+        return f"Answer with two numbers from -1 to 1: d and q voltage in parts of {VOLTAGE_LIMIT:.1f} V."
+
+    def describe(self, state: State, params: Params) -> str:
+        """Currents, references, speed and voltages in words, with units."""
+        (i_d, i_q), (r_d, r_q), (u_d, u_q) = state
+        return (
+            f"Current i_d {float(i_d):+.1f} A, i_q {float(i_q):+.1f} A; "
+            f"reference i_d {float(r_d):+.1f} A, i_q {float(r_q):+.1f} A. "
+            f"Speed {float(params.speed):+.1f} rad/s. Last voltage u_d {float(u_d):+.1f} V, u_q {float(u_q):+.1f} V."
+        )
+
+    def draw(self, state: State, params: Params) -> np.ndarray:
+        """The plane of currents: limit (black), references' half disc (grey), reference (green), current (red)."""
+        size, _, _ = self.picture_shape
+        image = Image.new("RGB", (size, size), "white")
+        canvas = ImageDraw.Draw(image)
+        scale = 0.5 * size / (1.1 * pmsm.CURRENT_LIMIT)
+
+        def pixel(current: DQ) -> tuple[float, float]:
+            return size / 2 + scale * float(current.d), size / 2 - scale * float(current.q)
+
+        def box(length: float) -> tuple[float, float, float, float]:
+            half = scale * length
+            return size / 2 - half, size / 2 - half, size / 2 + half, size / 2 + half
+
+        canvas.pieslice(box(pmsm.NOMINAL_CURRENT), 90, 270, fill="gainsboro")
+        canvas.ellipse(box(pmsm.CURRENT_LIMIT), outline="black")
+        canvas.line((0, size / 2, size, size / 2), fill="silver")
+        canvas.line((size / 2, 0, size / 2, size), fill="silver")
+        canvas.text((size - 24, size / 2 + 4), "i_d", fill="gray")
+        canvas.text((size / 2 + 4, 2), "i_q", fill="gray")
+        x, y = pixel(state.reference)
+        canvas.ellipse((x - 6, y - 6, x + 6, y + 6), outline="green", width=2)
+        x, y = pixel(state.current)
+        canvas.line((size / 2, size / 2, x, y), fill="red", width=2)
+        canvas.ellipse((x - 3, y - 3, x + 3, y + 3), fill="red")
+        return np.asarray(image)
+
+
+def within_circle(vector: DQ, radius: float) -> DQ:
+    """The vector, shortened to ``radius`` in its own direction if it is longer."""
+    share = radius / jnp.maximum(radius, jnp.sqrt(vector.d * vector.d + vector.q * vector.q))
+    return DQ(vector.d * share, vector.q * share)

@@ -1,0 +1,123 @@
+"""A quadcopter: a rigid body under four rotors that follow their commands with a first-order lag.
+
+Rotors seen from above, x forward, y left (Crazyflie 2.x, X configuration)::
+
+        4   x   1          rotor  position      reaction torque
+          \\ ^ /             1    (+l, -l)      -z
+       y <-+              2    (-l, -l)      +z
+          / \\             3    (-l, +l)      -z
+        3       2            4    (+l, +l)      +z
+
+Each rotor gives the thrust ``k n^2`` along body z and the reaction torque ``c k n^2``, with ``n`` in rad/s. Its speed
+follows ``T dn/dt = n_command - n``. Commands are constant over a step, so rotor speeds are known in closed form, and
+Runge-Kutta integrates the body under them: order four, whatever the lag.
+
+Source of equations and constants: Eschmann, Albani & Loianno 2024, arXiv:2311.13081, code
+arplaboratory/learning-to-fly@d07592d (mass, inertia, rotors); thrust coefficient and rotor positions also in
+gym-pybullet-drones, arXiv:2103.02142. The lag: rl-tools' newer identification of the same vehicle (rising speed).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..runge_kutta import rk4
+from .rigid_body import GRAVITY, Inertia, RigidBody, Scalar, Wrench, body_z, derivative, normalised
+
+RPM = 2 * math.pi / 60
+"""rad/s"""
+
+MASS = 0.027
+"""kg"""
+INERTIA = (3.85e-6, 3.85e-6, 5.9675e-6)
+"""kg m^2"""
+THRUST_COEFFICIENT = 3.16e-10 / RPM**2
+"""N s^2: thrust of a rotor by its squared speed."""
+TORQUE_COEFFICIENT = 0.005964552
+"""m: reaction torque of a rotor by its thrust."""
+MOTOR_TIME_CONSTANT = 0.05545
+"""s"""
+ROTOR_SPEED_LIMIT = 21702 * RPM
+"""rad/s: 2.25 times the weight at four rotors' full speed."""
+ROTOR_ARM = 0.028
+"""m: distance of a rotor from the body's x axis, and from its y axis."""
+
+
+class Rotors(NamedTuple):
+    """One number a rotor: speeds or commanded speeds (rad/s), or thrusts (N)."""
+
+    r1: Scalar
+    r2: Scalar
+    r3: Scalar
+    r4: Scalar
+
+
+class Airframe(NamedTuple):
+    """The physical constants of one vehicle."""
+
+    inertia: Inertia
+    thrust_coefficient: Scalar
+    """N s^2"""
+    torque_coefficient: Scalar
+    """m"""
+    motor_time_constant: Scalar
+    """s"""
+
+
+class Quadcopter(NamedTuple):
+    """The state of one vehicle."""
+
+    body: RigidBody
+    rotors: Rotors
+    """Speeds, rad/s"""
+
+
+def step(vehicle: Quadcopter, command: Rotors, airframe: Airframe, duration: float) -> Quadcopter:
+    """The vehicle ``duration`` seconds later under constant commanded rotor speeds (rad/s)."""
+    decay = jnp.exp(-0.5 * duration / airframe.motor_time_constant)
+    middle = lag(vehicle.rotors, command, decay)
+    end = lag(middle, command, decay)
+    loads = {passed: load(rotors, airframe) for passed, rotors in ((0.0, vehicle.rotors), (0.5, middle), (1.0, end))}
+
+    def motion(passed: float, body: RigidBody) -> RigidBody:
+        thrust, tx, ty, tz = loads[passed]
+        zx, zy, zz = body_z(body)
+        return derivative(body, Wrench(thrust * zx, thrust * zy, thrust * zz, tx, ty, tz), airframe.inertia)
+
+    return Quadcopter(normalised(rk4(motion, vehicle.body, duration)), end)
+
+
+def lag(speeds: Rotors, command: Rotors, decay: Scalar) -> Rotors:
+    """Rotor speeds (rad/s) after a time in which their distance from the command shrinks by ``decay``."""
+    return jax.tree.map(lambda speed, goal: goal + (speed - goal) * decay, speeds, command)
+
+
+def load(rotors: Rotors, airframe: Airframe) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+    """Thrust along body z (N) and torques about body x, y, z (N m) of rotors turning at these speeds (rad/s)."""
+    f1, f2, f3, f4 = (airframe.thrust_coefficient * speed * speed for speed in rotors)
+    return (
+        (f1 + f2) + (f3 + f4),
+        ROTOR_ARM * ((f3 + f4) - (f1 + f2)),
+        ROTOR_ARM * ((f2 + f3) - (f1 + f4)),
+        airframe.torque_coefficient * ((f2 + f4) - (f1 + f3)),
+    )
+
+
+def thrusts(thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar, airframe: Airframe) -> Rotors:
+    """Rotor thrusts (N, of any sign) that give this thrust (N) and these torques (N m): the inverse of ``load``."""
+    x, y, z = tx / ROTOR_ARM, ty / ROTOR_ARM, tz / airframe.torque_coefficient
+    return Rotors(
+        r1=0.25 * (thrust - x - y - z),
+        r2=0.25 * (thrust - x + y + z),
+        r3=0.25 * (thrust + x + y - z),
+        r4=0.25 * (thrust + x - y + z),
+    )
+
+
+def hover_speed(airframe: Airframe) -> Scalar:
+    """The rotor speed (rad/s) at which four rotors carry the weight."""
+    return jnp.sqrt(airframe.inertia.mass * GRAVITY / (4 * airframe.thrust_coefficient))
