@@ -274,7 +274,8 @@ def _improvement_table(report: Report) -> str:
         if report.comparison and len(agents) > 1:
             values += [report.comparison.improvement.get((x, y), Estimate(math.nan, 0, 0)) for y in agents]
         cells = (
-            "<td>–</td>" if math.isnan(v.point) else f"<td>{v.point:.2f} <small>{_interval(v)}</small></td>" for v in values
+            "<td>–</td>" if math.isnan(v.point) else f"<td>{v.point:.2f} <small>{_interval(v)}</small></td>"
+            for v in values
         )
         body += f"<tr><th>{escape(x)}</th>{''.join(cells)}</tr>"
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

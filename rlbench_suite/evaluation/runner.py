@@ -185,9 +185,7 @@ def _groups(cells: Sequence[Cell]) -> dict[tuple[str, str], list[Cell]]:
     return {group: groups[group] for group in sorted(groups, key=size, reverse=True)}
 
 
-def _next_cell(
-    waiting: dict[tuple[str, str], list[Cell]], worker: _Worker, busy: list[tuple[str, str] | None]
-) -> Cell:
+def _next_cell(waiting: dict[tuple[str, str], list[Cell]], worker: _Worker, busy: list[tuple[str, str] | None]) -> Cell:
     """Take the worker's own group, else the first that nobody is at, else the one with the most cells left."""
     fresh = next((group for group in waiting if group not in busy), None)
     group = worker.group if worker.group in waiting else fresh or max(waiting, key=lambda group: len(waiting[group]))
