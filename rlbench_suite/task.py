@@ -148,8 +148,10 @@ class Task(abc.ABC, Generic[Params, State]):
     # -- small conveniences ------------------------------------------------------------------------------------
 
     def box(self, low: Any, high: Any, shape: tuple[int, ...] | None = None) -> spaces.Box:
-        """A ``Box`` of this task's dtype."""
-        return spaces.Box(np.asarray(low, self.dtype), np.asarray(high, self.dtype), shape, self.dtype.type)
+        """A ``Box`` of this task's dtype; the bounds are broadcast to ``shape``, or to each other."""
+        low, high = np.asarray(low, self.dtype), np.asarray(high, self.dtype)
+        shape = np.broadcast_shapes(low.shape, high.shape) if shape is None else shape
+        return spaces.Box(np.broadcast_to(low, shape), np.broadcast_to(high, shape), shape, self.dtype.type)
 
     def uniform(self, key: jax.Array, count: int) -> jax.Array:
         """``count`` uniform numbers in [0, 1) from one draw, shape ``(count,)``, of this task's dtype."""
