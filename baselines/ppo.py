@@ -136,7 +136,7 @@ class Rows:
         if isinstance(space, spaces.Box) and space.is_bounded():
             low, high = (bound.reshape(self.agents, -1) for bound in (space.low, space.high))
             alike = (low == low[0]).all() and (high == high[0]).all()
-            self.middle, self.reach = (high[0] + low[0]) / 2, (high[0] - low[0]) / 2
+            self.low, self.high = low[0], high[0]
             self.choices: tuple[int, ...] = ()
             self.outputs = low.shape[1]
         elif isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and not np.any(space.start):
@@ -163,7 +163,8 @@ class Rows:
     def action(self, action: jax.Array) -> jax.Array:
         """What the environment gets. Continuous actions, in units of half the range, are clipped to the space."""
         if not self.choices:
-            action = self.middle + self.reach * jnp.clip(action, -1, 1)
+            middle, reach = (self.high + self.low) / 2, (self.high - self.low) / 2
+            action = jnp.clip(middle + reach * action, self.low, self.high)
         return action.reshape(self.task.action_space.shape).astype(self.task.action_space.dtype)
 
     def reward(self, reward: jax.Array) -> jax.Array:
@@ -537,7 +538,7 @@ def update(rows: Rows, config: Config, training: Training) -> tuple[Training, Re
         return (optax.apply_updates(networks, change), state), None
 
     size = config.batch * rows.agents
-    orders = jax.vmap(lambda key: jax.random.permutation(key, size))(jax.random.split(learn_key, config.epochs))
+    orders = jax.random.bits(learn_key, (config.epochs, size)).argsort()
     minibatches = orders.reshape(config.epochs * config.minibatches, -1)
     (networks, state), _ = jax.lax.scan(learn, (training.networks, training.optimiser), minibatches)
 
