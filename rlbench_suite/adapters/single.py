@@ -275,6 +275,17 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             raise AttributeError(f"{self.card.id} has no action mask: every action is legal.")
         return np.asarray(mask)
 
+    def pareto_front(self, gamma: float) -> list[np.ndarray]:
+        """The exact front of discounted returns, as MO-Gymnasium's environments give theirs.
+
+        Raises:
+            AttributeError: the task's front is not known.
+        """
+        known = getattr(self.task, "pareto_front", None)
+        if known is None:
+            raise AttributeError(f"{self.card.id} has no known Pareto front.")
+        return list(known(gamma))
+
     def reference(self) -> Policy:
         """The family's own player (controller, solver, scripted player)."""
         return load(self.card.reference)(self.task)
