@@ -26,7 +26,9 @@ class Stream(NamedTuple):
 def open_stream(task: Task[Any, Any], seeds: jax.Array, draw: Draw) -> Stream:
     """First episodes of a batch of seeds (key data ``(n, 2)``); traced."""
     first = jnp.int32(0)
-    return Stream(*in_lanes(lambda seed: begin(task, seed, first, draw), seeds, count=(seeds[0, 0] >> 1).astype(jnp.int32)))
+    return Stream(
+        *in_lanes(lambda seed: begin(task, seed, first, draw), seeds, count=(seeds[0, 0] >> 1).astype(jnp.int32))
+    )
 
 
 def step_stream(
@@ -97,13 +99,14 @@ def _player(task: Task[Any, Any], horizon: int) -> Any:
 
 
 def _play(
-    task: Task[Any, Any], horizon: int, policy: Policy, seeds: jax.Array, draw: Draw, memory: Any = None
+    task: Task[Any, Any], horizon: int, policy: Policy, seeds: jax.Array, draw: Draw, *, memory: Any = None
 ) -> Record:
     stream = open_stream(task, seeds, draw)
     size = seeds.shape[0]
     if memory is None:
         memory = jax.vmap(policy.initial, axis_size=size)(stream.episodes.params)  # a task's params may be empty
-    actions = jnp.zeros((horizon, size, *(task.action_space.shape or ())), task.action_space.dtype)
+    dtype = jax.dtypes.canonicalize_dtype(task.action_space.dtype)
+    actions = jnp.zeros((horizon, size, *(task.action_space.shape or ())), dtype)
 
     def act(memory: Any, step: Step, episode: Episode) -> tuple[jax.Array, Any]:
         view = View(step.observation, step.info.get("action_mask"), episode.state, episode.params)
@@ -161,5 +164,5 @@ def replay(task: Task[Any, Any], actions: np.ndarray, seeds: range, *, split: st
     keys = np.stack([seed_key(int(seed)) for seed in seeds])
     memory = np.zeros(len(seeds), np.int32), actions
     with precision(task):
-        record = _player(task, task.card.horizon)(_Recorded(), keys, Draw.parse(split, task), memory)
+        record = _player(task, task.card.horizon)(_Recorded(), keys, Draw.parse(split, task), memory=memory)
         return Record(*jax.tree.map(np.asarray, record))

@@ -116,9 +116,7 @@ def evaluate(task: Task[Any, Any], policy: Policy | HostPolicy, seeds: range) ->
 
 def _choose_on_host(task: Task[Any, Any], policy: HostPolicy, seeds: range) -> np.ndarray:
     """Actions ``(n, horizon, *action shape)`` of the first episode of each seed; zeros after its end."""
-    env = TaskVectorEnv(
-        task.card.id, len(seeds), split="test", difficulty=task.difficulty, dtype=task.dtype.name
-    )
+    env = TaskVectorEnv(task.card.id, len(seeds), split="test", difficulty=task.difficulty, dtype=task.dtype.name)
     space, horizon = env.single_action_space, task.card.horizon
     actions = np.zeros((len(seeds), horizon, *(space.shape or ())), space.dtype)
     observations, infos = env.reset(seed=list(seeds))
