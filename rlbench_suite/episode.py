@@ -6,7 +6,9 @@ Keys are a function of time. Episode ``e`` of seed ``s`` has the key ``fold_in(k
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -125,7 +127,9 @@ def begin(task: Task[Any, Any], seed: jax.Array, index: jax.Array, draw: Draw) -
 
 
 def advance(task: Task[Any, Any], episode: Episode, action: jax.Array, limit: jax.Array) -> tuple[Episode, Step]:
-    """One step. ``limit`` is the time limit in steps: reaching it truncates an episode that is not over."""
+    """One step. ``limit`` is the time limit in steps: reaching it truncates, as Gymnasium's ``TimeLimit`` does,
+    whether or not the task is over at that very step.
+    """
     seed, index, t, total, params, state = episode
     t = t + 1
     mask = task.action_mask(state, params)
@@ -140,17 +144,24 @@ def advance(task: Task[Any, Any], episode: Episode, action: jax.Array, limit: ja
         observation=task.observation(next_state, draw_key(seed, index, t, Role.OBSERVATION), params),
         reward=reward,
         terminated=terminated,
-        truncated=(t >= limit) & ~terminated,
+        truncated=t >= limit,
         info=_info(task, episode, legal, task.cost(state, action, next_state, params)),
     )
     return episode, step
 
 
 def scalar_return(task: Task[Any, Any], total: Any) -> Any:
-    """One number for an episode's return: objectives by the card's weights, agents by their mean."""
-    if task.card.objectives:
-        return total @ np.asarray(task.card.weights, task.dtype)
-    return total.mean(-1) if task.card.agents > 1 else total
+    """One number from a reward or return ``(..., *reward shape)``: objectives by the card's weights, agents by mean.
+
+    NumPy or JAX. Terms are added one after another: a fixed order gives the same bits everywhere.
+    """
+    if not task.reward_space.shape:
+        return total
+    count = task.reward_space.shape[0]
+    weights = task.card.weights if task.card.objectives else (1.0,) * count
+    weighted = [total[..., i] * np.asarray(weights[i], task.dtype) for i in range(count)]
+    result = functools.reduce(operator.add, weighted)
+    return result if task.card.objectives else result / np.asarray(count, task.dtype)
 
 
 def is_legal(task: Task[Any, Any], mask: jax.Array | None, action: jax.Array) -> jax.Array:

@@ -10,7 +10,7 @@ CARDS = (
         source="Wardle 2021; player by expected information: Shannon 1948",
         entry_point="rlbench_suite.envs.text.wordle:Wordle",
         reference="rlbench_suite.envs.text.maximum_entropy:MaximumEntropy",
-        horizon=6,
+        horizon=12,  # six guesses end the game; the rest is for text that was no word
         tags=("discrete", "text", "partially-observed"),
     ),
 )

@@ -16,7 +16,7 @@ from gymnasium.vector.utils import batch_space
 from rlbench_suite.lanes import in_lanes
 from rlbench_suite.adapters.single import ActionCheck, precision, refuse_after_fork
 from rlbench_suite.card import unknown
-from rlbench_suite.episode import Draw, Episode, Step, advance, begin, reset_where, seed_key
+from rlbench_suite.episode import Draw, Episode, Step, advance, begin, reset_where, scalar_return, seed_key
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
@@ -178,7 +178,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
                 )
                 self._last = shown = step
                 infos = self._infos(step.info)
-            reward = step.reward.mean(-1) if self.card.agents > 1 else step.reward
+            reward = scalar_return(self.task, step.reward) if self.card.agents > 1 else step.reward
         return (
             self._out(shown.observation),
             self._out(reward),

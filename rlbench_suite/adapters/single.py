@@ -17,7 +17,7 @@ from gymnasium import spaces
 from rlbench_suite.lanes import in_lane
 from rlbench_suite.adapters.packing import Layout, Place
 from rlbench_suite.card import VIEWS, TaskCard, load, unknown
-from rlbench_suite.episode import NO_LIMIT, Draw, Episode, Step, advance, begin, seed_key
+from rlbench_suite.episode import NO_LIMIT, Draw, Episode, Step, advance, begin, scalar_return, seed_key
 from rlbench_suite.policy import Policy
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
@@ -212,7 +212,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
     def _reward(self, reward: np.ndarray) -> Any:
         if self.card.objectives:
             return reward
-        return float(reward.mean()) if reward.ndim else reward.item()
+        return float(scalar_return(self.task, reward))
 
     def render(self) -> Any:
         """A picture (``rgb_array``) or a description (``ansi``) of the current state.

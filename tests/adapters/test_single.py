@@ -66,7 +66,6 @@ def test_observations_rewards_and_flags_are_what_the_spaces_say(card: TaskCard) 
             assert task.reward_space.low.min() <= reward <= task.reward_space.high.max()
         if terminated or truncated:
             episodes += 1
-            assert terminated != truncated, "an episode ends by the task or by time, never by both"
             assert not terminated or info["end_reason"]
             env.reset()
     assert episodes > 0 or card.horizon > 400
@@ -252,7 +251,7 @@ def test_time_limit_is_truncation(card: TaskCard) -> None:
     env = gymnasium.make(card.id, max_episode_steps=1)
     env.reset(seed=0)
     *_, terminated, truncated, info = env.step(env.unwrapped.task.noop_action())
-    assert truncated != terminated
+    assert truncated
     assert "success" in info
     assert gymnasium.spec(card.id).max_episode_steps == card.horizon
 
