@@ -108,7 +108,6 @@ def forbidden(source: str, pattern: re.Pattern[str]) -> list[tuple[int, str]]:
 
 
 every_source = pytest.mark.parametrize("path", SOURCES, ids=relative)
-every_card = pytest.mark.parametrize("card", registry.cards().values(), ids=lambda card: card.name)
 
 
 # -- the checks themselves can fail ------------------------------------------------------------------------------
@@ -226,7 +225,6 @@ def test_every_family_folder_is_registered() -> None:
     assert folders == set(registry.FAMILIES)
 
 
-@every_card
 def test_card_is_complete(card: TaskCard) -> None:
     assert re.fullmatch(r"rlsuite/[A-Z][A-Za-z0-9]*-v\d+", card.id)
     assert card.summary.strip() == card.summary != ""
@@ -238,7 +236,6 @@ def test_card_is_complete(card: TaskCard) -> None:
     assert len(card.hypervolume_reference) in (0, len(card.objectives))
 
 
-@every_card
 def test_card_names_a_task_and_a_player(card: TaskCard) -> None:
     assert issubclass(load(card.entry_point), Task)
     player = load(card.reference)

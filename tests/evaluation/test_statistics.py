@@ -1,5 +1,8 @@
 """Statistics against hand-worked numbers, SciPy, a bootstrap written the plain way, and known truths."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -267,6 +270,22 @@ def test_numbers_follow_from_the_seed_and_not_from_the_order_of_tasks(statistic:
     once = statistic(scores, replicates=3_000, seed=1)
     assert statistic(dict(reversed(scores.items())), replicates=3_000, seed=1) == once
     assert statistic(scores, replicates=3_000, seed=2) != once
+
+
+def test_numbers_do_not_depend_on_the_number_of_threads() -> None:
+    program = """
+import numpy as np
+from rlbench_suite.evaluation.statistics import compare
+rng = np.random.default_rng(0)
+agents = {a: {f"task{n:02}": rng.normal(size=n) for n in range(1, 41)} for a in "xy"}
+comparison = compare(agents, replicates=2_000)
+print(repr(comparison), [a.profile.low.tobytes() + a.profile.fraction.tobytes() for a in comparison.agents.values()])
+"""
+    printed = []
+    for threads in ("1", "2"):
+        variables = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads)
+        printed.append(subprocess.check_output([sys.executable, "-c", program], env=os.environ | variables))
+    assert printed[0] == printed[1]
 
 
 def test_chunks_have_streams_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
