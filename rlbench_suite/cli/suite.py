@@ -115,9 +115,9 @@ def play(
     prepare_jax()
     import gymnasium
 
-    env = gymnasium.make(
-        card.id, difficulty=difficulty, render_mode="human" if window else None, disable_env_checker=True
-    )
+    env = gymnasium.make(card.id, difficulty=difficulty, render_mode="rgb_array", disable_env_checker=True)
+    if window:
+        env = gymnasium.wrappers.HumanRendering(env)
     core: Any = env.unwrapped
     choose = _watch(core) if reference else _ask(core.task)
     env.reset(seed=seed)
