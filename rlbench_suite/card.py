@@ -126,9 +126,14 @@ class TaskCard:
             _BUILT[key] = load(self.entry_point)(self, difficulty=number, dtype=dtype)
         return _BUILT[key]
 
+    @property
+    def scores_path(self) -> Path:
+        """The family's file of measured scores, in the package of the task."""
+        return Path(importlib.import_module(self.entry_point.rsplit(".", 1)[0]).__file__ or "").parent / SCORES_FILE
+
     @cached_property
     def _measured(self) -> dict[str, dict[str, Score]]:
-        path = Path(importlib.import_module(self.entry_point.rsplit(".", 1)[0]).__file__ or "").parent / SCORES_FILE
+        path = self.scores_path
         measured = json.loads(path.read_text()).get(self.id, {}) if path.exists() else {}
         return {tier: {player: Score(**s) for player, s in players.items()} for tier, players in measured.items()}
 
