@@ -9,7 +9,8 @@ gain is K_p = L / (2 T_s) with the sum T_s of small time constants. A sample is 
 one period, which delays by half a period on average: T_s = STEP / 2. On the machine of the data sheet that is the
 fastest loop there is without overshoot: an error is gone one step later, as far as the voltage reaches.
 
-Source: Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015), magnitude optimum and current control in field coordinates.
+Source: Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015), magnitude optimum and
+current control in field coordinates.
 """
 
 from __future__ import annotations

@@ -9,13 +9,12 @@ machine: gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), Cont-CC-PMSM-v0.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import jax
+from typing import Any, NamedTuple
 
 from ..runge_kutta import rk4
 
-Scalar = jax.Array
+Scalar = Any
+"""A scalar array; on the host, where a state is described or drawn, a float."""
 
 POLE_PAIRS = 3
 RESISTANCE = 18e-3

@@ -9,12 +9,12 @@ Source: Goldstein, Classical Mechanics, ch. 5 (Euler's equations); Diebel 2006, 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 
-Scalar = jax.Array
+Scalar = Any
+"""A scalar array; on the host, where a state is described or drawn, a float."""
 
 GRAVITY = 9.81
 """m/s^2."""

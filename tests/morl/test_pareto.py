@@ -1,4 +1,4 @@
-"""Hypervolume and non-domination against pymoo, inclusion-exclusion and closed forms."""
+"""Hypervolume and non-domination against inclusion-exclusion and closed forms; against pymoo in ``peers/``."""
 
 from itertools import combinations
 
@@ -27,16 +27,6 @@ def test_equals_inclusion_exclusion(objectives: int) -> None:
         points[:, -1] = points[:, -1].round(0)  # ties
         reference = random.normal(-1, 0.5, objectives)
         assert hypervolume(points, reference) == pytest.approx(inclusion_exclusion(points, reference), abs=1e-12)
-
-
-@pytest.mark.parametrize("objectives", [2, 3, 4])
-def test_equals_pymoo(objectives: int) -> None:
-    indicator = pytest.importorskip("pymoo.indicators.hv")
-    random = np.random.default_rng(objectives)
-    for _ in range(10):
-        points, reference = random.uniform(size=(30, objectives)), random.uniform(0, 0.3, objectives)
-        theirs = indicator.HV(ref_point=-reference)(-points)  # pymoo minimises
-        assert hypervolume(points, reference) == pytest.approx(theirs, rel=1e-12)
 
 
 def test_closed_forms() -> None:
