@@ -4,9 +4,11 @@ Everything else about the distribution stands in pyproject.toml. Sub-packages ar
 family folder needs no packaging edit.
 """
 
+from pathlib import Path
+
 from setuptools import find_packages, setup
 
-WINGS = ("envs", "baselines")
+WINGS = [wing for wing in ("envs", "datasets", "baselines", "leaderboard") if Path(wing, "__init__.py").exists()]
 
 packages = find_packages(include=["rlbench_suite", "rlbench_suite.*"])
 for wing in WINGS:

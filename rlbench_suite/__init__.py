@@ -5,6 +5,10 @@ Importing this package registers every id: ``gymnasium.make("rlsuite/SAT-v0")`` 
 """
 
 from importlib.metadata import version
+from pathlib import Path
+
+if not Path(__file__).with_name("envs").exists():
+    __path__.append(str(Path(__file__).parents[1]))  # a source tree: the wings lie beside this folder, not in it
 
 from rlbench_suite.registry import register
 

@@ -6,7 +6,9 @@ Keys are a function of time. Episode ``e`` of seed ``s`` has the key ``fold_in(k
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -16,6 +18,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import SPLITS, unknown
+from rlbench_suite.lanes import in_lanes
 from rlbench_suite.task import Split, Task
 
 NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
@@ -102,7 +105,7 @@ def draw_key(seed: jax.Array, index: jax.Array, t: jax.Array, role: Role) -> jax
     return jax.random.fold_in(episode_key, t * 8 + role)
 
 
-def begin(task: Task[Any, Any], seed: jax.Array, index: jax.Array, draw: Draw) -> tuple[Episode, Step]:
+def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Episode, Step]:
     """Episode number ``index`` of a seed, and its first observation (reward zero, nothing over)."""
     t = jnp.int32(0)
     index = jnp.asarray(index, jnp.int32)
@@ -123,8 +126,10 @@ def begin(task: Task[Any, Any], seed: jax.Array, index: jax.Array, draw: Draw) -
     return episode, step
 
 
-def advance(task: Task[Any, Any], episode: Episode, action: jax.Array, limit: jax.Array) -> tuple[Episode, Step]:
-    """One step. ``limit`` is the time limit in steps: reaching it truncates an episode that is not over."""
+def advance(task: Task[Any, Any], episode: Episode, action: jax.Array, limit: Any) -> tuple[Episode, Step]:
+    """One step. ``limit`` is the time limit in steps: reaching it truncates, as Gymnasium's ``TimeLimit`` does,
+    whether or not the task is over at that very step.
+    """
     seed, index, t, total, params, state = episode
     t = t + 1
     mask = task.action_mask(state, params)
@@ -139,17 +144,24 @@ def advance(task: Task[Any, Any], episode: Episode, action: jax.Array, limit: ja
         observation=task.observation(next_state, draw_key(seed, index, t, Role.OBSERVATION), params),
         reward=reward,
         terminated=terminated,
-        truncated=(t >= limit) & ~terminated,
+        truncated=t >= limit,
         info=_info(task, episode, legal, task.cost(state, action, next_state, params)),
     )
     return episode, step
 
 
 def scalar_return(task: Task[Any, Any], total: Any) -> Any:
-    """One number for an episode's return: objectives by the card's weights, agents by their mean."""
-    if task.card.objectives:
-        return total @ np.asarray(task.card.weights, task.dtype)
-    return total.mean(-1) if task.card.agents > 1 else total
+    """One number from a reward or return ``(..., *reward shape)``: objectives by the card's weights, agents by mean.
+
+    NumPy or JAX. Terms are added one after another: a fixed order gives the same bits everywhere.
+    """
+    if not task.reward_space.shape:
+        return total
+    count = task.reward_space.shape[0]
+    weights = task.card.weights if task.card.objectives else (1.0,) * count
+    weighted = [total[..., i] * np.asarray(weights[i], task.dtype) for i in range(count)]
+    result = functools.reduce(operator.add, weighted)
+    return result if task.card.objectives else result / np.asarray(count, task.dtype)
 
 
 def is_legal(task: Task[Any, Any], mask: jax.Array | None, action: jax.Array) -> jax.Array:
@@ -181,7 +193,7 @@ def action_sizes(space: spaces.Space[Any]) -> tuple[int, ...]:
 
 def _info(task: Task[Any, Any], episode: Episode, legal: jax.Array, cost: jax.Array | None) -> dict[str, Any]:
     """The task's measures, and what the kernel adds: normalised ``score`` so far, mask, cost."""
-    info = dict(task.info(episode.state, episode.params))
+    info: dict[str, Any] = dict(task.info(episode.state, episode.params))
     if task.scores.keys() >= {"random", "reference"}:
         low, high = task.scores["random"].mean, task.scores["reference"].mean
         info["score"] = (scalar_return(task, episode.total) - low) / (high - low)
@@ -202,15 +214,18 @@ def reset_where(
     block, begun together and scattered back, block after block until none is left.
     """
     size = done.shape[0]
-    block = max(1, math.ceil(size / 64))
+    block = max(2, math.ceil(size / 64))  # never one: see lanes.py
 
     def reset_block(carry: tuple[jax.Array, Episode, Step]) -> tuple[jax.Array, Episode, Step]:
         pending, episodes, last = carry
         place = jnp.cumsum(pending) - 1
         entries = jnp.full(block, size).at[jnp.where(pending, place, block)].set(jnp.arange(size), mode="drop")
         # Filler entries point past the end: reads clamp to some entry, writes are dropped.
-        fresh = jax.vmap(lambda seed, index: begin(task, seed, index + 1, draw))(
-            episodes.seed[entries], episodes.index[entries]
+        fresh = in_lanes(
+            lambda seed, index: begin(task, seed, index, draw),
+            episodes.seed[entries],
+            episodes.index[entries] + 1,
+            count=episodes.index[0],
         )
         episodes, last = jax.tree.map(
             lambda old, new: old.at[entries].set(new.astype(old.dtype), mode="drop"), (episodes, last), fresh

@@ -132,7 +132,15 @@ def register() -> None:
         if card.agents > 1:
             import pettingzoo
 
-            if card.id not in pettingzoo.parallel_registry:
-                pettingzoo.register(
-                    "parallel", card.id, "rlbench_suite.adapters.parallel:make", kwargs={"task_id": card.id}
-                )
+            for kind, factory, table in (
+                ("parallel", "make", pettingzoo.parallel_registry),
+                ("aec", "make_aec", pettingzoo.aec_registry),
+            ):
+                if card.id not in table:
+                    pettingzoo.register(
+                        kind,
+                        card.id,
+                        f"rlbench_suite.adapters.parallel:{factory}",
+                        max_cycles=card.horizon,
+                        kwargs={"task_id": card.id},
+                    )

@@ -11,6 +11,7 @@ CARDS = (
         entry_point="rlbench_suite.envs.marl.vicsek:Vicsek",
         reference="rlbench_suite.envs.marl.vicsek:NeighbourAveraging",
         horizon=100,
+        difficulties={"medium": 1.0, "easy": 0.3, "hard": 2.0},
         agents=16,
         tags=("continuous", "multi-agent", "partially-observed"),
     ),

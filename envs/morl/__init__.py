@@ -15,6 +15,7 @@ CARDS = (
         objectives=("treasure", "time"),
         weights=(0.5, 0.5),
         hypervolume_reference=(0.0, -50.0),
+        optimum=3.55,
         tags=("discrete", "multi-objective"),
     ),
 )

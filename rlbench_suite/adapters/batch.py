@@ -15,7 +15,8 @@ from gymnasium.vector.utils import batch_space
 
 from rlbench_suite.adapters.single import ActionCheck, precision, refuse_after_fork
 from rlbench_suite.card import unknown
-from rlbench_suite.episode import Draw, Episode, Step, advance, begin, reset_where, seed_key
+from rlbench_suite.episode import Draw, Episode, Step, advance, begin, reset_where, scalar_return, seed_key
+from rlbench_suite.lanes import in_lanes
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
@@ -33,10 +34,13 @@ class BatchPrograms:
         self.next_step = jax.jit(self._next_step)
 
     def _begin(self, seeds: jax.Array, draw: Draw) -> tuple[Episode, Step]:
-        return jax.vmap(lambda seed: begin(self.task, seed, jnp.int32(0), draw))(seeds)
+        first = jnp.int32(0)
+        return in_lanes(
+            lambda seed: begin(self.task, seed, first, draw), seeds, count=(seeds[0, 0] >> 1).astype(jnp.int32)
+        )
 
     def _advance(self, episodes: Episode, actions: jax.Array, limit: jax.Array) -> tuple[Episode, Step]:
-        return jax.vmap(partial(advance, self.task), in_axes=(0, 0, None))(episodes, actions, limit)
+        return in_lanes(lambda e, a: advance(self.task, e, a, limit), episodes, actions, count=episodes.t[0])
 
     def _same_step(
         self, episodes: Episode, actions: jax.Array, limit: jax.Array, draw: Draw
@@ -57,7 +61,7 @@ class BatchPrograms:
         return episodes, step, step.terminated | step.truncated
 
 
-def _spread(mask: jax.Array, like: jax.Array) -> jax.Array:
+def _spread(mask: Any, like: Any) -> Any:
     return mask.reshape(mask.shape + (1,) * (like.ndim - 1))
 
 
@@ -120,6 +124,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._draw = Draw.parse(split, task)
         self._check_actions = ActionCheck(task.action_space, num_envs)
         self._episodes: Episode | None = None
+        self._last: Step
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -176,7 +181,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
                 )
                 self._last = shown = step
                 infos = self._infos(step.info)
-            reward = step.reward.mean(-1) if self.card.agents > 1 else step.reward
+            reward = scalar_return(self.task, step.reward) if self.card.agents > 1 else step.reward
         return (
             self._out(shown.observation),
             self._out(reward),
@@ -230,5 +235,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             final_obs[i] = jax.tree.map(lambda leaf, i=i: leaf[i], observations)
         final_info: dict[str, Any] = {}
         for name, value in self._infos(step.info).items():
-            final_info[name] = done.copy() if name.startswith("_") else np.where(_spread(done, value), value, 0)
+            final_info[name] = (
+                done.copy() if name.startswith("_") else np.where(_spread(done, value), value, value.dtype.type(0))
+            )
         return {"final_obs": final_obs, "_final_obs": done, "final_info": final_info, "_final_info": done.copy()}

@@ -7,7 +7,7 @@ microseconds. Words are 32 bits wide, 64 for float64 tasks; values keep their ex
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,13 +18,15 @@ class Layout:
     """Where each leaf of a pytree lies in the buffer. Built from shapes alone (``jax.eval_shape``)."""
 
     def __init__(self, shapes: Any, word: type[np.unsignedinteger[Any]]) -> None:
-        leaves, self.treedef = jax.tree.flatten(shapes)
+        leaves, treedef = jax.tree.flatten(shapes)
+        self.treedef: Any = treedef
         self.word = np.dtype(word)
         self.float = np.dtype(f"float{8 * self.word.itemsize}")
-        self.shapes = [tuple(leaf.shape) for leaf in leaves]
-        self.dtypes = [np.dtype(leaf.dtype) for leaf in leaves]
-        ends = np.cumsum([math.prod(shape) for shape in self.shapes]).tolist()
-        self.slices = [slice(end - math.prod(shape), end) for end, shape in zip(ends, self.shapes, strict=True)]
+        ends = np.cumsum([math.prod(leaf.shape) for leaf in leaves]).tolist()
+        self.places = [
+            Place(slice(end - math.prod(leaf.shape), end), tuple(leaf.shape), np.dtype(leaf.dtype))
+            for leaf, end in zip(leaves, ends, strict=True)
+        ]
 
     def pack(self, tree: Any) -> jax.Array:
         """The buffer of a pytree; traced."""
@@ -32,13 +34,20 @@ class Layout:
 
     def unpack(self, buffer: jax.Array) -> Any:
         """The pytree of a buffer; traced."""
-        parts = zip(self.slices, self.shapes, self.dtypes, strict=True)
-        return self.treedef.unflatten([self._from_words(buffer[s], t).reshape(shape) for s, shape, t in parts])
+        return self.treedef.unflatten(
+            [self._from_words(buffer[place.words], place.dtype).reshape(place.shape) for place in self.places]
+        )
 
     def unpack_numpy(self, words: np.ndarray) -> Any:
-        """The pytree of a buffer on the host: arrays are views of ``words`` where the width allows."""
-        parts = zip(self.slices, self.shapes, self.dtypes, strict=True)
-        return self.treedef.unflatten([self._leaf(words[s], t).reshape(shape) for s, shape, t in parts])
+        """The pytree of a buffer on the host."""
+        return self.treedef.unflatten([self.read(words, place) for place in self.places])
+
+    def read(self, words: np.ndarray, place: Place) -> np.ndarray:
+        """One leaf of a buffer on the host: a view where the width allows, else a copy."""
+        part = words[place.words]
+        if place.dtype.kind == "f":
+            part = part.view(self.float)
+        return part.astype(place.dtype, copy=False).reshape(place.shape)
 
     def _to_words(self, leaf: Any) -> jax.Array:
         leaf = jnp.ravel(leaf)
@@ -51,7 +60,10 @@ class Layout:
             return jax.lax.bitcast_convert_type(words, self.float).astype(dtype)
         return words.astype(dtype)
 
-    def _leaf(self, words: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
-        if dtype.kind == "f":
-            return words.view(self.float).astype(dtype, copy=False)
-        return words.astype(dtype)
+
+class Place(NamedTuple):
+    """Where one leaf lies, and what it is."""
+
+    words: slice
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]

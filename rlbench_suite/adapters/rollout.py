@@ -11,6 +11,7 @@ import numpy as np
 
 from rlbench_suite.adapters.single import precision, refuse_after_fork
 from rlbench_suite.episode import Draw, Episode, Role, Step, advance, begin, draw_key, reset_where, seed_key
+from rlbench_suite.lanes import in_lanes
 from rlbench_suite.policy import Policy, View
 from rlbench_suite.task import Task
 
@@ -24,11 +25,14 @@ class Stream(NamedTuple):
 
 def open_stream(task: Task[Any, Any], seeds: jax.Array, draw: Draw) -> Stream:
     """First episodes of a batch of seeds (key data ``(n, 2)``); traced."""
-    return Stream(*jax.vmap(lambda seed: begin(task, seed, jnp.int32(0), draw))(seeds))
+    first = jnp.int32(0)
+    return Stream(
+        *in_lanes(lambda seed: begin(task, seed, first, draw), seeds, count=(seeds[0, 0] >> 1).astype(jnp.int32))
+    )
 
 
 def step_stream(
-    task: Task[Any, Any], stream: Stream, actions: jax.Array, limit: jax.Array, draw: Draw
+    task: Task[Any, Any], stream: Stream, actions: jax.Array, limit: Any, draw: Draw
 ) -> tuple[Stream, Step, jax.Array]:
     """One step of every episode; those that end begin anew at once; traced.
 
@@ -37,7 +41,9 @@ def step_stream(
         ended (bootstrap truncated episodes from it); and the scalar-or-vector totals of all episodes at that step
         (an episode's return where it ended).
     """
-    episodes, step = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(stream.episodes, actions, limit)
+    episodes, step = in_lanes(
+        lambda e, a: advance(task, e, a, limit), stream.episodes, actions, count=stream.episodes.t[0]
+    )
     totals = episodes.total
     return Stream(*reset_where(task, step.terminated | step.truncated, episodes, step, draw)), step, totals
 
@@ -53,9 +59,9 @@ class Record(NamedTuple):
     """Whether the task ended the episode (else the time limit did), bool ``(n,)``."""
     info: dict[str, np.ndarray]
     """The last step's info (``success``, measures), each ``(n,)``."""
-    cost: np.ndarray
+    cost: Any
     """Summed constraint cost, ``(n,)``; zeros where the task has none."""
-    actions: np.ndarray
+    actions: Any
     """``(n, horizon, *action shape)``; entries from ``length`` on are zeros."""
 
 
@@ -92,11 +98,15 @@ def _player(task: Task[Any, Any], horizon: int) -> Any:
     return jax.jit(partial(_play, task, horizon))
 
 
-def _play(task: Task[Any, Any], horizon: int, policy: Policy, seeds: jax.Array, draw: Draw) -> Record:
+def _play(
+    task: Task[Any, Any], horizon: int, policy: Policy, seeds: jax.Array, draw: Draw, memory: Any = None
+) -> Record:
     stream = open_stream(task, seeds, draw)
-    memory = jax.vmap(policy.initial)(stream.episodes.params)
     size = seeds.shape[0]
-    actions = jnp.zeros((horizon, size, *(task.action_space.shape or ())), task.action_space.dtype)
+    if memory is None:
+        memory = jax.vmap(policy.initial, axis_size=size)(stream.episodes.params)  # a task's params may be empty
+    kind = jax.dtypes.canonicalize_dtype(task.action_space.dtype)
+    actions = jnp.zeros((horizon, size, *(task.action_space.shape or ())), kind)
 
     def act(memory: Any, step: Step, episode: Episode) -> tuple[jax.Array, Any]:
         view = View(step.observation, step.info.get("action_mask"), episode.state, episode.params)
@@ -106,7 +116,7 @@ def _play(task: Task[Any, Any], horizon: int, policy: Policy, seeds: jax.Array, 
         t, over, cost, (episodes, last), memory, actions = carry
         chosen, memory = jax.vmap(act)(memory, last, episodes)
         chosen = chosen.astype(actions.dtype)
-        advanced = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(episodes, chosen, jnp.int32(horizon))
+        advanced = in_lanes(lambda e, a: advance(task, e, a, np.int32(horizon)), episodes, chosen, count=t)
 
         def freeze(old: jax.Array, new: jax.Array) -> jax.Array:
             return jnp.where(over.reshape(over.shape + (1,) * (new.ndim - 1)), old, new)
@@ -122,3 +132,37 @@ def _play(task: Task[Any, Any], horizon: int, policy: Policy, seeds: jax.Array, 
     _, _, cost, (episodes, last), _, actions = jax.lax.while_loop(lambda carry: ~carry[1].all(), body, start)
     info = {name: value for name, value in last.info.items() if name != "action_mask"}
     return Record(episodes.total, episodes.t, last.terminated, info, cost, jnp.moveaxis(actions, 0, 1))
+
+
+class _Recorded(NamedTuple):
+    """The policy that repeats given actions; its memory is the step and the actions of the episode."""
+
+    def initial(self, params: Any) -> Any:
+        raise NotImplementedError("the actions of an episode are not made from its params")
+
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
+        t, actions = memory
+        return actions[t], (t + 1, actions)
+
+
+def replay(task: Task[Any, Any], actions: np.ndarray, seeds: range, *, split: str | int = "test") -> Record:
+    """The first episode of each seed under the actions of a :class:`Record`; gives that record again, to the bit.
+
+    Args:
+        task: the task.
+        actions: ``(n, horizon, *action shape)``; entries after an episode's end are not looked at.
+        seeds: the ``n`` environment seeds.
+        split: as for the single env.
+
+    Raises:
+        ValueError: the actions have another shape.
+    """
+    refuse_after_fork()
+    shape = (len(seeds), task.card.horizon, *(task.action_space.shape or ()))
+    if actions.shape != shape:
+        raise ValueError(f"Actions to replay have shape {shape} (seeds, horizon, *action), got {actions.shape}.")
+    keys = np.stack([seed_key(int(seed)) for seed in seeds])
+    memory = np.zeros(len(seeds), np.int32), actions
+    with precision(task):
+        record = _player(task, task.card.horizon)(_Recorded(), keys, Draw.parse(split, task), memory)
+        return Record(*jax.tree.map(np.asarray, record))

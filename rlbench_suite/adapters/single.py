@@ -14,9 +14,10 @@ import jax
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.adapters.packing import Layout
+from rlbench_suite.adapters.packing import Layout, Place
 from rlbench_suite.card import VIEWS, TaskCard, load, unknown
-from rlbench_suite.episode import NO_LIMIT, Draw, Episode, Step, advance, begin, seed_key
+from rlbench_suite.episode import NO_LIMIT, Draw, Episode, Step, advance, begin, scalar_return, seed_key
+from rlbench_suite.lanes import in_lane
 from rlbench_suite.policy import Policy
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
@@ -55,27 +56,49 @@ def precision(task: Task[Any, Any]) -> AbstractContextManager[Any]:
 
 
 class Programs:
-    """The two compiled programs of a single env, over one packed buffer each way."""
+    """The two compiled programs of a single env: one packed buffer of (episode, step) in, one out."""
 
     def __init__(self, task: Task[Any, Any]) -> None:
         self.task = task
-        word = np.uint64 if task.dtype == np.float64 else np.uint32
+        seed, draw = np.zeros(2, np.uint32), Draw(np.int32(0), np.int32(-1))
         with precision(task):
-            seed, draw = np.zeros(2, np.uint32), Draw(np.int32(0), np.int32(-1))
-            episode_shapes, step_shapes = jax.eval_shape(lambda: begin(task, seed, np.int32(0), draw))
-            # An array reads faster on the host when the scalars of one kind lie side by side.
-            self.episode = Layout(episode_shapes, word)
-            self.step = Layout(step_shapes, word)
-        self.begin: Callable[..., tuple[jax.Array, jax.Array]] = jax.jit(self._begin)
-        self.advance: Callable[..., tuple[jax.Array, jax.Array]] = jax.jit(self._advance)
+            shapes = jax.eval_shape(lambda: begin(task, seed, np.int32(0), draw))
+        self.layout = Layout(shapes, np.uint64 if task.dtype == np.float64 else np.uint32)
+        self.begin: Callable[..., jax.Array] = jax.jit(self._begin)
+        self.advance: Callable[..., jax.Array] = jax.jit(self._advance)
+        self.pack: Callable[..., jax.Array] = jax.jit(self.layout.pack)
+        self.places: tuple[Episode, Step] = self.layout.treedef.unflatten(self.layout.places)
+        named = self.places[1].info.items()
+        self.info_scalars = [(n, p.words.start, p.dtype.kind) for n, p in named if p.shape == ()]
+        self.info_arrays = [(n, p) for n, p in named if p.shape != ()]
 
-    def _begin(self, seed: jax.Array, index: jax.Array, draw: Draw) -> tuple[jax.Array, jax.Array]:
-        episode, step = begin(self.task, seed, index, draw)
-        return self.episode.pack(episode), self.step.pack(step)
+    def _begin(self, seed: jax.Array, index: jax.Array, draw: Draw) -> jax.Array:
+        return self.layout.pack(in_lane(lambda s: begin(self.task, s, index, draw), seed, count=index))
 
-    def _advance(self, buffer: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:
-        episode, step = advance(self.task, self.episode.unpack(buffer), action, NO_LIMIT)
-        return self.episode.pack(episode), self.step.pack(step)
+    def _advance(self, buffer: jax.Array, action: jax.Array) -> jax.Array:
+        episode, _ = self.layout.unpack(buffer)
+        return self.layout.pack(in_lane(self._step, episode, action, count=episode.t))
+
+    def _step(self, episode: Episode, action: jax.Array) -> tuple[Episode, Step]:
+        return advance(self.task, episode, action, NO_LIMIT)
+
+    def read(self, words: np.ndarray) -> tuple[Any, np.ndarray, bool, bool, dict[str, Any]]:
+        """What a step shows, on the host. Scalars become Python's own, arrays views of ``words``."""
+        read, step = self.layout.read, self.places[1]
+        floats = words.view(self.layout.float)
+        info: dict[str, Any] = {
+            name: floats.item(at) if kind == "f" else bool(words.item(at)) if kind == "b" else words.item(at)
+            for name, at, kind in self.info_scalars
+        }
+        for name, place in self.info_arrays:
+            info[name] = read(words, place)
+        observation = jax.tree.map(lambda place: read(words, place), step.observation, is_leaf=_is_place)
+        over = words.item(step.terminated.words.start), words.item(step.truncated.words.start)
+        return observation, read(words, step.reward), bool(over[0]), bool(over[1]), info
+
+
+def _is_place(node: Any) -> bool:
+    return isinstance(node, Place)
 
 
 programs: Callable[[Task[Any, Any]], Programs] = cache(Programs)
@@ -159,8 +182,8 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             self._index += 1
         self._programs = programs(self.task)
         with precision(self.task):
-            self._buffer, words = self._programs.begin(self._seed, np.int32(self._index), self._draw)
-        observation, *_, info = self._unpack(words)
+            self._buffer = self._programs.begin(self._seed, np.int32(self._index), self._draw)
+        observation, *_, info = self._show()
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
@@ -173,28 +196,26 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         if self._buffer is None:
             raise gymnasium.error.ResetNeeded("Call reset() before step().")
         checked = self._check_action(action)
-        before = self._buffer
         with precision(self.task):
-            self._buffer, words = self._programs.advance(before, checked)
-        observation, reward, terminated, truncated, info = self._unpack(words)
+            self._buffer = self._programs.advance(self._buffer, checked)
+        observation, reward, terminated, truncated, info = self._show()
         if info.get("invalid_action"):
             info["invalid_reason"] = self.task.why_illegal(checked, self.state, self.params)
         if terminated:
             info["end_reason"] = self.task.why_over(self.state, self.params)
         return observation, reward, terminated, truncated, info
 
-    def _unpack(self, words: jax.Array) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+    def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         # A fresh copy: nothing handed out is written to again.
-        step: Step = self._programs.step.unpack_numpy(np.array(words))
-        info = {name: value.item() if value.ndim == 0 else value for name, value in step.info.items()}
+        observation, reward, terminated, truncated, info = self._programs.read(np.array(self._buffer))
         if "action_mask" in info:
             info["action_mask"] = info["action_mask"].view(np.int8)  # what Space.sample(mask) asks for
-        return step.observation, self._reward(step.reward), bool(step.terminated), bool(step.truncated), info
+        return observation, self._reward(reward), terminated, truncated, info
 
     def _reward(self, reward: np.ndarray) -> Any:
         if self.card.objectives:
             return reward
-        return float(reward.mean()) if reward.ndim else reward.item()
+        return float(scalar_return(self.task, reward))
 
     def render(self) -> Any:
         """A picture (``rgb_array``) or a description (``ansi``) of the current state.
@@ -217,15 +238,16 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         """
         if self._buffer is None:
             raise gymnasium.error.ResetNeeded("Call reset() first: there is no running episode yet.")
-        return self._programs.episode.unpack_numpy(np.array(self._buffer))
+        return self._programs.layout.unpack_numpy(np.array(self._buffer))[0]
 
     @episode.setter
     def episode(self, episode: Episode) -> None:
-        refuse_after_fork()
-        self._programs = programs(self.task)
+        if self._buffer is None:
+            raise gymnasium.error.ResetNeeded("Call reset() before restoring an episode.")
         self._seed, self._index = np.asarray(episode.seed, np.uint32), int(episode.index)
+        _, step = self._programs.layout.unpack_numpy(np.array(self._buffer))
         with precision(self.task):
-            self._buffer = jax.jit(self._programs.episode.pack)(episode)
+            self._buffer = self._programs.pack((episode, step))
 
     @property
     def state(self) -> Any:
@@ -253,6 +275,17 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             raise AttributeError(f"{self.card.id} has no action mask: every action is legal.")
         return np.asarray(mask)
 
+    def pareto_front(self, gamma: float) -> list[np.ndarray]:
+        """The exact front of discounted returns, as MO-Gymnasium's environments give theirs.
+
+        Raises:
+            AttributeError: the task's front is not known.
+        """
+        known = getattr(self.task, "pareto_front", None)
+        if known is None:
+            raise AttributeError(f"{self.card.id} has no known Pareto front.")
+        return list(known(gamma))
+
     def reference(self) -> Policy:
         """The family's own player (controller, solver, scripted player)."""
         return load(self.card.reference)(self.task)
@@ -265,9 +298,9 @@ class PixelEnv(TaskEnv):
         super().__init__(task, split, render_mode)
         self.observation_space = spaces.Box(0, 255, task.picture_shape, np.uint8)
 
-    def _unpack(self, words: jax.Array) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        _, *rest = super()._unpack(words)
-        return self.task.draw(self.state, self.params), *rest  # type: ignore[return-value]
+    def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        _, *rest = super()._show()
+        return self.task.draw(self.state, self.params), *rest
 
 
 def make(
@@ -300,5 +333,3 @@ def make(
 
         return TextEnv(task, split, render_mode)
     return (PixelEnv if view == "pixels" else TaskEnv)(task, split, render_mode)
-
-

@@ -5,7 +5,6 @@ from __future__ import annotations
 import string
 from typing import Any, SupportsFloat
 
-import jax
 from gymnasium import spaces
 
 from rlbench_suite.adapters.single import TaskEnv
@@ -57,7 +56,7 @@ class TextEnv(TaskEnv):
             observation += f"\nNot allowed: {info['invalid_reason']}"
         return observation, reward, terminated, truncated, info
 
-    def _unpack(self, words: jax.Array) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        _, *rest = super()._unpack(words)
+    def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        _, *rest = super()._show()
         observation = self.task.describe(self.state, self.params) + "\n" + self.task.how_to_act()
-        return observation, *rest  # type: ignore[return-value]
+        return observation, *rest

@@ -1,0 +1,654 @@
+"""Proximal policy optimisation, the whole training loop compiled.
+
+Schulman et al. 2017 (arXiv:1707.06347) with generalised advantages (Schulman et al. 2016, arXiv:1506.02438); details
+after Andrychowicz et al. 2021 (arXiv:2006.05990) and Huang et al. 2022 (The 37 implementation details of PPO).
+
+Read from top to bottom, as data flows: configuration, networks, collect, advantage, update, train. One program does a
+chunk of updates (``lax.scan``); a host loop calls it some fifteen times, so that a run shows progress and can be
+stopped. The program depends on task and configuration only: all seeds share it, and ``vmap`` trains many at once.
+
+One agent or many: everything is laid out in rows, one an agent (axis ``A``, of length 1 for a single agent), and all
+rows share the networks (parameter sharing, Gupta et al. 2017).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import yaml
+from gymnasium import spaces
+
+from rlbench_suite.adapters.rollout import Stream, open_stream, step_stream
+from rlbench_suite.adapters.single import refuse_after_fork
+from rlbench_suite.agent import CannotPlay, Progress
+from rlbench_suite.card import unknown
+from rlbench_suite.episode import Draw, action_sizes, scalar_return, seed_key
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+BUDGETS = ("smoke", "quick", "full")
+HYPERPARAMETERS = Path(__file__).parent / "hyperparameters" / "ppo.yaml"
+
+# -- configuration -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Config:
+    """Hyperparameters. Values by task and budget are data: ``hyperparameters/ppo.yaml``."""
+
+    total_steps: int
+    """Environment steps (a step of many agents counts once); rounded up to whole chunks of updates."""
+    num_envs: int = 32
+    num_steps: int = 64
+    """Steps of every environment between updates."""
+    minibatches: int = 4
+    """Must divide num_envs * num_steps * agents."""
+    epochs: int = 6
+    learning_rate: float = 2e-3
+    """Of Adam; falls linearly to zero over the run."""
+    gamma: float = 0.99
+    gae_lambda: float = 0.95
+    clip: float = 0.2
+    """Of the probability ratio."""
+    entropy: float = 0.0
+    """Weight of the entropy bonus."""
+    value_weight: float = 0.5
+    max_grad_norm: float = 0.5
+    hidden: tuple[int, ...] = (64, 64)
+    """Widths of the tanh layers of actor and critic."""
+    log_std: float = -0.5
+    """Initial log standard deviation of continuous actions, in units of half the action range."""
+    scale_rewards: bool = True
+    """Divide rewards by the running root mean square of discounted returns, so that values are of order one."""
+    evaluate: Literal["mode", "sample"] = "mode"
+    """What the trained policy does: its most likely action, or a sample."""
+    reports: int = 15
+    """Chunks of a run, about."""
+
+    @property
+    def batch(self) -> int:
+        """Environment steps of one update."""
+        return self.num_envs * self.num_steps
+
+    @property
+    def chunk(self) -> int:
+        """Updates of one chunk."""
+        return -(-self.total_steps // (self.batch * self.reports))
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of a run."""
+        return -(-self.total_steps // (self.batch * self.chunk))
+
+
+def configure(path: Path, task_id: str, budget: str, overrides: dict[str, Any]) -> Config:
+    """The file's defaults, then the task's own values, then the caller's; a mapping gives one value a budget.
+
+    Raises:
+        ValueError: no such budget or hyperparameter; the message names the nearest valid one.
+    """
+    if budget not in BUDGETS:
+        raise ValueError(unknown("budget", budget, BUDGETS))
+    table = yaml.safe_load(path.read_text())
+    chosen = table["default"] | table.get(task_id, {}) | overrides
+    known = [field.name for field in fields(Config)]
+    for name, value in chosen.items():
+        if name not in known:
+            raise ValueError(unknown("hyperparameter", name, known))
+        if isinstance(value, dict):
+            chosen[name] = value[budget]
+        if isinstance(value, list):
+            chosen[name] = tuple(value)
+    return Config(**chosen)
+
+
+# -- a task in rows ------------------------------------------------------------------------------------------------
+
+
+class Rows:
+    """A task as networks see it: ``A`` agents, each a row of ``features`` inputs and ``outputs`` action parameters.
+
+    Raises:
+        CannotPlay: PPO cannot handle the task's spaces; the message says which and why.
+    """
+
+    def __init__(self, task: Task[Any, Any]) -> None:
+        self.task, self.agents = task, task.card.agents
+        if task.dtype != np.float32:
+            raise CannotPlay(f"PPO trains in float32; build {task.card.id} with dtype='float32'.")
+        shown = task.observation_space
+        parts = list(shown.values()) if isinstance(shown, spaces.Dict) else [shown]
+        for part in parts:
+            if not isinstance(part, spaces.Box) or (self.agents > 1 and part.shape[:1] != (self.agents,)):
+                raise CannotPlay(f"PPO reads a Box or a Dict of Boxes, one row an agent, not {part}.")
+        self.features = sum(int(np.prod(part.shape)) for part in parts) // self.agents
+        space = task.action_space
+        if isinstance(space, spaces.Box) and space.is_bounded():
+            low, high = (bound.reshape(self.agents, -1) for bound in (space.low, space.high))
+            alike = (low == low[0]).all() and (high == high[0]).all()
+            self.low, self.high = low[0], high[0]
+            self.choices: tuple[int, ...] = ()
+            self.outputs = low.shape[1]
+        elif isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and not np.any(space.start):
+            sizes = np.reshape(action_sizes(space), (self.agents, -1))
+            alike = (sizes == sizes[0]).all()
+            self.choices = tuple(sizes[0].tolist())
+            self.outputs = sum(self.choices)
+        else:
+            raise CannotPlay(f"PPO plays bounded Box and zero-based Discrete and MultiDiscrete actions, not {space}.")
+        if not alike:
+            raise CannotPlay(f"PPO's agents share one policy, so they need equal action spaces, not {space}.")
+        self.noise_shape = self.agents, len(self.choices) or self.outputs
+        """Random numbers that an action takes."""
+        # A task with very many actions may say what they are made of: (actions, F). See Actor.
+        self.action_features: np.ndarray | None = getattr(task, "action_features", None)
+
+    # One environment's values; batches by vmap.
+
+    def look(self, observation: Any, action_mask: jax.Array | None = None) -> tuple[jax.Array, jax.Array | None]:
+        """Observation ``(A, features)``, and mask ``(A, outputs)`` or None where every action is legal."""
+        leaves = [leaf.astype(jnp.float32).reshape(self.agents, -1) for leaf in jax.tree.leaves(observation)]
+        return jnp.concatenate(leaves, -1), None if action_mask is None else action_mask.reshape(self.agents, -1)
+
+    def action(self, action: jax.Array) -> jax.Array:
+        """What the environment gets. Continuous actions, in units of half the range, are clipped to the space."""
+        if not self.choices:
+            middle, reach = (self.high + self.low) / 2, (self.high - self.low) / 2
+            action = jnp.clip(middle + reach * action, self.low, self.high)
+        return action.reshape(self.task.action_space.shape).astype(self.task.action_space.dtype)
+
+    def reward(self, reward: jax.Array) -> jax.Array:
+        """``(A,)``; objectives are weighed as the card says."""
+        if self.task.card.objectives:
+            reward = reward @ np.asarray(self.task.card.weights, np.float32)
+        return reward.reshape(self.agents)
+
+
+rows_of = cache(Rows)
+
+
+# -- networks ------------------------------------------------------------------------------------------------------
+
+
+class Categorical(NamedTuple):
+    """One or more discrete choices: logits of each, ``(..., n)``. Actions ``(..., number of choices)``, int32."""
+
+    logits: tuple[jax.Array, ...]
+
+    @staticmethod
+    def noise(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+        """What a sample is made of: one uniform number a choice."""
+        return jax.random.uniform(key, shape)
+
+    def sample(self, noise: jax.Array) -> jax.Array:
+        """By inversion of the distribution function: an impossible action has no width there."""
+        heights = [jnp.cumsum(jax.nn.softmax(logits), -1) for logits in self.logits]
+        chosen = [
+            (height <= noise[..., i, None] * height[..., -1:]).sum(-1, dtype=jnp.int32)
+            for i, height in enumerate(heights)
+        ]
+        return jnp.stack(chosen, -1)
+
+    def mode(self) -> jax.Array:
+        """The most likely action."""
+        return jnp.stack([logits.argmax(-1).astype(jnp.int32) for logits in self.logits], -1)
+
+    def log_prob(self, action: jax.Array) -> jax.Array:
+        """``(...)``, summed over choices."""
+        log_probs = [
+            jnp.take_along_axis(jax.nn.log_softmax(logits), action[..., i, None], -1)[..., 0]
+            for i, logits in enumerate(self.logits)
+        ]
+        return sum(log_probs[1:], log_probs[0])
+
+    def entropy(self) -> jax.Array:
+        """``(...)``, nats, summed over choices."""
+        entropies = [-(jax.nn.softmax(logits) * jax.nn.log_softmax(logits)).sum(-1) for logits in self.logits]
+        return sum(entropies[1:], entropies[0])
+
+
+class Gaussian(NamedTuple):
+    """A diagonal Gaussian. It is not squashed: the environment gets a clipped copy, log_prob the action as drawn."""
+
+    mean: jax.Array
+    log_std: jax.Array
+
+    @staticmethod
+    def noise(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+        """What a sample is made of: one normal number a component."""
+        return jax.random.normal(key, shape)
+
+    def sample(self, noise: jax.Array) -> jax.Array:
+        """``(..., components)``."""
+        return self.mean + jnp.exp(self.log_std) * noise
+
+    def mode(self) -> jax.Array:
+        """The mean."""
+        return self.mean
+
+    def log_prob(self, action: jax.Array) -> jax.Array:
+        """``(...)``, summed over components."""
+        deviation = (action - self.mean) * jnp.exp(-self.log_std)
+        return (-0.5 * deviation**2 - self.log_std - 0.5 * np.log(2 * np.pi)).sum(-1)
+
+    def entropy(self) -> jax.Array:
+        """``(...)``, nats, summed over components; the same everywhere."""
+        return jnp.broadcast_to((self.log_std + 0.5 * np.log(2 * np.pi * np.e)).sum(), self.mean.shape[:-1])
+
+
+class Linear(NamedTuple):
+    """One layer."""
+
+    weight: Any
+    bias: Any
+
+
+def multilayer(layers: Sequence[Linear], x: jax.Array) -> jax.Array:
+    """A multilayer perceptron with tanh between the layers."""
+    for layer in layers[:-1]:
+        x = jnp.tanh(x @ layer.weight + layer.bias)
+    return x @ layers[-1].weight + layers[-1].bias
+
+
+class Actor(NamedTuple):
+    """The policy's network.
+
+    Where the task has ``action_features`` (actions, F), the network gives F numbers and an action's logit is their
+    product with its features, plus a bias of its own: with thousands of actions, each is tried too rarely to be
+    learned about alone, but what they are made of is seen all the time.
+    """
+
+    layers: tuple[Linear, ...]
+    log_std: Any
+    """``(components,)``; None for discrete actions."""
+    action_bias: Any
+    """``(actions,)``; None without action features."""
+
+    def __call__(self, rows: Rows, x: jax.Array, mask: jax.Array | None) -> Categorical | Gaussian:
+        """The distribution of actions given normalised observations ``(..., features)``."""
+        outputs = multilayer(self.layers, x)
+        if not rows.choices:
+            return Gaussian(outputs, self.log_std)
+        if rows.action_features is not None:
+            outputs = outputs @ rows.action_features.T.astype(np.float32) + self.action_bias
+        if mask is not None:
+            outputs = jnp.where(mask, outputs, -1e9)  # a probability of exactly 0, and no NaN in the entropy
+        return Categorical(tuple(jnp.split(outputs, np.cumsum(rows.choices)[:-1], -1)))
+
+
+class Networks(NamedTuple):
+    """Actor and critic, separate."""
+
+    actor: Actor
+    critic: tuple[Linear, ...]
+
+    @classmethod
+    def initial(cls, rows: Rows, config: Config, seed: int) -> Networks:
+        """Orthogonal weights (gain sqrt 2; 0.01 at the actor's end, 1 at the critic's) and zero biases.
+
+        Made by NumPy on the host: batched QR inside a compiled program can deadlock small CPUs.
+        """
+        generator = np.random.default_rng(seed)
+
+        def layers(*widths: int, gain: float) -> tuple[Linear, ...]:
+            gains = [np.sqrt(2)] * (len(widths) - 2) + [gain]
+            return tuple(
+                Linear(orthogonal(generator, n, m) * np.float32(g), np.zeros(m, np.float32))
+                for n, m, g in zip(widths[:-1], widths[1:], gains, strict=True)
+            )
+
+        features = rows.action_features
+        outputs = rows.outputs if features is None else features.shape[1]
+        actor = Actor(
+            layers(rows.features, *config.hidden, outputs, gain=0.01),
+            None if rows.choices else np.full(rows.outputs, config.log_std, np.float32),
+            None if features is None else np.zeros(features.shape[0], np.float32),
+        )
+        return cls(actor, layers(rows.features, *config.hidden, 1, gain=1.0))
+
+
+def orthogonal(generator: np.random.Generator, n: int, m: int) -> np.ndarray:
+    """A random ``(n, m)`` matrix with orthonormal rows or columns, whichever are fewer (Saxe et al. 2014)."""
+    q, r = np.linalg.qr(generator.standard_normal((max(n, m), min(n, m))))
+    q *= np.sign(np.diag(r))  # else the distribution is not uniform
+    return (q if n >= m else q.T).astype(np.float32)
+
+
+class Moments(NamedTuple):
+    """Running mean and variance of each feature; what observations are normalised by."""
+
+    mean: Any
+    variance: Any
+    count: Any
+
+    def update(self, batch: jax.Array) -> Moments:
+        """With ``(n, features)`` more, by the parallel formula of Chan, Golub & LeVeque 1983."""
+        n, mean, variance = batch.shape[0], batch.mean(0), batch.var(0)
+        count = self.count + n
+        shift = mean - self.mean
+        spread = self.variance * self.count + variance * n + shift**2 * (self.count * n / count)
+        return Moments(self.mean + shift * (n / count), spread / count, count)
+
+    def normalise(self, x: jax.Array) -> jax.Array:
+        """Zero mean and unit variance, clipped to ten standard deviations."""
+        return jnp.clip((x - self.mean) * jax.lax.rsqrt(self.variance + 1e-8), -10, 10)
+
+
+class PPOPolicy(eqx.Module):
+    """A trained policy: the actor and the normalisation of its observations, frozen."""
+
+    actor: Actor
+    moments: Moments
+    rows: Rows = eqx.field(static=True)
+    config: Config = eqx.field(static=True)
+
+    def initial(self, params: Any) -> tuple[()]:
+        """No memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """The most likely action, or a sample."""
+        x, mask = self.rows.look(view.observation, view.action_mask)
+        distribution = self.actor(self.rows, self.moments.normalise(x), mask)
+        if self.config.evaluate == "mode":
+            return self.rows.action(distribution.mode()), memory
+        return self.rows.action(distribution.sample(distribution.noise(key, self.rows.noise_shape))), memory
+
+
+# -- collect -------------------------------------------------------------------------------------------------------
+
+
+class Transition(NamedTuple):
+    """What is kept of a step. Axes: steps, environments, agents, then the value's own."""
+
+    x: Any
+    """Observation before the step."""
+    mask: Any
+    action: Any
+    log_prob: Any
+    reward: Any
+    next_x: Any
+    """Observation after the step: the final one where the episode ended."""
+    terminated: Any
+    over: Any
+    """Terminated or truncated."""
+
+
+class Training(NamedTuple):
+    """All that a run carries from update to update."""
+
+    networks: Networks
+    optimiser: Any
+    moments: Moments
+    discounted: Any
+    """Discounted return so far of each running episode, ``(environments, A)``."""
+    mean_square: Any
+    """Running mean of its square."""
+    stream: Stream
+    seed: Any
+    """Key data of the seed."""
+    updates: Any
+    """Updates done."""
+
+
+class Returns(NamedTuple):
+    """Episodes that ended: the sum of their scalar returns, and their number."""
+
+    total: Any
+    episodes: Any
+
+
+def collect(rows: Rows, config: Config, training: Training, key: jax.Array) -> tuple[Stream, Transition, Returns]:
+    """``num_steps`` steps of every environment under the present policy. Episodes run on between updates."""
+    task, actor, moments = rows.task, training.networks.actor, training.moments
+    limit, draw = np.int32(task.card.horizon), Draw.parse("train", task)
+    distribution_type = Categorical if rows.choices else Gaussian
+    noise = distribution_type.noise(key, (config.num_steps, config.num_envs, *rows.noise_shape))
+
+    def step(stream: Stream, noise: jax.Array) -> tuple[Stream, tuple[Transition, Returns]]:
+        x, mask = jax.vmap(rows.look)(stream.last.observation, stream.last.info.get("action_mask"))
+        distribution = actor(rows, moments.normalise(x), mask)
+        action = distribution.sample(noise)
+        stream, made, totals = step_stream(task, stream, jax.vmap(rows.action)(action), limit, draw)
+        over = made.terminated | made.truncated
+        transition = Transition(
+            x,
+            mask,
+            action,
+            distribution.log_prob(action),
+            jax.vmap(rows.reward)(made.reward),
+            jax.vmap(rows.look)(made.observation)[0],
+            *(jnp.repeat(flag[:, None], rows.agents, 1) for flag in (made.terminated, over)),
+        )
+        ended = Returns(jnp.where(over, scalar_return(task, totals), 0).sum(), over.sum())
+        return stream, (transition, ended)
+
+    stream, (transitions, ended) = jax.lax.scan(step, training.stream, noise)
+    return stream, transitions, jax.tree.map(jnp.sum, ended)
+
+
+# -- advantage -----------------------------------------------------------------------------------------------------
+
+
+def advantages(
+    reward: jax.Array,
+    value: jax.Array,
+    next_value: jax.Array,
+    terminated: jax.Array,
+    over: jax.Array,
+    gamma: float,
+    gae_lambda: float,
+) -> jax.Array:
+    """Generalised advantages (Schulman et al. 2016, eq. 16), all arrays ``(steps, ...)``.
+
+    ``next_value`` is the value of the state that the step led to, before any reset. It counts unless that state is
+    terminal: a time limit ends the episode but not the task, so its last state keeps its value. Nothing flows back
+    across the end of an episode, whatever ended it.
+    """
+    error = reward + gamma * jnp.where(terminated, 0, next_value) - value
+
+    def back(later: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        error, over = now
+        advantage = error + gamma * gae_lambda * jnp.where(over, 0, later)
+        return advantage, advantage
+
+    return jax.lax.scan(back, jnp.zeros_like(error[0]), (error, over), reverse=True)[1]
+
+
+def discount(start: jax.Array, reward: jax.Array, over: jax.Array, gamma: float) -> tuple[jax.Array, jax.Array]:
+    """Discounted returns so far, forwards: those of the episodes running at the end, and those after each step."""
+
+    def step(before: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        reward, over = now
+        total = gamma * before + reward
+        return jnp.where(over, 0, total), total
+
+    return jax.lax.scan(step, start, (reward, over))
+
+
+# -- update --------------------------------------------------------------------------------------------------------
+
+
+class Batch(NamedTuple):
+    """What an update learns from; one row an agent and step."""
+
+    x: Any
+    """Normalised."""
+    mask: Any
+    action: Any
+    log_prob: Any
+    advantage: Any
+    target: Any
+    """Of the value."""
+
+
+def loss(networks: Networks, batch: Batch, rows: Rows, config: Config) -> jax.Array:
+    """Clipped surrogate objective (Schulman et al. 2017, eqs. 7 and 9); the value loss is not clipped."""
+    distribution = networks.actor(rows, batch.x, batch.mask)
+    ratio = jnp.exp(distribution.log_prob(batch.action) - batch.log_prob)
+    clipped = jnp.clip(ratio, 1 - config.clip, 1 + config.clip)
+    surrogate = jnp.minimum(ratio * batch.advantage, clipped * batch.advantage).mean()
+    error = multilayer(networks.critic, batch.x)[:, 0] - batch.target
+    bonus = config.entropy * distribution.entropy().mean() if config.entropy else 0.0
+    return config.value_weight * 0.5 * (error**2).mean() - surrogate - bonus
+
+
+def optimiser(config: Config) -> optax.GradientTransformation:
+    """Adam with a linearly falling learning rate and a bound on the norm of the whole gradient."""
+    steps = config.chunks * config.chunk * config.epochs * config.minibatches
+    rate = optax.linear_schedule(config.learning_rate, 0.0, steps)
+    return optax.chain(optax.clip_by_global_norm(config.max_grad_norm), optax.adam(rate, eps=1e-5))
+
+
+def update(rows: Rows, config: Config, training: Training) -> tuple[Training, Returns]:
+    """Collect, then learn from it for some epochs."""
+    key = jax.random.fold_in(jax.random.wrap_key_data(training.seed), training.updates)
+    collect_key, learn_key = jax.random.split(key)
+    stream, seen, ended = collect(rows, config, training, collect_key)
+
+    reward, discounted, mean_square = seen.reward, training.discounted, training.mean_square
+    if config.scale_rewards:
+        discounted, returns = discount(discounted, reward, seen.over, config.gamma)
+        mean_square += ((returns**2).mean() - mean_square) / (training.updates + 1)
+        reward = reward * jax.lax.rsqrt(mean_square + 1e-8)
+
+    x, next_x = training.moments.normalise(seen.x), training.moments.normalise(seen.next_x)
+    value, next_value = (multilayer(training.networks.critic, inputs)[..., 0] for inputs in (x, next_x))
+    advantage = advantages(reward, value, next_value, seen.terminated, seen.over, config.gamma, config.gae_lambda)
+    target = advantage + value
+    advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+    batch = Batch(x, seen.mask, seen.action, seen.log_prob, advantage, target)
+    batch = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:]), batch)
+
+    def learn(carry: tuple[Networks, Any], minibatch: jax.Array) -> tuple[tuple[Networks, Any], None]:
+        networks, state = carry
+        chosen = jax.tree.map(lambda leaf: leaf[minibatch], batch)
+        gradient = jax.grad(loss)(networks, chosen, rows, config)
+        change, state = optimiser(config).update(gradient, state)
+        return (optax.apply_updates(networks, change), state), None
+
+    size = config.batch * rows.agents
+    orders = jax.random.bits(learn_key, (config.epochs, size)).argsort()
+    minibatches = orders.reshape(config.epochs * config.minibatches, -1)
+    (networks, state), _ = jax.lax.scan(learn, (training.networks, training.optimiser), minibatches)
+
+    moments = training.moments.update(seen.x.reshape(-1, rows.features))
+    return Training(
+        networks, state, moments, discounted, mean_square, stream, training.seed, training.updates + 1
+    ), ended
+
+
+# -- train ---------------------------------------------------------------------------------------------------------
+
+
+def start(rows: Rows, config: Config, networks: Networks, seed: jax.Array) -> Training:
+    """The beginning of a run; ``seed`` is key data."""
+    key = jax.random.wrap_key_data(seed)
+    seeds = jax.vmap(lambda env: jax.random.key_data(jax.random.fold_in(key, env)))(jnp.arange(config.num_envs))
+    return Training(
+        networks=networks,
+        optimiser=optimiser(config).init(networks),
+        moments=Moments(jnp.zeros(rows.features), jnp.ones(rows.features), jnp.float32(0)),
+        discounted=jnp.zeros((config.num_envs, rows.agents)),
+        mean_square=jnp.float32(0),
+        stream=open_stream(rows.task, seeds, Draw.parse("train", rows.task)),
+        seed=seed,
+        updates=jnp.int32(0),
+    )
+
+
+def train_chunk(rows: Rows, config: Config, training: Training) -> tuple[Training, Returns]:
+    """``config.chunk`` updates; a pure function, to be jitted and vmapped."""
+    training, ended = jax.lax.scan(lambda training, _: update(rows, config, training), training, length=config.chunk)
+    return training, jax.tree.map(jnp.sum, ended)
+
+
+class Programs:
+    """``start`` and ``train_chunk`` of a task and configuration, compiled once for all seeds."""
+
+    def __init__(self, task: Task[Any, Any], config: Config) -> None:
+        self.rows = rows = rows_of(task)
+        begun = time.perf_counter()
+        arguments = Networks.initial(rows, config, 0), seed_key(0)
+        self.start = jax.jit(partial(start, rows, config)).lower(*arguments).compile()
+        training = jax.eval_shape(partial(start, rows, config), *arguments)
+        self.chunk = jax.jit(partial(train_chunk, rows, config)).lower(training).compile()
+        self.seconds = time.perf_counter() - begun
+
+
+programs = cache(Programs)
+
+
+class PPO:
+    """The agent ``ppo``.
+
+    Args:
+        overrides: hyperparameters that replace those of the file, by name.
+    """
+
+    name = "ppo"
+    learns = True
+
+    def __init__(self, **overrides: Any) -> None:
+        self.overrides = overrides
+
+    def check(self, task: Task[Any, Any]) -> None:
+        """Raise :class:`CannotPlay` with the reason if PPO cannot play the task."""
+        rows_of(task)
+
+    def config(self, task: Task[Any, Any], budget: str) -> Config:
+        """The hyperparameters, checked."""
+        config = configure(HYPERPARAMETERS, task.card.id, budget, self.overrides)
+        if config.batch * task.card.agents % config.minibatches:
+            raise ValueError(
+                f"{config.minibatches} minibatches do not divide a batch of {config.num_envs} environments x "
+                f"{config.num_steps} steps x {task.card.agents} agents."
+            )
+        return config
+
+    def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
+        """What ``train`` will use, as plain data.
+
+        Raises:
+            ValueError: no such budget or hyperparameter, or one out of range.
+        """
+        return asdict(self.config(task, budget))
+
+    def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Progress | PPOPolicy]:
+        """Train on the train split. Yields :class:`Progress` after each chunk and, last, the policy.
+
+        The same seed on the same machine gives the same bits.
+
+        Raises:
+            CannotPlay: the task's spaces are not for PPO.
+            ValueError: no such budget or hyperparameter.
+        """
+        refuse_after_fork()
+        self.check(task)
+        config = self.config(task, budget)
+        known = programs.cache_info().misses
+        compiled = programs(task, config)
+        compile_seconds = compiled.seconds if programs.cache_info().misses > known else 0.0
+        begun = time.perf_counter()
+        training = compiled.start(Networks.initial(compiled.rows, config, seed), seed_key(seed))
+        for chunk in range(1, config.chunks + 1):
+            training, ended = compiled.chunk(training)
+            total, episodes = float(ended.total), int(ended.episodes)
+            yield Progress(
+                steps=chunk * config.chunk * config.batch,
+                total_steps=config.chunks * config.chunk * config.batch,
+                seconds=time.perf_counter() - begun,
+                compile_seconds=compile_seconds,
+                episode_return=total / episodes if episodes else float("nan"),
+            )
+        yield PPOPolicy(training.networks.actor, training.moments, compiled.rows, config)

@@ -1,0 +1,108 @@
+"""The reference player of Wordle: every guess is the one expected to tell most (Shannon 1948).
+
+With n words still possible, a guess splits them by the marks they would give; the player takes the guess whose
+split has the greatest entropy, a word that may itself be the hidden one among equals, then the first of the list.
+The sixth guess is always a word that may be the hidden one. All words of the list are equally likely to it: it
+knows neither the hidden word nor the split it comes from.
+
+Over the 2,131 words, each hidden once, it solves all, in 3.468 guesses on average: 1, 58, 1071, 945 and 56 words with
+1, 2, 3, 4 and 5 guesses (``tests/text/test_wordle.py::test_the_reference_solves_every_word``).
+
+All its games together are one decision tree, so it is worked out once a process (in NumPy, about a second), and
+playing is a look-up.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.policy import View
+
+from .wordle import CODES, SOLVED, TRIES, Wordle, encode, feedback
+
+LEAF = -1
+
+
+class MaximumEntropy(eqx.Module):
+    """The player. Off its own tree (after guesses that were not its own) it takes the first word still possible.
+
+    Attributes:
+        guess: the word guessed at each node, int32 ``(nodes,)``; node 0 is the empty board.
+        child: the next node by marks, int32 ``(nodes, 243)``; -1 where there is none.
+    """
+
+    guess: np.ndarray
+    child: np.ndarray
+    task: Wordle = eqx.field(static=True)
+
+    def __init__(self, task: Wordle) -> None:
+        self.task = task
+        self.guess, self.child = decision_tree(task)
+
+    def initial(self, params: Any) -> tuple[()]:
+        """No memory: the board says it all."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """The guess for a board; sees the board only."""
+        board = view.state
+        guess, child = jnp.asarray(self.guess), jnp.asarray(self.child)
+        node = jnp.int32(0)
+        for row in range(TRIES - 1):
+            own = (node != LEAF) & (guess[node] == board.guesses[row])
+            step = jnp.where(own, child[node, board.codes[row]], LEAF)
+            node = jnp.where(row < board.tries, step, node)
+        possible = self.task.consistent(board.knowledge)
+        return jnp.where(node == LEAF, jnp.argmax(possible).astype(jnp.int32), guess[node]), memory
+
+
+def feedback_matrix(letters: np.ndarray) -> np.ndarray:
+    """The code that each word (column) as hidden word gives each word (row) as guess, uint8 ``(words, words)``."""
+    return np.stack([encode(feedback(guess, letters)) for guess in letters]).astype(np.uint8)
+
+
+@cache
+def decision_tree(task: Wordle) -> tuple[np.ndarray, np.ndarray]:
+    """The guess of every board the player can meet, and the board that follows: see :class:`MaximumEntropy`."""
+    matrix = feedback_matrix(task.letters)
+    nodes = [(np.arange(len(task.words)), 1)]
+    guesses, children = [], []
+    for candidates, turn in nodes:  # grows while it is read
+        guess = candidates[0] if turn == TRIES else best_guess(matrix, candidates)
+        codes = matrix[guess, candidates]
+        child = np.full(CODES, LEAF, np.int32)
+        if turn < TRIES:
+            for code in np.setdiff1d(codes, SOLVED):
+                child[code] = len(nodes)
+                nodes.append((candidates[codes == code], turn + 1))
+        guesses.append(guess)
+        children.append(child)
+    return np.array(guesses, np.int32), np.stack(children)
+
+
+def best_guess(matrix: np.ndarray, candidates: np.ndarray) -> int:
+    """The guess that splits the candidates with the greatest entropy; a candidate among equals, then the first."""
+    among = information(matrix[np.ix_(candidates, candidates)])
+    if among.max() == information(np.arange(len(candidates))[None])[0]:  # tells all candidates apart: unbeatable
+        return int(candidates[among.argmax()])
+    gain = information(matrix[:, candidates])
+    return int(candidates[among.argmax()] if among.max() == gain.max() else gain.argmax())
+
+
+def information(codes: np.ndarray) -> np.ndarray:
+    """How well each row of codes splits its n columns: -sum of c log2 c over the classes' sizes c, ``(rows,)``.
+
+    This is n times the entropy, less n log2 n. In whole units of 2**-40, so that equal splits are exactly equal.
+    """
+    sizes = np.arange(1, codes.shape[1] + 1)
+    cost = np.concatenate([[0], np.rint(sizes * np.log2(sizes) * 2.0**40)]).astype(np.int64)
+    rows = np.arange(len(codes))[:, None]
+    width = int(codes.max()) + 1
+    counts = np.bincount((rows * width + codes).ravel(), minlength=len(codes) * width).reshape(len(codes), width)
+    return -cost[counts].sum(1)

@@ -1,0 +1,240 @@
+"""A multi-agent task as a PettingZoo environment: one dict entry an agent, the same episode as the joint env."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import jax
+import numpy as np
+from gymnasium import spaces
+from pettingzoo import AECEnv, ParallelEnv
+from pettingzoo.utils import parallel_to_aec
+
+from rlbench_suite.adapters.single import RENDER_MODES, ActionCheck, TaskEnv
+from rlbench_suite.card import unknown
+from rlbench_suite.episode import Episode, action_sizes
+from rlbench_suite.policy import Policy
+from rlbench_suite.registry import card as find_card
+from rlbench_suite.task import Task
+
+
+class TaskParallelEnv(ParallelEnv[str, Any, Any]):
+    """All agents act at once; agents are ``agent_0`` to ``agent_{n-1}``, all alive until the episode is over.
+
+    Observations, actions and rewards of agent ``i`` are row ``i`` of the task's. Where the task has action masks an
+    observation is ``{"observation": ..., "action_mask": int8}``. Infos carry what concerns all agents (``success``,
+    measures), and row ``i`` of what is measured per agent.
+
+    Args:
+        task: a task for more than one agent.
+        split: as for the single env.
+        render_mode: ``"rgb_array"`` or ``"ansi"``.
+        max_cycles: time limit in steps; none if None. ``pettingzoo.make`` passes the card's horizon.
+
+    Raises:
+        ValueError: the task is for one agent, or a value is unknown or out of range.
+    """
+
+    def __init__(
+        self,
+        task: Task[Any, Any],
+        split: str | int = "train",
+        render_mode: str | None = None,
+        max_cycles: int | None = None,
+    ) -> None:
+        if task.card.agents < 2:
+            raise ValueError(f"{task.card.id} has one agent; make it with gymnasium.make.")
+        if max_cycles is not None and max_cycles < 1:
+            raise ValueError(f"max_cycles is at least 1, got {max_cycles!r}.")
+        self._joint = JointEnv(task, split, render_mode)
+        self.task = task
+        self.card = task.card
+        self.render_mode = render_mode
+        self.metadata = {"name": task.card.name, "render_modes": list(RENDER_MODES), "is_parallelizable": True}
+        self.max_cycles = max_cycles
+        self.possible_agents = [f"agent_{i}" for i in range(task.card.agents)]
+        self.agents: list[str] = []
+        self.observation_spaces = self._each(rows(task.observation_space, task.card.agents))
+        self.action_spaces = self._each(rows(task.action_space, task.card.agents))
+        self._masked = type(task).action_mask is not Task.action_mask
+        if self._masked:
+            self._mask_ends = np.cumsum([choices(space) for space in self.action_spaces.values()])[:-1]
+            self.observation_spaces = {
+                agent: spaces.Dict(
+                    observation=space, action_mask=spaces.Box(0, 1, (choices(self.action_spaces[agent]),), np.int8)
+                )
+                for agent, space in self.observation_spaces.items()
+            }
+        self._checks = {agent: ActionCheck(space) for agent, space in self.action_spaces.items()}
+
+    # -- PettingZoo's interface --------------------------------------------------------------------------------
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """What the agent sees; the same object at each call."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """What the agent can do; the same object at each call."""
+        return self.action_spaces[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Begin an episode: with a seed its first one, without the next one of the last seed.
+
+        ``options`` have no meaning and are ignored: PettingZoo's own conformance tests pass arbitrary ones.
+
+        Raises:
+            ValueError: the seed is negative or too large.
+        """
+        observation, info = self._joint.reset(seed=seed)
+        self.agents = self.possible_agents[:]
+        self._cycles = 0
+        return self._observations(observation, info), self._infos(info)
+
+    def step(
+        self, actions: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """One step of all agents.
+
+        Raises:
+            ValueError: an agent's action is missing, of a wrong shape or outside its space, or nobody's.
+            TypeError: an action is not numbers, or floats for a discrete space.
+            gymnasium.error.ResetNeeded: no episode was begun, or it is over.
+        """
+        if not self.agents:
+            raise gymnasium.error.ResetNeeded("No episode is running: call reset() before step().")
+        if missing := [agent for agent in self.agents if agent not in actions]:
+            raise ValueError(f"step() needs an action of every agent; missing: {', '.join(missing)}.")
+        if strangers := [agent for agent in actions if agent not in self._checks]:
+            raise ValueError(unknown("agent", strangers[0], self.possible_agents))
+        try:
+            joint = np.stack([actions[agent] for agent in self.agents])
+            observation, rewards, terminated, truncated, info = self._joint.step(joint)
+        except (TypeError, ValueError):
+            self._blame(actions)
+            raise
+        self._cycles += 1
+        if self.max_cycles is not None and self._cycles >= self.max_cycles:
+            truncated = not terminated
+        if terminated or truncated:
+            self.agents = []
+        return (
+            self._observations(observation, info),
+            self._each(np.asarray(rewards).tolist()),
+            self._each([terminated] * self.card.agents),
+            self._each([truncated] * self.card.agents),
+            self._infos(info),
+        )
+
+    def render(self) -> Any:
+        """A picture (``rgb_array``) or a description (``ansi``) of the current state."""
+        return self._joint.render()
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def state(self) -> np.ndarray:
+        """The whole truth, for a central critic: the fields of the task's state one after another, flattened.
+
+        There is no ``state_space``: a task states the bounds of its observations only.
+
+        Raises:
+            gymnasium.error.ResetNeeded: no episode was begun.
+        """
+        leaves = jax.tree.leaves(self._joint.state)
+        return np.concatenate([np.ravel(leaf).astype(self.task.dtype) for leaf in leaves])
+
+    # -- what planning and curious people need -----------------------------------------------------------------
+
+    @property
+    def episode(self) -> Episode:
+        """The running episode as NumPy values, with the task's ``params`` and ``state``."""
+        return self._joint.episode
+
+    def reference(self) -> Policy:
+        """The family's own player, of all agents at once."""
+        return self._joint.reference()
+
+    # -- rows and dicts ----------------------------------------------------------------------------------------
+
+    def _each(self, values: Any) -> dict[str, Any]:
+        return dict(zip(self.possible_agents, values, strict=True))
+
+    def _blame(self, actions: dict[str, Any]) -> None:
+        """Raise for the first agent whose action is at fault, if one is."""
+        for agent, check in self._checks.items():
+            try:
+                check(actions[agent])
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"{agent}: {error}") from None
+
+    def _observations(self, stacked: Any, info: dict[str, Any]) -> dict[str, Any]:
+        if isinstance(stacked, dict):
+            views = [{name: part[i] for name, part in stacked.items()} for i in range(self.card.agents)]
+        else:
+            views = list(stacked)
+        if self._masked:
+            masks = np.split(info["action_mask"], self._mask_ends)
+            views = [{"observation": o, "action_mask": m} for o, m in zip(views, masks, strict=True)]
+        return self._each(views)
+
+    def _infos(self, info: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        info = {name: value for name, value in info.items() if name != "action_mask"}
+        each = {name for name, value in info.items() if isinstance(value, np.ndarray)}
+        return {
+            agent: {name: value[i] if name in each else value for name, value in info.items()}
+            for i, agent in enumerate(self.possible_agents)
+        }
+
+
+class JointEnv(TaskEnv):
+    """All agents as one, with a reward an agent."""
+
+    def _reward(self, reward: np.ndarray) -> np.ndarray:
+        return reward
+
+
+def rows(space: spaces.Space[Any], count: int) -> list[spaces.Space[Any]]:
+    """The spaces of the rows of a stacked space, one an agent.
+
+    Raises:
+        TypeError: the space is not made of ``Box``, ``Dict`` and ``MultiDiscrete`` with ``count`` rows.
+    """
+    if isinstance(space, spaces.Dict):
+        parts = {name: rows(part, count) for name, part in space.items()}
+        return [spaces.Dict({name: part[i] for name, part in parts.items()}) for i in range(count)]
+    if isinstance(space, spaces.Box) and space.shape[:1] == (count,):
+        return [spaces.Box(*bounds, dtype=space.dtype) for bounds in zip(space.low, space.high, strict=True)]
+    if isinstance(space, spaces.MultiDiscrete) and space.shape[:1] == (count,):
+        return [spaces.MultiDiscrete(n) if n.ndim else spaces.Discrete(int(n)) for n in space.nvec]
+    raise TypeError(f"{space} does not have one row for each of {count} agents")
+
+
+def choices(space: spaces.Space[Any]) -> int:
+    """Length of an agent's part of the action mask."""
+    return sum(action_sizes(space))
+
+
+def make(
+    task_id: str,
+    *,
+    split: str | int = "train",
+    difficulty: str | float | None = None,
+    dtype: str = "float32",
+    render_mode: str | None = None,
+    max_cycles: int | None = None,
+) -> TaskParallelEnv:
+    """The entry point of every multi-agent id in PettingZoo's ``"parallel"`` registry; keywords as for the single env.
+
+    Raises:
+        ValueError: a value is unknown, or has no meaning for this task.
+    """
+    task = find_card(task_id).build(difficulty=difficulty, dtype=dtype)
+    return TaskParallelEnv(task, split, render_mode, max_cycles)
+
+
+def make_aec(task_id: str, **keywords: Any) -> AECEnv[str, Any, Any]:
+    """The same agents taking turns: the entry point in PettingZoo's ``"aec"`` registry."""
+    return parallel_to_aec(make(task_id, **keywords))

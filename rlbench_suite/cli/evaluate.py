@@ -1,0 +1,205 @@
+"""``rlsuite-eval``: train agents, judge them on held-out episodes, report how sure the numbers are."""
+
+import math
+import os
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from rlbench_suite.cli import App, prepare_jax
+
+if TYPE_CHECKING:
+    from rlbench_suite.evaluation.protocol import Cell
+    from rlbench_suite.evaluation.runner import Event
+    from rlbench_suite.evaluation.store import CellResult, Run
+
+app = App(help="Train agents, judge them on held-out episodes, and report scores with intervals.")
+
+INTERRUPTED = 130
+_LOG_WIDTH = 140
+_EVERY = 10.0
+"""Seconds between lines about running cells where there is no terminal."""
+
+
+@app.command()
+def evaluate(
+    agent: Annotated[str, typer.Option(help="Agents by name, separated by commas: `ppo`, `ppo,reference`.")] = "ppo",
+    suite: Annotated[
+        str, typer.Option(help="Suites or task ids, separated by commas: `smoke`, `all`, `motor`, `SAT-v0,Wordle-v0`.")
+    ] = "smoke",
+    seeds: Annotated[int, typer.Option(help="Training runs for each agent and task, seeds 0 to N-1.")] = 5,
+    budget: Annotated[
+        str, typer.Option(help="How long to train and judge: `smoke` (seconds a run), `quick`, `full`.")
+    ] = "smoke",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Run directory. [default: runs/AGENT-SUITE-BUDGET]", show_default=False),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Insist that there is a run to go on with.")] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Processes side by side; 0 runs in this one. [default: the cores, 8 at most]", show_default=False
+        ),
+    ] = None,
+    silence: Annotated[
+        float, typer.Option(help="Seconds without a sign of life after which a worker is killed and its cell retried.")
+    ] = 180.0,
+) -> None:
+    """Train agents, judge them on held-out episodes, and report scores with intervals.
+
+    The same command again finishes what is missing and repeats nothing: Ctrl-C, crashes and power cuts cost the
+    runs in progress and no more. More agents, tasks or seeds can be added to a run directory in the same way.
+
+    **Examples**
+
+    * `rlsuite-eval`: PPO on the smoke suite, five seeds, a few minutes
+
+    * `rlsuite-eval --agent ppo,reference,random --suite motor --seeds 10 --budget quick`
+
+    * `rlsuite-eval --agent sb3-ppo --suite QuadcopterHover-v0 --out runs/hover`
+
+    Exit codes: 0 done, 1 a run failed, 2 a wrong argument, 130 interrupted.
+    """
+    if workers is None:
+        workers = min(_cores(), 8)
+    if workers < 0 or silence <= 0:
+        raise ValueError(f"--workers is at least 0 and --silence above 0, got {workers} and {silence:g}.")
+    prepare_jax()
+    from rlbench_suite.evaluation import runner
+    from rlbench_suite.evaluation.report import Report, print_report, write_html
+    from rlbench_suite.evaluation.store import Run
+
+    manifest = runner.plan(agent, suite, seeds, budget)
+    path = out or Path("runs", f"{agent}-{suite}-{budget}".replace("/", "_").replace(",", "+").replace(" ", ""))
+    console = Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
+    with Run.open(path, manifest, resume=resume) as run:
+        failed = []
+        if missing := run.missing():
+            console.print(f"{len(missing)} of {len(run.wanted)} cells to run, into {path}", highlight=False)
+            events = (
+                runner.in_pool(run, min(workers, len(missing)), silence=silence) if workers else runner.in_process(run)
+            )
+            with run.sitting():
+                try:
+                    failed = _watch(events, run, console)
+                except KeyboardInterrupt:
+                    events.close()
+                    left = len(run.missing())
+                    command = shlex.join(["rlsuite-eval", *sys.argv[1:]])
+                    console.print(
+                        f"\nInterrupted: {len(run.wanted) - left} of {len(run.wanted)} cells are done and kept. "
+                        f"Go on with: {command}",
+                        highlight=False, soft_wrap=True,
+                    )  # fmt: skip
+                    raise typer.Exit(INTERRUPTED) from None
+        if run.results():
+            run.merge()
+            report = Report.of(run)
+            write_html(report)
+            print_report(report, console)
+            console.print(f"Report: {path / 'report.html'}", highlight=False, soft_wrap=True)
+        for event in failed:
+            print(f"failed: {event.cell}: {event.value} (more in {path / runner.LOG})", file=sys.stderr)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _watch(events: "Iterator[Event]", run: "Run", console: Console) -> "list[Event]":
+    """Show what happens; gives the cells that failed."""
+    show = _Bars(run, console) if console.is_terminal else _Lines(run)
+    failed = []
+    with show:
+        for event in events:
+            match event.kind:
+                case "progress":
+                    show.progress(event.cell, event.value)
+                case "finished":
+                    show.finished(event.cell, event.value)
+                case "retried":
+                    show.say(event.cell, f"stuck, tried again: {event.value}")
+                case "failed":
+                    show.say(event.cell, f"failed: {event.value}")
+                    failed.append(event)
+    return failed
+
+
+class _Lines:
+    """A line a finished cell, and now and then one of a running cell: for logs."""
+
+    def __init__(self, run: "Run") -> None:
+        self.done, self.total = len(run.wanted) - len(run.missing()), len(run.wanted)
+        self.said = time.monotonic()
+
+    def __enter__(self) -> "_Lines":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def progress(self, cell: "Cell", progress: Any) -> None:
+        if time.monotonic() - self.said > _EVERY:
+            self.said = time.monotonic()
+            self.say(cell, _state(progress))
+
+    def finished(self, cell: "Cell", result: "CellResult") -> None:
+        self.done += 1
+        self.say(cell, f"score {result.score:.3f}, return {result.mean_return:.4g}, {result.wall_seconds:.1f} s")
+
+    def say(self, cell: "Cell", text: str) -> None:
+        print(f"[{self.done}/{self.total}] {cell}: {text}", flush=True)
+
+
+class _Bars:
+    """A bar for all cells, and one for each that is running: for people."""
+
+    def __init__(self, run: "Run", console: Console) -> None:
+        self.bars = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[state]}"),
+            TimeElapsedColumn(), console=console, transient=True,
+        )  # fmt: skip
+        total = len(run.wanted)
+        self.all = self.bars.add_task("[bold]all cells", total=total, completed=total - len(run.missing()), state="")
+        self.running: dict[Cell, TaskID] = {}
+
+    def __enter__(self) -> "_Bars":
+        self.bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bars.stop()
+
+    def progress(self, cell: "Cell", progress: Any) -> None:
+        if cell not in self.running:
+            self.running[cell] = self.bars.add_task(str(cell), total=progress.total_steps, state="")
+        self.bars.update(self.running[cell], completed=progress.steps, state=_state(progress))
+
+    def finished(self, cell: "Cell", result: "CellResult") -> None:
+        self._leave(cell)
+        self.bars.advance(self.all)
+
+    def say(self, cell: "Cell", text: str) -> None:
+        self._leave(cell)
+        self.bars.console.print(f"{cell}: {text}", style="yellow", highlight=False, markup=False)
+
+    def _leave(self, cell: "Cell") -> None:
+        if cell in self.running:
+            self.bars.remove_task(self.running.pop(cell))
+
+
+def _state(progress: Any) -> str:
+    from rlbench_suite.evaluation.chart import number
+
+    speed = f"{number(progress.steps / progress.seconds)} steps/s" if progress.seconds else ""
+    return speed if math.isnan(progress.episode_return) else f"{speed}, return {progress.episode_return:.4g}"

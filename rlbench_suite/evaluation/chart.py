@@ -1,0 +1,141 @@
+"""Charts as inline SVG that takes its colours from the page, so that one file reads well in light and in dark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+
+COLOURS = 8
+"""Number of series colours the page defines (``--series-0`` on)."""
+
+
+class Interval(NamedTuple):
+    """One row of an interval chart."""
+
+    label: str
+    point: float
+    low: float
+    high: float
+    colour: int
+
+
+class Line(NamedTuple):
+    """One line, with a band about it where ``low`` and ``high`` are given."""
+
+    label: str
+    x: np.ndarray
+    y: np.ndarray
+    colour: int
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
+    faint: bool = False
+
+
+def intervals(title: str, rows: Sequence[Interval], *, width: int = 520) -> str:
+    """Points with whiskers, one row each, on a scale on which 0 is a random player and 1 the reference."""
+    top, row, left, right = 26, 26, 108, 16
+    height = top + row * len(rows) + 26
+    ends = [value for r in rows for value in (r.point, r.low, r.high) if math.isfinite(value)]
+    low, high, ticks = _scale(min(0.0, *ends), max(1.0, *ends))
+    x = _linear(low, high, left, width - right)
+    floor = height - 24
+    parts = [_text(left, 14, title, "title"), *_vertical_grid(ticks, x, top, floor)]
+    for i, r in enumerate(rows):
+        y = top + row * (i + 0.5)
+        said = f"{r.label}: {r.point:.3f}"
+        parts.append(_text(left - 10, y + 4, r.label, "end"))
+        if math.isfinite(r.low):
+            said += f", 95 % interval {r.low:.3f} to {r.high:.3f}"
+            parts.append(
+                f'<line class="whisker c{r.colour}" x1="{x(r.low):.1f}" x2="{x(r.high):.1f}" y1="{y}" y2="{y}"/>'
+            )
+        parts.append(
+            f'<circle class="c{r.colour}" cx="{x(r.point):.1f}" cy="{y}" r="5"><title>{escape(said)}</title></circle>'
+        )
+    return _svg(width, height, parts, title)
+
+
+def lines(
+    title: str, series: Sequence[Line], *, x_label: str, y_label: str, width: int = 520, height: int = 260
+) -> str:
+    """Lines over a common x axis."""
+    top, bottom, left, right = 26, 40, 48, 16
+    drawn = [line for line in series if np.isfinite(line.y).any()]
+    if not drawn:
+        return ""
+    ys = np.concatenate([values for line in drawn for values in (line.y, line.low, line.high) if values is not None])
+    xs = np.concatenate([line.x for line in drawn])
+    y_low, y_high, y_ticks = _scale(min(0.0, float(np.nanmin(ys))), max(1.0, float(np.nanmax(ys))))
+    x_low, x_high = float(xs.min()), float(xs.max())
+    x_ticks = [tick for tick in _scale(x_low, x_high)[2] if x_low <= tick <= x_high]
+    x, y = _linear(x_low, x_high, left, width - right), _linear(y_low, y_high, height - bottom, top)
+    parts = [_text(left, 14, title, "title"), *_vertical_grid(x_ticks, x, top, height - bottom)]
+    for tick in y_ticks:
+        parts.append(_grid_line(left, width - right, y(tick), y(tick), tick))
+        parts.append(_text(left - 8, y(tick) + 4, number(tick), "end small"))
+    parts.append(_text((left + width - right) / 2, height - 6, x_label, "middle small"))
+    parts.append(
+        _text(0, 0, y_label, "middle small", f'transform="translate(11 {(top + height - bottom) / 2}) rotate(-90)"')
+    )
+    for line in drawn:
+        seen = np.isfinite(line.y)
+        if line.low is not None and line.high is not None and np.isfinite(line.low).all():
+            there = [f"{x(a):.1f},{y(b):.1f}" for a, b in zip(line.x, line.high, strict=True)]
+            back = [f"{x(a):.1f},{y(b):.1f}" for a, b in zip(line.x[::-1], line.low[::-1], strict=True)]
+            parts.append(f'<polygon class="band c{line.colour}" points="{" ".join(there + back)}"/>')
+        points = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in zip(line.x[seen], line.y[seen], strict=True))
+        look = "faint " if line.faint else ""
+        parts.append(
+            f'<polyline class="{look}c{line.colour}" points="{points}"><title>{escape(line.label)}</title></polyline>'
+        )
+    return _svg(width, height, parts, title)
+
+
+def number(value: float) -> str:
+    """A short number for a tick: 0.5, 20k, 3M."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.3g}"
+
+
+def _scale(low: float, high: float) -> tuple[float, float, list[float]]:
+    """Round ends and about five ticks at steps of 1, 2 or 5 times a power of ten."""
+    rough = (high - low or 1.0) / 5
+    power = 10 ** math.floor(math.log10(rough))
+    step = next(power * m for m in (1, 2, 5, 10) if power * m >= rough * 0.999)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return first * step, last * step, [i * step for i in range(first, last + 1)]
+
+
+def _linear(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
+    return lambda value: start + (value - low) / (high - low or 1.0) * (end - start)
+
+
+def _vertical_grid(ticks: list[float], x: Callable[[float], float], top: float, bottom: float) -> list[str]:
+    return [
+        part
+        for tick in ticks
+        for part in (
+            _grid_line(x(tick), x(tick), top, bottom, tick),
+            _text(x(tick), bottom + 16, number(tick), "middle small"),
+        )
+    ]
+
+
+def _grid_line(x1: float, x2: float, y1: float, y2: float, tick: float) -> str:
+    look = "grid anchor" if tick in (0.0, 1.0) else "grid"
+    return f'<line class="{look}" x1="{x1:.1f}" x2="{x2:.1f}" y1="{y1:.1f}" y2="{y2:.1f}"/>'
+
+
+def _text(x: float, y: float, text: str, look: str, more: str = "") -> str:
+    place = more or f'x="{x:.1f}" y="{y:.1f}"'
+    return f'<text class="{look}" {place}>{escape(text)}</text>'
+
+
+def _svg(width: int, height: int, parts: list[str], title: str) -> str:
+    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title, quote=True)}">{"".join(parts)}</svg>'

@@ -1,0 +1,131 @@
+"""What a result is: which seeds train, which judge, for how long, and what is measured of one cell.
+
+A cell is (agent, task, seed). The agent trains on the task's train split with the cell's seed and is judged on
+episodes of the test split that no training run can have met. Each seed is judged on its own block of episodes: runs
+are then independent, so that an interval over seeds holds the luck of evaluation as well as that of training (and a
+player that learns nothing does not give the same number at every seed). The blocks are the same for every agent.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rlbench_suite.adapters.batch import TaskVectorEnv
+from rlbench_suite.adapters.rollout import Record, play, replay
+from rlbench_suite.agent import Agent, HostPolicy, Progress
+from rlbench_suite.card import unknown
+from rlbench_suite.policy import Policy
+from rlbench_suite.task import Task
+
+VERSION = 1
+"""Changes whenever a number of an evaluation changes for a reason other than a task's or an agent's version."""
+
+EPISODES = {"smoke": 50, "quick": 100, "full": 200}
+"""Evaluation episodes of a cell by budget. How long an agent trains is among its hyperparameters for the budget."""
+
+TRAINING_SEEDS = 2**31
+"""Training seeds lie below; environments seeded ``seed + i`` stay below 2**32 with them."""
+
+_HELD_OUT, _BLOCK = 2**32, 2**16
+_CALIBRATION = 2**63
+
+
+class Cell(NamedTuple):
+    """One unit of work: what is trained, on what, with which seed."""
+
+    agent: str
+    task: str
+    """Id of the card."""
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.agent} on {self.task}, seed {self.seed}"
+
+
+class Outcome(NamedTuple):
+    """What running a cell gives."""
+
+    seeds: range
+    """Environment seeds of the evaluation episodes."""
+    record: Record
+    curve: list[Progress]
+    policy: Policy | HostPolicy
+    train_seconds: float
+    """Wall time of training, compilation included."""
+    evaluate_seconds: float
+
+
+def evaluation_seeds(seed: int, budget: str) -> range:
+    """Environment seeds on which training seed ``seed`` is judged; a larger budget only adds to a smaller one's.
+
+    Raises:
+        ValueError: the seed is out of range, or there is no such budget.
+    """
+    if budget not in EPISODES:
+        raise ValueError(unknown("budget", budget, EPISODES))
+    if not 0 <= seed < TRAINING_SEEDS:
+        raise ValueError(f"A training seed is an integer in [0, 2**31), got {seed}.")
+    first = _HELD_OUT + seed * _BLOCK
+    return range(first, first + EPISODES[budget])
+
+
+def calibration_seeds(episodes: int) -> range:
+    """Environment seeds of the episodes on which reference scores are measured; no cell trains or is judged on them."""
+    return range(_CALIBRATION, _CALIBRATION + episodes)
+
+
+def run_cell(agent: Agent, task: Task[Any, Any], seed: int, budget: str) -> Iterator[Progress | Outcome]:
+    """Train and judge. Yields ``Progress`` while training and, last, the outcome.
+
+    Raises:
+        ValueError: as :func:`evaluation_seeds`, or the agent gave no policy or its episodes a return that is no number.
+    """
+    seeds = evaluation_seeds(seed, budget)
+    started = time.perf_counter()
+    policy, curve = None, []
+    for event in agent.train(task, seed=seed, budget=budget):
+        if isinstance(event, Progress):
+            steps, total_steps, *numbers = event
+            curve.append(Progress(int(steps), int(total_steps), *map(float, numbers)))
+            yield curve[-1]
+        else:
+            policy = event
+    if policy is None:
+        raise ValueError(f"{agent.name} ended its training without giving a policy.")
+    trained = time.perf_counter()
+    record = evaluate(task, policy, seeds)
+    if not np.isfinite(record.total).all():
+        raise ValueError(f"{agent.name} reached a return on {task.card.id} that is not finite.")
+    yield Outcome(seeds, record, curve, policy, trained - started, time.perf_counter() - trained)
+
+
+def evaluate(task: Task[Any, Any], policy: Policy | HostPolicy, seeds: range) -> Record:
+    """The first episode of each seed on the test split.
+
+    A policy of the host chooses its actions on the batched environment; what they earned is then read from replaying
+    them, so that every record comes from one program.
+    """
+    if isinstance(policy, Policy):
+        return play(task, policy, seeds)
+    return replay(task, _choose_on_host(task, policy, seeds), seeds)
+
+
+def _choose_on_host(task: Task[Any, Any], policy: HostPolicy, seeds: range) -> np.ndarray:
+    """Actions ``(n, horizon, *action shape)`` of the first episode of each seed; zeros after its end."""
+    env = TaskVectorEnv(task.card.id, len(seeds), split="test", difficulty=task.difficulty, dtype=task.dtype.name)
+    space, horizon = env.single_action_space, task.card.horizon
+    actions = np.zeros((len(seeds), horizon, *(space.shape or ())), space.dtype)
+    observations, infos = env.reset(seed=list(seeds))
+    over = np.zeros(len(seeds), bool)
+    for t in range(horizon):
+        chosen = np.asarray(policy.act(observations, infos.get("action_mask")))
+        actions[~over, t] = chosen[~over]
+        observations, _, terminated, truncated, infos = env.step(chosen)
+        over |= terminated | truncated  # the next episode of an entry that is over runs on unseen
+        if over.all():
+            break
+    return actions

@@ -1,0 +1,255 @@
+"""Work through the cells of a run: in this process, or in a pool of local processes that are watched.
+
+An executor is a generator of :class:`Event`. Cells are stored by whoever runs them, so that the directory is the only
+truth: closing the generator, or killing the program, loses the cells in progress and nothing else.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from functools import cache
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from rlbench_suite import registry
+from rlbench_suite.agent import Agent, CannotPlay
+from rlbench_suite.card import unknown
+from rlbench_suite.evaluation.protocol import EPISODES, TRAINING_SEEDS, Cell, Outcome, run_cell
+from rlbench_suite.evaluation.store import Manifest, Run
+
+SILENCE = 180.0
+"""Seconds without a sign of life, compilation included, after which a worker counts as stuck."""
+
+LOG = "workers.log"
+_ATTEMPTS = 2
+
+
+class Event(NamedTuple):
+    """Something happened to a cell.
+
+    ``value`` is None for ``started``, a ``Progress``, the ``CellResult`` of a ``finished`` cell, and one sentence for
+    ``retried`` and ``failed``.
+    """
+
+    kind: Literal["started", "progress", "finished", "retried", "failed"]
+    cell: Cell
+    value: Any = None
+
+
+def plan(agents: str, suite: str, seeds: int, budget: str) -> Manifest:
+    """Check what is asked for, before anything runs.
+
+    Args:
+        agents: comma-separated names of agents.
+        suite: comma-separated names of suites and ids.
+        seeds: number of training seeds, 0 to ``seeds - 1``.
+        budget: ``smoke``, ``quick`` or ``full``.
+
+    Raises:
+        ValueError: a name is unknown, a number out of range, a task was never calibrated, or nothing is left to run.
+        ImportError: an agent needs an extra that is not installed.
+    """
+    if budget not in EPISODES:
+        raise ValueError(unknown("budget", budget, EPISODES))
+    if not 1 <= seeds <= TRAINING_SEEDS:
+        raise ValueError(f"The number of seeds is at least 1, got {seeds}.")
+    cards = registry.resolve_suite(suite)
+    names = list(dict.fromkeys(name.strip() for name in agents.split(",") if name.strip()))
+    if not names:
+        raise ValueError(f"No agent named in {agents!r}. Known: {', '.join(registry.agent_entry_points())}.")
+    players = {name: _agent(name) for name in names}
+    references = {}
+    for card in cards:
+        scores = card.scores()
+        if not {"random", "reference"} <= scores.keys():
+            raise ValueError(f"{card.id} has no measured reference scores; run: rlsuite calibrate {card.id}")
+        references[card.id] = {player: vars(scores[player]) for player in ("random", "reference")}
+    hyperparameters: dict[str, dict[str, Any]] = {name: {} for name in names}
+    not_applicable: dict[str, dict[str, str]] = {}
+    for name, player in players.items():
+        for card in cards:
+            try:
+                player.check(card.build())
+                hyperparameters[name][card.id] = player.hyperparameters(card.build(), budget)
+            except CannotPlay as reason:
+                not_applicable.setdefault(name, {})[card.id] = str(reason)
+    if not any(hyperparameters.values()):
+        reasons = [f"{task}: {why}" for tasks in not_applicable.values() for task, why in tasks.items()]
+        raise ValueError(f"None of the agents ({', '.join(names)}) can play any of the tasks: {'; '.join(reasons)}.")
+    return Manifest.now(
+        budget=budget,
+        seeds=seeds,
+        references=references,
+        hyperparameters=hyperparameters,
+        not_applicable=not_applicable,
+    )
+
+
+@cache
+def _agent(name: str) -> Agent:
+    return registry.agent(name)
+
+
+def perform(cell: Cell, run: Run) -> Iterator[Event]:
+    """Run and store one cell in this process. Errors of the agent or the task become a ``failed`` event."""
+    yield Event("started", cell)
+    try:
+        import jax
+
+        agent, task = _agent(cell.agent), registry.card(cell.task).build()
+        for event in run_cell(agent, task, cell.seed, run.manifest.budget):
+            if isinstance(event, Outcome):
+                result = run.write(cell, event, agent, task, jax.devices()[0].device_kind)
+            else:
+                yield Event("progress", cell, event)
+        yield Event("finished", cell, result)
+    except Exception as error:
+        with (run.path / LOG).open("a") as log:
+            log.write(f"\n{cell}\n{traceback.format_exc()}")
+        yield Event("failed", cell, f"{type(error).__name__}: {error}")
+
+
+def in_process(run: Run) -> Iterator[Event]:
+    """Run the missing cells one after another in this process; nothing watches over them."""
+    for cell in run.missing():
+        yield from perform(cell, run)
+
+
+def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Iterator[Event]:
+    """Run the missing cells in ``workers`` fresh processes.
+
+    A worker keeps to one (agent, task) while it can, so that programs compile once and seeds run in turn through them;
+    the largest groups come first, and who is idle helps the largest one left. A worker that is silent for too long, or
+    dies, is replaced; its cell is tried once more and then reported as failed.
+
+    Args:
+        run: the open run directory.
+        workers: number of processes, at least 1.
+        silence: seconds without a sign of life after which a worker is killed.
+    """
+    waiting = _groups(run.missing())
+    attempts: Counter[Cell] = Counter()
+    team: list[_Worker] = []
+    try:
+        while waiting or any(worker.cell for worker in team):
+            idle = [worker for worker in team if not worker.cell]
+            while waiting and (idle or len(team) < workers):
+                if not idle:
+                    team.append(worker := _Worker(run))
+                    idle.append(worker)
+                worker = idle.pop()
+                cell = _next_cell(waiting, worker, [other.group for other in team if other.cell])
+                attempts[cell] += 1
+                worker.begin(cell)
+            at_work = {worker.connection: worker for worker in team if worker.cell}
+            ready = wait(at_work, timeout=min(1.0, silence / 4))
+            for connection, worker in at_work.items():
+                if connection in ready:
+                    trouble = yield from worker.listen()
+                elif time.monotonic() - worker.heard > silence:
+                    trouble = f"gave no sign of life for {silence:g} s"
+                else:
+                    trouble = None
+                if trouble and (cell := worker.cell):
+                    worker.end()
+                    team.remove(worker)
+                    if attempts[cell] < _ATTEMPTS:
+                        waiting.setdefault(cell[:2], []).insert(0, cell)
+                        yield Event("retried", cell, trouble)
+                    else:
+                        yield Event("failed", cell, f"{trouble}, {_ATTEMPTS} times")
+    finally:
+        for worker in team:
+            worker.end()
+
+
+def _groups(cells: Sequence[Cell]) -> dict[tuple[str, str], list[Cell]]:
+    """Cells by (agent, task), the longest work first as far as it can be known: learners, long horizons, many seeds."""
+    groups: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(cell[:2], []).append(cell)
+
+    def size(group: tuple[str, str]) -> tuple[bool, int]:
+        agent, task = group
+        return _agent(agent).learns, registry.card(task).horizon * len(groups[group])
+
+    return {group: groups[group] for group in sorted(groups, key=size, reverse=True)}
+
+
+def _next_cell(waiting: dict[tuple[str, str], list[Cell]], worker: _Worker, busy: list[tuple[str, str] | None]) -> Cell:
+    """Take the worker's own group, else the first that nobody is at, else the one with the most cells left."""
+    fresh = next((group for group in waiting if group not in busy), None)
+    group = worker.group if worker.group in waiting else fresh or max(waiting, key=lambda group: len(waiting[group]))
+    assert group is not None
+    cell = waiting[group].pop(0)
+    if not waiting[group]:
+        del waiting[group]
+    return cell
+
+
+class _Worker:
+    """A spawned process (a forked one would hang in JAX) and what it is doing."""
+
+    def __init__(self, run: Run) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, run.path, run.manifest), daemon=True)
+        self.cell: Cell | None = None
+        self.group: tuple[str, str] | None = None
+        self.heard = 0.0
+        # Ctrl-C reaches every process of the terminal; the workers inherit that it is not for them.
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            self.process.start()
+        finally:
+            signal.signal(signal.SIGINT, handler)
+        theirs.close()
+
+    def begin(self, cell: Cell) -> None:
+        self.cell, self.group, self.heard = cell, cell[:2], time.monotonic()
+        try:
+            self.connection.send(cell)
+        except OSError:
+            pass  # it died while idle: listening will find out
+
+    def listen(self) -> Generator[Event, None, str | None]:
+        """Pass on what the worker says; returns what is wrong if it is dead."""
+        try:
+            event: Event = self.connection.recv()
+        except (EOFError, OSError):
+            self.process.join()
+            return f"its process died (exit code {self.process.exitcode}; see {LOG})"
+        self.heard = time.monotonic()
+        if event.kind in ("finished", "failed"):
+            self.cell = None
+        yield event
+        return None
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+
+
+def _serve(connection: Connection, path: Path, manifest: Manifest) -> None:
+    """What a worker does: cells as they are given to it, until its parent lets go or dies."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+    log = os.open(path / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(log, stream.fileno())
+    run = Run(path, manifest, ())
+    while True:
+        cell = connection.recv()
+        for event in perform(cell, run):
+            connection.send(event)

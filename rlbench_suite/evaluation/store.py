@@ -1,0 +1,483 @@
+"""A run on disk: one directory, cells written whole or not at all, everything checked when read.
+
+::
+
+    manifest.json                             what was run, with which settings, where and when
+    cells/<agent>/<task>/<seed>/result.json   one cell's numbers
+                               /episodes.parquet  curve.parquet  trace.parquet  policy.safetensors
+    episodes.parquet  curves.parquet  traces/<agent>-<task>.parquet  report.html   all cells together
+    workers.log                               what agents printed, and errors in full
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+import rlbench_suite
+from rlbench_suite.agent import Agent
+from rlbench_suite.episode import scalar_return
+from rlbench_suite.evaluation.protocol import VERSION, Cell, Outcome
+from rlbench_suite.registry import card as find_card
+from rlbench_suite.task import Task
+
+_CELL = [("agent", pa.string()), ("task", pa.string()), ("seed", pa.int64())]
+EPISODES = pa.schema([
+    *_CELL,
+    ("episode_seed", pa.uint64()),
+    ("return", pa.float64()),  # scalar: objectives by the card's weights, agents by their mean
+    ("score", pa.float64()),  # normalised: 0 random, 1 reference
+    ("length", pa.int32()),
+    ("success", pa.bool_()),
+    ("terminated", pa.bool_()),
+    ("cost", pa.float64()),
+    ("returns", pa.list_(pa.float64())),  # by objective or agent; one number otherwise
+    ("measures", pa.map_(pa.string(), pa.float64())),  # the task's own, at the last step
+])  # fmt: skip
+CURVE = pa.schema([
+    *_CELL,
+    ("steps", pa.int64()),
+    ("total_steps", pa.int64()),
+    ("seconds", pa.float64()),
+    ("compile_seconds", pa.float64()),
+    ("episode_return", pa.float64()),
+])  # fmt: skip
+TRACE = pa.schema([*_CELL, ("episode_seed", pa.uint64()), ("actions", pa.list_(pa.float64()))])
+"""Actions of an episode one after another; float64 holds every int32 and float32 exactly."""
+
+_TABLES = {"episodes.parquet": EPISODES, "curve.parquet": CURVE, "trace.parquet": TRACE}
+_SETTINGS = ("JAX_", "XLA_", "PJRT_", "OMP_")
+_INSTRUCTIONS = ("sse4_2", "avx", "fma", "avx2", "avx512f", "asimd", "sve")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Machine(_Strict):
+    """Where numbers came from. Equal bits are promised within one ``instruction_set``."""
+
+    python: str
+    packages: dict[str, str]
+    platform: str
+    cpu: str
+    cores: int
+    instruction_set: str
+    settings: dict[str, str]
+    """Environment variables that steer JAX and its thread pools."""
+    git_revision: str | None
+
+
+class Anchor(_Strict):
+    """A measured mean return with its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+    episodes: int
+
+
+class Sitting(_Strict):
+    """One launch of the program on the run; a resumed run has several."""
+
+    arguments: list[str]
+    machine: Machine
+    started: datetime
+    finished: datetime | None = None
+    wall_seconds: float | None = None
+    energy_joules: float | None = None
+    """Of the processor packages, where the machine lets it be read."""
+
+
+class Manifest(_Strict):
+    """What a run directory holds."""
+
+    format: Literal["rlbench-suite run 1"] = "rlbench-suite run 1"
+    version: str
+    protocol: int
+    budget: str
+    seeds: int
+    references: dict[str, dict[str, Anchor]]
+    """The scores by which returns are normalised, by task id and player."""
+    hyperparameters: dict[str, dict[str, dict[str, Any]]]
+    """By agent and task id."""
+    not_applicable: dict[str, dict[str, str]]
+    """Why an agent cannot play a task, by agent and task id."""
+    sittings: list[Sitting] = []
+
+    @classmethod
+    def now(cls, **known: Any) -> Manifest:
+        """A manifest of this version of the package and the protocol."""
+        plain = json.loads(json.dumps(known))  # what will be read back: tuples become lists
+        return cls(version=rlbench_suite.__version__, protocol=VERSION, **plain)
+
+    def cells(self) -> Iterator[Cell]:
+        """Every cell the run is to have."""
+        for agent, tasks in self.hyperparameters.items():
+            for task in tasks:
+                for seed in range(self.seeds):
+                    yield Cell(agent, task, seed)
+
+
+class CellResult(_Strict):
+    """One cell's numbers: means over its evaluation episodes, and what the training cost."""
+
+    agent: str
+    task: str
+    seed: int
+    episodes: int
+    mean_return: float
+    score: float
+    """Normalised: 0 random, 1 reference."""
+    success_rate: float
+    mean_length: float
+    mean_cost: float
+    mean_returns: list[float]
+    """By objective or agent; one number otherwise."""
+    training_steps: int
+    train_seconds: float
+    """Training without compilation."""
+    compile_seconds: float
+    evaluate_seconds: float
+    wall_seconds: float
+    device: str
+
+    @property
+    def cell(self) -> Cell:
+        """Which cell this is."""
+        return Cell(self.agent, self.task, self.seed)
+
+    @property
+    def steps_per_second(self) -> float | None:
+        """Training speed, compilation excluded; None for players that do not train."""
+        return self.training_steps / self.train_seconds if self.train_seconds else None
+
+
+class Run:
+    """A run directory in use. Open it with :meth:`open`; a second program that tries meanwhile is refused."""
+
+    def __init__(self, path: Path, manifest: Manifest, wanted: tuple[Cell, ...]) -> None:
+        self.path, self.manifest, self.wanted = path, manifest, wanted
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path, manifest: Manifest, *, resume: bool = False) -> Iterator[Run]:
+        """Begin a run, or go on with one: its manifest is widened by new agents, tasks and seeds.
+
+        Args:
+            path: the directory; made if need be.
+            manifest: what is to be run.
+            resume: insist that there is something to go on with.
+
+        Raises:
+            ValueError: the directory holds something else, a damaged run, or one made with another package version,
+                protocol, budget or hyperparameters; or there is nothing to resume. Nothing is changed then.
+            OSError: the directory cannot be written, or another program is at work in it.
+        """
+        wanted = tuple(manifest.cells())
+        found = path.is_file() or (path.exists() and any(not p.name.startswith(".") for p in path.iterdir()))
+        if resume and not found:
+            raise ValueError(f"There is no run to resume in {path}; leave --resume out to begin one.")
+        if found:
+            manifest = _widen(path, read_manifest(path), manifest)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            lock = _lock(path / ".lock")
+        except OSError as error:
+            raise OSError(f"Cannot write to the run directory {path}: {error.strerror or error}.") from None
+        try:
+            for leftover in path.glob("cells/*/*/.*.tmp"):
+                shutil.rmtree(leftover)
+            run = cls(path, manifest, wanted)
+            run.results()  # damaged cells are found now, not after hours of work
+            yield run
+        finally:
+            os.close(lock)
+
+    def cell_path(self, cell: Cell) -> Path:
+        """Where a cell lies."""
+        return self.path / "cells" / cell.agent / find_card(cell.task).name / str(cell.seed)
+
+    def result(self, cell: Cell) -> CellResult | None:
+        """The cell's result, or None if it has not been run.
+
+        Raises:
+            ValueError: the cell's files are damaged or another cell's.
+        """
+        path = self.cell_path(cell)
+        if not path.exists():
+            return None
+        try:
+            result = CellResult.model_validate_json((path / "result.json").read_bytes())
+            for name, schema in _TABLES.items():
+                if not pq.read_schema(path / name).equals(schema):
+                    raise ValueError(f"{name} has other columns")
+            if result.cell != cell:
+                raise ValueError(f"it is that of {result.cell}")
+        except (ValueError, OSError, pa.ArrowException) as error:
+            raise ValueError(
+                f"The result of {cell} in {path} is damaged ({_first_line(error)}); delete that folder to run it again."
+            ) from None
+        return result
+
+    def results(self) -> list[CellResult]:
+        """Results of all cells that have been run, in the manifest's order."""
+        return [result for cell in self.manifest.cells() if (result := self.result(cell))]
+
+    def missing(self) -> list[Cell]:
+        """What was asked for this time and has not been run yet."""
+        return [cell for cell in self.wanted if not self.cell_path(cell).exists()]
+
+    def write(self, cell: Cell, outcome: Outcome, agent: Agent, task: Task[Any, Any], device: str) -> CellResult:
+        """Store a cell: all of its files or none."""
+        result, tables = _tabulate(cell, outcome, task, device)
+        path = self.cell_path(cell)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(prefix=f".{cell.seed}-", suffix=".tmp", dir=path.parent))
+        for name, table in tables.items():
+            pq.write_table(table, unfinished / name, compression="zstd")
+        agent.save(outcome.policy, str(unfinished / "policy.safetensors"))
+        (unfinished / "result.json").write_text(result.model_dump_json(indent=2))
+        unfinished.chmod(0o755)
+        unfinished.replace(path)
+        return result
+
+    def merge(self) -> None:
+        """Write the tables of all cells together."""
+        done = [result.cell for result in self.results()]
+        for name, merged in (("episodes.parquet", "episodes.parquet"), ("curve.parquet", "curves.parquet")):
+            self._merge(name, done, self.path / merged)
+        for agent, task in dict.fromkeys((cell.agent, cell.task) for cell in done):
+            group = [cell for cell in done if (cell.agent, cell.task) == (agent, task)]
+            self._merge("trace.parquet", group, self.path / "traces" / f"{agent}-{find_card(task).name}.parquet")
+
+    def _merge(self, name: str, cells: Iterable[Cell], path: Path) -> None:
+        tables = [pq.read_table(self.cell_path(cell) / name, schema=_TABLES[name]) for cell in cells]
+        path.parent.mkdir(exist_ok=True)
+        with replacing(path) as unfinished:
+            pq.write_table(pa.concat_tables(tables), unfinished, compression="zstd")
+
+    def read_curves(self) -> dict[tuple[str, str], dict[int, tuple[np.ndarray, np.ndarray]]]:
+        """Steps and mean training returns (NaN where no episode ended) by (agent, task) and seed."""
+        curves: dict[tuple[str, str], dict[int, tuple[np.ndarray, np.ndarray]]] = {}
+        for cell in (result.cell for result in self.results()):
+            table = pq.read_table(self.cell_path(cell) / "curve.parquet", schema=CURVE)
+            columns = (table[name].to_numpy() for name in ("steps", "episode_return"))
+            curves.setdefault((cell.agent, cell.task), {})[cell.seed] = tuple(columns)  # type: ignore[assignment]
+        return curves
+
+    def read_trace(self, cell: Cell, task: Task[Any, Any]) -> tuple[range, np.ndarray]:
+        """Environment seeds and actions ``(n, horizon, *action shape)`` of a cell, as ``rollout.replay`` takes them."""
+        table = pq.read_table(self.cell_path(cell) / "trace.parquet", schema=TRACE)
+        first = table["episode_seed"][0].as_py()
+        space = task.action_space
+        actions = np.zeros((len(table), task.card.horizon, *(space.shape or ())), space.dtype)
+        for episode, played in zip(actions, table["actions"], strict=True):
+            flat = np.asarray(played.values)
+            episode.reshape(-1)[: len(flat)] = flat
+        return range(first, first + len(table)), actions
+
+    @contextmanager
+    def sitting(self) -> Iterator[None]:
+        """Note in the manifest when work began and ended, on what machine, and what it took."""
+        started, joules = datetime.now(UTC), _energy()
+        now = Sitting(arguments=sys.argv[1:], machine=machine(), started=started)
+        earlier = self.manifest.sittings
+        self._write_manifest([*earlier, now])
+        try:
+            yield
+        finally:
+            finished, spent = datetime.now(UTC), _energy()
+            ended = {"finished": finished, "wall_seconds": (finished - started).total_seconds()}
+            if joules and spent and joules.keys() == spent.keys():  # a counter that wrapped around tells nothing
+                used = [spent[zone] - joules[zone] for zone in joules]
+                ended["energy_joules"] = sum(used) if min(used) >= 0 else None
+            self._write_manifest([*earlier, now.model_copy(update=ended)])
+
+    def _write_manifest(self, sittings: list[Sitting]) -> None:
+        self.manifest = self.manifest.model_copy(update={"sittings": sittings})
+        with replacing(self.path / "manifest.json") as unfinished:
+            unfinished.write_text(self.manifest.model_dump_json(indent=2))
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest of a run directory.
+
+    Raises:
+        ValueError: there is none, or it is damaged or of another format.
+    """
+    try:
+        return Manifest.model_validate_json((path / "manifest.json").read_bytes())
+    except OSError:
+        raise ValueError(f"{path} exists and is no run directory (it has no manifest.json); choose another.") from None
+    except ValidationError as error:
+        raise ValueError(
+            f"{path / 'manifest.json'} is not a manifest of this program ({_first_line(error)}); choose another directory."
+        ) from None
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file to write that takes the place of ``path`` when all went well; readers see the old or the new one."""
+    unfinished = path.with_name(f".{path.name}.tmp")
+    yield unfinished
+    unfinished.replace(path)
+
+
+def machine() -> Machine:
+    """This machine, as far as numbers depend on it. Starts no accelerator."""
+    cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    known = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in cpuinfo.splitlines())}
+    flags = known.get("flags", known.get("Features", "")).split()
+    return Machine(
+        python=platform.python_version(),
+        packages={name: version(name) for name in ("gymnasium", "numpy", "jax", "jaxlib")},
+        platform=platform.platform(),
+        cpu=known.get("model name") or platform.processor() or platform.machine(),
+        cores=os.cpu_count() or 1,
+        instruction_set=" ".join([platform.machine(), *(flag for flag in _INSTRUCTIONS if flag in flags)]),
+        settings={name: value for name, value in sorted(os.environ.items()) if name.startswith(_SETTINGS)},
+        git_revision=_git_revision(Path(rlbench_suite.__file__).parents[1]),
+    )
+
+
+def _git_revision(root: Path) -> str | None:
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _energy() -> dict[str, float]:
+    """Joules counted so far by zone: packages of Linux's powercap interface; empty where it cannot be read."""
+    try:
+        zones = Path("/sys/class/powercap").glob("intel-rapl:?")
+        return {zone.name: int((zone / "energy_uj").read_text()) / 1e6 for zone in zones}
+    except OSError:
+        return {}
+
+
+def _lock(path: Path) -> int:
+    """Hold the directory; the system lets go of it when the process ends in whatever way."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        import fcntl
+    except ImportError:  # not a POSIX system
+        return file
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        raise OSError("another program is at work in it") from None
+    return file
+
+
+def _widen(path: Path, earlier: Manifest, wanted: Manifest) -> Manifest:
+    """The earlier manifest with what is newly wanted; refuses to mix what does not compare."""
+    pairs: dict[str, tuple[Any, Any]] = {}
+    for name in ("version", "protocol", "budget"):
+        pairs[name] = getattr(earlier, name), getattr(wanted, name)
+    for task, anchors in wanted.references.items():
+        for player, anchor in anchors.items():
+            before = earlier.references.get(task, anchors).get(player, anchor)
+            pairs[f"the {player} score of {task}"] = before.mean, anchor.mean
+    for agent, tasks in wanted.hyperparameters.items():
+        for task, given in tasks.items():
+            used = earlier.hyperparameters.get(agent, {}).get(task, given)
+            for name in sorted(used.keys() | given.keys()):
+                pairs[f"{agent}'s {name} on {task}"] = used.get(name), given.get(name)
+    for name, (then, now) in pairs.items():
+        if then != now:
+            raise ValueError(f"The run in {path} has {name} = {then!r}, but now it is {now!r}; choose another --out.")
+
+    def united(name: str) -> dict[str, Any]:
+        old, new = getattr(earlier, name), getattr(wanted, name)
+        return {agent: old.get(agent, {}) | new.get(agent, {}) for agent in old | new}
+
+    return earlier.model_copy(
+        update={
+            "seeds": max(earlier.seeds, wanted.seeds),
+            "references": earlier.references | wanted.references,
+            "hyperparameters": united("hyperparameters"),
+            "not_applicable": united("not_applicable"),
+        }
+    )
+
+
+def _tabulate(
+    cell: Cell, outcome: Outcome, task: Task[Any, Any], device: str
+) -> tuple[CellResult, dict[str, pa.Table]]:
+    record, count = outcome.record, len(outcome.seeds)
+    totals = record.total.astype(np.float64)
+    returns = np.asarray(scalar_return(task, totals))
+    scores = np.array([task.card.normalise(value, task.difficulty) for value in returns.tolist()])
+    success = record.info["success"].astype(bool)
+    measures = {name: record.info[name].astype(np.float64).tolist() for name in task.measures}
+    curve = outcome.curve
+
+    def table(schema: pa.Schema, rows: int, **columns: Any) -> pa.Table:
+        columns |= {name: [value] * rows for name, value in cell._asdict().items()}
+        return pa.table({name: columns[name] for name in schema.names}, schema)
+
+    tables = {
+        "episodes.parquet": table(
+            EPISODES, count, episode_seed=list(outcome.seeds), score=scores, length=record.length, success=success,
+            terminated=record.terminated, cost=record.cost.astype(np.float64),
+            returns=totals.reshape(count, -1).tolist(),
+            measures=[[(name, values[i]) for name, values in measures.items()] for i in range(count)],
+            **{"return": returns},
+        ),
+        "curve.parquet": table(
+            CURVE, len(curve), **{name: [getattr(row, name) for row in curve] for name in CURVE.names[3:]}
+        ),
+        "trace.parquet": table(
+            TRACE, count, episode_seed=list(outcome.seeds),
+            actions=[
+                actions[:length].astype(np.float64).ravel()
+                for actions, length in zip(record.actions, record.length, strict=True)
+            ],
+        ),
+    }  # fmt: skip
+    result = CellResult(
+        **cell._asdict(),
+        episodes=count,
+        mean_return=returns.mean(),
+        score=scores.mean(),
+        success_rate=success.mean(),
+        mean_length=record.length.mean(),
+        mean_cost=record.cost.mean(dtype=np.float64),
+        mean_returns=totals.reshape(count, -1).mean(0).tolist(),
+        training_steps=curve[-1].steps if curve else 0,
+        train_seconds=curve[-1].seconds if curve else 0.0,
+        compile_seconds=curve[-1].compile_seconds if curve else 0.0,
+        evaluate_seconds=outcome.evaluate_seconds,
+        wall_seconds=outcome.train_seconds + outcome.evaluate_seconds,
+        device=device,
+    )
+    return result, tables
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}"
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,0 +1,191 @@
+"""The vector env goes step by step as Gymnasium's own batch of single envs, in both autoreset modes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from pathlib import Path
+
+import gymnasium
+import jax
+import numpy as np
+import pytest
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.card import TaskCard
+from rlbench_suite.registry import agent
+
+sys.path.insert(0, str(Path(__file__).parent))
+from trajectories import flat, random_actions
+
+WORDS = {"end_reason", "_end_reason", "invalid_reason", "_invalid_reason"}
+
+
+def assert_same(mine: object, theirs: object, where: str) -> None:
+    if isinstance(theirs, dict):
+        assert isinstance(mine, dict)
+        assert set(mine) == set(theirs) - WORDS, where
+        for name in mine:
+            assert_same(mine[name], theirs[name], f"{where}.{name}")
+    elif isinstance(theirs, np.ndarray) and theirs.dtype == object:
+        for i, value in enumerate(theirs):
+            assert (value is None) == (mine[i] is None), where
+            if value is not None:
+                assert_same(mine[i], value, f"{where}[{i}]")
+    else:
+        np.testing.assert_array_equal(np.asarray(mine), np.asarray(theirs), err_msg=where)
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_equal_to_a_sync_vector_env_step_by_step(card: TaskCard, mode: AutoresetMode) -> None:
+    if card.objectives:
+        pytest.skip("Gymnasium's SyncVectorEnv has no vector rewards; compared with single envs below")
+    limit = min(card.horizon, 23)
+    ours = gymnasium.make_vec(card.id, num_envs=3, autoreset_mode=mode, max_episode_steps=limit)
+    theirs = SyncVectorEnv(
+        [lambda: gymnasium.make(card.id, max_episode_steps=limit) for _ in range(3)], autoreset_mode=mode
+    )
+    mine, other = ours.reset(seed=41), theirs.reset(seed=41)
+    assert_same(mine[0], other[0], "reset")
+    assert_same(mine[1], other[1], "reset info")
+    for step, action in enumerate(random_actions(ours.action_space, 0, 80)):
+        mine, other = ours.step(action), theirs.step(action)
+        for name, a, b in zip(("obs", "reward", "terminated", "truncated", "info"), mine, other, strict=True):
+            assert_same(a, b, f"step {step} {name}")
+        assert mine[2].dtype == mine[3].dtype == bool
+    mine, other = ours.reset(), theirs.reset()
+    if mode is AutoresetMode.SAME_STEP:  # under NEXT_STEP an env may owe a reset, which reset() takes along
+        assert_same(mine[0], other[0], "second reset")
+
+
+def test_every_entry_goes_as_the_single_env_of_its_seed(card: TaskCard) -> None:
+    ours = gymnasium.make_vec(card.id, num_envs=4, autoreset_mode="SameStep")
+    singles = [gymnasium.make(card.id) for _ in range(4)]
+    observations, _ = ours.reset(seed=[7, 100, 3, 2**40])
+    for i, (env, seed) in enumerate(zip(singles, [7, 100, 3, 2**40], strict=True)):
+        assert flat(env.reset(seed=seed)[0]) == flat(jax.tree.map(lambda leaf, i=i: leaf[i], observations))
+    for actions in random_actions(ours.action_space, 1, 150):
+        observations, rewards, terminated, truncated, _ = ours.step(actions)
+        for i, env in enumerate(singles):
+            observation, reward, *over, _ = env.step(actions[i])
+            if any(over):
+                observation, _ = env.reset()
+            np.testing.assert_array_equal(np.float32(reward), rewards[i])
+            assert over == [terminated[i], truncated[i]]
+            assert flat(observation) == flat(jax.tree.map(lambda leaf, i=i: leaf[i], observations))
+
+
+def test_whole_episode_rollouts_replay_in_the_single_env_to_the_bit(card: TaskCard) -> None:
+    task = card.build()
+    *_, policy = agent("random").train(task, seed=0, budget="smoke")
+    record = play(task, policy, range(5), split="test")
+    env = gymnasium.make(card.id, split="test")
+    for seed in range(5):
+        env.reset(seed=seed)
+        for t in range(record.length[seed]):
+            action = record.actions[seed, t]
+            *_, terminated, truncated, info = env.step(action.item() if action.ndim == 0 else action)
+            assert (terminated or truncated) == (t + 1 == record.length[seed])
+        np.testing.assert_array_equal(env.unwrapped.episode.total, record.total[seed])
+        assert terminated == record.terminated[seed]
+        assert info["success"] == record.info["success"][seed]
+
+
+def test_jax_backend_gives_the_same_on_the_device(card: TaskCard) -> None:
+    a = gymnasium.make_vec(card.id, num_envs=3)
+    b = gymnasium.make_vec(card.id, num_envs=3, backend="jax")
+    a.reset(seed=0)
+    b.reset(seed=0)
+    for action in random_actions(a.action_space, 0, 20):
+        mine, theirs = a.step(action), b.step(action)
+        assert isinstance(theirs[1], jax.Array)
+        for left, right in zip(jax.tree.leaves(mine[:4]), jax.tree.leaves(theirs[:4]), strict=True):
+            np.testing.assert_array_equal(left, np.asarray(right))
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"num_envs": 0}, "num_envs"),
+        ({"autoreset_mode": "SameStp"}, "Did you mean 'SameStep'"),
+        ({"backend": "torch"}, "numpy"),
+        ({"max_episode_steps": 0}, "max_episode_steps"),
+        ({"split": "trian"}, "Did you mean 'train'"),
+    ],
+)
+def test_wrong_keywords(card: TaskCard, keywords: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        gymnasium.make_vec(card.id, **keywords)
+
+
+def test_wrong_seeds_and_actions(card: TaskCard) -> None:
+    env = gymnasium.make_vec(card.id, num_envs=2)
+    with pytest.raises(ValueError, match="seed"):
+        env.reset(seed=-3)
+    with pytest.raises(ValueError, match="seeds"):
+        env.reset(seed=[1, 2, 3])
+    env.reset(seed=0)
+    with pytest.raises((ValueError, TypeError), match="action"):
+        env.step(np.full((2, *env.single_action_space.shape), np.nan))
+    with pytest.raises((ValueError, TypeError), match="action"):
+        env.step(env.action_space.sample()[:1])
+
+
+def _child(queue: multiprocessing.Queue) -> None:
+    try:
+        gymnasium.make("rlsuite/QuadcopterHover-v0").reset(seed=0)
+        queue.put("ran")
+    except RuntimeError as error:
+        queue.put(str(error))
+
+
+def test_a_fork_after_jax_gets_an_error_not_a_hang() -> None:
+    gymnasium.make("rlsuite/QuadcopterHover-v0").reset(seed=0)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_child, args=(queue,))
+    child.start()
+    answer = queue.get(timeout=30)
+    child.join(timeout=10)
+    assert "context='spawn'" in answer
+
+
+ASYNC_SCRIPT = """
+import gymnasium, numpy as np, rlbench_suite
+from functools import partial
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
+if __name__ == "__main__":
+    make = partial(gymnasium.make, "rlbench_suite:rlsuite/QuadcopterHover-v0")
+    env = AsyncVectorEnv([make, make])  # forks: nothing here has run JAX yet
+    a = [env.reset(seed=5)[0]] + [env.step(np.zeros((2, 4), np.float32))[0] for _ in range(5)]
+    env.close()
+    sync = SyncVectorEnv([make, make])
+    b = [sync.reset(seed=5)[0]] + [sync.step(np.zeros((2, 4), np.float32))[0] for _ in range(5)]
+    assert all(np.array_equal(x, y) for x, y in zip(a, b))
+    text = AsyncVectorEnv([partial(make, view="text")] * 2, shared_memory=False, context="spawn")
+    shown, _ = text.reset(seed=5)
+    assert shown[0] != shown[1] and len(shown[0]) > 40, shown
+    text.close()
+    print("fine")
+"""
+
+
+def test_async_vector_envs_work_when_forked_first_or_spawned(tmp_path: Path) -> None:
+    import subprocess
+
+    script = tmp_path / "asynchronous.py"
+    script.write_text(ASYNC_SCRIPT)
+    result = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=240, env=os.environ, check=False
+    )
+    assert result.stdout.strip() == "fine", result.stderr[-2000:]
+
+
+def test_async_refuses_in_a_forked_worker_that_would_hang() -> None:
+    gymnasium.make("rlsuite/QuadcopterHover-v0").reset(seed=0)
+    env = AsyncVectorEnv([lambda: gymnasium.make("rlsuite/QuadcopterHover-v0")], context="fork")
+    with pytest.raises(RuntimeError, match="spawn"):
+        env.reset(seed=0)
+    env.close(terminate=True)

@@ -1,0 +1,347 @@
+"""PettingZoo environments: their conformance tests, what those leave out, and equality with the joint env."""
+
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pettingzoo
+import pytest
+from gymnasium import spaces
+from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
+
+from rlbench_suite import registry
+from rlbench_suite.adapters.parallel import TaskParallelEnv, rows
+from rlbench_suite.card import TaskCard
+from rlbench_suite.task import Task
+
+IDS = [card.id for card in registry.cards().values() if card.agents > 1]
+
+
+@pytest.fixture(params=IDS)
+def task_id(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def no_warnings() -> Iterator[None]:
+    """PettingZoo reports most faults as warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def parallel(task_id: str, **keywords: Any) -> TaskParallelEnv:
+    return pettingzoo.make("parallel", task_id, **keywords)
+
+
+def random_actions(env: TaskParallelEnv, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    actions = {}
+    for agent in env.agents:
+        env.action_space(agent).seed(int(rng.integers(2**31)))
+        actions[agent] = env.action_space(agent).sample()
+    return actions
+
+
+# -- PettingZoo's own tests ------------------------------------------------------------------------------------------
+
+
+def test_parallel_api(task_id: str) -> None:
+    parallel_api_test(parallel(task_id), num_cycles=120)
+
+
+def test_aec_api(task_id: str) -> None:
+    # The observations are plain vectors; two rows of the same kind, none in the shape of a picture.
+    api_test(pettingzoo.make("aec", task_id, max_cycles=20), num_cycles=60)
+
+
+def test_seeds(task_id: str) -> None:
+    parallel_seed_test(lambda: parallel(task_id), num_cycles=20)
+    seed_test(lambda: pettingzoo.make("aec", task_id), num_cycles=20)
+
+
+# -- what those leave out --------------------------------------------------------------------------------------------
+
+
+def trace(env: TaskParallelEnv, episodes: int, seed: int) -> list[Any]:
+    """Everything shown over whole episodes; only the first is seeded."""
+    rng, shown = np.random.default_rng(3), []
+    for episode in range(episodes):
+        shown.append(env.reset(seed=seed if episode == 0 else None))
+        while env.agents:
+            shown.append(env.step(random_actions(env, rng)))
+            shown.append(env.state())
+    return shown
+
+
+def assert_equal(one: Any, two: Any) -> None:
+    jax.tree.map(np.testing.assert_array_equal, one, two)
+
+
+def test_seeded_runs_repeat_over_whole_episodes(task_id: str) -> None:
+    """PettingZoo 1.27's parallel_seed_test stops after one step; this compares three episodes to the bit."""
+    first, second = parallel(task_id, max_cycles=15), parallel(task_id, max_cycles=15)
+    second.reset(seed=77)
+    one, two = trace(first, 3, seed=5), trace(second, 3, seed=5)
+    assert len(one) == 3 * (1 + 2 * 15)
+    assert_equal(one, two)
+    assert_equal(one, trace(first, 3, seed=5))
+    starts = [np.stack(list(shown[0].values())) for shown in (one[0], one[31], trace(second, 1, seed=6)[0])]
+    assert all((a != b).any() for a, b in [starts[:2], starts[1:], starts[::2]])
+
+
+def test_equals_the_joint_env(task_id: str) -> None:
+    """Row by row the Gymnasium env of the same id and seed; its reward is the agents' mean."""
+    env, joint = parallel(task_id), gymnasium.make(task_id, disable_env_checker=True)
+    rng = np.random.default_rng(4)
+    for episode in range(2):
+        seed = 11 if episode == 0 else None
+        observations, infos = env.reset(seed=seed)
+        observation, info = joint.reset(seed=seed)
+        np.testing.assert_array_equal(np.stack(list(observations.values())), observation)
+        over, steps = False, 0
+        while not over:
+            actions = random_actions(env, rng)
+            observations, rewards, terminations, truncations, infos = env.step(actions)
+            observation, reward, terminated, truncated, info = joint.step(np.stack(list(actions.values())))
+            steps += 1
+            np.testing.assert_array_equal(np.stack(list(observations.values())), observation)
+            # The joint env takes the mean in the task's float32.
+            assert np.mean(list(rewards.values())) == pytest.approx(reward, abs=1e-6)
+            assert set(terminations.values()) == {terminated}
+            assert set(truncations.values()) == {truncated}
+            assert all(one == info for one in infos.values())
+            over = terminated or truncated
+        assert env.agents == []
+        assert steps == joint.unwrapped.card.horizon
+
+
+def test_plain_values_inside_the_spaces(task_id: str) -> None:
+    env = parallel(task_id)
+    assert env.unwrapped is env
+    assert env.possible_agents == [f"agent_{i}" for i in range(env.card.agents)]
+    observations, infos = env.reset(seed=0)
+    for agent in env.possible_agents:
+        assert env.observation_space(agent).contains(observations[agent])
+        assert type(infos[agent]["success"]) is bool
+    assert len({id(env.action_space(agent)) for agent in env.agents}) == env.card.agents
+    _, rewards, terminations, truncations, _ = env.step(random_actions(env, np.random.default_rng(0)))
+    for values, kind in ((rewards, float), (terminations, bool), (truncations, bool)):
+        assert [type(value) for value in values.values()] == [kind] * env.card.agents
+
+
+def test_making_an_env_runs_no_jax(task_id: str) -> None:
+    import subprocess
+    import sys
+
+    program = (
+        "import pettingzoo, rlbench_suite\n"
+        f"for kind in ('parallel', 'aec'): pettingzoo.make(kind, {task_id!r})\n"
+        "from jax._src import xla_bridge\n"
+        "raise SystemExit(xla_bridge.backends_are_initialized())"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_time_limits(task_id: str) -> None:
+    horizon = registry.card(task_id).horizon
+    for kind in ("parallel", "aec"):
+        assert pettingzoo.spec(kind, task_id).max_cycles == horizon
+    assert parallel(task_id).max_cycles == horizon
+    assert parallel(task_id, max_cycles=-1).max_cycles is None
+    env = parallel(task_id, max_cycles=3)
+    rng = np.random.default_rng(0)
+    env.reset(seed=0)
+    for cycle in range(1, 4):
+        *_, terminations, truncations, _ = env.step(random_actions(env, rng))
+        assert set(truncations.values()) == {cycle == 3}
+        assert not any(terminations.values())
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step({agent: env.action_space(agent).sample() for agent in env.possible_agents})
+    env.reset()
+    assert env.agents == env.possible_agents
+
+
+def test_rendering_and_state(task_id: str) -> None:
+    env = parallel(task_id, render_mode="rgb_array")
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.state()
+    env.reset(seed=0)
+    assert env.render().shape == env.task.picture_shape
+    state = env.state()
+    np.testing.assert_array_equal(state, np.concatenate([np.ravel(x) for x in env.episode.state]))
+    assert state.dtype == np.float32
+    words = parallel(task_id, render_mode="ansi")
+    words.reset(seed=0)
+    assert isinstance(words.render(), str)
+    words.close()
+
+
+def test_reference_plays_all_agents(task_id: str) -> None:
+    assert isinstance(parallel(task_id).reference(), registry.load(registry.card(task_id).reference))
+
+
+# -- wrong arguments -------------------------------------------------------------------------------------------------
+
+
+def test_wrong_actions_name_the_agent(task_id: str) -> None:
+    env = parallel(task_id)
+    good = {agent: env.action_space(agent).sample() for agent in env.possible_agents}
+    with pytest.raises(gymnasium.error.ResetNeeded, match="reset"):
+        env.step(good)
+    env.reset(seed=0)
+    before = env.state()
+    nan = np.full_like(good["agent_3"], np.nan)
+    for actions, message in (
+        ({}, "missing: agent_0, agent_1"),
+        ({agent: good[agent] for agent in env.agents[1:]}, "missing: agent_0."),
+        (good | {"agent_99": good["agent_0"]}, "Unknown agent 'agent_99'. Did you mean"),
+        (good | {"agent_3": nan}, "agent_3: The action is not finite"),
+        (good | {"agent_3": np.zeros(5)}, "agent_3: An action has shape"),
+        (good | {"agent_3": nan * 0 + 2}, "agent_3: The action"),
+        (good | {"agent_3": np.full_like(nan, 9)}, "agent_3: The action is out of bounds"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            env.step(actions)
+    with pytest.raises(TypeError, match="agent_3"):
+        env.step(good | {"agent_3": np.array(["left"])})
+    np.testing.assert_array_equal(env.state(), before)
+    env.step(good)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"render_mode": "rgb"}, "Did you mean 'rgb_array'"),
+        ({"split": "tset"}, "Did you mean 'test'"),
+        ({"dtype": "float16"}, "Did you mean"),
+        ({"max_cycles": 0}, "at least 1"),
+        ({"difficulty": "impossible"}, "difficulty"),
+    ],
+)
+def test_wrong_keywords(task_id: str, keywords: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parallel(task_id, **keywords)
+
+
+def test_wrong_seed(task_id: str) -> None:
+    with pytest.raises(ValueError, match="seed"):
+        parallel(task_id).reset(seed=-1)
+
+
+def test_a_task_for_one_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"one agent; make it with gymnasium\.make"):
+        TaskParallelEnv(registry.card("DeepSeaTreasure-v0").build())
+
+
+# -- tasks of other shapes: masks, dict observations, discrete actions, rewards that end the episode ---------------
+
+
+class Held(NamedTuple):
+    coins: Any
+
+
+class Coins(Task[tuple[()], Held]):
+    """Three agents hold coins; each takes 0, 1 or 2 from itself, never more than it has. Over when all are spent."""
+
+    def __init__(self) -> None:
+        card = TaskCard(
+            id="test/Coins-v0",
+            family="test",
+            summary="",
+            source="",
+            entry_point="json.decoder:JSONDecoder",
+            reference="",
+            horizon=9,
+            agents=3,
+        )
+        super().__init__(card, difficulty=None, dtype="float32")
+        self.observation_space = spaces.Dict(
+            coins=self.box(np.zeros((3, 1)), np.full((3, 1), 9)), rank=spaces.MultiDiscrete([3, 3, 3])
+        )
+        self.action_space = spaces.MultiDiscrete([3, 3, 3])
+        self.reward_space = self.box(np.zeros(3), np.full(3, 2))
+
+    def sample_params(self, key: Any, split: Any) -> tuple[()]:
+        return ()
+
+    def initial(self, key: Any, params: Any) -> Held:
+        return Held(jnp.array([1, 4, 2]))
+
+    def transition(self, state: Held, action: Any, key: Any, params: Any) -> Held:
+        return Held(state.coins - action)
+
+    def observation(self, state: Held, key: Any, params: Any) -> Any:
+        return {"coins": state.coins[:, None].astype(np.float32), "rank": jnp.arange(3)}
+
+    def reward(self, state: Held, action: Any, next_state: Held, key: Any, params: Any) -> Any:
+        return (state.coins - next_state.coins).astype(np.float32)
+
+    def terminal(self, state: Held, key: Any, params: Any) -> Any:
+        return (state.coins == 0).all()
+
+    def info(self, state: Held, params: Any) -> dict[str, Any]:
+        return {"success": (state.coins == 0).all(), "left": state.coins}
+
+    def action_mask(self, state: Held, params: Any) -> Any:
+        return (jnp.arange(3) <= state.coins[:, None]).ravel()
+
+    def describe(self, state: Held, params: Any) -> str:
+        return str(state)
+
+    def draw(self, state: Held, params: Any) -> np.ndarray:
+        raise NotImplementedError
+
+
+def test_masks_dicts_and_discrete_actions() -> None:
+    env = TaskParallelEnv(Coins())
+    assert env.action_space("agent_1") == spaces.Discrete(3)
+    observations, infos = env.reset(seed=0)
+    for i, (coins, mask) in enumerate([(1, [1, 1, 0]), (4, [1, 1, 1]), (2, [1, 1, 1])]):
+        shown = observations[f"agent_{i}"]
+        assert env.observation_space(f"agent_{i}").contains(shown)
+        assert shown["action_mask"].tolist() == mask
+        assert shown["observation"]["coins"] == [coins]
+        assert shown["observation"]["rank"] == i
+        assert infos[f"agent_{i}"] == {"success": False, "left": coins, "invalid_action": False}
+    observations, rewards, terminations, _, infos = env.step({"agent_0": 1, "agent_1": np.int64(2), "agent_2": 2})
+    assert rewards == {"agent_0": 1.0, "agent_1": 2.0, "agent_2": 2.0}
+    assert not any(terminations.values())
+    assert observations["agent_0"]["action_mask"].tolist() == [1, 0, 0]
+    # agent_0 has none left: its move is illegal, so nobody's counts, and everybody is told.
+    _, rewards, _, _, infos = env.step({"agent_0": 1, "agent_1": 2, "agent_2": 0})
+    assert set(rewards.values()) == {0.0}
+    assert all(info["invalid_action"] and info["invalid_reason"] for info in infos.values())
+    _, rewards, terminations, truncations, infos = env.step({"agent_0": 0, "agent_1": 2, "agent_2": 0})
+    assert rewards["agent_1"] == 2.0
+    assert all(terminations.values())
+    assert not any(truncations.values())
+    assert all(info["success"] and info["end_reason"] for info in infos.values())
+    assert env.agents == []
+    env.reset()
+    with pytest.raises(TypeError, match="agent_1"):
+        env.step({"agent_0": 0, "agent_1": 1.5, "agent_2": 0})
+
+
+def test_ending_at_the_time_limit_is_termination() -> None:
+    env = TaskParallelEnv(Coins(), max_cycles=2)
+    env.reset(seed=0)
+    env.step({"agent_0": 1, "agent_1": 2, "agent_2": 2})
+    *_, terminations, truncations, _ = env.step({"agent_0": 0, "agent_1": 2, "agent_2": 0})
+    assert all(terminations.values())
+    assert not any(truncations.values())
+
+
+def test_masked_task_passes_pettingzoo() -> None:
+    parallel_api_test(TaskParallelEnv(Coins(), max_cycles=9), num_cycles=30)
+
+
+def test_rows_of_spaces() -> None:
+    wide = rows(spaces.MultiDiscrete([[2, 3], [4, 5]]), 2)
+    assert wide == [spaces.MultiDiscrete([2, 3]), spaces.MultiDiscrete([4, 5])]
+    for space in (spaces.Discrete(3), spaces.Box(0, 1, (3,)), spaces.Text(3)):
+        with pytest.raises(TypeError, match="2 agents"):
+            rows(space, 2)

@@ -1,0 +1,285 @@
+"""The face of every id through ``gymnasium.make``."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.utils.env_checker import check_env
+
+import rlbench_suite
+from rlbench_suite.card import TaskCard
+
+sys.path.insert(0, str(Path(__file__).parent))
+from trajectories import digest, flat, random_actions
+
+VIEWS = ("structured", "text", "pixels")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_gymnasium_checks_pass(card: TaskCard, view: str) -> None:
+    with warnings.catch_warnings():
+        # The checker expects scalar rewards and dislikes unbounded or non-unit boxes; both are by design here.
+        warnings.simplefilter("ignore")
+        check_env(gymnasium.make(card.id, view=view).unwrapped)
+
+
+@pytest.mark.parametrize("mode", ["rgb_array", "ansi"])
+def test_render_modes(card: TaskCard, mode: str) -> None:
+    env = gymnasium.make(card.id, render_mode=mode)
+    env.reset(seed=0)
+    shown = env.render()
+    if mode == "ansi":
+        assert isinstance(shown, str)
+        assert shown.strip()
+    else:
+        assert shown.shape == env.unwrapped.task.picture_shape
+        assert shown.dtype == np.uint8
+        assert shown.std() > 0, "a picture of one colour shows nothing"
+
+
+def test_observations_rewards_and_flags_are_what_the_spaces_say(card: TaskCard) -> None:
+    env = gymnasium.make(card.id)
+    task = env.unwrapped.task
+    observation, info = env.reset(seed=3)
+    assert observation in env.observation_space
+    episodes = 0
+    for action in random_actions(env.action_space, 3, 400):
+        observation, reward, terminated, truncated, info = env.step(action)
+        assert observation in env.observation_space
+        assert type(terminated) is bool
+        assert type(truncated) is bool
+        assert type(info["success"]) is bool
+        assert set(task.measures) <= info.keys()
+        if card.objectives:
+            assert reward in task.reward_space
+        else:
+            assert type(reward) is float
+            assert task.reward_space.low.min() <= reward <= task.reward_space.high.max()
+        if terminated or truncated:
+            episodes += 1
+            assert not terminated or info["end_reason"]
+            env.reset()
+    assert episodes > 0 or card.horizon > 400
+
+
+def test_every_action_at_its_bounds_keeps_the_observation_inside(card: TaskCard) -> None:
+    env = gymnasium.make(card.id)
+    rng = np.random.default_rng(0)
+    space = env.action_space
+    env.reset(seed=0)
+    for step in range(600):
+        if isinstance(space, spaces.Box):
+            action = np.where(rng.random(space.shape) < 0.5, space.low, space.high).astype(space.dtype)
+            if step % 50 < 25:
+                action = space.high if step % 100 < 50 else space.low
+        else:
+            action = space.sample()
+        observation, reward, terminated, truncated, _ = env.step(action)
+        assert observation in env.observation_space
+        assert np.isfinite(reward).all()
+        if terminated or truncated:
+            env.reset()
+
+
+def test_same_seed_same_bytes_over_many_episodes(card: TaskCard) -> None:
+    assert digest(gymnasium.make(card.id), 11, 300) == digest(gymnasium.make(card.id), 11, 300)
+    assert digest(gymnasium.make(card.id), 11, 300) != digest(gymnasium.make(card.id), 12, 300)
+
+
+def test_same_seed_same_bytes_in_other_processes() -> None:
+    code = (
+        "import sys, json, gymnasium, rlbench_suite; sys.path.insert(0, sys.argv[1]); from trajectories import digest;"
+        "from rlbench_suite.registry import cards;"
+        "print(json.dumps({i: digest(gymnasium.make(i), 5, 200) for i in cards()}))"
+    )
+    here = {i: digest(gymnasium.make(i), 5, 200) for i in rlbench_suite.registry.cards()}
+    for hash_seed in ("1", "2"):
+        result = subprocess.run(
+            [sys.executable, "-c", code, str(Path(__file__).parent)],
+            env={**__import__("os").environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert json.loads(result.stdout.splitlines()[-1]) == here
+
+
+def test_reset_without_seed_goes_on_with_new_episodes(card: TaskCard) -> None:
+    env = gymnasium.make(card.id)
+    first, _ = env.reset(seed=0)
+    firsts = {flat(first)}
+    for _ in range(5):
+        firsts.add(flat(env.reset()[0]))
+    if card.contexts and "text" not in card.family:
+        assert len(firsts) == 6
+    assert flat(env.reset(seed=0)[0]) == flat(first)
+
+
+def test_view_text_and_pixels_show_the_same_instance(card: TaskCard) -> None:
+    plain, text, pixels = (gymnasium.make(card.id, view=view) for view in VIEWS)
+    for env in (plain, text, pixels):
+        env.reset(seed=9)
+    for env in (text, pixels):
+        for mine, theirs in zip(_leaves(env.unwrapped.state), _leaves(plain.unwrapped.state), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+    assert text.unwrapped.task.how_to_act() in text.reset(seed=9)[0]
+
+
+def _leaves(tree):
+    import jax
+
+    return jax.tree.leaves(tree)
+
+
+@pytest.mark.parametrize("spam", ["", " ", "help", "NaN", "1" * 3000, "\x00\x07", "résumé", "[[[", "__import__('os')"])
+def test_text_that_is_no_action_wastes_the_turn_and_says_why(card: TaskCard, spam: str) -> None:
+    env = gymnasium.make(card.id, view="text")
+    env.reset(seed=0)
+    before = env.unwrapped.episode
+    observation, reward, terminated, truncated, info = env.step(spam)
+    assert info["invalid_action"]
+    assert info["invalid_reason"]
+    assert observation in env.observation_space
+    assert not np.any(reward)
+    assert not terminated
+    assert not truncated
+    for mine, theirs in zip(_leaves(before), _leaves(env.unwrapped.episode), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_state_is_a_value_to_save_restore_and_branch_from(card: TaskCard) -> None:
+    env = gymnasium.make(card.id).unwrapped
+    env.reset(seed=1)
+    actions = random_actions(env.action_space, 1, 4)
+    env.step(actions[0])
+    saved = copy.deepcopy(env.episode)
+    seen = [flat(env.step(action)[0]) for action in actions[1:]]
+    env.episode = saved
+    assert [flat(env.step(action)[0]) for action in actions[1:]] == seen
+    env.state = saved.state
+    for mine, theirs in zip(_leaves(env.state), _leaves(saved.state), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_hostile_actions_are_refused_with_a_sentence(card: TaskCard) -> None:
+    env = gymnasium.make(card.id)
+    env.reset(seed=0)
+    space = env.action_space
+    hostile = ["left", None, np.zeros((7, 3)), [[1]], {}, object()]
+    if isinstance(space, spaces.Box):
+        hostile += [np.full(space.shape, value) for value in (np.nan, np.inf, -np.inf, 1e9)]
+        hostile += [np.zeros(space.shape, complex)]
+    else:
+        hostile += [-1, 10**9, 0.5, np.nan]
+    before = env.unwrapped.episode
+    for action in hostile:
+        with pytest.raises((ValueError, TypeError), match="action"):
+            env.unwrapped.step(action)
+    for mine, theirs in zip(_leaves(before), _leaves(env.unwrapped.episode), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 0.5, "seven", True])
+def test_bad_seeds_are_refused(card: TaskCard, seed: object) -> None:
+    with pytest.raises(ValueError, match="seed"):
+        gymnasium.make(card.id).unwrapped.reset(seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("keyword", "value", "message"),
+    [
+        ("split", "tset", "Did you mean 'test'"),
+        ("split", -1, "context number"),
+        ("view", "txt", "Did you mean 'text'"),
+        ("dtype", "float16", "float32"),
+        ("difficulty", "hrad", "hrad"),
+        ("render_mode", "rgb", "rgb_array"),
+    ],
+)
+def test_wrong_keywords_name_the_nearest_right_one(card: TaskCard, keyword: str, value: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        rlbench_suite.adapters.single.make(card.id, **{keyword: value})
+
+
+def test_a_fixed_context_stays_and_the_splits_never_overlap(card: TaskCard) -> None:
+    if not card.contexts:
+        with pytest.raises(ValueError, match="single context"):
+            gymnasium.make(card.id, split=3)
+        return
+    env = gymnasium.make(card.id, split=3)
+    env.reset(seed=0)
+    first = _leaves(env.unwrapped.params)
+    env.reset()
+    for mine, theirs in zip(first, _leaves(env.unwrapped.params), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+    def contexts(split: str) -> set[bytes]:
+        env = gymnasium.make(card.id, split=split)
+        env.reset(seed=0)
+        found = set()
+        for _ in range(200):
+            env.reset()
+            found.add(b"".join(leaf.tobytes() for leaf in _leaves(env.unwrapped.params)))
+        return found
+
+    train, test = contexts("train"), contexts("test")
+    assert len(train) > 20
+    assert not train & test
+
+
+def test_float64_is_really_double_and_leaves_the_default_alone(card: TaskCard) -> None:
+    import jax.numpy as jnp
+
+    env = gymnasium.make(card.id, dtype="float64")
+    env.reset(seed=0)
+    for action in random_actions(env.action_space, 0, 5):
+        env.step(action)
+    assert env.unwrapped.episode.total.dtype == np.float64
+    assert jnp.zeros(1).dtype == jnp.float32
+
+
+def test_time_limit_is_truncation(card: TaskCard) -> None:
+    env = gymnasium.make(card.id, max_episode_steps=1)
+    env.reset(seed=0)
+    *_, terminated, truncated, info = env.step(env.unwrapped.task.noop_action())
+    assert truncated
+    assert "success" in info
+    assert gymnasium.spec(card.id).max_episode_steps == card.horizon
+
+
+def test_mask_agrees_between_info_and_method(card: TaskCard) -> None:
+    env = gymnasium.make(card.id)
+    _, info = env.reset(seed=0)
+    if "action_mask" not in info:
+        with pytest.raises(AttributeError, match="no action mask"):
+            env.unwrapped.action_masks()
+        return
+    for _ in range(20):
+        np.testing.assert_array_equal(info["action_mask"].astype(bool), env.unwrapped.action_masks())
+        illegal = np.flatnonzero(info["action_mask"] == 0)
+        if len(illegal):
+            before = env.unwrapped.state
+            *_, invalid = env.step(int(illegal[0]))
+            assert invalid["invalid_action"]
+            assert invalid["invalid_reason"]
+            for mine, theirs in zip(_leaves(before), _leaves(env.unwrapped.state), strict=True):
+                np.testing.assert_array_equal(mine, theirs)
+        _, _, terminated, truncated, info = env.step(int(env.action_space.sample(info["action_mask"])))
+        assert not info["invalid_action"]
+        if terminated or truncated:
+            _, info = env.reset()
+
+
+def test_the_module_prefix_needs_no_import() -> None:
+    code = "import gymnasium; e = gymnasium.make('rlbench_suite:rlsuite/SAT-v0'); e.reset(seed=0); print(e.spec.id)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "rlsuite/SAT-v0"

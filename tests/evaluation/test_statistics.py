@@ -1,0 +1,413 @@
+"""Statistics against hand-worked numbers, SciPy, a bootstrap written the plain way, and known truths."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from rlbench_suite.evaluation import statistics
+from rlbench_suite.evaluation.statistics import (
+    Estimate,
+    compare,
+    frequency_averaged_score,
+    iqm,
+    mean,
+    median,
+    optimality_gap,
+    performance_profile,
+    probability_of_improvement,
+    sample_efficiency,
+)
+
+Scores = dict[str, np.ndarray]
+AGGREGATES = [iqm, mean, median, optimality_gap]
+FEW = 200
+"""Replicates where only the point value is looked at."""
+
+
+def normal_scores(sizes: list[int], seed: int) -> Scores:
+    rng = np.random.default_rng(seed)
+    return {f"task{j}": rng.normal(0.3 + 0.1 * j, 0.3 + 0.05 * j, n) for j, n in enumerate(sizes)}
+
+
+# Point values
+
+
+def test_aggregates_worked_by_hand() -> None:
+    scores = {"a": [0.0, 1.0, 2.0, 5.0], "b": [0.5, 0.25, 0.75, -1.0], "c": [3.0, 3.0, 0.5, 1.5]}
+    # sorted: -1 0 .25 | .5 .5 .75 1 1.5 2 | 3 3 5
+    assert iqm(scores, replicates=FEW).point == pytest.approx(6.25 / 6, abs=1e-15)
+    # task means 2, 0.125, 2
+    assert mean(scores, replicates=FEW).point == pytest.approx(4.125 / 3, abs=1e-15)
+    assert median(scores, replicates=FEW).point == 2
+    # clipped task means 3/4, 1/8, 7/8
+    assert optimality_gap(scores, replicates=FEW).point == pytest.approx(1 - 1.75 / 3, abs=1e-15)
+
+
+@pytest.mark.parametrize(("tasks", "seeds"), [(1, 1), (1, 3), (1, 7), (3, 5), (7, 9), (50, 10)])
+def test_iqm_is_scipys_trimmed_mean(tasks: int, seeds: int) -> None:
+    scores = normal_scores([seeds] * tasks, seed=tasks)
+    expected = scipy.stats.trim_mean(np.concatenate(list(scores.values())), 0.25)
+    assert iqm(scores, replicates=FEW).point == pytest.approx(expected, rel=1e-13)
+
+
+def test_iqm_of_ragged_seeds_is_that_of_equally_repeated_scores() -> None:
+    """3 and 5 seeds, 8 scores: repeating them 5 and 3 times gives each task 15; the cut, 2 of 8, is a quarter of 30."""
+    scores = normal_scores([3, 5], seed=0)
+    repeated = np.sort(np.concatenate([np.repeat(scores["task0"], 5), np.repeat(scores["task1"], 3)]))
+    # 7.5 of 30 at each end: half of the eighth copy from either side stays
+    expected = (repeated[8:22].sum() + 0.5 * (repeated[7] + repeated[22])) / 15
+    assert iqm(scores, replicates=FEW).point == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("statistic", AGGREGATES)
+def test_a_task_counts_the_same_however_many_seeds_it_has(statistic: Callable[..., Estimate]) -> None:
+    """8 and 68 scores, so that the interquartile mean cuts exactly a quarter of either."""
+    few = {"a": [0.2, 0.4], "b": [0.9, 1.3], "c": [0.0, 0.1], "d": [0.5, 0.6]}
+    many = few | {"a": [0.2, 0.4] * 31}
+    assert statistic(many, replicates=FEW).point == pytest.approx(statistic(few, replicates=FEW).point, abs=1e-14)
+
+
+def test_profile_worked_by_hand_is_strict_and_weighs_tasks_equally() -> None:
+    profile = performance_profile({"a": [0.0, 0.5, 1.0, 1.0], "b": [0.5]}, [-1, 0, 0.5, 0.75, 1], replicates=FEW)
+    np.testing.assert_array_equal(profile.fraction, [1, 0.875, 0.25, 0.25, 0])
+
+
+def test_improvement_is_the_mean_mann_whitney_statistic() -> None:
+    rng = np.random.default_rng(0)
+    x = {f"task{j}": rng.integers(0, 6, 4 + j).astype(float) for j in range(8)}  # many ties, ragged
+    y = {f"task{j}": rng.integers(0, 6, 9 - j).astype(float) for j in range(8)}
+    u = [scipy.stats.mannwhitneyu(x[task], y[task]).statistic / (len(x[task]) * len(y[task])) for task in x]
+    assert probability_of_improvement(x, y).point == pytest.approx(np.mean(u), rel=1e-14)
+    assert probability_of_improvement(x, x).point == 0.5
+    assert probability_of_improvement({"a": [1, 2]}, {"a": [0, 0.5, -1]}) == Estimate(1, 1, 1)
+
+
+def test_improvement_counts_common_tasks_only() -> None:
+    x, y = {"a": [0.0, 1.0, 2.0], "x": [9.0]}, {"a": [0.5, 0.5], "y": [9.0, 10.0]}
+    assert probability_of_improvement(x, y).point == pytest.approx(2 / 3)
+    with pytest.raises(ValueError, match="no task that all have scores on: x has x; y has y"):
+        probability_of_improvement({"x": [1.0]}, {"y": [1.0]})
+
+
+def test_frequency_averaged_score() -> None:
+    grid = [1, 2, 4, 8]
+    assert frequency_averaged_score(grid, [0.7] * 4) == pytest.approx(0.7, abs=1e-15)
+    # a line is integrated exactly: mean of (8 - a) / 7 over [1, 8] is 1/2
+    assert frequency_averaged_score(grid, [1, 6 / 7, 4 / 7, 0]) == pytest.approx(0.5, abs=1e-15)
+    # trapezia .75 + .75 + 1 over a width of 7
+    runs = np.array([[1.0, 0.5, 0.25, 0.25], [0.0, 0.0, 0.0, 0.0]])
+    np.testing.assert_allclose(frequency_averaged_score(grid, runs), [2.5 / 7, 0], rtol=1e-15)
+
+
+# Intervals
+
+
+def resample(scores: Scores, replicates: int, rng: np.random.Generator) -> list[Scores]:
+    return [{task: rng.choice(v, len(v)) for task, v in scores.items()} for _ in range(replicates)]
+
+
+def plain_iqm(scores: Scores) -> float:
+    """By definition, on the weights and scores themselves."""
+    total = sum(map(len, scores.values()))
+    weighed = sorted((s, total / (len(scores) * len(v))) for v in scores.values() for s in v)
+    below, result, cut = 0.0, 0.0, total // 4
+    for score, weight in weighed:
+        result += score * max(0.0, min(below + weight, total - cut) - max(below, cut))
+        below += weight
+    return result / (total - 2 * cut)
+
+
+PLAIN: dict[Callable[..., Estimate], Callable[[Scores], float]] = {
+    iqm: plain_iqm,
+    mean: lambda scores: float(np.mean([v.mean() for v in scores.values()])),
+    median: lambda scores: float(np.median([v.mean() for v in scores.values()])),
+    optimality_gap: lambda scores: float(np.mean([1 - np.minimum(v, 1).mean() for v in scores.values()])),
+}
+
+
+def replicates_of(monkeypatch: pytest.MonkeyPatch, call: Callable[[], object]) -> np.ndarray:
+    """The bootstrap distribution itself, caught where its quantiles are taken."""
+    caught: list[np.ndarray] = []
+    quantile = np.quantile
+
+    def catch(values: np.ndarray, q: tuple[float, float], axis: int) -> np.ndarray:
+        caught.append(values)
+        return quantile(values, q, axis=axis)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "quantile", catch)
+        call()
+    assert len(caught) == 1
+    return caught[0]
+
+
+@pytest.mark.parametrize("sizes", [[5] * 6, [2, 3, 5, 8, 1, 4]], ids=["rectangular", "ragged"])
+@pytest.mark.parametrize("statistic", AGGREGATES)
+def test_bootstrap_distribution_is_that_of_a_plain_bootstrap(
+    statistic: Callable[..., Estimate], sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kolmogorov-Smirnov on 4,000 replicates each; p > 0.001, so one of a thousand right programs would fail here."""
+    scores = normal_scores(sizes, seed=7)
+    drawn = replicates_of(monkeypatch, lambda: statistic(scores, replicates=4_000, seed=1))[0]
+    plain = [PLAIN[statistic](sample) for sample in resample(scores, 4_000, np.random.default_rng(2))]
+    assert statistic(scores, replicates=FEW).point == pytest.approx(PLAIN[statistic](scores), rel=1e-13)
+    assert scipy.stats.ks_2samp(drawn, plain).pvalue > 0.001
+
+
+def test_improvement_resamples_the_agents_independently(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal scores too: pairing their resamples would leave no spread at all."""
+    x = normal_scores([5, 3, 6], seed=3)
+    y = x | {"task1": x["task1"] + 0.2}
+    drawn = replicates_of(monkeypatch, lambda: probability_of_improvement(x, y, replicates=2_000))[0]
+    rng = np.random.default_rng(4)
+    plain = [
+        np.mean([np.mean((a[t][:, None] > b[t]) + 0.5 * (a[t][:, None] == b[t])) for t in x])
+        for a, b in zip(resample(x, 2_000, rng), resample(y, 2_000, rng), strict=True)
+    ]
+    # the statistic is discrete: Kolmogorov-Smirnov p values are then too large, never too small
+    assert scipy.stats.ks_2samp(drawn, plain).pvalue > 0.001
+    same = probability_of_improvement(x, x)
+    assert same.low < 0.45
+    assert same.high > 0.55
+
+
+def test_profile_band_is_that_of_a_plain_bootstrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores, taus = normal_scores([4, 6, 5], seed=5), np.array([0.1, 0.5, 0.9])
+    drawn = replicates_of(monkeypatch, lambda: performance_profile(scores, taus))
+    plain = [
+        [np.mean([np.mean(v > tau) for v in sample.values()]) for tau in taus]
+        for sample in resample(scores, 2_000, np.random.default_rng(6))
+    ]
+    for ours, theirs in zip(drawn, np.transpose(plain), strict=True):
+        assert scipy.stats.ks_2samp(np.round(ours, 9), np.round(theirs, 9)).pvalue > 0.001
+
+
+def test_bootstrap_of_the_mean_has_the_exact_variance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Var = (1/m^2) sum_j s_j^2 / n_j, s_j the population variance; of 100,000 normal draws a standard deviation has
+    relative error 1/sqrt(200,000) = 0.22 %, four of which are allowed."""
+    scores = normal_scores([10, 4, 7, 20], seed=8)
+    drawn = replicates_of(monkeypatch, lambda: mean(scores, replicates=100_000))[0]
+    exact = np.sqrt(sum(v.var() / len(v) for v in scores.values())) / len(scores)
+    assert drawn.std() == pytest.approx(exact, rel=0.009)
+
+
+def test_exhaustive_enumeration_of_a_small_bootstrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All 2^2 x 3^3 resamples are equally likely: the frequency of each of the metric's values, within 4.5 sigma."""
+    scores = {"a": np.array([0.0, 1.0]), "b": np.array([0.3, 0.45, 2.0])}
+    drawn = np.round(replicates_of(monkeypatch, lambda: iqm(scores, replicates=50_000))[0], 9)
+    truth: dict[float, float] = {}
+    for a, b in product(product(scores["a"], repeat=2), product(scores["b"], repeat=3)):
+        value = round(plain_iqm({"a": np.array(a), "b": np.array(b)}), 9)
+        truth[value] = truth.get(value, 0) + 1 / 108
+    assert set(drawn) == set(truth)
+    for value, p in truth.items():
+        assert np.mean(drawn == value) == pytest.approx(p, abs=4.5 * np.sqrt(p * (1 - p) / 50_000))
+
+
+@pytest.mark.parametrize("statistic", [iqm, mean, median])
+def test_intervals_cover_the_truth_as_often_as_they_say(statistic: Callable[..., Estimate]) -> None:
+    """Three normal tasks of mean 0.5 with 60 seeds, 500 repetitions: 95 % of intervals, within three binomial standard
+    deviations (1.0 %) and one percent for what percentile intervals lack at this size."""
+    rng = np.random.default_rng(9)
+    covered = 0
+    for repetition in range(500):
+        scores = {task: rng.normal(0.5, 0.3, 60) for task in "abc"}
+        estimate = statistic(scores, replicates=1_000, seed=repetition)
+        covered += estimate.low <= 0.5 <= estimate.high
+    assert covered / 500 == pytest.approx(0.95, abs=0.04)
+
+
+def test_confidence_is_the_nominal_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = normal_scores([8, 8], seed=10)
+    drawn = replicates_of(monkeypatch, lambda: mean(scores, confidence=0.8))[0]
+    estimate = mean(scores, confidence=0.8)
+    assert np.mean(drawn < estimate.low) == pytest.approx(0.1, abs=1e-3)
+    assert np.mean(drawn > estimate.high) == pytest.approx(0.1, abs=1e-3)
+
+
+@pytest.mark.parametrize("statistic", [iqm, mean, median])
+@pytest.mark.parametrize("sizes", [[5] * 5, [2, 7, 4]], ids=["rectangular", "ragged"])
+def test_affine_scores_give_affine_intervals(statistic: Callable[..., Estimate], sizes: list[int]) -> None:
+    scores = normal_scores(sizes, seed=11)
+    e = statistic(scores, replicates=500)
+    up = statistic({task: 3 * v - 7 for task, v in scores.items()}, replicates=500)
+    down = statistic({task: -2 * v + 1 for task, v in scores.items()}, replicates=500)
+    assert (up.point, up.low, up.high) == pytest.approx((3 * e.point - 7, 3 * e.low - 7, 3 * e.high - 7), abs=1e-12)
+    assert (down.point, down.low, down.high) == pytest.approx(
+        (1 - 2 * e.point, 1 - 2 * e.high, 1 - 2 * e.low), abs=1e-12
+    )
+
+
+def test_iqm_is_deaf_to_an_outlier() -> None:
+    scores = normal_scores([6] * 4, seed=12)
+    loud = {task: v.copy() for task, v in scores.items()}
+    best = max(scores, key=lambda task: scores[task].max())
+    loud[best][np.argmax(loud[best])] = 1e15
+    assert iqm(loud, replicates=2_000) == iqm(scores, replicates=2_000)
+    assert mean(loud, replicates=2_000).point > 1e12
+
+
+def test_one_seed_a_task_has_no_interval() -> None:
+    estimate = iqm({"a": [0.3], "b": [0.5], "c": [1.0]})
+    assert estimate.point == pytest.approx(0.6)
+    assert np.isnan([estimate.low, estimate.high]).all()
+    assert np.isnan(performance_profile({"a": [0.3]}).low).all()
+
+
+# Seeds, orders, company
+
+
+@pytest.mark.parametrize("statistic", AGGREGATES)
+def test_numbers_follow_from_the_seed_and_not_from_the_order_of_tasks(statistic: Callable[..., Estimate]) -> None:
+    scores = normal_scores([5, 3, 4], seed=13)
+    once = statistic(scores, replicates=3_000, seed=1)
+    assert statistic(dict(reversed(scores.items())), replicates=3_000, seed=1) == once
+    assert statistic(scores, replicates=3_000, seed=2) != once
+
+
+def test_numbers_do_not_depend_on_the_number_of_threads() -> None:
+    program = """
+import numpy as np
+from rlbench_suite.evaluation.statistics import compare
+rng = np.random.default_rng(0)
+agents = {a: {f"task{n:02}": rng.normal(size=n) for n in range(1, 41)} for a in "xy"}
+comparison = compare(agents, replicates=2_000)
+print(repr(comparison), [a.profile.low.tobytes() + a.profile.fraction.tobytes() for a in comparison.agents.values()])
+"""
+    printed = []
+    for threads in ("1", "2"):
+        variables = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads)
+        printed.append(subprocess.check_output([sys.executable, "-c", program], env=os.environ | variables))
+    assert printed[0] == printed[1]
+
+
+def test_chunks_have_streams_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores, chunk = normal_scores([9, 9], seed=14), statistics.CHUNK
+    long = replicates_of(monkeypatch, lambda: mean(scores, replicates=2 * chunk + 3))[0]
+    assert long.shape == (2 * chunk + 3,)
+    np.testing.assert_array_equal(long[:chunk], replicates_of(monkeypatch, lambda: mean(scores, replicates=chunk))[0])
+    assert not np.isin(long[chunk : 2 * chunk], long[:chunk]).all()
+    assert (long[:chunk] != long[chunk : 2 * chunk]).mean() > 0.9
+
+
+def test_comparison_equals_the_single_functions_in_any_order() -> None:
+    agents = {
+        "ppo": normal_scores([5, 5, 5], seed=15),
+        "random": normal_scores([5, 5, 5], seed=16),
+        "noop": normal_scores([2, 6, 1], seed=17),
+    }
+    settings: dict[str, Any] = {"replicates": 2_500, "confidence": 0.9, "seed": 3}
+    comparison = compare(agents, taus=[0, 0.5, 1], curve_replicates=2_500, **settings)
+    for agent, scores in agents.items():
+        summary = comparison.agents[agent]
+        assert summary.iqm == iqm(scores, **settings)
+        assert summary.mean == mean(scores, **settings)
+        assert summary.median == median(scores, **settings)
+        assert summary.optimality_gap == optimality_gap(scores, **settings)
+        profile = performance_profile(scores, [0, 0.5, 1], **settings)
+        for name in ("taus", "fraction", "low", "high"):
+            np.testing.assert_array_equal(getattr(summary.profile, name), getattr(profile, name))
+        assert summary.seeds == {task: len(values) for task, values in scores.items()}
+    assert set(comparison.improvement) == {(x, y) for x in agents for y in agents if x != y}
+    forward, back = comparison.improvement["ppo", "random"], comparison.improvement["random", "ppo"]
+    assert forward == probability_of_improvement(agents["ppo"], agents["random"], **settings)
+    assert (back.point, back.low, back.high) == (1 - forward.point, 1 - forward.high, 1 - forward.low)
+
+    shuffled = {agent: dict(reversed(agents[agent].items())) for agent in reversed(agents)}
+    again = compare(shuffled, taus=[0, 0.5, 1], curve_replicates=2_500, **settings)
+    assert again.improvement == comparison.improvement
+    assert all(again.agents[agent].iqm == comparison.agents[agent].iqm for agent in agents)
+
+
+def test_comparison_leaves_out_what_an_agent_lacks() -> None:
+    agents = {"x": {"a": [1.0, 2.0], "b": [3.0, 4.0]}, "y": {"c": [9.0], "a": [0.0, 1.0]}}
+    comparison = compare(agents, replicates=FEW)
+    assert (comparison.tasks, comparison.left_out) == (("a",), ("b", "c"))
+    assert comparison.agents["x"].mean.point == 1.5
+    assert compare({"x": agents["x"]}, replicates=FEW).improvement == {}
+
+
+def test_sample_efficiency_is_the_iqm_at_each_checkpoint() -> None:
+    rng = np.random.default_rng(18)
+    curves = {"a": rng.normal(size=(6, 4)), "b": rng.normal(size=(3, 4))}
+    curve = sample_efficiency(curves, replicates=700)
+    for k in range(4):
+        at_k = iqm({task: values[:, k] for task, values in curves.items()}, replicates=700)
+        assert (curve.iqm[k], curve.low[k], curve.high[k]) == (at_k.point, at_k.low, at_k.high)
+
+
+# Refusals
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("statistic", [*AGGREGATES, performance_profile])
+def test_scores_that_are_not_finite_are_refused(statistic: Callable[..., object], bad: float) -> None:
+    with pytest.raises(ValueError, match=rf"task 'b' at index 2 is {bad}"):
+        statistic({"a": [0.0, 1.0], "b": [0.0, 1.0, bad]})
+
+
+def test_refusals_name_the_agent() -> None:
+    with pytest.raises(ValueError, match=r"Agent 'ppo': the score of task 'b' at index 0 is nan"):
+        compare({"random": {"b": [1.0]}, "ppo": {"b": [np.nan, 1.0]}})
+    with pytest.raises(ValueError, match="no agents"):
+        compare({})
+    with pytest.raises(ValueError, match=r"no task that all have scores on: x has a; y has b"):
+        compare({"x": {"a": [1.0]}, "y": {"b": [1.0]}})
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        ({}, "no scores"),
+        ({"a": []}, r"task 'a' have shape \(0,\)"),
+        ({"a": [[1.0, 2.0]]}, r"task 'a' have shape \(1, 2\)"),
+        ({"a": 1.0}, r"task 'a' have shape \(\)"),
+    ],
+)
+def test_empty_and_misshapen_scores_are_refused(scores: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        iqm(scores)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"replicates": 0}, {"confidence": 0.0}, {"confidence": 1.0}, {"confidence": np.nan}, {"seed": -1}]
+)
+def test_settings_out_of_range_are_refused(settings: dict) -> None:
+    with pytest.raises(ValueError, match=f"given {next(iter(settings.values()))}"):
+        iqm({"a": [0.0, 1.0]}, **settings)
+
+
+def test_bad_grids_are_refused() -> None:
+    with pytest.raises(ValueError, match="Thresholds"):
+        performance_profile({"a": [1.0]}, [0.0, np.nan])
+    with pytest.raises(ValueError, match="same checkpoints"):
+        sample_efficiency({"a": np.ones((2, 3)), "b": np.ones((2, 4))})
+    with pytest.raises(ValueError, match=r"shape \(2,\)"):
+        sample_efficiency({"a": [1.0, 2.0]})
+    with pytest.raises(ValueError, match="no scores"):
+        sample_efficiency({})
+    for intervals in ([1.0], [1, 1], [2, 1], [0, 1], [1, np.inf]):
+        with pytest.raises(ValueError, match="Decision intervals"):
+            frequency_averaged_score(intervals, np.ones(len(intervals)))
+    with pytest.raises(ValueError, match="last axis"):
+        frequency_averaged_score([1, 2], [1.0])
+    with pytest.raises(ValueError, match=r"index \(1, 0\) is nan"):
+        frequency_averaged_score([1, 2], [[1.0, 1.0], [np.nan, 1.0]])
+
+
+def test_memory_stays_under_its_bound() -> None:
+    import tracemalloc
+
+    scores = {f"task{j}": np.zeros(10) + j for j in range(700)}
+    tracemalloc.start()
+    compare({"x": scores, "y": scores}, replicates=statistics.CHUNK)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 256e6

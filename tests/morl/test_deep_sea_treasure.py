@@ -1,0 +1,176 @@
+"""Deep Sea Treasure against its published front and hypervolumes, and exhaustive enumeration.
+
+Step by step against MO-Gymnasium: ``peers/test_mo_gymnasium.py``.
+"""
+
+from itertools import product
+
+import jax
+import numpy as np
+import pytest
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.card import load
+from rlbench_suite.envs.morl.deep_sea_treasure import COLUMNS, MOVES, ROWS, DeepSeaTreasure, Params, State
+from rlbench_suite.evaluation.pareto import hypervolume
+from rlbench_suite.registry import card
+
+CARD = card("DeepSeaTreasure-v0")
+
+# Undiscounted front of deep-sea-treasure-v0 as MO-Gymnasium 1.3.2 lists it
+# (mo_gymnasium/envs/deep_sea_treasure/deep_sea_treasure.py, CONVEX_FRONT).
+FRONT = [
+    (0.7, -1), (8.2, -3), (11.5, -5), (14.0, -7), (15.1, -8),
+    (16.1, -9), (19.6, -13), (20.3, -14), (22.4, -17), (23.7, -19),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def task() -> DeepSeaTreasure:
+    return CARD.build()
+
+
+def test_front_is_the_published_one(task: DeepSeaTreasure) -> None:
+    np.testing.assert_allclose(task.pareto_front(1.0), FRONT, rtol=1e-14)
+
+
+# MO-Gymnasium 1.3.2's pareto_front(gamma), measured with pymoo 0.6.2's hypervolume.
+@pytest.mark.parametrize(
+    ("gamma", "reference", "volume"),
+    [(0.99, (0, -50), 854.8504), (0.99, (0, -25), 360.4009), (1.0, (0, -50), 994.3)],
+)
+def test_hypervolume_of_the_front(task: DeepSeaTreasure, gamma: float, reference: tuple, volume: float) -> None:
+    assert round(hypervolume(task.pareto_front(gamma), reference), 4) == volume
+
+
+def test_card_reference_point_is_the_published_one() -> None:
+    assert CARD.hypervolume_reference == (0.0, -50.0)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1.01, -1.0, float("nan")])
+def test_front_refuses_a_wrong_discount(task: DeepSeaTreasure, gamma: float) -> None:
+    with pytest.raises(ValueError, match="discount"):
+        task.pareto_front(gamma)
+
+
+def cell_of(env: TaskEnv) -> tuple[int, int]:
+    return int(env.state.row), int(env.state.column)
+
+
+def test_every_cell_and_move(task: DeepSeaTreasure) -> None:
+    """All 11 x 11 x 4 transitions from open water, against the rules written plainly."""
+    treasure = {(int(r), c): v for c, (r, v) in enumerate(zip(task.floor, task.value, strict=True)) if v}
+    rock = {(r, c) for (depth, c) in treasure for r in range(depth + 1, ROWS)}
+    water = [cell for cell in product(range(ROWS), range(COLUMNS)) if cell not in treasure and cell not in rock]
+    assert len(water) == ROWS * COLUMNS - len(rock) - 10
+    cells, actions = zip(*product(water, range(4)), strict=True)
+    rows, columns = np.array(cells, np.int32).T
+    states = State(rows, columns)
+    after = jax.vmap(lambda s, a: task.transition(s, a, None, Params()))(states, np.array(actions, np.int32))
+    rewards = jax.vmap(lambda s, a, n: task.reward(s, a, n, None, Params()))(states, np.array(actions), after)
+    over = jax.vmap(lambda s: task.terminal(s, None, Params()))(after)
+    for i, ((row, column), action) in enumerate(zip(cells, actions, strict=True)):
+        down, right = list(MOVES.values())[action]
+        target = (row + down, column + right)
+        inside = 0 <= target[0] < ROWS and 0 <= target[1] < COLUMNS and target not in rock
+        expected = target if inside else (row, column)
+        assert (int(after.row[i]), int(after.column[i])) == expected
+        assert bool(over[i]) == (expected in treasure)
+        np.testing.assert_array_equal(rewards[i], np.float32([treasure.get(expected, 0.0), -1]))
+
+
+def exhaustive_front(task: DeepSeaTreasure, horizon: int) -> set[tuple[float, int]]:
+    """Every return any action sequence of that length can have, by walking sets of cells (not the task's own
+    search: no shortest paths, no front)."""
+    step = jax.jit(jax.vmap(lambda s, a: task.transition(s, a, None, Params())))
+    cells, returns = {(0, 0)}, set()
+    for t in range(1, horizon + 1):
+        pairs = list(product(sorted(cells), range(4)))
+        rows, columns = np.array([p[0] for p in pairs], np.int32).T
+        padded = 4 * ROWS * COLUMNS - len(pairs)  # one shape, one compilation
+        after = step(
+            State(np.pad(rows, (0, padded)), np.pad(columns, (0, padded))),
+            np.pad(np.array([p[1] for p in pairs], np.int32), (0, padded)),
+        )
+        reached = set(map(tuple, np.stack(after, 1)[: len(pairs)].tolist()))
+        ends = {cell for cell in reached if cell[0] == task.floor[cell[1]]}
+        returns |= {(float(task.value[column]), -t) for _, column in ends}
+        cells = reached - ends
+    return returns | ({(0.0, -horizon)} if cells else set())
+
+
+def test_no_policy_beats_front_or_reference(task: DeepSeaTreasure) -> None:
+    """The returns of all 4**100 action sequences, by dynamic programming over reachable cells."""
+    returns = exhaustive_front(task, CARD.horizon)
+    front = {p for p in returns if not any(q[0] >= p[0] and q[1] >= p[1] and q != p for q in returns)}
+    np.testing.assert_allclose(task.pareto_front(1.0), sorted(front), rtol=1e-14)
+    best = max(0.5 * treasure + 0.5 * time for treasure, time in returns)
+    assert CARD.weights == (0.5, 0.5)
+    assert CARD.optimum == pytest.approx(best, abs=1e-12)
+    assert task.best_moves(CARD.weights)[1] == pytest.approx(best, abs=1e-12)
+
+
+def test_reference_reaches_the_optimum(task: DeepSeaTreasure) -> None:
+    record = play(task, load(CARD.reference)(task), range(2))
+    assert record.terminated.all()
+    assert record.info["success"].all()
+    np.testing.assert_allclose(record.total @ np.array(CARD.weights), CARD.optimum, rtol=1e-6)  # float32 sums
+
+
+@pytest.mark.parametrize(
+    ("weights", "end"), [((1, 1e-3), (23.7, -19)), ((1e-3, 1), (0.7, -1)), ((0.35, 0.65), (8.2, -3))]
+)
+def test_value_iteration_follows_the_weights(task: DeepSeaTreasure, weights: tuple, end: tuple) -> None:
+    moves, value = task.best_moves(weights)
+    best = max(np.array(FRONT), key=lambda point: float(point @ weights))
+    np.testing.assert_array_equal(best, end)
+    assert value == pytest.approx(best @ weights)
+    env = TaskEnv(task)
+    env.reset(seed=0)
+    total, over = np.zeros(2), False
+    while not over:
+        _, reward, over, _, _ = env.step(moves[cell_of(env)])
+        total += reward
+    np.testing.assert_allclose(total, end, rtol=1e-6)
+
+
+def test_best_moves_are_optimal_from_every_cell(task: DeepSeaTreasure) -> None:
+    """Following the table from any cell gives the most that enumeration of treasures and walls allows."""
+    moves, _ = task.best_moves(CARD.weights)
+    for start in product(range(ROWS), range(COLUMNS)):
+        if start[0] >= task.floor[start[1]]:
+            continue
+        distance = {start: 0}
+        queue = [start]
+        for cell in queue:
+            for n in task._neighbours(*cell):
+                if n not in distance:
+                    distance[n] = distance[cell] + 1
+                    if n[0] < task.floor[n[1]]:
+                        queue.append(n)
+        best = max(task.value[c] - steps for (r, c), steps in distance.items() if r == task.floor[c])
+        cell, steps = start, 0
+        while cell[0] < task.floor[cell[1]]:
+            cell, steps = task._neighbours(*cell)[moves[cell]], steps + 1
+        assert task.value[cell[1]] - steps == pytest.approx(best)
+
+
+def test_words_and_picture(task: DeepSeaTreasure) -> None:
+    state = State(np.int32(3), np.int32(5))
+    text = task.describe(state, Params())
+    grid = [line.split() for line in text.splitlines()[1:]]
+    assert [len(row) for row in grid] == [COLUMNS] * ROWS
+    assert grid[3][5] == "S"
+    assert sum(cell == "S" for row in grid for cell in row) == 1
+    assert {float(cell) for row in grid for cell in row if cell[0].isdigit()} == {value for value, _ in FRONT}
+    assert all(value in text for value in ("row 3", "column 5"))
+    for number, word in enumerate(MOVES):
+        assert task.parse(f" {word.upper()}\n", state, Params()) == number
+    with pytest.raises(ValueError, match="Did you mean 'left'"):
+        task.parse("lefft", state, Params())
+    picture = task.draw(state, Params())
+    assert picture.shape == task.picture_shape
+    assert picture.dtype == np.uint8
+    assert (picture != task.draw(State(np.int32(3), np.int32(6)), Params())).any()
+    assert "15.1" in task.why_over(State(np.int32(4), np.int32(4)), Params())

@@ -1,0 +1,17 @@
+"""Hypervolume against pymoo."""
+
+import numpy as np
+import pytest
+
+from rlbench_suite.evaluation.pareto import hypervolume
+
+indicator = pytest.importorskip("pymoo.indicators.hv", reason="needs the extra peers")
+
+
+@pytest.mark.parametrize("objectives", [2, 3, 4])
+def test_equals_pymoo(objectives: int) -> None:
+    random = np.random.default_rng(objectives)
+    for _ in range(10):
+        points, reference = random.uniform(size=(30, objectives)), random.uniform(0, 0.3, objectives)
+        theirs = indicator.HV(ref_point=-reference)(-points)  # pymoo minimises
+        assert hypervolume(points, reference) == pytest.approx(theirs, rel=1e-12)

@@ -1,0 +1,123 @@
+"""Agents that learn, refuse, crash, hang and die. ``TOY_PAUSE`` slows training down, ``TOY_MARKS`` is a folder for
+what must be remembered from one process to the next."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.agent import CannotPlay, Progress
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+
+class Inclined(NamedTuple):
+    """Does the right thing with probability ``skill``, else anything."""
+
+    skill: Any
+
+    def initial(self, params: Any) -> Any:
+        return ()
+
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
+        chance, anything = jax.random.uniform(key, (2,))
+        if view.action_mask is not None:
+            return jnp.where(chance < self.skill, 2, jnp.where(anything < 0.5, 0, 2)), memory
+        towards = jnp.clip(-view.observation[:1] - view.observation[1:], -1.0, 1.0)
+        return jnp.where(chance < self.skill, towards, 2 * anything - 1), memory
+
+
+class Learner:
+    name = "toy"
+    learns = True
+    steps = 1000
+
+    def check(self, task: Task[Any, Any]) -> None:
+        pass
+
+    def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
+        return {"steps": self.steps, "rate": float(os.environ.get("TOY_RATE", "0.5")), "sizes": (4, 4)}
+
+    def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Any]:
+        for part in range(1, 5):
+            time.sleep(float(os.environ.get("TOY_PAUSE", "0")))
+            yield Progress(part * 250, self.steps, 0.25 * part, 1.0, float("nan") if part == 1 else part + 0.1 * seed)
+        yield self.policy(seed)
+
+    def policy(self, seed: int) -> Any:
+        return Inclined(np.float32(0.6 + 0.05 * (seed % 5)))
+
+    def save(self, policy: Any, path: str) -> None:
+        from safetensors.numpy import save_file
+
+        save_file({"skill": np.asarray(policy.skill)}, path)
+
+
+class Sampler:
+    """A policy of the host: torch agents look like this."""
+
+    def __init__(self, task: Task[Any, Any], seed: int) -> None:
+        self.task, self.rng = task, np.random.default_rng(seed)
+
+    def act(self, observations: Any, action_masks: np.ndarray | None) -> np.ndarray:
+        if action_masks is not None:
+            assert action_masks[observations[:, 0] == 0].tolist() == [[1, 0, 1]] * int((observations == 0).sum())
+            return self.rng.choice([0, 2, 2, 2], size=len(observations))
+        return self.rng.uniform(-1, 1, (len(observations), 1)).astype(np.float32)
+
+
+class OnHost(Learner):
+    name = "toy-host"
+
+    def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Any]:
+        yield Sampler(task, seed)
+
+    def save(self, policy: Any, path: str) -> None:
+        pass
+
+
+class Picky(Learner):
+    name = "toy-picky"
+
+    def check(self, task: Task[Any, Any]) -> None:
+        if task.card.objectives:
+            raise CannotPlay("one objective is enough for me")
+
+
+class Crashing(Learner):
+    name = "toy-crash"
+
+    def policy(self, seed: int) -> Any:
+        if seed == 1:
+            raise RuntimeError("the seed 1 is too much for me")
+        return super().policy(seed)
+
+
+class Hanging(Learner):
+    """Hangs at seed 1, the first time it is tried if ``TOY_MARKS`` is set."""
+
+    name = "toy-hang"
+
+    def policy(self, seed: int) -> Any:
+        if seed == 1:
+            marks = os.environ.get("TOY_MARKS")
+            mark = Path(marks or "", "hung-before")
+            if not marks or not mark.exists():
+                if marks:
+                    mark.touch()
+                time.sleep(600)
+        return super().policy(seed)
+
+
+class Dying(Learner):
+    name = "toy-die"
+
+    def policy(self, seed: int) -> Any:
+        if seed == 1:
+            os._exit(9)
+        return super().policy(seed)
