@@ -45,8 +45,9 @@ def first(task: Any, seed: int) -> Any:
         return starter(task)(seed_key(seed), 0, TEST)
 
 
-def drive(speed: float, machine: pmsm.Machine = pmsm.nominal_machine(), deviation: float = 0.0) -> Params:
-    return jax.tree.map(np.float32, Params(machine, speed, deviation))
+def drive(speed: float, machine: pmsm.Machine | None = None) -> Params:
+    """A drive whose reference stands still; the data sheet's machine if none is given."""
+    return jax.tree.map(np.float32, Params(machine or pmsm.nominal_machine(), speed, 0.0))
 
 
 def state(current: tuple[float, float], reference: tuple[float, float]) -> State:

@@ -194,10 +194,11 @@ def test_single_batched_and_scanned_flights_are_equal_to_the_bit(task: Any, refe
         episodes, last = batch_step(episodes, action, LIMIT)
         batched.append(jax.device_get(last.observation))
 
-    single_step = jax.jit(step)
-    scan = jax.jit(
-        lambda e, a: jax.lax.scan(lambda e, x: (lambda y: (y[0], y[1].observation))(step(e, x, LIMIT)), e, a)
-    )
+    def scanned_step(episode: Any, action: jax.Array) -> Any:
+        episode, last = step(episode, action, LIMIT)
+        return episode, last.observation
+
+    single_step, scan = jax.jit(step), jax.jit(lambda e, a: jax.lax.scan(scanned_step, e, a))
     for entry in (0, size - 1):
         episode, _ = first(task, entry)
         _, scanned = scan(episode, actions[:, entry])
