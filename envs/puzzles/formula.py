@@ -7,8 +7,10 @@ many unsatisfied clauses hold this literal?" for all clauses at once.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 from typing import NamedTuple
 
 import jax
@@ -58,6 +60,12 @@ def values(assignment: jax.Array, variables: int) -> jax.Array:
     return (assignment >> np.arange(variables, dtype=np.uint32)) & 1 != 0
 
 
+def as_word(members: jax.Array) -> jax.Array:
+    """The inverse of :func:`values`: bool ``(variables,)`` to a uint32."""
+    bits = np.uint32(1) << np.arange(members.shape[-1], dtype=np.uint32)
+    return jnp.where(members, bits, 0).sum(dtype=jnp.uint32)
+
+
 def true_literals(formula: Formula, assignment: jax.Array) -> jax.Array:
     """The clauses in which each variable's true literal occurs, uint32 ``(words, variables)``."""
     return jnp.where(values(assignment, formula.positive.shape[-1]), formula.positive, formula.negative)
@@ -68,22 +76,26 @@ def false_literals(formula: Formula, assignment: jax.Array) -> jax.Array:
     return true_literals(Formula(formula.negative, formula.positive), assignment)
 
 
-def judge(formula: Formula, assignment: jax.Array, clauses: np.ndarray) -> Verdict:
-    """Count the true literals of all clauses at once, as far as none, one or more."""
-    true = true_literals(formula, assignment)
+def tally(literals: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The clauses that hold at least one, and at least two, of the literals given ``(words, variables)`` by clauses."""
 
     def add(left: tuple[jax.Array, jax.Array], right: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        (some, several), (some_more, several_more) = left, right
-        return some | some_more, several | several_more | (some & some_more)
+        (some, several), (more, many_more) = left, right
+        return some | more, several | many_more | (some & more)
 
     none = np.uint32(0)
-    some, several = lax.reduce((true, jnp.zeros_like(true)), (none, none), add, (1,))
+    return lax.reduce((literals, jnp.zeros_like(literals)), (none, none), add, (1,))
+
+
+def judge(formula: Formula, assignment: jax.Array, clauses: np.ndarray) -> Verdict:
+    """What the assignment does to these clauses (see :func:`words_of`)."""
+    some, several = tally(true_literals(formula, assignment))
     return Verdict(~some & clauses, some & ~several)
 
 
 def size(clauses: jax.Array) -> jax.Array:
     """Number of members of sets of clauses, words on axis 0; int32."""
-    return sum(lax.population_count(word) for word in clauses).astype(jnp.int32)
+    return functools.reduce(operator.add, [lax.population_count(word) for word in clauses]).astype(jnp.int32)
 
 
 def used_clauses(formula: Formula) -> jax.Array:

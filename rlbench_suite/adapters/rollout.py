@@ -89,7 +89,7 @@ def play(
     keys = np.stack([seed_key(int(seed)) for seed in seeds])
     horizon = task.card.horizon if limit is None else limit
     with precision(task):
-        record = _player(task, horizon)(policy, keys, Draw.parse(split, task))
+        record, _ = _player(task, horizon)(policy, keys, Draw.parse(split, task))
         return Record(*jax.tree.map(np.asarray, record))
 
 
@@ -99,8 +99,8 @@ def _player(task: Task[Any, Any], horizon: int) -> Any:
 
 
 def _play(
-    task: Task[Any, Any], horizon: int, policy: Policy, seeds: jax.Array, draw: Draw, memory: Any = None
-) -> Record:
+    task: Task[Any, Any], horizon: int, policy: Policy, seeds: jax.Array, draw: Draw, *, memory: Any = None
+) -> tuple[Record, Step]:
     stream = open_stream(task, seeds, draw)
     size = seeds.shape[0]
     if memory is None:
@@ -131,7 +131,9 @@ def _play(
     start = (jnp.int32(0), jnp.zeros(size, bool), jnp.zeros(size, task.dtype), stream, memory, actions)
     _, _, cost, (episodes, last), _, actions = jax.lax.while_loop(lambda carry: ~carry[1].all(), body, start)
     info = {name: value for name, value in last.info.items() if name != "action_mask"}
-    return Record(episodes.total, episodes.t, last.terminated, info, cost, jnp.moveaxis(actions, 0, 1))
+    # The last step goes out whole: were its reward or observation dead here, the compiler would drop them, and with
+    # them the uses that keep a product from being contracted into a sum: other bits than in the single env.
+    return Record(episodes.total, episodes.t, last.terminated, info, cost, jnp.moveaxis(actions, 0, 1)), last
 
 
 class _Recorded(NamedTuple):
@@ -164,5 +166,5 @@ def replay(task: Task[Any, Any], actions: np.ndarray, seeds: range, *, split: st
     keys = np.stack([seed_key(int(seed)) for seed in seeds])
     memory = np.zeros(len(seeds), np.int32), actions
     with precision(task):
-        record = _player(task, task.card.horizon)(_Recorded(), keys, Draw.parse(split, task), memory)
+        record, _ = _player(task, task.card.horizon)(_Recorded(), keys, Draw.parse(split, task), memory=memory)
         return Record(*jax.tree.map(np.asarray, record))

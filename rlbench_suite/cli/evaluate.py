@@ -29,7 +29,7 @@ _EVERY = 10.0
 
 
 @app.command()
-def evaluate(
+def evaluate(  # noqa: PLR0917
     agent: Annotated[str, typer.Option(help="Agents by name, separated by commas: `ppo`, `ppo,reference`.")] = "ppo",
     suite: Annotated[
         str, typer.Option(help="Suites or task ids, separated by commas: `smoke`, `all`, `motor`, `SAT-v0,Wordle-v0`.")
@@ -128,7 +128,7 @@ def _watch(events: "Iterator[Event]", run: "Run", console: Console) -> "list[Eve
                 case "finished":
                     show.finished(event.cell, event.value)
                 case "retried":
-                    show.say(event.cell, f"stuck, tried again: {event.value}")
+                    show.say(event.cell, f"tried again: {event.value}")
                 case "failed":
                     show.say(event.cell, f"failed: {event.value}")
                     failed.append(event)

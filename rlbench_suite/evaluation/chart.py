@@ -138,4 +138,4 @@ def _text(x: float, y: float, text: str, look: str, more: str = "") -> str:
 
 
 def _svg(width: int, height: int, parts: list[str], title: str) -> str:
-    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title, quote=True)}">{"".join(parts)}</svg>'
+    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">{"".join(parts)}</svg>'
