@@ -110,7 +110,8 @@ def test_the_main_job(call: Callable[..., tuple], tmp_path: Path, monkeypatch: p
     code, out, err = call("--agent", "toy,toy-picky", "--suite", "ToyWalk-v0,ToyDrift-v0", "--seeds", "2")
     assert (code, err) == (0, "")
     path = tmp_path / "runs" / "toy+toy-picky-ToyWalk-v0+ToyDrift-v0-smoke"  # where the same command finds it again
-    assert "[6/6] toy-picky on rlsuite/ToyWalk-v0" in out
+    assert "[6/6] " in out
+    assert "toy-picky on rlsuite/ToyWalk-v0, seed 1: score " in out
     assert "beats random" in out
     assert "Not applicable: toy-picky on rlsuite/ToyDrift-v0: one objective is enough for me." in out
     for name in ("manifest.json", "episodes.parquet", "curves.parquet", "report.html", "traces/toy-ToyWalk-v0.parquet"):
