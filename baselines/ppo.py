@@ -13,8 +13,6 @@ rows share the networks (parameter sharing, Gupta et al. 2017).
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -138,7 +136,7 @@ class Rows:
         if isinstance(space, spaces.Box) and space.is_bounded():
             low, high = (bound.reshape(self.agents, -1) for bound in (space.low, space.high))
             alike = (low == low[0]).all() and (high == high[0]).all()
-            self.middle, self.reach = (high[0] + low[0]) / 2, (high[0] - low[0]) / 2
+            self.low, self.high = low[0], high[0]
             self.choices: tuple[int, ...] = ()
             self.outputs = low.shape[1]
         elif isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and not np.any(space.start):
@@ -165,7 +163,8 @@ class Rows:
     def action(self, action: jax.Array) -> jax.Array:
         """What the environment gets. Continuous actions, in units of half the range, are clipped to the space."""
         if not self.choices:
-            action = self.middle + self.reach * jnp.clip(action, -1, 1)
+            middle, reach = (self.high + self.low) / 2, (self.high - self.low) / 2
+            action = jnp.clip(middle + reach * action, self.low, self.high)
         return action.reshape(self.task.action_space.shape).astype(self.task.action_space.dtype)
 
     def reward(self, reward: jax.Array) -> jax.Array:
@@ -466,9 +465,7 @@ def advantages(
     return jax.lax.scan(back, jnp.zeros_like(error[0]), (error, over), reverse=True)[1]
 
 
-def discount(
-    start: jax.Array, reward: jax.Array, over: jax.Array, gamma: float
-) -> tuple[jax.Array, jax.Array]:
+def discount(start: jax.Array, reward: jax.Array, over: jax.Array, gamma: float) -> tuple[jax.Array, jax.Array]:
     """Discounted returns so far, forwards: those of the episodes running at the end, and those after each step."""
 
     def step(before: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -541,7 +538,7 @@ def update(rows: Rows, config: Config, training: Training) -> tuple[Training, Re
         return (optax.apply_updates(networks, change), state), None
 
     size = config.batch * rows.agents
-    orders = jax.vmap(lambda key: jax.random.permutation(key, size))(jax.random.split(learn_key, config.epochs))
+    orders = jax.random.bits(learn_key, (config.epochs, size)).argsort()
     minibatches = orders.reshape(config.epochs * config.minibatches, -1)
     (networks, state), _ = jax.lax.scan(learn, (training.networks, training.optimiser), minibatches)
 
@@ -572,9 +569,7 @@ def start(rows: Rows, config: Config, networks: Networks, seed: jax.Array) -> Tr
 
 def train_chunk(rows: Rows, config: Config, training: Training) -> tuple[Training, Returns]:
     """``config.chunk`` updates; a pure function, to be jitted and vmapped."""
-    training, ended = jax.lax.scan(
-        lambda training, _: update(rows, config, training), training, length=config.chunk
-    )
+    training, ended = jax.lax.scan(lambda training, _: update(rows, config, training), training, length=config.chunk)
     return training, jax.tree.map(jnp.sum, ended)
 
 

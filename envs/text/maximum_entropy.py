@@ -64,8 +64,7 @@ class MaximumEntropy(eqx.Module):
 
 def feedback_matrix(letters: np.ndarray) -> np.ndarray:
     """The code that each word (column) as hidden word gives each word (row) as guess, uint8 ``(words, words)``."""
-    columns = letters.astype(np.uint8).T
-    return encode(feedback(list(columns[:, :, None]), list(columns[:, None, :])))
+    return np.stack([encode(feedback(guess, letters)) for guess in letters]).astype(np.uint8)
 
 
 @cache

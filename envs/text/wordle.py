@@ -43,7 +43,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -64,6 +63,9 @@ MOST_COPIES = 3
 CODES = 3**LENGTH
 SOLVED = CODES - 1
 """The code of five greens: a row of marks is a number in base 3, the first letter's mark its last digit."""
+POWERS = 3 ** np.arange(LENGTH, dtype=np.int32)
+BEFORE = np.tri(LENGTH, k=-1, dtype=bool)
+"""Row i: the positions before i."""
 MARKS = "-YG"
 COLOURS = ((120, 124, 126), (201, 180, 88), (106, 170, 100))
 """Grey, yellow, green."""
@@ -80,12 +82,12 @@ class Params(NamedTuple):
 class Knowledge(NamedTuple):
     """What the marks so far prove, as sets of letters: uint32 masks, bit 0 for a."""
 
-    possible: tuple[Any, ...]
-    """At each of the five positions, the letters that can stand there."""
-    at_least: tuple[Any, ...]
-    """The letters of which the word has at least 1, 2, 3 copies."""
+    possible: Any
+    """At each position, the letters that can stand there, ``(5,)``."""
+    at_least: Any
+    """The letters of which the word has at least 1, 2, 3 copies, ``(3,)``."""
     capped: Any
-    """The letters of which it has no more copies than ``at_least`` says."""
+    """The letters of which it has no more copies than ``at_least`` says, ``()``."""
 
 
 class State(NamedTuple):
@@ -102,32 +104,46 @@ class State(NamedTuple):
     knowledge: Knowledge
 
 
-def feedback(guess: Sequence[Any], hidden: Sequence[Any]) -> list[Any]:
-    """The mark (0, 1, 2) of each letter of a guess.
+def feedback(guess: Any, hidden: Any) -> Any:
+    """The marks (0, 1, 2) of a guess, int ``(..., 5)``.
 
     Args:
-        guess: five letters, each a number or an array of numbers (NumPy or JAX; they broadcast).
-        hidden: likewise.
+        guess: letters as numbers, ``(..., 5)``, NumPy or JAX.
+        hidden: likewise; the two broadcast.
     """
-    one = np.uint8(1)
-    missed = [g != h for g, h in zip(guess, hidden, strict=True)]
-    marks = []
-    for i, letter in enumerate(guess):
-        copies = sum((missed[j] & (hidden[j] == letter)) * one for j in range(LENGTH))
-        earlier = sum((missed[j] & (guess[j] == letter)) * one for j in range(i))
-        yellow = missed[i] & (copies > earlier)
-        marks.append((letter == hidden[i]) * np.uint8(2) + yellow * one)
-    return marks
+    missed = guess != hidden
+    # Copies of each guessed letter that the hidden word still has to give away, and that others took before.
+    copies = (missed[..., None, :] & (guess[..., :, None] == hidden[..., None, :])).sum(-1)
+    earlier = (missed[..., None, :] & (guess[..., :, None] == guess[..., None, :]) & BEFORE).sum(-1)
+    return 2 * (guess == hidden) + (missed & (copies > earlier))
 
 
-def encode(marks: Sequence[Any]) -> Any:
-    """Five marks as one number in [0, 243), uint8."""
-    return sum(mark * np.uint8(3**i) for i, mark in enumerate(marks))
+def encode(marks: Any) -> Any:
+    """Five marks ``(..., 5)`` as one number in [0, 243): digits in base 3, the first mark last."""
+    return (marks * POWERS).sum(-1)
 
 
-def decode(code: Any) -> list[Any]:
-    """The five marks of a code."""
-    return [code // 3**i % 3 for i in range(LENGTH)]
+def decode(code: Any) -> Any:
+    """The five marks of a code, ``(..., 5)``."""
+    return np.asarray(code)[..., None] // POWERS % 3
+
+
+def learn(known: Knowledge, guess: jax.Array, marks: jax.Array) -> Knowledge:
+    """The knowledge after one more row: letters and marks, both ``(5,)``."""
+    bits = np.uint32(1) << guess.astype(jnp.uint32)
+    grey, coloured = (jnp.where(here, bits, 0) for here in (marks == 0, marks > 0))
+    capped = union(grey)
+    # A letter with a grey and no yellow has all its copies on the greens of this row: nowhere else.
+    placed = capped & ~union(jnp.where(marks == 1, bits, 0))
+    copies = ((guess[:, None] == guess) & (marks > 0) & ~BEFORE.T).sum(-1)  # coloured ones up to and with this
+    at_least = union(jnp.where(copies >= np.arange(1, MOST_COPIES + 1)[:, None], coloured, 0))
+    possible = jnp.where(marks == 2, bits, known.possible & ~(bits | placed))
+    return Knowledge(possible, known.at_least | at_least, known.capped | capped)
+
+
+def union(masks: jax.Array) -> jax.Array:
+    """The union of the sets along the last axis."""
+    return jnp.bitwise_or.reduce(masks, axis=-1)
 
 
 @cache
@@ -148,7 +164,8 @@ class Wordle(Task[Params, State]):
         words: the list, sorted.
         letters: each word's letters as numbers 0 to 25, int32 ``(words, 5)``.
         action_features: float32 ``(words, 208)``: what the first two blocks of the observation would be (0 for
-            -1) if exactly this word were known. Consistent words maximise the product of features and observation.
+            -1) if exactly this word were known. The words with the greatest product of features and observation
+            are those that contradict neither block; drawing one of them at each guess solves 98 % of the games.
     """
 
     measures: ClassVar[dict[str, str]] = {"guesses": "guesses used", "greens": "greens of the best guess"}
@@ -161,9 +178,7 @@ class Wordle(Task[Params, State]):
         hot = np.arange(LETTERS) == self.letters[..., None]
         at_least = hot.sum(1)[:, None] >= np.arange(1, MOST_COPIES + 1)[:, None]
         self.action_features = np.concatenate([hot, at_least], 1).reshape(len(self.words), -1).astype(np.float32)
-        # A word's letters in five bits each: one look-up instead of five.
-        self._packed = (self.letters << 5 * np.arange(LENGTH)).sum(1).astype(np.int32)
-        # Its letters of which it has at least 1, 2, 3 copies, as masks: (copies, words).
+        # The letters of which a word has at least 1, 2, 3 copies, as masks: (copies, words).
         self._at_least = (at_least << np.arange(LETTERS)).sum(-1).astype(np.uint32).T
         splits = np.array([split_of(word) for word in self.words])
         self._by_split = np.argsort(splits, kind="stable").astype(np.int32)
@@ -178,45 +193,48 @@ class Wordle(Task[Params, State]):
         """A hidden word, uniform among those of the split."""
         test = split == Split.TEST
         first = jnp.where(test, self._train_words, 0)
-        last = jnp.where(test, len(self.words), self._train_words)
-        return Params(jnp.asarray(self._by_split)[jax.random.randint(key, (), first, last, jnp.int32)])
+        size = jnp.where(test, len(self.words) - self._train_words, self._train_words).astype(jnp.uint32)
+        # One draw; the remainder of 2**32 favours some words by less than one part in a million.
+        place = first + (jax.random.bits(key, (), jnp.uint32) % size).astype(jnp.int32)
+        return Params(jnp.asarray(self._by_split)[place])
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """An empty board, on which anything is possible."""
-        none, anything, nothing = jnp.full(TRIES, -1, jnp.int32), jnp.uint32(2**LETTERS - 1), jnp.uint32(0)
-        knowledge = Knowledge((anything,) * LENGTH, (nothing,) * MOST_COPIES, nothing)
+        none, anything = jnp.full(TRIES, -1, jnp.int32), jnp.full(LENGTH, 2**LETTERS - 1, jnp.uint32)
+        knowledge = Knowledge(anything, jnp.zeros(MOST_COPIES, jnp.uint32), jnp.uint32(0))
         return State(none, none, jnp.int32(0), jnp.int32(0), knowledge)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """One more row on the board, and what it proves."""
-        guess = self._letters_of(action)
-        marks = feedback(guess, self._letters_of(params.hidden))
+        letters = jnp.asarray(self.letters)
+        guess = letters[action]
+        marks = feedback(guess, letters[params.hidden])
         row = np.arange(TRIES) == state.tries
-        greens = sum((mark == 2).astype(jnp.int32) for mark in marks)
         return State(
             guesses=jnp.where(row, action, state.guesses).astype(jnp.int32),
             codes=jnp.where(row, encode(marks), state.codes).astype(jnp.int32),
             tries=state.tries + 1,
-            greens=jnp.maximum(state.greens, greens),
-            knowledge=_learn(state.knowledge, guess, marks),
+            greens=jnp.maximum(state.greens, (marks == 2).sum(dtype=jnp.int32)),
+            knowledge=learn(state.knowledge, guess, marks),
         )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """What the board proves, float ``(235,)``; see the module's docstring."""
         known = state.knowledge
         bits = np.uint32(1) << np.arange(LETTERS, dtype=np.uint32)
-
-        def members(mask: jax.Array) -> jax.Array:
-            return (mask & bits) != 0
-
-        positions = [jnp.where(mask == bits, 1.0, members(mask) - 1.0) for mask in known.possible]
-        left = (TRIES - state.tries)[None] / TRIES
-        blocks = [*positions, *map(members, known.at_least), members(known.capped), left]
-        return jnp.concatenate([block.astype(self.dtype) for block in blocks])
+        possible = known.possible[:, None]
+        blocks = (
+            jnp.where(possible == bits, 1, jnp.where(possible & bits, 0, -1)),
+            known.at_least[:, None] & bits != 0,
+            known.capped & bits != 0,
+            (TRIES - state.tries) / TRIES,
+        )
+        return jnp.concatenate([block.ravel().astype(self.dtype) for block in blocks])
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Growth of the board's score."""
-        return self._score(next_state) - self._score(state)
+        grown = self._twentieths(next_state) - self._twentieths(state)  # in whole numbers: nothing rounds below zero
+        return grown.astype(self.dtype) / 20
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """The word is found, or six guesses are used."""
@@ -228,23 +246,14 @@ class Wordle(Task[Params, State]):
 
     def consistent(self, knowledge: Knowledge) -> jax.Array:
         """Which words of the list can still be the hidden one, bool ``(words,)``."""
-        counts = [
-            ((word ^ known) & (known | knowledge.capped)) == 0  # neither too few copies nor, if capped, too many
-            for word, known in zip(self._at_least, knowledge.at_least, strict=True)
-        ]
-        here = [(mask >> self.letters[:, i].astype(np.uint32)) & 1 == 1 for i, mask in enumerate(knowledge.possible)]
-        fits = here[0]
-        for condition in [*here[1:], *counts]:
-            fits = fits & condition
-        return fits
+        known, capped = knowledge.at_least[:, None], knowledge.capped
+        # Neither too few copies of a letter nor, if it is capped, too many.
+        copies = ((self._at_least ^ known) & (known | capped) == 0).all(0)
+        return copies & (knowledge.possible[:, None] >> self.letters.T.astype(np.uint32) & 1 == 1).all(0)
 
-    def _letters_of(self, word: jax.Array) -> list[jax.Array]:
-        packed = jnp.asarray(self._packed)[word]
-        return [(packed >> 5 * i) & 31 for i in range(LENGTH)]
-
-    def _score(self, state: State) -> jax.Array:
-        twentieths = jnp.where(state.greens == LENGTH, 22 - 2 * state.tries, state.greens)
-        return twentieths.astype(self.dtype) / 20
+    def _twentieths(self, state: State) -> jax.Array:
+        """The board's score, times twenty."""
+        return jnp.where(state.greens == LENGTH, 22 - 2 * state.tries, state.greens)
 
     # -- host side -----------------------------------------------------------------------------------------------
 
@@ -307,29 +316,7 @@ class Wordle(Task[Params, State]):
                     pen.rectangle(corners, outline=(211, 214, 218), width=2)
         return np.asarray(picture)
 
-    def _rows(self, state: State) -> list[tuple[str, list[int]]]:
+    def _rows(self, state: State) -> list[tuple[str, np.ndarray]]:
         """The rows of the board: word and marks."""
         used = range(int(state.tries))
-        return [(self.words[int(state.guesses[i])], decode(int(state.codes[i]))) for i in used]
-
-
-def _learn(known: Knowledge, guess: Sequence[jax.Array], marks: Sequence[jax.Array]) -> Knowledge:
-    """The knowledge after one more row of marks."""
-    bits = [jnp.uint32(1) << letter.astype(jnp.uint32) for letter in guess]
-    grey = yellow = jnp.uint32(0)
-    copies = [jnp.uint32(0)] * MOST_COPIES  # letters with at least 1, 2, 3 coloured copies in this row
-    for bit, mark in zip(bits, marks, strict=True):
-        grey |= jnp.where(mark == 0, bit, 0)
-        yellow |= jnp.where(mark == 1, bit, 0)
-        coloured = jnp.where(mark > 0, bit, 0)
-        copies = [copies[0] | coloured, copies[1] | (copies[0] & coloured), copies[2] | (copies[1] & coloured)]
-    # A letter with a grey and no yellow has all its copies on the greens of this row: nowhere else.
-    placed = grey & ~yellow
-    return Knowledge(
-        possible=tuple(
-            jnp.where(mark == 2, bit, mask & ~(bit | placed))
-            for mask, bit, mark in zip(known.possible, bits, marks, strict=True)
-        ),
-        at_least=tuple(old | new for old, new in zip(known.at_least, copies, strict=True)),
-        capped=known.capped | grey,
-    )
+        return [(self.words[int(state.guesses[i])], decode(state.codes[i])) for i in used]

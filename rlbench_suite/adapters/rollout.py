@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.lanes import in_lanes
 from rlbench_suite.adapters.single import precision, refuse_after_fork
 from rlbench_suite.episode import Draw, Episode, Role, Step, advance, begin, draw_key, reset_where, seed_key
+from rlbench_suite.lanes import in_lanes
 from rlbench_suite.policy import Policy, View
 from rlbench_suite.task import Task
 
@@ -32,7 +32,7 @@ def open_stream(task: Task[Any, Any], seeds: jax.Array, draw: Draw) -> Stream:
 
 
 def step_stream(
-    task: Task[Any, Any], stream: Stream, actions: jax.Array, limit: jax.Array, draw: Draw
+    task: Task[Any, Any], stream: Stream, actions: jax.Array, limit: Any, draw: Draw
 ) -> tuple[Stream, Step, jax.Array]:
     """One step of every episode; those that end begin anew at once; traced.
 
@@ -42,7 +42,7 @@ def step_stream(
         (an episode's return where it ended).
     """
     episodes, step = in_lanes(
-        lambda *at: advance(task, *at, limit), stream.episodes, actions, count=stream.episodes.t[0]
+        lambda e, a: advance(task, e, a, limit), stream.episodes, actions, count=stream.episodes.t[0]
     )
     totals = episodes.total
     return Stream(*reset_where(task, step.terminated | step.truncated, episodes, step, draw)), step, totals
@@ -59,9 +59,9 @@ class Record(NamedTuple):
     """Whether the task ended the episode (else the time limit did), bool ``(n,)``."""
     info: dict[str, np.ndarray]
     """The last step's info (``success``, measures), each ``(n,)``."""
-    cost: np.ndarray
+    cost: Any
     """Summed constraint cost, ``(n,)``; zeros where the task has none."""
-    actions: np.ndarray
+    actions: Any
     """``(n, horizon, *action shape)``; entries from ``length`` on are zeros."""
 
 
@@ -105,8 +105,8 @@ def _play(
     size = seeds.shape[0]
     if memory is None:
         memory = jax.vmap(policy.initial, axis_size=size)(stream.episodes.params)  # a task's params may be empty
-    dtype = jax.dtypes.canonicalize_dtype(task.action_space.dtype)
-    actions = jnp.zeros((horizon, size, *(task.action_space.shape or ())), dtype)
+    kind = jax.dtypes.canonicalize_dtype(task.action_space.dtype)
+    actions = jnp.zeros((horizon, size, *(task.action_space.shape or ())), kind)
 
     def act(memory: Any, step: Step, episode: Episode) -> tuple[jax.Array, Any]:
         view = View(step.observation, step.info.get("action_mask"), episode.state, episode.params)
@@ -116,7 +116,7 @@ def _play(
         t, over, cost, (episodes, last), memory, actions = carry
         chosen, memory = jax.vmap(act)(memory, last, episodes)
         chosen = chosen.astype(actions.dtype)
-        advanced = in_lanes(lambda *at: advance(task, *at, jnp.int32(horizon)), episodes, chosen, count=t)
+        advanced = in_lanes(lambda e, a: advance(task, e, a, np.int32(horizon)), episodes, chosen, count=t)
 
         def freeze(old: jax.Array, new: jax.Array) -> jax.Array:
             return jnp.where(over.reshape(over.shape + (1,) * (new.ndim - 1)), old, new)

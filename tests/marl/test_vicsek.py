@@ -8,6 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.adapters.single import TaskEnv, precision
 from rlbench_suite.envs.marl import vicsek
 from rlbench_suite.envs.marl.vicsek import (
     CELLS,
@@ -21,9 +24,6 @@ from rlbench_suite.envs.marl.vicsek import (
     mean_heading,
     tree_sum,
 )
-
-from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv, precision
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card

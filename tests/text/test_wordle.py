@@ -7,13 +7,16 @@ import re
 from collections import Counter
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
+import rlbench_suite  # noqa: F401  (registers the ids)
+from rlbench_suite.adapters.rollout import play
 from rlbench_suite.envs.text import make_word_list
 from rlbench_suite.envs.text.maximum_entropy import MaximumEntropy, feedback_matrix
 from rlbench_suite.envs.text.wordle import (
@@ -30,9 +33,6 @@ from rlbench_suite.envs.text.wordle import (
     feedback,
     split_of,
 )
-
-import rlbench_suite  # noqa: F401  (registers the ids)
-from rlbench_suite.adapters.rollout import play
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card
 from rlbench_suite.task import Split
@@ -89,7 +89,7 @@ def marks_by_the_rules(guess: str, hidden: str) -> str:
 
 
 def in_letters(code: Any) -> str:
-    return "".join(MARKS[mark] for mark in decode(int(code)))
+    return "".join(MARKS[mark] for mark in decode(code))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -157,7 +157,7 @@ def test_splits_are_disjoint_and_hide_their_own_words_only(task: Wordle) -> None
 def test_duplicate_letters_are_marked_as_worked_out_by_hand(case: str) -> None:
     guess, hidden, marks = case.split()
     assert marks_by_the_rules(guess, hidden) == marks
-    letters = [[jnp.int32(ord(letter)) for letter in word] for word in (guess, hidden)]
+    letters = [jnp.array([ord(letter) for letter in word]) for word in (guess, hidden)]
     assert in_letters(encode(feedback(*letters))) == marks
 
 
@@ -173,7 +173,7 @@ def test_marks_equal_an_independent_count_on_every_kind_of_pair(task: Wordle) ->
 
 
 def test_codes_round_trip() -> None:
-    assert [int(encode(decode(np.uint8(code)))) for code in range(3**LENGTH)] == list(range(3**LENGTH))
+    assert encode(decode(np.arange(3**LENGTH))).tolist() == list(range(3**LENGTH))
 
 
 # -- the board ---------------------------------------------------------------------------------------------------
@@ -228,6 +228,37 @@ def test_action_features_prefer_consistent_words_linearly(task: Wordle) -> None:
     weights[:, 130:] -= np.tile(seen[:, 208:234], MOST_COPIES) * (weights[:, 130:] == 0)  # no more than the cap
     logits = weights @ task.action_features.T
     assert (consistent == (logits == logits.max(1, keepdims=True))).all()
+
+
+class Linear(NamedTuple):
+    """Draws among the words with the greatest product of features and observation."""
+
+    features: np.ndarray
+
+    def initial(self, params: Any) -> tuple[()]:
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        logits = self.features @ view.observation[:208]
+        return jax.random.categorical(key, jnp.where(logits == logits.max(), 0.0, -jnp.inf)), memory
+
+
+def test_the_observation_suffices_to_play_well(task: Wordle) -> None:
+    record = play(task, Linear(task.action_features), range(1000), split="test")
+    assert record.info["success"].mean() == pytest.approx(0.985, abs=0.012)  # three standard errors
+    assert record.total.mean() > 0.67
+
+
+def test_float64_is_the_same_game(task: Wordle) -> None:
+    envs = [gymnasium.make("rlsuite/Wordle-v0", dtype=dtype) for dtype in ("float32", "float64")]
+    for seed in range(5):
+        single, double = (env.reset(seed=seed)[0] for env in envs)
+        for word in (3, 500, 1400):
+            assert double.dtype == np.float64
+            np.testing.assert_allclose(single, double, rtol=1e-6)
+            (single, reward, *_), (double, same, *_) = (env.step(word) for env in envs)
+            assert reward == pytest.approx(same, abs=1e-6)
+        assert envs[0].unwrapped.params == envs[1].unwrapped.params
 
 
 def test_the_hidden_word_is_committed_and_decides_everything(task: Wordle) -> None:
@@ -285,7 +316,7 @@ def test_the_return_is_the_score_of_the_last_board(task: Wordle) -> None:
 def exact_mean_return(task: Wordle, guesses: np.ndarray) -> float:
     """Mean return over all words, as hidden word, of a fixed sequence of guesses."""
     codes = matrix()[guesses]
-    greens = sum((np.asarray(mark) == 2).astype(int) for mark in decode(codes))
+    greens = (decode(codes) == 2).sum(-1)
     turn = np.where((greens == LENGTH).any(0), (greens == LENGTH).argmax(0) + 1, 0)
     return float(np.where(turn > 0, 1.1 - 0.1 * turn, 0.05 * greens.max(0)).mean())
 

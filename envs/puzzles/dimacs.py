@@ -1,0 +1,138 @@
+"""Formulas as text (DIMACS CNF) and as lists of clauses, and their exact number of models. Host side, plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from .formula import MOST_VARIABLES, WORD, Formula
+
+Clause = tuple[int, ...]
+"""Literals as DIMACS writes them: ``v`` or ``-v`` for variable v = 1, 2, ..., in increasing order of v."""
+
+COUNTABLE = 24
+"""Most variables for :func:`model_count`: its truth tables have two to this power bits."""
+
+
+def clauses_of(formula: Formula) -> list[Clause]:
+    """The clauses, in order."""
+    positive, negative = np.asarray(formula.positive), np.asarray(formula.negative)
+    words, variables = positive.shape
+    clauses = []
+    for j in range(words * WORD):
+        holds = (positive[j // WORD] >> (j % WORD) & 1).astype(int) - (negative[j // WORD] >> (j % WORD) & 1)
+        clauses.append(tuple(int(holds[v] * (v + 1)) for v in range(variables) if holds[v]))
+    while clauses and not clauses[-1]:
+        clauses.pop()
+    return clauses
+
+
+def formula_of(clauses: Sequence[Iterable[int]], variables: int) -> Formula:
+    """The formula of these clauses (NumPy arrays).
+
+    Raises:
+        ValueError: an empty clause, a literal out of range, a variable twice in a clause, or too many variables.
+    """
+    if not 1 <= variables <= MOST_VARIABLES:
+        raise ValueError(f"a formula has 1 to {MOST_VARIABLES} variables, got {variables}")
+    occurs = np.zeros((2, -(-len(clauses) // WORD), variables), np.uint32)
+    for j, clause in enumerate(clauses):
+        literals = list(clause)
+        if not literals:
+            raise ValueError(f"clause {j + 1} is empty: the formula has no model")
+        if len({abs(literal) for literal in literals}) < len(literals):
+            raise ValueError(f"clause {j + 1} holds a variable twice: {' '.join(map(str, literals))}")
+        for literal in literals:
+            if not 1 <= abs(literal) <= variables:
+                raise ValueError(f"clause {j + 1}: literal {literal} is not in 1..{variables} or -{variables}..-1")
+            occurs[int(literal < 0), j // WORD, abs(literal) - 1] |= np.uint32(1 << j % WORD)
+    return Formula(*occurs)
+
+
+def to_dimacs(formula: Formula) -> str:
+    """DIMACS CNF: the problem line, then one clause a line, each ended by 0."""
+    clauses = clauses_of(formula)
+    lines = [f"p cnf {formula.positive.shape[-1]} {len(clauses)}"]
+    return "\n".join(lines + [" ".join(map(str, (*clause, 0))) for clause in clauses]) + "\n"
+
+
+def from_dimacs(text: str) -> Formula:
+    """The formula of a DIMACS CNF text: comments, one problem line, clauses that may span lines.
+
+    Raises:
+        ValueError: not DIMACS CNF, or not as announced by its problem line; the message names the line or clause.
+    """
+    announced: tuple[int, int] | None = None
+    clauses: list[list[int]] = []
+    open_clause: list[int] = []
+    for number, words in _lines(text):
+        if words[0] == "p":
+            if announced is not None:
+                raise ValueError(f"line {number}: a second problem line")
+            if len(words) != 4 or words[1] != "cnf" or not all(_is_count(word) for word in words[2:]):
+                raise ValueError(f"line {number}: expected 'p cnf VARIABLES CLAUSES', got {' '.join(words)!r}")
+            announced = int(words[2]), int(words[3])
+            continue
+        if announced is None:
+            raise ValueError(f"line {number}: expected 'p cnf VARIABLES CLAUSES' before the clauses")
+        for word in words:
+            if not _is_count(word.removeprefix("-")):
+                raise ValueError(f"line {number}: expected a literal (an integer), got {word!r}")
+            if int(word):
+                open_clause.append(int(word))
+            else:
+                clauses.append(open_clause)
+                open_clause = []
+    if announced is None:
+        raise ValueError("no problem line 'p cnf VARIABLES CLAUSES'")
+    if open_clause:
+        raise ValueError("the last clause is not ended by 0")
+    if len(clauses) != announced[1]:
+        raise ValueError(f"the problem line announces {announced[1]} clauses, {len(clauses)} follow")
+    return formula_of(clauses, announced[0])
+
+
+def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Numbered lines in words, without comments, blank lines and what follows SATLIB's closing ``%``."""
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split()
+        if words and words[0] == "%":
+            return
+        if words and words[0][0] != "c":
+            yield number, words
+
+
+def _is_count(word: str) -> bool:
+    return word.isascii() and word.isdigit()
+
+
+def model_count(formula: Formula) -> int:
+    """The exact number of models, by truth tables: integers with one bit an assignment.
+
+    Raises:
+        ValueError: more than :data:`COUNTABLE` variables.
+    """
+    variables = formula.positive.shape[-1]
+    if variables > COUNTABLE:
+        raise ValueError(f"counting enumerates 2**{variables} assignments; at most {COUNTABLE} variables")
+    every = (1 << (1 << variables)) - 1
+    tables = [_truth_table(v, variables) for v in range(variables)]
+    models = every
+    for clause in clauses_of(formula):
+        satisfied = 0
+        for literal in clause:
+            table = tables[abs(literal) - 1]
+            satisfied |= table if literal > 0 else every ^ table
+        models &= satisfied
+    return models.bit_count()
+
+
+def _truth_table(variable: int, variables: int) -> int:
+    """Bit a is the value of the variable in assignment a: 2**variable zeros, as many ones, and so on."""
+    period = 2 << variable
+    table = ((1 << period // 2) - 1) << period // 2
+    while period < 1 << variables:
+        table |= table << period
+        period *= 2
+    return table

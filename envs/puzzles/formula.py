@@ -1,0 +1,203 @@
+"""Propositional formulas as sets of bits, and random 3-SAT formulas with a quietly planted model.
+
+A clause is one word over variables, a literal one word (or a few) over clauses. Drawing a formula is easiest clause
+by clause; playing with it is fastest literal by literal, because then one AND and one population count answer "how
+many unsatisfied clauses hold this literal?" for all clauses at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import operator
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+WORD = 32
+MOST_VARIABLES = WORD
+THRESHOLD = 4.267
+"""Clauses a variable at which random 3-SAT turns unsatisfiable (Mertens, Mezard & Zecchina 2006)."""
+
+
+class Formula(NamedTuple):
+    """A formula in conjunctive normal form, by where its literals occur; public to every player.
+
+    Bit ``j % 32`` of ``positive[j // 32, v]`` says that clause ``j`` holds variable ``v``, and likewise for
+    ``negative`` and its negation. Both are uint32 of shape ``(words, variables)``.
+    """
+
+    positive: jax.Array
+    negative: jax.Array
+
+
+class Verdict(NamedTuple):
+    """What an assignment does to the clauses: two sets of clauses, uint32 ``(words,)`` each."""
+
+    unsatisfied: jax.Array
+    """No true literal."""
+    critical: jax.Array
+    """Exactly one true literal: flipping its variable breaks the clause."""
+
+
+def clause_count(variables: int) -> int:
+    """The even number of clauses nearest to the satisfiability threshold; why even: :func:`planted_formula`."""
+    return 2 * round(THRESHOLD * variables / 2)
+
+
+def words_of(clauses: int) -> np.ndarray:
+    """The set of clauses 0 to ``clauses`` - 1, uint32 ``(words,)``."""
+    full, rest = divmod(clauses, WORD)
+    return np.array([2**WORD - 1] * full + [2**rest - 1] * (rest > 0), np.uint32)
+
+
+def values(assignment: jax.Array, variables: int) -> jax.Array:
+    """The value of each variable: bit ``v`` of the uint32 ``assignment``, bool ``(variables,)``."""
+    return (assignment >> np.arange(variables, dtype=np.uint32)) & 1 != 0
+
+
+def as_word(members: jax.Array) -> jax.Array:
+    """The inverse of :func:`values`: bool ``(variables,)`` to a uint32."""
+    bits = np.uint32(1) << np.arange(members.shape[-1], dtype=np.uint32)
+    return jnp.where(members, bits, 0).sum(dtype=jnp.uint32)
+
+
+def true_literals(formula: Formula, assignment: jax.Array) -> jax.Array:
+    """The clauses in which each variable's true literal occurs, uint32 ``(words, variables)``."""
+    return jnp.where(values(assignment, formula.positive.shape[-1]), formula.positive, formula.negative)
+
+
+def false_literals(formula: Formula, assignment: jax.Array) -> jax.Array:
+    """The clauses in which each variable's false literal occurs, uint32 ``(words, variables)``."""
+    return true_literals(Formula(formula.negative, formula.positive), assignment)
+
+
+def tally(literals: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The clauses that hold at least one, and at least two, of the literals given ``(words, variables)`` by clauses."""
+
+    def add(left: tuple[jax.Array, jax.Array], right: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        (some, several), (more, many_more) = left, right
+        return some | more, several | many_more | (some & more)
+
+    none = np.uint32(0)
+    return lax.reduce((literals, jnp.zeros_like(literals)), (none, none), add, (1,))
+
+
+def judge(formula: Formula, assignment: jax.Array, clauses: np.ndarray) -> Verdict:
+    """What the assignment does to these clauses (see :func:`words_of`)."""
+    some, several = tally(true_literals(formula, assignment))
+    return Verdict(~some & clauses, some & ~several)
+
+
+def size(clauses: jax.Array) -> jax.Array:
+    """Number of members of sets of clauses, words on axis 0; int32."""
+    return functools.reduce(operator.add, [lax.population_count(word) for word in clauses]).astype(jnp.int32)
+
+
+def used_clauses(formula: Formula) -> jax.Array:
+    """The set of clauses that hold any literal, uint32 ``(words,)``."""
+    return lax.reduce(formula.positive | formula.negative, np.uint32(0), lax.bitwise_or, (1,))
+
+
+# -- random formulas ---------------------------------------------------------------------------------------------
+
+QUIET = (math.sqrt(5) - 1) / 2
+"""Weight of each literal that agrees with the planted model: the positive root of q (1 + q) = 1."""
+
+AGREEMENTS = np.arange(1, 8)
+"""Which of a clause's three literals agree with the planted model, as bits: anything but none."""
+
+
+def agreement_law() -> np.ndarray:
+    """Probability of each of :data:`AGREEMENTS`: proportional to ``QUIET`` to the number of literals that agree."""
+    weights = QUIET ** np.array([int(pattern).bit_count() for pattern in AGREEMENTS])
+    return weights / weights.sum()
+
+
+def triples(variables: int) -> np.ndarray:
+    """Every set of three variables as a uint32 of three bits."""
+    return np.array([sum(1 << v for v in three) for three in itertools.combinations(range(variables), 3)], np.uint32)
+
+
+def planted_formula(key: jax.Array, variables: int, clauses: int, split: jax.Array) -> Formula:
+    """A random 3-SAT formula around a hidden model, from one random draw.
+
+    Clauses are drawn independently (fixed clause length: Mitchell, Selman & Levesque 1992): three distinct
+    variables, uniformly, and signs such that t of the three literals agree with a hidden uniform assignment with
+    probability proportional to ``QUIET**t``, t = 1, 2, 3. Planting with equal weights instead makes literals agree
+    more often than not, so that a majority vote over signs finds the model; with this weight they agree exactly
+    half of the time: E[t] = 3/2 (Jia, Moore & Strain 2007, section 3).
+
+    **The split.** Let o be the number of variables that occur an odd number of times. It is even, because the number
+    of literals, ``3 * clauses``, is. Formulas with o divisible by 4 are train formulas, the others test formulas.
+    Renaming variables, negating one throughout, and reordering clauses or literals keep o: no formula of one split is
+    a disguised formula of the other. Only the last clause is drawn with an eye to the split. Where it comes out
+    wrong, one of its variables is exchanged for another such that o changes by 2: both occur an odd number of times
+    in the clauses before, or both an even number. Such a pair always exists: the clauses before hold an odd number of
+    literals, so some variable is odd there, and as ``variables`` is even, some is not.
+
+    Args:
+        key: randomness.
+        variables: even, at most 32.
+        clauses: even.
+        split: 0 for train, 1 for test.
+    """
+    every_triple = triples(variables)
+    bits = jax.random.bits(key, (clauses + 2,))
+    model, start, dice = bits[0], bits[1] % variables, bits[2:]
+
+    # The product of a die with the number of triples: the upper word picks the triple, the lower one its signs.
+    count = np.uint32(len(every_triple))
+    upper = ((dice >> 16) * count + ((dice & 0xFFFF) * count >> 16)) >> 16
+    lower = dice * count
+    scope = jnp.asarray(every_triple)[upper]
+    scope = scope.at[-1].set(_for_split(scope, start, split, variables))
+
+    limits = np.ceil(np.cumsum(agreement_law())[:-1] * 2.0**WORD).astype(np.uint32)
+    pattern = 1 + sum((lower >= limit).astype(jnp.uint32) for limit in limits)
+    first = _lowest(scope)
+    second = _lowest(scope ^ first)
+    third = scope ^ first ^ second
+    agree = first * (pattern & 1) | second * (pattern >> 1 & 1) | third * (pattern >> 2)
+    true = ~(agree ^ model)
+    return Formula(_by_literal(scope & true, variables), _by_literal(scope & ~true, variables))
+
+
+def _for_split(scope: jax.Array, start: jax.Array, split: jax.Array, variables: int) -> jax.Array:
+    """The last clause's variables, one of them exchanged if the formula would belong to the other split."""
+    last = scope[-1]
+    odd = lax.reduce(scope[:-1], np.uint32(0), lax.bitwise_xor, (0,))
+    even = ~odd & np.uint32(2**variables - 1)
+
+    def first_of(candidates: jax.Array) -> jax.Array:
+        """The first candidate from ``start`` on, cyclically: favours no variable."""
+        behind = candidates & (np.uint32(2**WORD - 1) << start)
+        return _lowest(jnp.where(behind != 0, behind, candidates))
+
+    odd_pair = (last & odd != 0) & (~last & odd != 0)
+    leaves = jnp.where(odd_pair, last & odd, last & even)
+    enters = jnp.where(odd_pair, ~last & odd, ~last & even)
+    wrong = lax.population_count(odd ^ last) // 2 % 2 != split.astype(jnp.uint32)
+    return jnp.where(wrong, last ^ first_of(leaves) ^ first_of(enters), last)
+
+
+def _lowest(members: jax.Array) -> jax.Array:
+    """The lowest bit that is set."""
+    return members & -members
+
+
+def _by_literal(clauses: jax.Array, variables: int) -> jax.Array:
+    """Clauses as sets of variables to variables as sets of clauses: ``(clauses,)`` to ``(words, variables)``.
+
+    Word by word in a loop: unrolled, XLA would compute every clause anew for each variable, 50 times slower.
+    """
+
+    def word(clauses: jax.Array) -> jax.Array:
+        holds = clauses[:, None] >> np.arange(variables, dtype=np.uint32) & 1
+        return (holds << np.arange(WORD, dtype=np.uint32)[:, None]).sum(0, dtype=jnp.uint32)
+
+    return lax.map(word, jnp.pad(clauses, (0, -len(clauses) % WORD)).reshape(-1, WORD))
