@@ -55,7 +55,8 @@ class TaskCard:
         summary: one line.
         source: the paper or book the task is taken from.
         entry_point: ``module:Class`` of the :class:`~rlbench_suite.task.Task`.
-        reference: ``module:Class`` of the family's own player, a :class:`~rlbench_suite.policy.Policy`.
+        reference: ``module:Class`` of the family's own player, a :class:`~rlbench_suite.policy.Policy` with a class
+            method ``for_task(task)`` that makes it.
         horizon: time limit in steps.
         difficulties: tier name to the number that defines it; empty where the task has one difficulty only.
         contexts: whether episodes differ by a sampled context (parameters), so that train and test splits exist.

@@ -130,7 +130,8 @@ class Task(abc.ABC, Generic[Params, State]):
 
     def how_to_act(self) -> str:
         """One line for a text player: what an action looks like."""
-        return f"Answer with {int(np.prod(self.action_space.shape or (), dtype=int))} number(s): an element of {self.action_space}."
+        numbers = int(np.prod(self.action_space.shape or (), dtype=int))
+        return f"Answer with {numbers} number(s): an element of {self.action_space}."
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Why :meth:`action_mask` forbids ``action`` here, in words."""

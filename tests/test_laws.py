@@ -240,6 +240,7 @@ def test_card_is_complete(card: TaskCard) -> None:
 def test_card_names_a_task_and_a_player(card: TaskCard) -> None:
     assert issubclass(load(card.entry_point), Task)
     player = load(card.reference)
+    assert callable(player.for_task)
     assert callable(player.initial)
     assert callable(player.act)
 

@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 
 from rlbench_suite.policy import View
+from rlbench_suite.task import Task
 
 from . import pmsm
 from .pmsm import DQ
@@ -32,6 +33,11 @@ class FieldOrientedControl(NamedTuple):
 
     small_time_constant: Any = STEP / 2
     """T_s, s: larger is slower and less sensitive to tolerances."""
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> FieldOrientedControl:
+        """The player of any task of this kind."""
+        return cls()
 
     def initial(self, params: Params) -> DQ:
         """Integrators at zero."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +10,7 @@ import numpy as np
 from jax import lax
 
 from rlbench_suite.policy import View
+from rlbench_suite.task import Task
 
 from .formula import Formula, as_word, size, tally, used_clauses, values
 
@@ -36,6 +37,11 @@ class DPLL(NamedTuple):
     In play it flips, of the legal variables in which the assignment differs from its model, the first: at most n
     flips (see :mod:`.sat`). It reads the formula, which is public, and nothing else.
     """
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> DPLL:
+        """The player of any task of this kind."""
+        return cls()
 
     def initial(self, params: Formula) -> jax.Array:
         """The model found, a uint32 assignment; all false if there is none."""

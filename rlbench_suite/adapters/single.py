@@ -15,10 +15,10 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.adapters.packing import Layout, Place
-from rlbench_suite.card import VIEWS, TaskCard, load, unknown
+from rlbench_suite.card import VIEWS, TaskCard, unknown
 from rlbench_suite.episode import NO_LIMIT, Draw, Episode, Step, advance, begin, scalar_return, seed_key
 from rlbench_suite.lanes import in_lane
-from rlbench_suite.policy import Policy
+from rlbench_suite.policy import Policy, reference_player
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
@@ -288,7 +288,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
 
     def reference(self) -> Policy:
         """The family's own player (controller, solver, scripted player)."""
-        return load(self.card.reference)(self.task)
+        return reference_player(self.task)
 
 
 class PixelEnv(TaskEnv):
