@@ -193,9 +193,9 @@ def test_directories_that_are_no_runs_are_refused(toys: Path, tmp_path: Path):
 
 def test_one_program_at_a_time(toys: Path, tmp_path: Path):
     manifest = plan("toy", "ToyWalk-v0", 1, "smoke")
-    with Run.open(tmp_path, manifest):
-        with pytest.raises(OSError, match="another program"), Run.open(tmp_path, manifest):
-            pass
+    refused = pytest.raises(OSError, match="another program")
+    with Run.open(tmp_path, manifest), refused, Run.open(tmp_path, manifest):
+        pass
     with Run.open(tmp_path, manifest):
         pass
 
