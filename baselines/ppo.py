@@ -13,8 +13,6 @@ rows share the networks (parameter sharing, Gupta et al. 2017).
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -467,9 +465,7 @@ def advantages(
     return jax.lax.scan(back, jnp.zeros_like(error[0]), (error, over), reverse=True)[1]
 
 
-def discount(
-    start: jax.Array, reward: jax.Array, over: jax.Array, gamma: float
-) -> tuple[jax.Array, jax.Array]:
+def discount(start: jax.Array, reward: jax.Array, over: jax.Array, gamma: float) -> tuple[jax.Array, jax.Array]:
     """Discounted returns so far, forwards: those of the episodes running at the end, and those after each step."""
 
     def step(before: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -573,9 +569,7 @@ def start(rows: Rows, config: Config, networks: Networks, seed: jax.Array) -> Tr
 
 def train_chunk(rows: Rows, config: Config, training: Training) -> tuple[Training, Returns]:
     """``config.chunk`` updates; a pure function, to be jitted and vmapped."""
-    training, ended = jax.lax.scan(
-        lambda training, _: update(rows, config, training), training, length=config.chunk
-    )
+    training, ended = jax.lax.scan(lambda training, _: update(rows, config, training), training, length=config.chunk)
     return training, jax.tree.map(jnp.sum, ended)
 
 

@@ -12,9 +12,8 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.agent import CannotPlay
-from rlbench_suite.card import load
 from rlbench_suite.episode import action_sizes
-from rlbench_suite.policy import Policy, View
+from rlbench_suite.policy import Policy, View, reference_player
 from rlbench_suite.task import Task
 
 
@@ -118,4 +117,4 @@ class ReferenceAgent(Scripted):
 
     def policy(self, task: Task[Any, Any]) -> Policy:
         """The player that the card names."""
-        return load(task.card.reference)(task)
+        return reference_player(task)

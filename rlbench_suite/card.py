@@ -55,7 +55,8 @@ class TaskCard:
         summary: one line.
         source: the paper or book the task is taken from.
         entry_point: ``module:Class`` of the :class:`~rlbench_suite.task.Task`.
-        reference: ``module:Class`` of the family's own player, a :class:`~rlbench_suite.policy.Policy`.
+        reference: ``module:Class`` of the family's own player, a :class:`~rlbench_suite.policy.Policy` with a class
+            method ``for_task(task)`` that makes it.
         horizon: time limit in steps.
         difficulties: tier name to the number that defines it; empty where the task has one difficulty only.
         contexts: whether episodes differ by a sampled context (parameters), so that train and test splits exist.
@@ -126,9 +127,14 @@ class TaskCard:
             _BUILT[key] = load(self.entry_point)(self, difficulty=number, dtype=dtype)
         return _BUILT[key]
 
+    @property
+    def scores_path(self) -> Path:
+        """The family's file of measured scores, in the package of the task."""
+        return Path(importlib.import_module(self.entry_point.rsplit(".", 1)[0]).__file__ or "").parent / SCORES_FILE
+
     @cached_property
     def _measured(self) -> dict[str, dict[str, Score]]:
-        path = Path(importlib.import_module(self.entry_point.rsplit(".", 1)[0]).__file__ or "").parent / SCORES_FILE
+        path = self.scores_path
         measured = json.loads(path.read_text()).get(self.id, {}) if path.exists() else {}
         return {tier: {player: Score(**s) for player, s in players.items()} for tier, players in measured.items()}
 

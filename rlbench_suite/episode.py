@@ -105,7 +105,7 @@ def draw_key(seed: jax.Array, index: jax.Array, t: jax.Array, role: Role) -> jax
     return jax.random.fold_in(episode_key, t * 8 + role)
 
 
-def begin(task: Task[Any, Any], seed: jax.Array, index: jax.Array, draw: Draw) -> tuple[Episode, Step]:
+def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Episode, Step]:
     """Episode number ``index`` of a seed, and its first observation (reward zero, nothing over)."""
     t = jnp.int32(0)
     index = jnp.asarray(index, jnp.int32)
@@ -126,7 +126,7 @@ def begin(task: Task[Any, Any], seed: jax.Array, index: jax.Array, draw: Draw) -
     return episode, step
 
 
-def advance(task: Task[Any, Any], episode: Episode, action: jax.Array, limit: jax.Array) -> tuple[Episode, Step]:
+def advance(task: Task[Any, Any], episode: Episode, action: jax.Array, limit: Any) -> tuple[Episode, Step]:
     """One step. ``limit`` is the time limit in steps: reaching it truncates, as Gymnasium's ``TimeLimit`` does,
     whether or not the task is over at that very step.
     """
@@ -193,7 +193,7 @@ def action_sizes(space: spaces.Space[Any]) -> tuple[int, ...]:
 
 def _info(task: Task[Any, Any], episode: Episode, legal: jax.Array, cost: jax.Array | None) -> dict[str, Any]:
     """The task's measures, and what the kernel adds: normalised ``score`` so far, mask, cost."""
-    info = dict(task.info(episode.state, episode.params))
+    info: dict[str, Any] = dict(task.info(episode.state, episode.params))
     if task.scores.keys() >= {"random", "reference"}:
         low, high = task.scores["random"].mean, task.scores["reference"].mean
         info["score"] = (scalar_return(task, episode.total) - low) / (high - low)

@@ -6,9 +6,14 @@ nothing. All run inside the same compiled episode loop (``adapters/rollout.py``)
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
+
+from rlbench_suite.card import load
+
+if TYPE_CHECKING:
+    from rlbench_suite.task import Task
 
 
 class View(NamedTuple):
@@ -23,6 +28,12 @@ class View(NamedTuple):
     action_mask: jax.Array | None
     state: Any
     params: Any
+
+
+def reference_player(task: Task[Any, Any]) -> Policy:
+    """The family's own player of a task: ``for_task`` of the class that its card names."""
+    player: Policy = load(task.card.reference).for_task(task)
+    return player
 
 
 @runtime_checkable

@@ -44,6 +44,10 @@ class Task(abc.ABC, Generic[Params, State]):
     #: What a task measures at every step beyond ``success``, with units: name to description.
     measures: ClassVar[dict[str, str]] = {}
 
+    #: Optional public facts about each of many discrete actions, host float32 ``(actions, F)``: a policy that scores
+    #: actions by what they are made of learns about those it has rarely tried.
+    action_features: np.ndarray | None = None
+
     observation_space: spaces.Space[Any]
     action_space: spaces.Space[Any]
     #: Height, width and channels of :meth:`draw`.
@@ -76,9 +80,7 @@ class Task(abc.ABC, Generic[Params, State]):
         """What the agent sees; inside ``observation_space``. Per-agent observations are stacked on axis 0."""
 
     @abc.abstractmethod
-    def reward(
-        self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
-    ) -> jax.Array:
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Shape ``reward_space.shape``. An illegal action is rewarded with ``next_state`` equal to ``state``."""
 
     @abc.abstractmethod
@@ -116,7 +118,7 @@ class Task(abc.ABC, Generic[Params, State]):
         Raises:
             ValueError: the text is no action; the message says what was expected.
         """
-        space = self.action_space
+        space: Any = self.action_space
         try:
             numbers = np.array([float(word) for word in text.replace(",", " ").split()])
             action = numbers.astype(space.dtype).reshape(space.shape)
@@ -128,7 +130,8 @@ class Task(abc.ABC, Generic[Params, State]):
 
     def how_to_act(self) -> str:
         """One line for a text player: what an action looks like."""
-        return f"Answer with {int(np.prod(self.action_space.shape or ()))} number(s): an element of {self.action_space}."
+        numbers = int(np.prod(self.action_space.shape or (), dtype=int))
+        return f"Answer with {numbers} number(s): an element of {self.action_space}."
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Why :meth:`action_mask` forbids ``action`` here, in words."""
@@ -140,7 +143,7 @@ class Task(abc.ABC, Generic[Params, State]):
 
     def noop_action(self) -> np.ndarray:
         """The constant action of the ``noop`` player: zero, or the nearest to it that the space allows."""
-        space = self.action_space
+        space: Any = self.action_space
         if isinstance(space, spaces.Box):
             return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)
         return np.zeros(space.shape, space.dtype)

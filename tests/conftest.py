@@ -7,10 +7,16 @@ import os
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
+from rlbench_suite import registry
 from rlbench_suite.card import TaskCard
 from rlbench_suite.registry import cards
+
+PLUGIN = Path(__file__).with_name("plugin")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -22,3 +28,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def task(card: TaskCard):
     return card.build()
+
+
+@pytest.fixture
+def toys(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The toy family and agents of ``tests/plugin``, found as any third party's are; gives their folder."""
+    monkeypatch.syspath_prepend(str(PLUGIN))
+    monkeypatch.setenv("PYTHONPATH", str(PLUGIN))  # for programs that a test starts
+    tables = (registry.cards, registry.agent_entry_points)
+    for table in tables:
+        table.cache_clear()
+    yield PLUGIN
+    for table in tables:
+        table.cache_clear()

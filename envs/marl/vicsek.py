@@ -253,8 +253,10 @@ def angle(fraction: jax.Array) -> jax.Array:
 class NeighbourAveraging(eqx.Module):
     """The Vicsek rule: turn to the mean heading of the neighbours, as far as the turn is bounded."""
 
-    def __init__(self, task: Vicsek) -> None:
-        pass
+    @classmethod
+    def for_task(cls, task: Vicsek) -> NeighbourAveraging:
+        """The player of any flock."""
+        return cls()
 
     def initial(self, params: Params) -> tuple[()]:
         """Nothing to remember."""

@@ -239,8 +239,10 @@ class ShortestPath(eqx.Module):
 
     moves: np.ndarray
 
-    def __init__(self, task: DeepSeaTreasure) -> None:
-        self.moves, _ = task.best_moves(task.card.weights)
+    @classmethod
+    def for_task(cls, task: DeepSeaTreasure) -> ShortestPath:
+        """The player of the task's map, for the weights of its card."""
+        return cls(task.best_moves(task.card.weights)[0])
 
     def initial(self, params: Params) -> tuple[()]:
         """Nothing to remember."""

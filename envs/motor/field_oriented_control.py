@@ -21,10 +21,11 @@ import jax
 import jax.numpy as jnp
 
 from rlbench_suite.policy import View
+from rlbench_suite.task import Task
 
 from . import pmsm
 from .pmsm import DQ
-from .pmsm_current import STEP, VOLTAGE_LIMIT, Params, State, within_circle
+from .pmsm_current import STEP, VOLTAGE_LIMIT, Params, State, within_unit_circle
 
 
 class FieldOrientedControl(NamedTuple):
@@ -32,6 +33,11 @@ class FieldOrientedControl(NamedTuple):
 
     small_time_constant: Any = STEP / 2
     """T_s, s: larger is slower and less sensitive to tolerances."""
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> FieldOrientedControl:
+        """The player of any task of this kind."""
+        return cls()
 
     def initial(self, params: Params) -> DQ:
         """Integrators at zero."""
@@ -48,10 +54,11 @@ class FieldOrientedControl(NamedTuple):
         error = DQ(state.reference.d - state.current.d, state.reference.q - state.current.q)
         induced = pmsm.steady_voltage(state.current, view.params.speed, machine._replace(resistance=0.0))
         wanted = DQ(induced.d + gain.d * error.d + memory.d, induced.q + gain.q * error.q + memory.q)
-        given = within_circle(wanted, VOLTAGE_LIMIT)
+        action = within_unit_circle(DQ(wanted.d / VOLTAGE_LIMIT, wanted.q / VOLTAGE_LIMIT))
         # Back-calculation: what the inverter could not give is taken off the error that is integrated.
+        short = DQ(wanted.d - VOLTAGE_LIMIT * action.d, wanted.q - VOLTAGE_LIMIT * action.q)
         memory = DQ(
-            memory.d + STEP * integral_gain * (error.d + (given.d - wanted.d) / gain.d),
-            memory.q + STEP * integral_gain * (error.q + (given.q - wanted.q) / gain.q),
+            memory.d + STEP * integral_gain * (error.d - short.d / gain.d),
+            memory.q + STEP * integral_gain * (error.q - short.q / gain.q),
         )
-        return jnp.stack([given.d, given.q]) / VOLTAGE_LIMIT, memory
+        return jnp.stack(action), memory

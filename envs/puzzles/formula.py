@@ -7,8 +7,10 @@ many unsatisfied clauses hold this literal?" for all clauses at once.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 from typing import NamedTuple
 
 import jax
@@ -58,6 +60,12 @@ def values(assignment: jax.Array, variables: int) -> jax.Array:
     return (assignment >> np.arange(variables, dtype=np.uint32)) & 1 != 0
 
 
+def as_word(members: jax.Array) -> jax.Array:
+    """The inverse of :func:`values`: bool ``(variables,)`` to a uint32."""
+    bits = np.uint32(1) << np.arange(members.shape[-1], dtype=np.uint32)
+    return jnp.where(members, bits, 0).sum(dtype=jnp.uint32)
+
+
 def true_literals(formula: Formula, assignment: jax.Array) -> jax.Array:
     """The clauses in which each variable's true literal occurs, uint32 ``(words, variables)``."""
     return jnp.where(values(assignment, formula.positive.shape[-1]), formula.positive, formula.negative)
@@ -68,22 +76,26 @@ def false_literals(formula: Formula, assignment: jax.Array) -> jax.Array:
     return true_literals(Formula(formula.negative, formula.positive), assignment)
 
 
-def judge(formula: Formula, assignment: jax.Array, clauses: np.ndarray) -> Verdict:
-    """Count the true literals of all clauses at once, as far as none, one or more."""
-    true = true_literals(formula, assignment)
+def tally(literals: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The clauses that hold at least one, and at least two, of the literals given ``(words, variables)`` by clauses."""
 
     def add(left: tuple[jax.Array, jax.Array], right: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        (some, several), (some_more, several_more) = left, right
-        return some | some_more, several | several_more | (some & some_more)
+        (some, several), (more, many_more) = left, right
+        return some | more, several | many_more | (some & more)
 
     none = np.uint32(0)
-    some, several = lax.reduce((true, jnp.zeros_like(true)), (none, none), add, (1,))
+    return lax.reduce((literals, jnp.zeros_like(literals)), (none, none), add, (1,))
+
+
+def judge(formula: Formula, assignment: jax.Array, clauses: np.ndarray) -> Verdict:
+    """What the assignment does to these clauses (see :func:`words_of`)."""
+    some, several = tally(true_literals(formula, assignment))
     return Verdict(~some & clauses, some & ~several)
 
 
 def size(clauses: jax.Array) -> jax.Array:
     """Number of members of sets of clauses, words on axis 0; int32."""
-    return sum(lax.population_count(word) for word in clauses).astype(jnp.int32)
+    return functools.reduce(operator.add, [lax.population_count(word) for word in clauses]).astype(jnp.int32)
 
 
 def used_clauses(formula: Formula) -> jax.Array:
@@ -152,7 +164,7 @@ def planted_formula(key: jax.Array, variables: int, clauses: int, split: jax.Arr
     third = scope ^ first ^ second
     agree = first * (pattern & 1) | second * (pattern >> 1 & 1) | third * (pattern >> 2)
     true = ~(agree ^ model)
-    return Formula(_by_literal(scope & true, variables), _by_literal(scope & ~true, variables))
+    return Formula(*_transposed(jnp.stack([scope & true, scope & ~true]))[..., :variables])
 
 
 def _for_split(scope: jax.Array, start: jax.Array, split: jax.Array, variables: int) -> jax.Array:
@@ -178,14 +190,24 @@ def _lowest(members: jax.Array) -> jax.Array:
     return members & -members
 
 
-def _by_literal(clauses: jax.Array, variables: int) -> jax.Array:
-    """Clauses as sets of variables to variables as sets of clauses: ``(clauses,)`` to ``(words, variables)``.
+def _transposed(clauses: jax.Array) -> jax.Array:
+    """Sets of variables to sets of clauses: uint32 ``(..., clauses)`` to ``(..., words, 32)``.
 
-    Word by word in a loop: unrolled, XLA would compute every clause anew for each variable, 50 times slower.
+    Each block of 32 words is a 32 x 32 matrix of bits, transposed by exchanging the bits of the row number with those
+    of the column number, one after another (Warren 2012, section 7-3). The loop is a real one: unrolled, XLA would
+    compute each word anew for every bit that it goes into.
     """
+    padding = [(0, 0)] * (clauses.ndim - 1) + [(0, -clauses.shape[-1] % WORD)]
+    row = np.arange(WORD, dtype=np.uint32)
 
-    def word(clauses: jax.Array) -> jax.Array:
-        holds = clauses[:, None] >> np.arange(variables, dtype=np.uint32) & 1
-        return (holds << np.arange(WORD, dtype=np.uint32)[:, None]).sum(0, dtype=jnp.uint32)
+    def exchange(rows: jax.Array, level: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        bit, columns = level  # the columns whose number lacks this bit
+        partner = rows[..., row ^ bit]
+        without = rows & columns | (partner & columns) << bit
+        having = rows & ~columns | partner >> bit & columns
+        return jnp.where(row & bit == 0, without, having), None
 
-    return lax.map(word, jnp.pad(clauses, (0, -len(clauses) % WORD)).reshape(-1, WORD))
+    rows = jnp.pad(clauses, padding).reshape(*clauses.shape[:-1], -1, WORD)
+    bits = np.array([16, 8, 4, 2, 1], np.uint32)
+    columns = np.array([0x0000FFFF, 0x00FF00FF, 0x0F0F0F0F, 0x33333333, 0x55555555], np.uint32)
+    return lax.scan(exchange, rows, (bits, columns))[0]

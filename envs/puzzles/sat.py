@@ -37,6 +37,7 @@ from .formula import (
     MOST_VARIABLES,
     Formula,
     Verdict,
+    as_word,
     clause_count,
     false_literals,
     judge,
@@ -64,12 +65,12 @@ class SAT(Task[Formula, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        if difficulty not in range(8, MOST_VARIABLES + 1, 2):
+        if difficulty is None or difficulty not in range(8, MOST_VARIABLES + 1, 2):
             raise ValueError(
                 f"{card.id}: difficulty is the number of variables, an even number from 8 to {MOST_VARIABLES}, "
                 f"or one of {', '.join(card.difficulties)}; got {difficulty!r}."
             )
-        self.variables = n = int(difficulty)
+        self.variables = n = round(difficulty)
         self.clauses = clause_count(n)
         self.every_clause = words_of(self.clauses)
         self.action_space = spaces.Discrete(n)
@@ -82,10 +83,9 @@ class SAT(Task[Formula, State]):
 
     def initial(self, key: jax.Array, params: Formula) -> State:
         """A uniform assignment. One that is a model (one in 2**n / models) has its first clause made false instead."""
-        assignment = jax.random.bits(key) & np.uint32(2**self.variables - 1)
+        assignment = jax.random.key_data(key)[0] & np.uint32(2**self.variables - 1)  # a key is random bits enough
         solved = (judge(params, assignment, self.every_clause).unsatisfied == 0).all()
-        bits = np.uint32(1) << np.arange(self.variables, dtype=np.uint32)
-        holds, denies = (((side[0] & 1) * bits).sum(dtype=jnp.uint32) for side in params)
+        holds, denies = (as_word(side[0] & 1 != 0) for side in params)
         return self._judged(jnp.where(solved, assignment & ~holds | denies, assignment), params)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Formula) -> State:

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from rlbench_suite.policy import View
+from rlbench_suite.task import Task
 
 from . import dynamics
 from .dynamics import Airframe, Quadcopter
@@ -39,6 +40,11 @@ class GeometricControl(NamedTuple):
     """Tangent of the largest tilt it asks for."""
     least_thrust: Any = 0.8
     """Of the weight: rotors that turn slowly cannot turn the vehicle."""
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> GeometricControl:
+        """The player of any task of this kind."""
+        return cls()
 
     def initial(self, params: Airframe) -> tuple[()]:
         """No memory."""

@@ -41,9 +41,10 @@ class MaximumEntropy(eqx.Module):
     child: np.ndarray
     task: Wordle = eqx.field(static=True)
 
-    def __init__(self, task: Wordle) -> None:
-        self.task = task
-        self.guess, self.child = decision_tree(task)
+    @classmethod
+    def for_task(cls, task: Wordle) -> MaximumEntropy:
+        """The player of the task's word list; computes its tree the first time."""
+        return cls(*decision_tree(task), task)
 
     def initial(self, params: Any) -> tuple[()]:
         """No memory: the board says it all."""

@@ -233,7 +233,8 @@ class Wordle(Task[Params, State]):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Growth of the board's score."""
-        return self._score(next_state) - self._score(state)
+        grown = self._twentieths(next_state) - self._twentieths(state)  # in whole numbers: nothing rounds below zero
+        return grown.astype(self.dtype) / 20
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """The word is found, or six guesses are used."""
@@ -250,9 +251,9 @@ class Wordle(Task[Params, State]):
         copies = ((self._at_least ^ known) & (known | capped) == 0).all(0)
         return copies & (knowledge.possible[:, None] >> self.letters.T.astype(np.uint32) & 1 == 1).all(0)
 
-    def _score(self, state: State) -> jax.Array:
-        twentieths = jnp.where(state.greens == LENGTH, 22 - 2 * state.tries, state.greens)
-        return twentieths.astype(self.dtype) / 20
+    def _twentieths(self, state: State) -> jax.Array:
+        """The board's score, times twenty."""
+        return jnp.where(state.greens == LENGTH, 22 - 2 * state.tries, state.greens)
 
     # -- host side -----------------------------------------------------------------------------------------------
 

@@ -13,10 +13,10 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from rlbench_suite.lanes import in_lanes
 from rlbench_suite.adapters.single import ActionCheck, precision, refuse_after_fork
 from rlbench_suite.card import unknown
 from rlbench_suite.episode import Draw, Episode, Step, advance, begin, reset_where, scalar_return, seed_key
+from rlbench_suite.lanes import in_lanes
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
@@ -35,10 +35,12 @@ class BatchPrograms:
 
     def _begin(self, seeds: jax.Array, draw: Draw) -> tuple[Episode, Step]:
         first = jnp.int32(0)
-        return in_lanes(lambda seed: begin(self.task, seed, first, draw), seeds, count=(seeds[0, 0] >> 1).astype(jnp.int32))
+        return in_lanes(
+            lambda seed: begin(self.task, seed, first, draw), seeds, count=(seeds[0, 0] >> 1).astype(jnp.int32)
+        )
 
     def _advance(self, episodes: Episode, actions: jax.Array, limit: jax.Array) -> tuple[Episode, Step]:
-        return in_lanes(lambda *at: advance(self.task, *at, limit), episodes, actions, count=episodes.t[0])
+        return in_lanes(lambda e, a: advance(self.task, e, a, limit), episodes, actions, count=episodes.t[0])
 
     def _same_step(
         self, episodes: Episode, actions: jax.Array, limit: jax.Array, draw: Draw
@@ -59,7 +61,7 @@ class BatchPrograms:
         return episodes, step, step.terminated | step.truncated
 
 
-def _spread(mask: jax.Array, like: jax.Array) -> jax.Array:
+def _spread(mask: Any, like: Any) -> Any:
     return mask.reshape(mask.shape + (1,) * (like.ndim - 1))
 
 
@@ -122,6 +124,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._draw = Draw.parse(split, task)
         self._check_actions = ActionCheck(task.action_space, num_envs)
         self._episodes: Episode | None = None
+        self._last: Step
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -232,5 +235,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             final_obs[i] = jax.tree.map(lambda leaf, i=i: leaf[i], observations)
         final_info: dict[str, Any] = {}
         for name, value in self._infos(step.info).items():
-            final_info[name] = done.copy() if name.startswith("_") else np.where(_spread(done, value), value, value.dtype.type(0))
+            final_info[name] = (
+                done.copy() if name.startswith("_") else np.where(_spread(done, value), value, value.dtype.type(0))
+            )
         return {"final_obs": final_obs, "_final_obs": done, "final_info": final_info, "_final_info": done.copy()}

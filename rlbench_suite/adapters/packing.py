@@ -18,7 +18,8 @@ class Layout:
     """Where each leaf of a pytree lies in the buffer. Built from shapes alone (``jax.eval_shape``)."""
 
     def __init__(self, shapes: Any, word: type[np.unsignedinteger[Any]]) -> None:
-        leaves, self.treedef = jax.tree.flatten(shapes)
+        leaves, treedef = jax.tree.flatten(shapes)
+        self.treedef: Any = treedef
         self.word = np.dtype(word)
         self.float = np.dtype(f"float{8 * self.word.itemsize}")
         ends = np.cumsum([math.prod(leaf.shape) for leaf in leaves]).tolist()

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.lanes import in_lanes
 from rlbench_suite.adapters.single import precision, refuse_after_fork
 from rlbench_suite.episode import Draw, Episode, Role, Step, advance, begin, draw_key, reset_where, seed_key
+from rlbench_suite.lanes import in_lanes
 from rlbench_suite.policy import Policy, View
 from rlbench_suite.task import Task
 
@@ -26,11 +26,13 @@ class Stream(NamedTuple):
 def open_stream(task: Task[Any, Any], seeds: jax.Array, draw: Draw) -> Stream:
     """First episodes of a batch of seeds (key data ``(n, 2)``); traced."""
     first = jnp.int32(0)
-    return Stream(*in_lanes(lambda seed: begin(task, seed, first, draw), seeds, count=(seeds[0, 0] >> 1).astype(jnp.int32)))
+    return Stream(
+        *in_lanes(lambda seed: begin(task, seed, first, draw), seeds, count=(seeds[0, 0] >> 1).astype(jnp.int32))
+    )
 
 
 def step_stream(
-    task: Task[Any, Any], stream: Stream, actions: jax.Array, limit: jax.Array, draw: Draw
+    task: Task[Any, Any], stream: Stream, actions: jax.Array, limit: Any, draw: Draw
 ) -> tuple[Stream, Step, jax.Array]:
     """One step of every episode; those that end begin anew at once; traced.
 
@@ -40,7 +42,7 @@ def step_stream(
         (an episode's return where it ended).
     """
     episodes, step = in_lanes(
-        lambda *at: advance(task, *at, limit), stream.episodes, actions, count=stream.episodes.t[0]
+        lambda e, a: advance(task, e, a, limit), stream.episodes, actions, count=stream.episodes.t[0]
     )
     totals = episodes.total
     return Stream(*reset_where(task, step.terminated | step.truncated, episodes, step, draw)), step, totals
@@ -57,9 +59,9 @@ class Record(NamedTuple):
     """Whether the task ended the episode (else the time limit did), bool ``(n,)``."""
     info: dict[str, np.ndarray]
     """The last step's info (``success``, measures), each ``(n,)``."""
-    cost: np.ndarray
+    cost: Any
     """Summed constraint cost, ``(n,)``; zeros where the task has none."""
-    actions: np.ndarray
+    actions: Any
     """``(n, horizon, *action shape)``; entries from ``length`` on are zeros."""
 
 
@@ -87,7 +89,7 @@ def play(
     keys = np.stack([seed_key(int(seed)) for seed in seeds])
     horizon = task.card.horizon if limit is None else limit
     with precision(task):
-        record = _player(task, horizon)(policy, keys, Draw.parse(split, task))
+        record, _ = _player(task, horizon)(policy, keys, Draw.parse(split, task))
         return Record(*jax.tree.map(np.asarray, record))
 
 
@@ -97,13 +99,14 @@ def _player(task: Task[Any, Any], horizon: int) -> Any:
 
 
 def _play(
-    task: Task[Any, Any], horizon: int, policy: Policy, seeds: jax.Array, draw: Draw, memory: Any = None
-) -> Record:
+    task: Task[Any, Any], horizon: int, policy: Policy, seeds: jax.Array, draw: Draw, *, memory: Any = None
+) -> tuple[Record, Step]:
     stream = open_stream(task, seeds, draw)
     size = seeds.shape[0]
     if memory is None:
         memory = jax.vmap(policy.initial, axis_size=size)(stream.episodes.params)  # a task's params may be empty
-    actions = jnp.zeros((horizon, size, *(task.action_space.shape or ())), task.action_space.dtype)
+    kind = jax.dtypes.canonicalize_dtype(task.action_space.dtype)
+    actions = jnp.zeros((horizon, size, *(task.action_space.shape or ())), kind)
 
     def act(memory: Any, step: Step, episode: Episode) -> tuple[jax.Array, Any]:
         view = View(step.observation, step.info.get("action_mask"), episode.state, episode.params)
@@ -113,7 +116,7 @@ def _play(
         t, over, cost, (episodes, last), memory, actions = carry
         chosen, memory = jax.vmap(act)(memory, last, episodes)
         chosen = chosen.astype(actions.dtype)
-        advanced = in_lanes(lambda *at: advance(task, *at, jnp.int32(horizon)), episodes, chosen, count=t)
+        advanced = in_lanes(lambda e, a: advance(task, e, a, np.int32(horizon)), episodes, chosen, count=t)
 
         def freeze(old: jax.Array, new: jax.Array) -> jax.Array:
             return jnp.where(over.reshape(over.shape + (1,) * (new.ndim - 1)), old, new)
@@ -128,7 +131,9 @@ def _play(
     start = (jnp.int32(0), jnp.zeros(size, bool), jnp.zeros(size, task.dtype), stream, memory, actions)
     _, _, cost, (episodes, last), _, actions = jax.lax.while_loop(lambda carry: ~carry[1].all(), body, start)
     info = {name: value for name, value in last.info.items() if name != "action_mask"}
-    return Record(episodes.total, episodes.t, last.terminated, info, cost, jnp.moveaxis(actions, 0, 1))
+    # The last step goes out whole: were its reward or observation dead here, the compiler would drop them, and with
+    # them the uses that keep a product from being contracted into a sum: other bits than in the single env.
+    return Record(episodes.total, episodes.t, last.terminated, info, cost, jnp.moveaxis(actions, 0, 1)), last
 
 
 class _Recorded(NamedTuple):
@@ -161,5 +166,5 @@ def replay(task: Task[Any, Any], actions: np.ndarray, seeds: range, *, split: st
     keys = np.stack([seed_key(int(seed)) for seed in seeds])
     memory = np.zeros(len(seeds), np.int32), actions
     with precision(task):
-        record = _player(task, task.card.horizon)(_Recorded(), keys, Draw.parse(split, task), memory)
+        record, _ = _player(task, task.card.horizon)(_Recorded(), keys, Draw.parse(split, task), memory=memory)
         return Record(*jax.tree.map(np.asarray, record))

@@ -14,11 +14,11 @@ import jax
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.lanes import in_lane
 from rlbench_suite.adapters.packing import Layout, Place
-from rlbench_suite.card import VIEWS, TaskCard, load, unknown
+from rlbench_suite.card import VIEWS, TaskCard, unknown
 from rlbench_suite.episode import NO_LIMIT, Draw, Episode, Step, advance, begin, scalar_return, seed_key
-from rlbench_suite.policy import Policy
+from rlbench_suite.lanes import in_lane
+from rlbench_suite.policy import Policy, reference_player
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
@@ -77,7 +77,10 @@ class Programs:
 
     def _advance(self, buffer: jax.Array, action: jax.Array) -> jax.Array:
         episode, _ = self.layout.unpack(buffer)
-        return self.layout.pack(in_lane(lambda *at: advance(self.task, *at, NO_LIMIT), episode, action, count=episode.t))
+        return self.layout.pack(in_lane(self._step, episode, action, count=episode.t))
+
+    def _step(self, episode: Episode, action: jax.Array) -> tuple[Episode, Step]:
+        return advance(self.task, episode, action, NO_LIMIT)
 
     def read(self, words: np.ndarray) -> tuple[Any, np.ndarray, bool, bool, dict[str, Any]]:
         """What a step shows, on the host. Scalars become Python's own, arrays views of ``words``."""
@@ -272,9 +275,20 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             raise AttributeError(f"{self.card.id} has no action mask: every action is legal.")
         return np.asarray(mask)
 
+    def pareto_front(self, gamma: float) -> list[np.ndarray]:
+        """The exact front of discounted returns, as MO-Gymnasium's environments give theirs.
+
+        Raises:
+            AttributeError: the task's front is not known.
+        """
+        known = getattr(self.task, "pareto_front", None)
+        if known is None:
+            raise AttributeError(f"{self.card.id} has no known Pareto front.")
+        return list(known(gamma))
+
     def reference(self) -> Policy:
         """The family's own player (controller, solver, scripted player)."""
-        return load(self.card.reference)(self.task)
+        return reference_player(self.task)
 
 
 class PixelEnv(TaskEnv):
@@ -286,7 +300,7 @@ class PixelEnv(TaskEnv):
 
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         _, *rest = super()._show()
-        return self.task.draw(self.state, self.params), *rest  # type: ignore[return-value]
+        return self.task.draw(self.state, self.params), *rest
 
 
 def make(
@@ -319,5 +333,3 @@ def make(
 
         return TextEnv(task, split, render_mode)
     return (PixelEnv if view == "pixels" else TaskEnv)(task, split, render_mode)
-
-

@@ -59,4 +59,4 @@ class TextEnv(TaskEnv):
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         _, *rest = super()._show()
         observation = self.task.describe(self.state, self.params) + "\n" + self.task.how_to_act()
-        return observation, *rest  # type: ignore[return-value]
+        return observation, *rest

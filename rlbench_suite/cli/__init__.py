@@ -27,7 +27,7 @@ class App(typer.Typer):
 
 
 def prepare_jax() -> None:
-    """Settings that JAX and worker processes find in the environment. What the user set stays. Call before JAX loads."""
+    """What JAX and worker processes find in the environment; call before JAX loads. What the user set stays."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rlbench_suite", "xla")
     settings = {
         "JAX_COMPILATION_CACHE_DIR": str(cache),

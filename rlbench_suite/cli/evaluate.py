@@ -29,7 +29,7 @@ _EVERY = 10.0
 
 
 @app.command()
-def evaluate(
+def evaluate(  # noqa: PLR0917
     agent: Annotated[str, typer.Option(help="Agents by name, separated by commas: `ppo`, `ppo,reference`.")] = "ppo",
     suite: Annotated[
         str, typer.Option(help="Suites or task ids, separated by commas: `smoke`, `all`, `motor`, `SAT-v0,Wordle-v0`.")
@@ -45,7 +45,9 @@ def evaluate(
     resume: Annotated[bool, typer.Option("--resume", help="Insist that there is a run to go on with.")] = False,
     workers: Annotated[
         int | None,
-        typer.Option(help="Processes side by side; 0 runs in this one. [default: the cores, 8 at most]", show_default=False),
+        typer.Option(
+            help="Processes side by side; 0 runs in this one. [default: the cores, 8 at most]", show_default=False
+        ),
     ] = None,
     silence: Annotated[
         float, typer.Option(help="Seconds without a sign of life after which a worker is killed and its cell retried.")
@@ -82,7 +84,9 @@ def evaluate(
         failed = []
         if missing := run.missing():
             console.print(f"{len(missing)} of {len(run.wanted)} cells to run, into {path}", highlight=False)
-            events = runner.in_pool(run, min(workers, len(missing)), silence=silence) if workers else runner.in_process(run)
+            events = (
+                runner.in_pool(run, min(workers, len(missing)), silence=silence) if workers else runner.in_process(run)
+            )
             with run.sitting():
                 try:
                     failed = _watch(events, run, console)
@@ -124,7 +128,7 @@ def _watch(events: "Iterator[Event]", run: "Run", console: Console) -> "list[Eve
                 case "finished":
                     show.finished(event.cell, event.value)
                 case "retried":
-                    show.say(event.cell, f"stuck, tried again: {event.value}")
+                    show.say(event.cell, f"tried again: {event.value}")
                 case "failed":
                     show.say(event.cell, f"failed: {event.value}")
                     failed.append(event)

@@ -50,8 +50,12 @@ def intervals(title: str, rows: Sequence[Interval], *, width: int = 520) -> str:
         parts.append(_text(left - 10, y + 4, r.label, "end"))
         if math.isfinite(r.low):
             said += f", 95 % interval {r.low:.3f} to {r.high:.3f}"
-            parts.append(f'<line class="whisker c{r.colour}" x1="{x(r.low):.1f}" x2="{x(r.high):.1f}" y1="{y}" y2="{y}"/>')
-        parts.append(f'<circle class="c{r.colour}" cx="{x(r.point):.1f}" cy="{y}" r="5"><title>{escape(said)}</title></circle>')
+            parts.append(
+                f'<line class="whisker c{r.colour}" x1="{x(r.low):.1f}" x2="{x(r.high):.1f}" y1="{y}" y2="{y}"/>'
+            )
+        parts.append(
+            f'<circle class="c{r.colour}" cx="{x(r.point):.1f}" cy="{y}" r="5"><title>{escape(said)}</title></circle>'
+        )
     return _svg(width, height, parts, title)
 
 
@@ -74,7 +78,9 @@ def lines(
         parts.append(_grid_line(left, width - right, y(tick), y(tick), tick))
         parts.append(_text(left - 8, y(tick) + 4, number(tick), "end small"))
     parts.append(_text((left + width - right) / 2, height - 6, x_label, "middle small"))
-    parts.append(_text(0, 0, y_label, "middle small", f'transform="translate(11 {(top + height - bottom) / 2}) rotate(-90)"'))
+    parts.append(
+        _text(0, 0, y_label, "middle small", f'transform="translate(11 {(top + height - bottom) / 2}) rotate(-90)"')
+    )
     for line in drawn:
         seen = np.isfinite(line.y)
         if line.low is not None and line.high is not None and np.isfinite(line.low).all():
@@ -132,4 +138,4 @@ def _text(x: float, y: float, text: str, look: str, more: str = "") -> str:
 
 
 def _svg(width: int, height: int, parts: list[str], title: str) -> str:
-    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title, quote=True)}">{"".join(parts)}</svg>'
+    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">{"".join(parts)}</svg>'

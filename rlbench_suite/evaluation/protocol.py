@@ -1,9 +1,10 @@
 """What a result is: which seeds train, which judge, for how long, and what is measured of one cell.
 
 A cell is (agent, task, seed). The agent trains on the task's train split with the cell's seed and is judged on
-episodes of the test split that no training run can have met. Each seed is judged on its own block of episodes: runs
-are then independent, so that an interval over seeds holds the luck of evaluation as well as that of training (and a
-player that learns nothing does not give the same number at every seed). The blocks are the same for every agent.
+episodes of the test split, from environment seeds that are no training run's. Each seed is judged on its own block of
+episodes: runs are then independent, so that an interval over seeds holds the luck of evaluation as well as that of
+training (and a player that learns nothing does not give the same number at every seed). The blocks are the same for
+every agent.
 """
 
 from __future__ import annotations
@@ -116,9 +117,7 @@ def evaluate(task: Task[Any, Any], policy: Policy | HostPolicy, seeds: range) ->
 
 def _choose_on_host(task: Task[Any, Any], policy: HostPolicy, seeds: range) -> np.ndarray:
     """Actions ``(n, horizon, *action shape)`` of the first episode of each seed; zeros after its end."""
-    env = TaskVectorEnv(
-        task.card.id, len(seeds), split="test", difficulty=task.difficulty, dtype=task.dtype.name
-    )
+    env = TaskVectorEnv(task.card.id, len(seeds), split="test", difficulty=task.difficulty, dtype=task.dtype.name)
     space, horizon = env.single_action_space, task.card.horizon
     actions = np.zeros((len(seeds), horizon, *(space.shape or ())), space.dtype)
     observations, infos = env.reset(seed=list(seeds))

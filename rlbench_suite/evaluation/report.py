@@ -80,10 +80,15 @@ class Report:
         shared = set.intersection(*(set(tasks) for tasks in scores.values()))
         return cls(
             run=run,
-            rows=[_row(run, agent, task, results) for (agent, task), results in groups.items()],
+            rows=[
+                _row(run, agent, task, groups[agent, task])
+                for task in run.manifest.references
+                for agent in scores
+                if task in scores[agent]
+            ],
             comparison=compare(scores) if shared else None,
             above_random={
-                agent: probability_of_improvement(tasks, {task: [0.0] for task in tasks})
+                agent: probability_of_improvement(tasks, {task: [0.0] for task in shared or tasks})
                 for agent, tasks in scores.items()
             },
             missing=[str(cell) for cell in run.manifest.cells() if not run.cell_path(cell).exists()],
@@ -170,7 +175,8 @@ def _remarks(report: Report) -> Iterable[str]:
     elif report.comparison.left_out:
         yield f"Not every agent has {', '.join(report.comparison.left_out)}: left out of the aggregates."
     if report.missing:
-        yield f"Missing: {len(report.missing)} cells have no result and are in no number here: {'; '.join(report.missing)}."
+        names = "; ".join(report.missing[:3]) + "; ..." * (len(report.missing) > 3)
+        yield f"Missing: {len(report.missing)} cells have no result and are not counted: {names}."
     if any(row.seeds == 1 for row in report.rows):
         yield "One seed has no interval; ask for at least 5 seeds to know how sure a score is."
 
@@ -260,7 +266,7 @@ def _aggregate_charts(report: Report, colour: dict[str, int]) -> Iterable[str]:
         for agent, s in summaries.items()
     ]
     yield chart.lines(
-        "Performance profile", profiles, x_label="score τ", y_label="fraction of runs above τ", height=300
+        "Performance profile", profiles, x_label="score τ", y_label="fraction of runs above τ", width=1064
     )
 
 
@@ -274,7 +280,8 @@ def _improvement_table(report: Report) -> str:
         if report.comparison and len(agents) > 1:
             values += [report.comparison.improvement.get((x, y), Estimate(math.nan, 0, 0)) for y in agents]
         cells = (
-            "<td>–</td>" if math.isnan(v.point) else f"<td>{v.point:.2f} <small>{_interval(v)}</small></td>" for v in values
+            "<td>–</td>" if math.isnan(v.point) else f"<td>{v.point:.2f} <small>{_interval(v)}</small></td>"
+            for v in values
         )
         body += f"<tr><th>{escape(x)}</th>{''.join(cells)}</tr>"
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -282,7 +289,7 @@ def _improvement_table(report: Report) -> str:
 
 def _task_row(row: Row) -> str:
     return (
-        f'<tr><th title="{escape(row.card.summary, quote=True)}">{escape(row.card.name)}</th><td>{escape(row.agent)}</td>'
+        f'<tr><th title="{escape(row.card.summary)}">{escape(row.card.name)}</th><td>{escape(row.agent)}</td>'
         f"<td>{row.random.mean:.4g}</td><td>{row.reference.mean:.4g}</td><td>{row.mean_return:.4g}</td>"
         f"<td><b>{row.score.point:.3f}</b> <small>{_interval(row.score)}</small></td>"
         f'<td class="{row.beats_random}">{row.beats_random}</td><td>{row.success_rate:.0%}</td>'

@@ -15,8 +15,10 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -118,13 +120,13 @@ def perform(cell: Cell, run: Run) -> Iterator[Event]:
         yield Event("failed", cell, f"{type(error).__name__}: {error}")
 
 
-def in_process(run: Run) -> Iterator[Event]:
+def in_process(run: Run) -> Generator[Event, None, None]:
     """Run the missing cells one after another in this process; nothing watches over them."""
     for cell in run.missing():
         yield from perform(cell, run)
 
 
-def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Iterator[Event]:
+def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Generator[Event, None, None]:
     """Run the missing cells in ``workers`` fresh processes.
 
     A worker keeps to one (agent, task) while it can, so that programs compile once and seeds run in turn through them;
@@ -141,15 +143,7 @@ def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Iterator[Eve
     team: list[_Worker] = []
     try:
         while waiting or any(worker.cell for worker in team):
-            idle = [worker for worker in team if not worker.cell]
-            while waiting and (idle or len(team) < workers):
-                if not idle:
-                    team.append(worker := _Worker(run))
-                    idle.append(worker)
-                worker = idle.pop()
-                cell = _next_cell(waiting, worker, [other.group for other in team if other.cell])
-                attempts[cell] += 1
-                worker.begin(cell)
+            attempts.update(_hand_out(waiting, team, workers, run))
             at_work = {worker.connection: worker for worker in team if worker.cell}
             ready = wait(at_work, timeout=min(1.0, silence / 4))
             for connection, worker in at_work.items():
@@ -159,14 +153,16 @@ def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Iterator[Eve
                     trouble = f"gave no sign of life for {silence:g} s"
                 else:
                     trouble = None
-                if trouble and (cell := worker.cell):
+                if trouble and (lost := worker.cell):
                     worker.end()
                     team.remove(worker)
-                    if attempts[cell] < _ATTEMPTS:
-                        waiting.setdefault(cell[:2], []).insert(0, cell)
-                        yield Event("retried", cell, trouble)
+                    if result := run.result(lost):
+                        yield Event("finished", lost, result)  # stored, and gone before it could say so
+                    elif attempts[lost] < _ATTEMPTS:
+                        waiting.setdefault(lost[:2], []).insert(0, lost)
+                        yield Event("retried", lost, trouble)
                     else:
-                        yield Event("failed", cell, f"{trouble}, {_ATTEMPTS} times")
+                        yield Event("failed", lost, f"{trouble}, {_ATTEMPTS} times")
     finally:
         for worker in team:
             worker.end()
@@ -185,17 +181,23 @@ def _groups(cells: Sequence[Cell]) -> dict[tuple[str, str], list[Cell]]:
     return {group: groups[group] for group in sorted(groups, key=size, reverse=True)}
 
 
-def _next_cell(
-    waiting: dict[tuple[str, str], list[Cell]], worker: _Worker, busy: list[tuple[str, str] | None]
-) -> Cell:
-    """Take the worker's own group, else the first that nobody is at, else the one with the most cells left."""
-    fresh = next((group for group in waiting if group not in busy), None)
-    group = worker.group if worker.group in waiting else fresh or max(waiting, key=lambda group: len(waiting[group]))
-    assert group is not None
-    cell = waiting[group].pop(0)
-    if not waiting[group]:
-        del waiting[group]
-    return cell
+def _hand_out(waiting: dict[tuple[str, str], list[Cell]], team: list[_Worker], size: int, run: Run) -> Iterator[Cell]:
+    """Give every idle worker a cell: of its own group, else of the first that nobody is at, else of the largest."""
+    while waiting:
+        worker = next((worker for worker in team if not worker.cell), None)
+        if worker is None:
+            if len(team) == size:
+                return
+            team.append(worker := _Worker(run))
+        taken = {other.group for other in team if other.cell}
+        group = next((group for group in waiting if group not in taken), max(waiting, key=lambda g: len(waiting[g])))
+        if worker.group in waiting:
+            group = worker.group
+        cell = waiting[group].pop(0)
+        if not waiting[group]:
+            del waiting[group]
+        worker.begin(cell)
+        yield cell
 
 
 class _Worker:
@@ -218,10 +220,8 @@ class _Worker:
 
     def begin(self, cell: Cell) -> None:
         self.cell, self.group, self.heard = cell, cell[:2], time.monotonic()
-        try:
+        with suppress(OSError):  # it died while idle: listening will find out
             self.connection.send(cell)
-        except OSError:
-            pass  # it died while idle: listening will find out
 
     def listen(self) -> Generator[Event, None, str | None]:
         """Pass on what the worker says; returns what is wrong if it is dead."""
@@ -242,11 +242,14 @@ class _Worker:
         self.connection.close()
 
 
+def _leave_with(parent: BaseProcess) -> None:
+    parent.join()
+    os._exit(1)
+
+
 def _serve(connection: Connection, path: Path, manifest: Manifest) -> None:
     """What a worker does: cells as they are given to it, until its parent lets go or dies."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+    threading.Thread(target=_leave_with, args=(multiprocessing.parent_process(),), daemon=True).start()
     log = os.open(path / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(log, stream.fileno())

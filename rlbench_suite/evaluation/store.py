@@ -279,7 +279,7 @@ class Run:
         for cell in (result.cell for result in self.results()):
             table = pq.read_table(self.cell_path(cell) / "curve.parquet", schema=CURVE)
             columns = (table[name].to_numpy() for name in ("steps", "episode_return"))
-            curves.setdefault((cell.agent, cell.task), {})[cell.seed] = tuple(columns)  # type: ignore[assignment]
+            curves.setdefault((cell.agent, cell.task), {})[cell.seed] = (next(columns), next(columns))
         return curves
 
     def read_trace(self, cell: Cell, task: Task[Any, Any]) -> tuple[range, np.ndarray]:
@@ -328,7 +328,7 @@ def read_manifest(path: Path) -> Manifest:
         raise ValueError(f"{path} exists and is no run directory (it has no manifest.json); choose another.") from None
     except ValidationError as error:
         raise ValueError(
-            f"{path / 'manifest.json'} is not a manifest of this program ({_first_line(error)}); choose another directory."
+            f"{path / 'manifest.json'} is no manifest of this program ({_first_line(error)}); choose another directory."
         ) from None
 
 

@@ -326,6 +326,15 @@ def test_masks_dicts_and_discrete_actions() -> None:
         env.step({"agent_0": 0, "agent_1": 1.5, "agent_2": 0})
 
 
+def test_ending_at_the_time_limit_is_termination() -> None:
+    env = TaskParallelEnv(Coins(), max_cycles=2)
+    env.reset(seed=0)
+    env.step({"agent_0": 1, "agent_1": 2, "agent_2": 2})
+    *_, terminations, truncations, _ = env.step({"agent_0": 0, "agent_1": 2, "agent_2": 0})
+    assert all(terminations.values())
+    assert not any(truncations.values())
+
+
 def test_masked_task_passes_pettingzoo() -> None:
     parallel_api_test(TaskParallelEnv(Coins(), max_cycles=9), num_cycles=30)
 

@@ -250,7 +250,7 @@ def test_float64_is_really_double_and_leaves_the_default_alone(card: TaskCard) -
 def test_time_limit_is_truncation(card: TaskCard) -> None:
     env = gymnasium.make(card.id, max_episode_steps=1)
     env.reset(seed=0)
-    *_, terminated, truncated, info = env.step(env.unwrapped.task.noop_action())
+    *_, truncated, info = env.step(env.unwrapped.task.noop_action())
     assert truncated
     assert "success" in info
     assert gymnasium.spec(card.id).max_episode_steps == card.horizon

@@ -8,6 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.adapters.single import TaskEnv, precision
 from rlbench_suite.envs.marl import vicsek
 from rlbench_suite.envs.marl.vicsek import (
     CELLS,
@@ -21,9 +24,6 @@ from rlbench_suite.envs.marl.vicsek import (
     mean_heading,
     tree_sum,
 )
-
-from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv, precision
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.registry import card
@@ -89,7 +89,7 @@ def test_reference_with_unlimited_turn_is_the_vicsek_model(monkeypatch: pytest.M
     """Twenty steps of eq. 1 and 2 of the paper, the same noise given to both."""
     monkeypatch.setattr(vicsek, "MAX_TURN", np.pi)
     task = Vicsek(CARD, difficulty=1.0, dtype="float64")
-    player = NeighbourAveraging(task)
+    player = NeighbourAveraging.for_task(task)
     rng = np.random.default_rng(1)
     side, speed, noise = 3.0, 0.25, 1.0
     state, params = random_state(rng, side), params_of(side, speed, noise)
@@ -357,7 +357,7 @@ def test_order_falls_with_noise(exact: Vicsek) -> None:
 
 def test_reference_flocks_and_idle_or_random_agents_do_not(task: Vicsek) -> None:
     """Every one of 64 episodes of the reference is far above every one without a rule."""
-    record = play(task, NeighbourAveraging(task), range(64))
+    record = play(task, NeighbourAveraging.for_task(task), range(64))
     assert not record.terminated.any()
     assert (record.length == CARD.horizon).all()
     returns = record.total.mean(1)

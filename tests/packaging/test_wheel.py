@@ -44,6 +44,8 @@ def test_wheel_holds_every_file_and_finds_new_families(source: Path, tmp_path: P
         file.write_text('"""New."""\n')
     for kind in ("json", "yaml", "txt"):
         (family.parent / f"data.{kind}").write_text("{}")
+    (family.parent / "folder").mkdir()
+    (family.parent / "folder" / "data.yaml").write_text("{}")
 
     files = [file.relative_to(source) for file in source.glob("*/**/*") if file.is_file()]
     installed = {file if file.parts[0] == "rlbench_suite" else Path("rlbench_suite", file) for file in files}

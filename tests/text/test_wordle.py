@@ -357,7 +357,7 @@ def play_every_word(task: Wordle, player: MaximumEntropy) -> tuple[State, jax.Ar
 
 def test_the_reference_solves_every_word(task: Wordle) -> None:
     """The figures of the player's docstring, by playing each word of the list once."""
-    end, total = play_every_word(task, MaximumEntropy(task))
+    end, total = play_every_word(task, MaximumEntropy.for_task(task))
     assert (np.asarray(end.greens) == LENGTH).all()
     guesses = np.asarray(end.tries)
     assert np.bincount(guesses, minlength=TRIES + 1)[1:].tolist() == [1, 58, 1071, 945, 56, 0]
@@ -365,7 +365,7 @@ def test_the_reference_solves_every_word(task: Wordle) -> None:
 
 
 def test_the_reference_plays_on_from_boards_that_are_not_its_own(task: Wordle) -> None:
-    player = MaximumEntropy(task)
+    player = MaximumEntropy.for_task(task)
     hidden = index(task, "crane")
     guesses = np.array([[index(task, "fluff"), index(task, "train")]])
     board = jax.tree.map(lambda field: field[0, -1], boards(task, np.array([hidden]), guesses))
@@ -374,7 +374,7 @@ def test_the_reference_plays_on_from_boards_that_are_not_its_own(task: Wordle) -
 
 
 def test_the_reference_runs_in_the_common_episode_loop(task: Wordle) -> None:
-    record = play(task, MaximumEntropy(task), range(200), split="test")
+    record = play(task, MaximumEntropy.for_task(task), range(200), split="test")
     assert record.info["success"].all()
     assert record.terminated.all()
     np.testing.assert_allclose(record.total, 1.1 - 0.1 * record.length, atol=1e-6)

@@ -1,0 +1,81 @@
+"""Steps a second under random actions, resets included: one env, a batch, and one fused program."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite import registry
+from rlbench_suite.adapters.batch import TaskVectorEnv
+from rlbench_suite.adapters.rollout import Stream, open_stream, step_stream
+from rlbench_suite.card import TaskCard
+from rlbench_suite.episode import Draw, Role, draw_key, seed_key
+from rlbench_suite.policy import View
+
+_CHUNK = 32
+
+
+def single(card: TaskCard, seconds: float) -> float:
+    """Steps a second of ``gymnasium.make(id)``; choosing the action is not counted."""
+    env = gymnasium.make(card.id, disable_env_checker=True)
+    env.action_space.seed(0)
+    _, info = env.reset(seed=0)
+    env.step(env.action_space.sample())  # compile
+    env.reset()
+    steps, spent = 0, 0.0
+    while spent < seconds:
+        mask = info.get("action_mask") if isinstance(env.action_space, spaces.Discrete) else None
+        action = env.action_space.sample(mask)
+        begun = time.perf_counter()
+        _, _, terminated, truncated, info = env.step(action)
+        if terminated or truncated:
+            _, info = env.reset()
+        spent += time.perf_counter() - begun
+        steps += 1
+    return steps / spent
+
+
+def batched(card: TaskCard, envs: int, seconds: float) -> float:
+    """Steps a second of the vector environment with NumPy arrays in and out."""
+    env = TaskVectorEnv(card.id, envs, autoreset_mode="SameStep")
+    env.action_space.seed(0)
+    actions = [env.action_space.sample() for _ in range(8)]
+    env.reset(seed=0)
+    env.step(actions[0])  # compile
+    steps, begun = 0, time.perf_counter()
+    while (spent := time.perf_counter() - begun) < seconds:
+        env.step(actions[steps % 8])
+        steps += 1
+    return steps * envs / spent
+
+
+def fused(card: TaskCard, envs: int, seconds: float) -> float:
+    """Steps a second of one program in which the random player acts, everything steps, and what is over begins anew."""
+    task, limit = card.build(), jnp.int32(card.horizon)
+    player: Any = list(registry.agent("random").train(task, seed=0, budget="smoke"))[-1]
+    draw = Draw.parse("train", task)
+
+    def act(step: Any, episode: Any) -> jax.Array:
+        view = View(step.observation, step.info.get("action_mask"), episode.state, episode.params)
+        key = draw_key(episode.seed, episode.index, episode.t, Role.POLICY)
+        return player.act(player.initial(episode.params), view, key)[0]
+
+    def body(stream: Stream, _: None) -> tuple[Stream, None]:
+        actions = jax.vmap(act)(stream.last, stream.episodes)
+        return step_stream(task, stream, actions, limit, draw)[0], None
+
+    run = jax.jit(lambda stream: jax.lax.scan(body, stream, None, length=_CHUNK)[0])
+    seeds = np.stack([seed_key(i) for i in range(envs)])
+    stream = run(jax.jit(lambda seeds: open_stream(task, seeds, draw))(seeds))
+    jax.block_until_ready(stream)
+    steps, begun = 0, time.perf_counter()
+    while (spent := time.perf_counter() - begun) < seconds:
+        stream = jax.block_until_ready(run(stream))
+        steps += _CHUNK
+    return steps * envs / spent

@@ -1,0 +1,250 @@
+"""``rlsuite``: look at tasks, play them, time them, measure their yardsticks."""
+
+import math
+import sys
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from rlbench_suite import registry
+from rlbench_suite.cli import App, prepare_jax
+
+if TYPE_CHECKING:
+    from rlbench_suite.card import TaskCard
+    from rlbench_suite.episode import Episode
+    from rlbench_suite.task import Task
+
+app = App(help="Look at tasks, play them, time them, measure their yardsticks.")
+
+TaskId = Annotated[str, typer.Argument(help="Id of a task; `rlsuite/` may be left out.")]
+Suite = Annotated[str, typer.Argument(help="Suites or task ids, separated by commas.")]
+
+
+@app.command("list")
+def list_tasks() -> None:
+    """List every task by family.
+
+    **Example**: `rlsuite list`
+    """
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in ("family", "task", "summary"):
+        table.add_column(column, no_wrap=column != "summary")
+    families: dict[str, list[TaskCard]] = {}
+    for card in registry.cards().values():
+        families.setdefault(card.family, []).append(card)
+    for family, cards in families.items():
+        for card in cards:
+            table.add_row(family if card is cards[0] else "", card.name, card.summary)
+    Console().print(table)
+    print(f"Suites: {', '.join(registry.suites())}. Agents: {', '.join(registry.agent_entry_points())}.")
+
+
+@app.command()
+def show(task_id: TaskId) -> None:
+    """Show all that is known of a task: its card, spaces, measures and reference scores.
+
+    **Example**: `rlsuite show SAT-v0`
+    """
+    card = registry.card(task_id)
+    task = card.build()
+    facts = {
+        "source": card.source,
+        "family": card.family,
+        "horizon": f"{card.horizon} steps",
+        "difficulties": ", ".join(f"{tier} ({number:g})" for tier, number in card.difficulties.items()) or "one",
+        "contexts": "sampled; train and test differ" if card.contexts else "one",
+        "agents": str(card.agents),
+        "objectives": ", ".join(f"{o} (x {w:g})" for o, w in zip(card.objectives, card.weights, strict=True)),
+        "optimum": "" if card.optimum is None else f"{card.optimum:g}",
+        "observation": _space(task.observation_space),
+        "action": _space(task.action_space),
+        "reward": _space(task.reward_space),
+        "tags": ", ".join(card.tags),
+    }
+    table = Table(title=f"{card.id}: {card.summary}", title_justify="left", show_header=False, box=None)
+    for name, value in facts.items():
+        if value:
+            table.add_row(f"[bold]{name}", value)
+    for name, meaning in task.measures.items():
+        table.add_row(f"[bold]info\\['{name}']", meaning)
+    console = Console()
+    console.print(table)
+    scores = Table(title="Measured returns on the test split", title_justify="left")
+    for column in ("difficulty", "player", "mean", "95 % interval", "episodes"):
+        scores.add_column(column, justify="left" if column in ("difficulty", "player") else "right")
+    for tier in card.difficulties or (None,):
+        for player, s in card.scores(tier).items():
+            scores.add_row(tier or "-", player, f"{s.mean:g}", f"[{s.low:g}, {s.high:g}]", str(s.episodes))
+    console.print(scores if scores.rows else f"No measured returns yet; run: rlsuite calibrate {card.name}")
+
+
+def _space(space: Any) -> str:
+    """A space in one line, however many entries it has."""
+    if hasattr(space, "spaces"):
+        return "; ".join(f"{name}: {_space(part)}" for name, part in space.spaces.items())
+    if hasattr(space, "low"):
+        return f"Box of shape {space.shape}, {space.dtype}, from {space.low.min():g} to {space.high.max():g}"
+    return str(space)
+
+
+@app.command()
+def play(
+    task_id: TaskId,
+    reference: Annotated[bool, typer.Option("--reference", help="Watch the family's own player.")] = False,
+    window: Annotated[bool, typer.Option("--window", help="Show the picture too; needs pygame-ce.")] = False,
+    seed: Annotated[int | None, typer.Option(help="Seed of the first episode.")] = None,
+    difficulty: Annotated[str | None, typer.Option(help="Name of a tier.")] = None,
+) -> None:
+    """Play a task by typing actions, or watch its reference player. `q` quits, `r` begins a new episode.
+
+    **Examples**
+
+    * `rlsuite play Wordle-v0`
+
+    * `rlsuite play QuadcopterHover-v0 --reference --window`
+    """
+    card = registry.card(task_id)
+    if window and not find_spec("pygame"):
+        raise ImportError("A window needs pygame-ce; install it with: pip install 'rlbench-suite[render]'")
+    prepare_jax()
+    import gymnasium
+
+    env = gymnasium.make(card.id, difficulty=difficulty, render_mode="rgb_array", disable_env_checker=True)
+    if window:
+        env = gymnasium.wrappers.HumanRendering(env)
+    core: Any = env.unwrapped
+    choose = _watch(core) if reference else _ask(core.task)
+    env.reset(seed=seed)
+    print(f"{card.summary}\n{core.task.how_to_act()} q quits, r begins a new episode.")
+    while True:
+        print(f"\n{core.task.describe(core.state, core.params)}")
+        action = choose(core.episode)
+        if isinstance(action, str):
+            if action == "q":
+                break
+            env.reset()
+            continue
+        _, reward, terminated, truncated, info = env.step(action)
+        refused = f" ({info['invalid_reason']})" if "invalid_reason" in info else ""
+        print(f"action {action}, reward {reward}{refused}")
+        if terminated or truncated:
+            why = info.get("end_reason", "the time is up")
+            score = f", score {info['score']:.3f}" if "score" in info else ""
+            print(f"\n{core.task.describe(core.state, core.params)}\nOver: {why}. Return {core.episode.total}{score}.")
+            if reference:
+                break
+            env.reset()
+    env.close()
+
+
+def _ask(task: "Task[Any, Any]") -> "Callable[[Episode], Any]":
+    def choose(episode: "Episode") -> Any:
+        while True:
+            try:
+                answer = input("> ").strip()
+            except (EOFError, KeyboardInterrupt):
+                return "q"
+            if answer in ("q", "r"):
+                return answer
+            try:
+                return task.parse(answer, episode.state, episode.params)
+            except ValueError as error:
+                print(f"Not understood: {error}")
+
+    return choose
+
+
+def _watch(env: Any) -> "Callable[[Episode], Any]":
+    import jax
+
+    from rlbench_suite.episode import Role, draw_key
+    from rlbench_suite.policy import View
+
+    task, player = env.task, env.reference()
+    memory: Any = None
+
+    @jax.jit
+    def act(memory: Any, episode: "Episode") -> Any:
+        seen, chance = (
+            draw_key(episode.seed, episode.index, episode.t, role) for role in (Role.OBSERVATION, Role.POLICY)
+        )
+        state, params = episode.state, episode.params
+        view = View(task.observation(state, seen, params), task.action_mask(state, params), state, params)
+        return player.act(memory, view, chance)
+
+    def choose(episode: "Episode") -> Any:
+        nonlocal memory
+        if episode.t == 0:
+            memory = player.initial(episode.params)
+        action, memory = act(memory, episode)
+        if sys.stdout.isatty():
+            time.sleep(0.1)
+        return jax.device_get(action).astype(task.action_space.dtype)
+
+    return choose
+
+
+@app.command()
+def bench(
+    suite: Suite = "smoke",
+    envs: Annotated[int, typer.Option(help="Episodes side by side in the batched and fused runs.")] = 4096,
+    seconds: Annotated[float, typer.Option(help="Time for each measurement, compilation excluded.")] = 1.0,
+) -> None:
+    """Measure steps a second under random actions on this device, resets included.
+
+    Single: `gymnasium.make`. Batched: the vector environment, NumPy in and out. Fused: acting, stepping and resetting
+    in one compiled program, as agents train.
+
+    **Example**: `rlsuite bench QuadcopterHover-v0,SAT-v0 --envs 8192`
+    """
+    if envs < 1 or not seconds > 0:
+        raise ValueError(f"--envs is at least 1 and --seconds above 0, got {envs} and {seconds:g}.")
+    cards = registry.resolve_suite(suite)
+    prepare_jax()
+    import jax
+
+    from rlbench_suite.cli.speed import batched, fused, single
+
+    table = Table(title=f"Steps a second on {jax.devices()[0].device_kind}, {envs} episodes", title_justify="left")
+    for column in ("task", "single", "batched", "fused"):
+        table.add_column(column, justify="left" if column == "task" else "right")
+    for card in cards:
+        speeds = single(card, seconds), batched(card, envs, seconds), fused(card, envs, seconds)
+        table.add_row(card.name, *(f"{speed:,.0f}" for speed in speeds))
+    Console().print(table)
+
+
+@app.command()
+def calibrate(
+    suite: Suite,
+    episodes: Annotated[int, typer.Option(help="Test-split episodes for each player.")] = 1000,
+    difficulty: Annotated[str | None, typer.Option(help="One tier only. [default: all]", show_default=False)] = None,
+) -> None:
+    """Measure what the random, noop and reference players score, and store it beside each family.
+
+    Normalised scores are made from these numbers: calibrate again whenever a task or its reference player changes.
+
+    **Example**: `rlsuite calibrate SAT-v0 --difficulty hard`
+    """
+    cards = registry.resolve_suite(suite)
+    for card in cards:
+        card.check_difficulty(difficulty)
+    prepare_jax()
+    from rlbench_suite.evaluation.calibration import PLAYERS, measure, write_scores
+
+    for card in cards:
+        for tier in (difficulty,) if difficulty else card.difficulties or (None,):
+            task = card.build(difficulty=tier)
+            scores = {player: score for player in PLAYERS if (score := measure(task, player, episodes))}
+            write_scores(card, tier, scores)
+            for player, s in scores.items():
+                print(f"{card.id} {tier or ''} {player}: {s.mean:g} [{s.low:g}, {s.high:g}]", flush=True)
+            low, high = scores["random"].high, scores.get("reference", scores["random"]).low
+            if not (math.isfinite(high) and high > low):
+                print(f"warning: on {card.id} the reference does not clearly beat random.", file=sys.stderr)

@@ -1,0 +1,69 @@
+"""Measure what known players score, so that every other score has a yardstick."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from rlbench_suite import registry
+from rlbench_suite.agent import CannotPlay
+from rlbench_suite.card import Score, TaskCard
+from rlbench_suite.episode import scalar_return
+from rlbench_suite.evaluation.protocol import calibration_seeds, evaluate
+from rlbench_suite.evaluation.statistics import mean
+from rlbench_suite.evaluation.store import replacing
+from rlbench_suite.task import Task
+
+PLAYERS = ("random", "noop", "reference")
+_REPLICATES = 10_000
+
+
+def measure(task: Task[Any, Any], player: str, episodes: int) -> Score | None:
+    """Mean return of a player that learns nothing, with its 95 % bootstrap interval, to six significant digits.
+
+    Args:
+        task: the task, at the difficulty to measure.
+        player: one of :data:`PLAYERS`.
+        episodes: number of test-split episodes, at least 2; no cell is judged on them.
+
+    Returns:
+        None where the player cannot play the task.
+
+    Raises:
+        ValueError: fewer than two episodes.
+    """
+    if episodes < 2:
+        raise ValueError(f"An interval needs at least 2 episodes, got {episodes}.")
+    agent = registry.agent(player)
+    try:
+        agent.check(task)
+    except CannotPlay:
+        return None
+    policy: Any = list(agent.train(task, seed=0, budget="full"))[-1]
+    record = evaluate(task, policy, calibration_seeds(episodes))
+    returns = np.asarray(scalar_return(task, record.total.astype(np.float64)))
+    estimate = mean({task.card.id: returns}, replicates=_REPLICATES)
+    point, low, high = (float(f"{value:.6g}") for value in (estimate.point, estimate.low, estimate.high))
+    return Score(point, low, high, episodes)
+
+
+def write_scores(card: TaskCard, tier: str | None, scores: Mapping[str, Score]) -> None:
+    """Put the scores of a difficulty into the family's file; everything else in it stays.
+
+    Raises:
+        OSError: the package cannot be written.
+    """
+    path = card.scores_path
+    known = json.loads(path.read_text()) if path.exists() else {}
+    known.setdefault(card.id, {})[tier or "default"] = {player: asdict(score) for player, score in scores.items()}
+    try:
+        with replacing(path) as unfinished:
+            unfinished.write_text(json.dumps(known, indent=2) + "\n")
+    except OSError as error:
+        raise OSError(
+            f"Cannot write {path} ({error.strerror}): calibrate where the package is writable, as in a source checkout."
+        ) from None

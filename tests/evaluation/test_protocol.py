@@ -1,0 +1,128 @@
+"""Held-out seeds, and records that are what stepping the environment by hand gives."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rlbench_suite import registry
+from rlbench_suite.adapters.rollout import Record, play, replay
+from rlbench_suite.adapters.single import make
+from rlbench_suite.agent import Progress
+from rlbench_suite.episode import scalar_return
+from rlbench_suite.evaluation.protocol import (
+    EPISODES,
+    TRAINING_SEEDS,
+    Outcome,
+    calibration_seeds,
+    evaluate,
+    evaluation_seeds,
+    run_cell,
+)
+from rlbench_suite.task import Task
+
+TOYS = ("ToyWalk-v0", "ToyDrift-v0")
+
+
+def test_evaluation_seeds_are_no_training_seeds_and_no_two_cells_share_one():
+    blocks = [evaluation_seeds(seed, "full") for seed in (0, 1, 2, TRAINING_SEEDS - 1)]
+    assert all(block.start >= 2**32 > TRAINING_SEEDS for block in blocks)
+    assert len(set().union(*blocks)) == sum(map(len, blocks)) == 4 * EPISODES["full"]
+    assert max(block.stop for block in blocks) <= calibration_seeds(1000).start < calibration_seeds(1000).stop <= 2**64
+
+
+def test_a_larger_budget_only_adds_episodes():
+    smoke, quick, full = (list(evaluation_seeds(3, budget)) for budget in ("smoke", "quick", "full"))
+    assert quick[: len(smoke)] == smoke
+    assert full[: len(quick)] == quick
+
+
+@pytest.mark.parametrize(("seed", "budget"), [(-1, "smoke"), (2**31, "smoke"), (0, "smokey")])
+def test_seeds_out_of_range_and_unknown_budgets_are_refused(seed: int, budget: str):
+    with pytest.raises(ValueError, match=r"smokey.*Did you mean 'smoke'|\[0, 2\*\*31\)"):
+        evaluation_seeds(seed, budget)
+
+
+def by_hand(task: Task[Any, Any], record: Record, seeds: range) -> None:
+    """Step the single environment of each seed through the recorded actions and compare to the bit."""
+    env = make(task.card.id, split="test")
+    for i, seed in enumerate(seeds):
+        env.reset(seed=seed)
+        total, cost = np.zeros(task.reward_space.shape), np.float32(0)
+        for action in record.actions[i, : record.length[i]]:
+            _, reward, terminated, _, info = env.step(action)
+            total = total + reward
+            cost += np.float32(info.get("cost", 0))
+        assert env.episode.total.tobytes() == record.total[i].tobytes()
+        # Against the sum of what the environment handed out: the engine adds in float32, one rounding a step.
+        assert record.total[i] == pytest.approx(total, rel=record.length[i] * np.finfo(np.float32).eps)
+        assert (terminated, info["success"], cost) == (record.terminated[i], record.info["success"][i], record.cost[i])
+        assert terminated or record.length[i] == task.card.horizon
+
+
+@pytest.mark.parametrize("name", TOYS)
+@pytest.mark.parametrize("agent", ["toy", "toy-host"])
+def test_a_cell_is_what_stepping_by_hand_gives_and_replays_to_the_bit(toys: Path, name: str, agent: str):
+    task = registry.card(name).build()
+    *progress, outcome = run_cell(registry.agent(agent), task, 2, "smoke")
+    assert all(isinstance(event, Progress) for event in progress)
+    assert isinstance(outcome, Outcome)
+    assert outcome.seeds == evaluation_seeds(2, "smoke")
+    assert outcome.curve == progress
+    by_hand(task, outcome.record, outcome.seeds)
+    again = replay(task, outcome.record.actions, outcome.seeds)
+    for recorded, replayed in zip(outcome.record, again, strict=True):
+        for left, right in zip(leaves(recorded), leaves(replayed), strict=True):
+            assert left.tobytes() == right.tobytes()
+
+
+def leaves(part: Any) -> list[np.ndarray]:
+    return [part[name] for name in sorted(part)] if isinstance(part, dict) else [part]
+
+
+def test_a_changed_action_changes_the_replayed_return(toys: Path):
+    task = registry.card("ToyWalk-v0").build()
+    seeds = evaluation_seeds(0, "smoke")
+    record = play(task, registry.agent("toy").policy(0), seeds)
+    changed = record.actions.copy()
+    changed[:, 0] = 0  # to the left
+    assert (replay(task, changed, seeds).total < record.total).any()
+    with pytest.raises(ValueError, match="shape"):
+        replay(task, changed[:, :-1], seeds)
+
+
+def test_seeds_differ_for_a_player_that_learns_nothing(toys: Path):
+    """Else its interval over seeds would have no width, as if its score were known exactly."""
+    task = registry.card("ToyDrift-v0").build()
+    policy = registry.agent("toy").policy(0)
+    means = {
+        scalar_return(task, evaluate(task, policy, evaluation_seeds(seed, "smoke")).total).mean() for seed in range(3)
+    }
+    assert len(means) == 3
+
+
+class Odd:
+    """An agent that ends with whatever it is given, or with nothing."""
+
+    name = "odd"
+
+    def __init__(self, *policies: Any) -> None:
+        self.policies = policies
+
+    def train(self, task: Any, *, seed: int, budget: str) -> Any:
+        yield from self.policies
+
+
+def test_an_agent_must_give_a_policy_and_finite_returns(toys: Path):
+    task = registry.card("ToyDrift-v0").build()
+    with pytest.raises(ValueError, match="without giving a policy"):
+        list(run_cell(Odd(Progress(1, 1, 1.0, 0.0, 0.0)), task, 0, "smoke"))
+    nan = registry.agent("toy").policy(0)._replace(skill=np.float32(-1))
+
+    class Diverged(type(nan)):  # type: ignore[misc]
+        def act(self, memory: Any, view: Any, key: Any) -> Any:
+            return view.observation[:1] * np.nan, memory
+
+    with pytest.raises(ValueError, match="not finite"):
+        list(run_cell(Odd(Diverged(nan.skill)), task, 0, "smoke"))

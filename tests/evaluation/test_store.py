@@ -1,0 +1,226 @@
+"""Run directories: whole cells or none, checked when read, never mixed."""
+
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from rlbench_suite import registry
+from rlbench_suite.adapters.rollout import replay
+from rlbench_suite.episode import scalar_return
+from rlbench_suite.evaluation.protocol import Cell, Outcome, evaluation_seeds, run_cell
+from rlbench_suite.evaluation.runner import in_process, plan
+from rlbench_suite.evaluation.store import EPISODES, Manifest, Run, machine, read_manifest
+
+WALK, DRIFT = "rlsuite/ToyWalk-v0", "rlsuite/ToyDrift-v0"
+
+
+def finish(path: Path, manifest: Manifest) -> None:
+    with Run.open(path, manifest) as run, run.sitting():
+        for event in in_process(run):
+            assert event.kind != "failed", event.value
+        run.merge()
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob("*") if p.is_file() and p.name != ".lock"}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("runs") / "finished"
+
+
+@pytest.fixture
+def done(toys: Path, finished: Path, tmp_path: Path) -> Path:
+    """A copy of a finished run of two seeds on both toys."""
+    import shutil
+
+    if not finished.exists():
+        finish(finished, plan("toy", "ToyWalk-v0,ToyDrift-v0", 2, "smoke"))
+    return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
+def test_tables_say_what_the_episodes_were(done: Path, toys: Path):
+    with Run.open(done, plan("toy", "ToyWalk-v0,ToyDrift-v0", 2, "smoke")) as run:
+        assert run.missing() == []
+        results = {result.cell: result for result in run.results()}
+        assert list(results) == [Cell("toy", task, seed) for task in (WALK, DRIFT) for seed in (0, 1)]
+        table = pq.read_table(done / "episodes.parquet")
+        assert table.schema.equals(EPISODES)
+        assert len(table) == 4 * 50
+        for cell, result in results.items():
+            task = registry.card(cell.task).build()
+            seeds, actions = run.read_trace(cell, task)
+            assert seeds == evaluation_seeds(cell.seed, "smoke")
+            record = replay(task, actions, seeds)
+            rows = [row for row in table.to_pylist() if Cell(row["agent"], row["task"], row["seed"]) == cell]
+            assert [row["episode_seed"] for row in rows] == list(seeds)
+            totals = record.total.reshape(len(seeds), -1).astype(np.float64)
+            assert [row["returns"] for row in rows] == totals.tolist()
+            weighted = totals @ (task.card.weights or (1.0,))
+            assert [row["return"] for row in rows] == pytest.approx(weighted.tolist(), rel=1e-12)
+            assert weighted == pytest.approx(scalar_return(task, record.total), rel=1e-5)
+            anchors = task.card.scores()
+            low, high = anchors["random"].mean, anchors["reference"].mean
+            scores = [(row["return"] - low) / (high - low) for row in rows]
+            assert [row["score"] for row in rows] == pytest.approx(scores, rel=1e-12)
+            assert result.score == pytest.approx(np.mean(scores), rel=1e-12)
+            assert result.success_rate == np.mean([row["success"] for row in rows]) == record.info["success"].mean()
+            assert result.mean_length == np.mean([row["length"] for row in rows])
+            assert result.mean_cost == pytest.approx(record.cost.mean())
+            assert (result.training_steps, result.train_seconds, result.compile_seconds) == (1000, 1.0, 1.0)
+            if cell.task == WALK:
+                assert [dict(row["measures"])["x"] for row in rows] == record.info["x"].tolist()
+            steps, returns = run.read_curves()[cell[:2]][cell.seed]
+            assert steps.tolist() == [250, 500, 750, 1000]
+            assert np.isnan(returns[0])
+            assert returns[-1] == 4 + 0.1 * cell.seed
+
+
+def test_the_manifest_says_where_numbers_came_from(done: Path):
+    manifest = read_manifest(done)
+    (sitting,) = manifest.sittings
+    assert manifest.hyperparameters["toy"][WALK] == {"steps": 1000, "rate": 0.5, "sizes": [4, 4]}
+    assert manifest.references[WALK]["random"].episodes == 1000
+    assert sitting.finished is not None
+    assert sitting.wall_seconds == pytest.approx((sitting.finished - sitting.started).total_seconds())
+    assert sitting.machine.python == platform.python_version()
+    assert {"jax", "numpy"} <= sitting.machine.packages.keys()
+    assert sitting.machine.instruction_set.startswith(platform.machine())
+
+
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="no /proc/cpuinfo here")
+def test_the_instruction_set_is_that_of_the_processor():
+    said = machine().instruction_set.split()[1:]
+    flags = Path("/proc/cpuinfo").read_text().split()
+    assert said
+    assert all(flag in flags for flag in said)
+
+
+def test_more_seeds_widen_a_run_and_leave_what_is_there(done: Path, toys: Path):
+    before = contents(done / "cells")
+    finish(done, plan("toy", "ToyWalk-v0,ToyDrift-v0", 3, "smoke"))
+    after = contents(done / "cells")
+    assert before.items() <= after.items()
+    assert {path.split("/")[2] for path in after.keys() - before.keys()} == {"2"}
+    assert read_manifest(done).seeds == 3
+    with Run.open(done, plan("toy", "ToyWalk-v0", 1, "smoke")) as run:
+        assert run.missing() == []
+        assert len(run.results()) == 6  # a smaller question forgets nothing
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"version": "0.0.9"}, ["version", "0.0.9"]),
+        ({"protocol": 0}, ["protocol", "0", "1"]),
+        ({"budget": "full"}, ["budget", "'smoke'", "'full'"]),
+        (
+            {"hyperparameters": {"toy": {WALK: {"steps": 7, "rate": 0.5, "sizes": [4, 4]}}}},
+            ["toy's steps", WALK, "1000", "7"],
+        ),
+        ({"hyperparameters": {"toy": {WALK: {"depth": 7}}}}, ["toy's depth", WALK, "None", "7"]),
+        ({"references": {WALK: {"random": {"mean": 1, "low": 0, "high": 2, "episodes": 9}}}}, ["random score", WALK]),
+    ],
+)
+def test_what_does_not_compare_is_not_mixed(done: Path, toys: Path, change: dict[str, Any], words: list[str]):
+    plain = plan("toy", "ToyWalk-v0", 2, "smoke").model_dump(mode="json")
+    before = contents(done)
+    with pytest.raises(ValueError, match="choose another --out") as refusal, Run.open(done, Manifest(**plain | change)):
+        pass
+    assert all(word in str(refusal.value) for word in words)
+    assert "\n" not in str(refusal.value)
+    assert contents(done) == before
+
+
+def damage(path: Path, how: str) -> None:
+    cell = path / "cells" / "toy" / "ToyWalk-v0" / "0"
+    match how:
+        case "cut parquet":
+            file = cell / "episodes.parquet"
+            file.write_bytes(file.read_bytes()[:-100])
+        case "no trace":
+            (cell / "trace.parquet").unlink()
+        case "other columns":
+            (cell / "trace.parquet").write_bytes((cell / "curve.parquet").read_bytes())
+        case "cut result":
+            (cell / "result.json").write_text((cell / "result.json").read_text()[:40])
+        case "foreign result":
+            (cell / "result.json").write_text('{"accuracy": 1.0}')
+        case "another cell's":
+            (cell / "result.json").write_bytes((cell.with_name("1") / "result.json").read_bytes())
+        case "cut manifest":
+            (path / "manifest.json").write_text((path / "manifest.json").read_text()[:200])
+        case "foreign manifest":
+            (path / "manifest.json").write_text('{"name": "my web app"}')
+        case "no manifest":
+            (path / "manifest.json").unlink()
+
+
+CELL_DAMAGE = ("cut parquet", "no trace", "other columns", "cut result", "foreign result", "another cell's")
+
+
+@pytest.mark.parametrize("how", [*CELL_DAMAGE, "cut manifest", "foreign manifest", "no manifest"])
+def test_half_written_and_foreign_files_are_refused_in_one_sentence(done: Path, toys: Path, how: str):
+    damage(done, how)
+    before = contents(done)
+    with pytest.raises(ValueError, match="run") as refusal, Run.open(done, plan("toy", "ToyWalk-v0", 2, "smoke")):
+        pass
+    assert "\n" not in str(refusal.value)
+    assert (str(done / "cells/toy/ToyWalk-v0/0") if how in CELL_DAMAGE else str(done)) in str(refusal.value)
+    assert contents(done) == before
+
+
+def test_directories_that_are_no_runs_are_refused(toys: Path, tmp_path: Path):
+    manifest = plan("toy", "ToyWalk-v0", 1, "smoke")
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter1.tex").touch()
+    for path in (tmp_path / "thesis", tmp_path / "thesis" / "chapter1.tex"):
+        with pytest.raises(ValueError, match="is no run directory"), Run.open(path, manifest):
+            pass
+    with pytest.raises(OSError, match="Cannot write"), Run.open(tmp_path / "thesis" / "chapter1.tex" / "run", manifest):
+        pass
+    with pytest.raises(ValueError, match="no run to resume"), Run.open(tmp_path / "new", manifest, resume=True):
+        pass
+    assert not (tmp_path / "new").exists()
+
+
+def test_one_program_at_a_time(toys: Path, tmp_path: Path):
+    manifest = plan("toy", "ToyWalk-v0", 1, "smoke")
+    refused = pytest.raises(OSError, match="another program")
+    with Run.open(tmp_path, manifest), refused, Run.open(tmp_path, manifest):
+        pass
+    with Run.open(tmp_path, manifest):
+        pass
+
+
+def test_a_cell_is_stored_whole_or_not_at_all(toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    agent, cell = registry.agent("toy"), Cell("toy", WALK, 0)
+    task = registry.card(WALK).build()
+    *_, outcome = run_cell(agent, task, 0, "smoke")
+    assert isinstance(outcome, Outcome)
+    manifest = plan("toy", WALK, 1, "smoke")
+
+    def full(policy: Any, path: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    with Run.open(tmp_path, manifest) as run, run.sitting():
+        monkeypatch.setattr(agent, "save", full)
+        with pytest.raises(OSError, match="No space"):
+            run.write(cell, outcome, agent, task, "cpu")
+        assert run.missing() == [cell]
+        assert run.result(cell) is None
+    with Run.open(tmp_path, manifest) as run:
+        assert os.listdir(tmp_path / "cells/toy/ToyWalk-v0") == []  # the leftover was swept up
+        monkeypatch.undo()
+        stored = run.write(cell, outcome, agent, task, "cpu")
+        assert run.missing() == []
+        assert run.result(cell) == stored
+        assert json.loads((run.cell_path(cell) / "result.json").read_text())["device"] == "cpu"
+        assert (run.cell_path(cell) / "policy.safetensors").exists()
