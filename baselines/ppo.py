@@ -53,7 +53,7 @@ class Config:
     """Steps of every environment between updates."""
     minibatches: int = 4
     """Must divide num_envs * num_steps * agents."""
-    epochs: int = 6
+    epochs: int = 4
     learning_rate: float = 2e-3
     """Of Adam; falls linearly to zero over the run."""
     gamma: float = 0.99
@@ -63,12 +63,12 @@ class Config:
     entropy: float = 0.0
     """Weight of the entropy bonus."""
     value_weight: float = 0.5
-    max_grad_norm: float = 0.5
+    max_grad_norm: float = 1.0
     hidden: tuple[int, ...] = (64, 64)
     """Widths of the tanh layers of actor and critic."""
     log_std: float = -0.5
     """Initial log standard deviation of continuous actions, in units of half the action range."""
-    scale_rewards: bool = True
+    scale_rewards: bool = False
     """Divide rewards by the running root mean square of discounted returns, so that values are of order one."""
     evaluate: Literal["mode", "sample"] = "mode"
     """What the trained policy does: its most likely action, or a sample."""
