@@ -83,7 +83,7 @@ class SAT(Task[Formula, State]):
 
     def initial(self, key: jax.Array, params: Formula) -> State:
         """A uniform assignment. One that is a model (one in 2**n / models) has its first clause made false instead."""
-        assignment = jax.random.bits(key) & np.uint32(2**self.variables - 1)
+        assignment = jax.random.key_data(key)[0] & np.uint32(2**self.variables - 1)  # a key is random bits enough
         solved = (judge(params, assignment, self.every_clause).unsatisfied == 0).all()
         holds, denies = (as_word(side[0] & 1 != 0) for side in params)
         return self._judged(jnp.where(solved, assignment & ~holds | denies, assignment), params)
