@@ -11,11 +11,12 @@ import pytest
 from rich.console import Console
 from scipy.stats import trim_mean
 
+from rlbench_suite.card import Score
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.report import Report, Row, print_report, write_html
 from rlbench_suite.evaluation.runner import in_process, plan
 from rlbench_suite.evaluation.statistics import Estimate
-from rlbench_suite.evaluation.store import Anchor, Run
+from rlbench_suite.evaluation.store import Run
 from rlbench_suite.registry import card
 
 
@@ -112,7 +113,7 @@ def test_an_agent_beats_random_only_where_intervals_do_not_overlap(
     low, high = (math.nan if end is None else end for end in ends)
     row = Row(
         agent="toy", card=card("ToyWalk-v0"), mean_return=0.0, score=Estimate(point, low, high), success_rate=0.0,
-        random=Anchor(mean=10, low=9, high=11, episodes=100), reference=Anchor(mean=20, low=19, high=21, episodes=100),
+        random=Score(10, 9, 11, 100), reference=Score(20, 19, 21, 100),
         steps_per_second=None, wall_seconds=1.0, seeds=5,
     )  # fmt: skip
     assert row.beats_random == verdict
