@@ -13,6 +13,8 @@ rows share the networks (parameter sharing, Gupta et al. 2017).
 
 from __future__ import annotations
 
+import json
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -35,6 +37,8 @@ from rlbench_suite.card import unknown
 from rlbench_suite.episode import Draw, action_sizes, scalar_return, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
+
+from . import checkpoint
 
 BUDGETS = ("smoke", "quick", "full")
 HYPERPARAMETERS = Path(__file__).parent / "hyperparameters" / "ppo.yaml"
@@ -131,7 +135,7 @@ class Rows:
         for part in parts:
             if not isinstance(part, spaces.Box) or (self.agents > 1 and part.shape[:1] != (self.agents,)):
                 raise CannotPlay(f"PPO reads a Box or a Dict of Boxes, one row an agent, not {part}.")
-        self.features = sum(int(np.prod(part.shape)) for part in parts) // self.agents
+        self.features = sum(math.prod(part.shape) for part in parts if part.shape is not None) // self.agents
         space = task.action_space
         if isinstance(space, spaces.Box) and space.is_bounded():
             low, high = (bound.reshape(self.agents, -1) for bound in (space.low, space.high))
@@ -165,7 +169,8 @@ class Rows:
         if not self.choices:
             middle, reach = (self.high + self.low) / 2, (self.high - self.low) / 2
             action = jnp.clip(middle + reach * action, self.low, self.high)
-        return action.reshape(self.task.action_space.shape).astype(self.task.action_space.dtype)
+        kind = jax.dtypes.canonicalize_dtype(self.task.action_space.dtype)
+        return action.reshape(self.task.action_space.shape).astype(kind)
 
     def reward(self, reward: jax.Array) -> jax.Array:
         """``(A,)``; objectives are weighed as the card says."""
@@ -652,3 +657,28 @@ class PPO:
                 episode_return=total / episodes if episodes else float("nan"),
             )
         yield PPOPolicy(training.networks.actor, training.moments, compiled.rows, config)
+
+    def save(self, policy: PPOPolicy, path: str) -> None:
+        """The policy as safetensors: actor, normalisation, and in the header what they belong to."""
+        header = {"task": policy.rows.task.card.id, "config": json.dumps(asdict(policy.config))}
+        checkpoint.write(path, (policy.actor, policy.moments), header)
+
+    def load(self, path: str, task: Task[Any, Any]) -> PPOPolicy:
+        """A saved policy.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it is not a policy of PPO for this task.
+        """
+        header = checkpoint.header(path)
+        if header.get("task") != task.card.id:
+            raise ValueError(f"{path} holds a policy for {header.get('task')}, not for {task.card.id}.")
+        stored = json.loads(header["config"])
+        config = Config(**stored | {"hidden": tuple(stored["hidden"])})
+        rows = rows_of(task)
+        like = (
+            Networks.initial(rows, config, 0).actor,
+            Moments(*(np.zeros(rows.features, np.float32),) * 2, np.float32(0)),
+        )
+        actor, moments = checkpoint.read(path, like)
+        return PPOPolicy(actor, moments, rows, config)

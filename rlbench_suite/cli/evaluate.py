@@ -29,7 +29,7 @@ _EVERY = 10.0
 
 
 @app.command()
-def evaluate(  # noqa: PLR0917
+def evaluate(
     agent: Annotated[str, typer.Option(help="Agents by name, separated by commas: `ppo`, `ppo,reference`.")] = "ppo",
     suite: Annotated[
         str, typer.Option(help="Suites or task ids, separated by commas: `smoke`, `all`, `motor`, `SAT-v0,Wordle-v0`.")
