@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from functools import cache, partial
 from pathlib import Path
@@ -39,6 +39,8 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from . import checkpoint
+from .distributions import Categorical, Gaussian
+from .networks import Linear, Moments, multilayer, orthogonal
 
 BUDGETS = ("smoke", "quick", "full")
 HYPERPARAMETERS = Path(__file__).parent / "hyperparameters" / "ppo.yaml"
@@ -185,86 +187,6 @@ rows_of = cache(Rows)
 # -- networks ------------------------------------------------------------------------------------------------------
 
 
-class Categorical(NamedTuple):
-    """One or more discrete choices: logits of each, ``(..., n)``. Actions ``(..., number of choices)``, int32."""
-
-    logits: tuple[jax.Array, ...]
-
-    @staticmethod
-    def noise(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-        """What a sample is made of: one uniform number a choice."""
-        return jax.random.uniform(key, shape)
-
-    def sample(self, noise: jax.Array) -> jax.Array:
-        """By inversion of the distribution function: an impossible action has no width there."""
-        heights = [jnp.cumsum(jax.nn.softmax(logits), -1) for logits in self.logits]
-        chosen = [
-            (height <= noise[..., i, None] * height[..., -1:]).sum(-1, dtype=jnp.int32)
-            for i, height in enumerate(heights)
-        ]
-        return jnp.stack(chosen, -1)
-
-    def mode(self) -> jax.Array:
-        """The most likely action."""
-        return jnp.stack([logits.argmax(-1).astype(jnp.int32) for logits in self.logits], -1)
-
-    def log_prob(self, action: jax.Array) -> jax.Array:
-        """``(...)``, summed over choices."""
-        log_probs = [
-            jnp.take_along_axis(jax.nn.log_softmax(logits), action[..., i, None], -1)[..., 0]
-            for i, logits in enumerate(self.logits)
-        ]
-        return sum(log_probs[1:], log_probs[0])
-
-    def entropy(self) -> jax.Array:
-        """``(...)``, nats, summed over choices."""
-        entropies = [-(jax.nn.softmax(logits) * jax.nn.log_softmax(logits)).sum(-1) for logits in self.logits]
-        return sum(entropies[1:], entropies[0])
-
-
-class Gaussian(NamedTuple):
-    """A diagonal Gaussian. It is not squashed: the environment gets a clipped copy, log_prob the action as drawn."""
-
-    mean: jax.Array
-    log_std: jax.Array
-
-    @staticmethod
-    def noise(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-        """What a sample is made of: one normal number a component."""
-        return jax.random.normal(key, shape)
-
-    def sample(self, noise: jax.Array) -> jax.Array:
-        """``(..., components)``."""
-        return self.mean + jnp.exp(self.log_std) * noise
-
-    def mode(self) -> jax.Array:
-        """The mean."""
-        return self.mean
-
-    def log_prob(self, action: jax.Array) -> jax.Array:
-        """``(...)``, summed over components."""
-        deviation = (action - self.mean) * jnp.exp(-self.log_std)
-        return (-0.5 * deviation**2 - self.log_std - 0.5 * np.log(2 * np.pi)).sum(-1)
-
-    def entropy(self) -> jax.Array:
-        """``(...)``, nats, summed over components; the same everywhere."""
-        return jnp.broadcast_to((self.log_std + 0.5 * np.log(2 * np.pi * np.e)).sum(), self.mean.shape[:-1])
-
-
-class Linear(NamedTuple):
-    """One layer."""
-
-    weight: Any
-    bias: Any
-
-
-def multilayer(layers: Sequence[Linear], x: jax.Array) -> jax.Array:
-    """A multilayer perceptron with tanh between the layers."""
-    for layer in layers[:-1]:
-        x = jnp.tanh(x @ layer.weight + layer.bias)
-    return x @ layers[-1].weight + layers[-1].bias
-
-
 class Actor(NamedTuple):
     """The policy's network.
 
@@ -320,33 +242,6 @@ class Networks(NamedTuple):
             None if features is None else np.zeros(features.shape[0], np.float32),
         )
         return cls(actor, layers(rows.features, *config.hidden, 1, gain=1.0))
-
-
-def orthogonal(generator: np.random.Generator, n: int, m: int) -> np.ndarray:
-    """A random ``(n, m)`` matrix with orthonormal rows or columns, whichever are fewer (Saxe et al. 2014)."""
-    q, r = np.linalg.qr(generator.standard_normal((max(n, m), min(n, m))))
-    q *= np.sign(np.diag(r))  # else the distribution is not uniform
-    return (q if n >= m else q.T).astype(np.float32)
-
-
-class Moments(NamedTuple):
-    """Running mean and variance of each feature; what observations are normalised by."""
-
-    mean: Any
-    variance: Any
-    count: Any
-
-    def update(self, batch: jax.Array) -> Moments:
-        """With ``(n, features)`` more, by the parallel formula of Chan, Golub & LeVeque 1983."""
-        n, mean, variance = batch.shape[0], batch.mean(0), batch.var(0)
-        count = self.count + n
-        shift = mean - self.mean
-        spread = self.variance * self.count + variance * n + shift**2 * (self.count * n / count)
-        return Moments(self.mean + shift * (n / count), spread / count, count)
-
-    def normalise(self, x: jax.Array) -> jax.Array:
-        """Zero mean and unit variance, clipped to ten standard deviations."""
-        return jnp.clip((x - self.mean) * jax.lax.rsqrt(self.variance + 1e-8), -10, 10)
 
 
 class PPOPolicy(eqx.Module):

@@ -1,6 +1,6 @@
 """Draw docs/tasks.png: every task of the smoke suite, some steps into an episode of its reference player.
 
-    python docs/draw_tasks.py
+python docs/draw_tasks.py
 """
 
 from __future__ import annotations

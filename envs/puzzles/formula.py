@@ -11,7 +11,7 @@ import functools
 import itertools
 import math
 import operator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
