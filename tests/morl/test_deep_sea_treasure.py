@@ -112,7 +112,7 @@ def test_no_policy_beats_front_or_reference(task: DeepSeaTreasure) -> None:
 
 
 def test_reference_reaches_the_optimum(task: DeepSeaTreasure) -> None:
-    record = play(task, load(CARD.reference)(task), range(2))
+    record = play(task, load(CARD.reference).for_task(task), range(2))
     assert record.terminated.all()
     assert record.info["success"].all()
     np.testing.assert_allclose(record.total @ np.array(CARD.weights), CARD.optimum, rtol=1e-6)  # float32 sums
