@@ -1,6 +1,6 @@
 """Steps/s of batched SAT: transition, observation, mask, reward and resets, played by random legal flips.
 
-    python benchmarks/sat.py
+python benchmarks/sat.py
 """
 
 from __future__ import annotations
