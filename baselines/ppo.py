@@ -13,8 +13,10 @@ rows share the networks (parameter sharing, Gupta et al. 2017).
 
 from __future__ import annotations
 
+import json
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from functools import cache, partial
 from pathlib import Path
@@ -36,6 +38,10 @@ from rlbench_suite.episode import Draw, action_sizes, scalar_return, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
+from . import checkpoint
+from .distributions import Categorical, Gaussian
+from .networks import Linear, Moments, multilayer, orthogonal
+
 BUDGETS = ("smoke", "quick", "full")
 HYPERPARAMETERS = Path(__file__).parent / "hyperparameters" / "ppo.yaml"
 
@@ -53,7 +59,7 @@ class Config:
     """Steps of every environment between updates."""
     minibatches: int = 4
     """Must divide num_envs * num_steps * agents."""
-    epochs: int = 6
+    epochs: int = 4
     learning_rate: float = 2e-3
     """Of Adam; falls linearly to zero over the run."""
     gamma: float = 0.99
@@ -63,12 +69,12 @@ class Config:
     entropy: float = 0.0
     """Weight of the entropy bonus."""
     value_weight: float = 0.5
-    max_grad_norm: float = 0.5
+    max_grad_norm: float = 1.0
     hidden: tuple[int, ...] = (64, 64)
     """Widths of the tanh layers of actor and critic."""
     log_std: float = -0.5
     """Initial log standard deviation of continuous actions, in units of half the action range."""
-    scale_rewards: bool = True
+    scale_rewards: bool = False
     """Divide rewards by the running root mean square of discounted returns, so that values are of order one."""
     evaluate: Literal["mode", "sample"] = "mode"
     """What the trained policy does: its most likely action, or a sample."""
@@ -131,7 +137,7 @@ class Rows:
         for part in parts:
             if not isinstance(part, spaces.Box) or (self.agents > 1 and part.shape[:1] != (self.agents,)):
                 raise CannotPlay(f"PPO reads a Box or a Dict of Boxes, one row an agent, not {part}.")
-        self.features = sum(int(np.prod(part.shape)) for part in parts) // self.agents
+        self.features = sum(math.prod(part.shape) for part in parts if part.shape is not None) // self.agents
         space = task.action_space
         if isinstance(space, spaces.Box) and space.is_bounded():
             low, high = (bound.reshape(self.agents, -1) for bound in (space.low, space.high))
@@ -165,7 +171,8 @@ class Rows:
         if not self.choices:
             middle, reach = (self.high + self.low) / 2, (self.high - self.low) / 2
             action = jnp.clip(middle + reach * action, self.low, self.high)
-        return action.reshape(self.task.action_space.shape).astype(self.task.action_space.dtype)
+        kind = jax.dtypes.canonicalize_dtype(self.task.action_space.dtype)
+        return action.reshape(self.task.action_space.shape).astype(kind)
 
     def reward(self, reward: jax.Array) -> jax.Array:
         """``(A,)``; objectives are weighed as the card says."""
@@ -178,86 +185,6 @@ rows_of = cache(Rows)
 
 
 # -- networks ------------------------------------------------------------------------------------------------------
-
-
-class Categorical(NamedTuple):
-    """One or more discrete choices: logits of each, ``(..., n)``. Actions ``(..., number of choices)``, int32."""
-
-    logits: tuple[jax.Array, ...]
-
-    @staticmethod
-    def noise(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-        """What a sample is made of: one uniform number a choice."""
-        return jax.random.uniform(key, shape)
-
-    def sample(self, noise: jax.Array) -> jax.Array:
-        """By inversion of the distribution function: an impossible action has no width there."""
-        heights = [jnp.cumsum(jax.nn.softmax(logits), -1) for logits in self.logits]
-        chosen = [
-            (height <= noise[..., i, None] * height[..., -1:]).sum(-1, dtype=jnp.int32)
-            for i, height in enumerate(heights)
-        ]
-        return jnp.stack(chosen, -1)
-
-    def mode(self) -> jax.Array:
-        """The most likely action."""
-        return jnp.stack([logits.argmax(-1).astype(jnp.int32) for logits in self.logits], -1)
-
-    def log_prob(self, action: jax.Array) -> jax.Array:
-        """``(...)``, summed over choices."""
-        log_probs = [
-            jnp.take_along_axis(jax.nn.log_softmax(logits), action[..., i, None], -1)[..., 0]
-            for i, logits in enumerate(self.logits)
-        ]
-        return sum(log_probs[1:], log_probs[0])
-
-    def entropy(self) -> jax.Array:
-        """``(...)``, nats, summed over choices."""
-        entropies = [-(jax.nn.softmax(logits) * jax.nn.log_softmax(logits)).sum(-1) for logits in self.logits]
-        return sum(entropies[1:], entropies[0])
-
-
-class Gaussian(NamedTuple):
-    """A diagonal Gaussian. It is not squashed: the environment gets a clipped copy, log_prob the action as drawn."""
-
-    mean: jax.Array
-    log_std: jax.Array
-
-    @staticmethod
-    def noise(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-        """What a sample is made of: one normal number a component."""
-        return jax.random.normal(key, shape)
-
-    def sample(self, noise: jax.Array) -> jax.Array:
-        """``(..., components)``."""
-        return self.mean + jnp.exp(self.log_std) * noise
-
-    def mode(self) -> jax.Array:
-        """The mean."""
-        return self.mean
-
-    def log_prob(self, action: jax.Array) -> jax.Array:
-        """``(...)``, summed over components."""
-        deviation = (action - self.mean) * jnp.exp(-self.log_std)
-        return (-0.5 * deviation**2 - self.log_std - 0.5 * np.log(2 * np.pi)).sum(-1)
-
-    def entropy(self) -> jax.Array:
-        """``(...)``, nats, summed over components; the same everywhere."""
-        return jnp.broadcast_to((self.log_std + 0.5 * np.log(2 * np.pi * np.e)).sum(), self.mean.shape[:-1])
-
-
-class Linear(NamedTuple):
-    """One layer."""
-
-    weight: Any
-    bias: Any
-
-
-def multilayer(layers: Sequence[Linear], x: jax.Array) -> jax.Array:
-    """A multilayer perceptron with tanh between the layers."""
-    for layer in layers[:-1]:
-        x = jnp.tanh(x @ layer.weight + layer.bias)
-    return x @ layers[-1].weight + layers[-1].bias
 
 
 class Actor(NamedTuple):
@@ -315,33 +242,6 @@ class Networks(NamedTuple):
             None if features is None else np.zeros(features.shape[0], np.float32),
         )
         return cls(actor, layers(rows.features, *config.hidden, 1, gain=1.0))
-
-
-def orthogonal(generator: np.random.Generator, n: int, m: int) -> np.ndarray:
-    """A random ``(n, m)`` matrix with orthonormal rows or columns, whichever are fewer (Saxe et al. 2014)."""
-    q, r = np.linalg.qr(generator.standard_normal((max(n, m), min(n, m))))
-    q *= np.sign(np.diag(r))  # else the distribution is not uniform
-    return (q if n >= m else q.T).astype(np.float32)
-
-
-class Moments(NamedTuple):
-    """Running mean and variance of each feature; what observations are normalised by."""
-
-    mean: Any
-    variance: Any
-    count: Any
-
-    def update(self, batch: jax.Array) -> Moments:
-        """With ``(n, features)`` more, by the parallel formula of Chan, Golub & LeVeque 1983."""
-        n, mean, variance = batch.shape[0], batch.mean(0), batch.var(0)
-        count = self.count + n
-        shift = mean - self.mean
-        spread = self.variance * self.count + variance * n + shift**2 * (self.count * n / count)
-        return Moments(self.mean + shift * (n / count), spread / count, count)
-
-    def normalise(self, x: jax.Array) -> jax.Array:
-        """Zero mean and unit variance, clipped to ten standard deviations."""
-        return jnp.clip((x - self.mean) * jax.lax.rsqrt(self.variance + 1e-8), -10, 10)
 
 
 class PPOPolicy(eqx.Module):
@@ -652,3 +552,28 @@ class PPO:
                 episode_return=total / episodes if episodes else float("nan"),
             )
         yield PPOPolicy(training.networks.actor, training.moments, compiled.rows, config)
+
+    def save(self, policy: PPOPolicy, path: str) -> None:
+        """The policy as safetensors: actor, normalisation, and in the header what they belong to."""
+        header = {"task": policy.rows.task.card.id, "config": json.dumps(asdict(policy.config))}
+        checkpoint.write(path, (policy.actor, policy.moments), header)
+
+    def load(self, path: str, task: Task[Any, Any]) -> PPOPolicy:
+        """A saved policy.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it is not a policy of PPO for this task.
+        """
+        header = checkpoint.header(path)
+        if header.get("task") != task.card.id:
+            raise ValueError(f"{path} holds a policy for {header.get('task')}, not for {task.card.id}.")
+        stored = json.loads(header["config"])
+        config = Config(**stored | {"hidden": tuple(stored["hidden"])})
+        rows = rows_of(task)
+        like = (
+            Networks.initial(rows, config, 0).actor,
+            Moments(*(np.zeros(rows.features, np.float32),) * 2, np.float32(0)),
+        )
+        actor, moments = checkpoint.read(path, like)
+        return PPOPolicy(actor, moments, rows, config)

@@ -25,7 +25,7 @@ from rlbench_suite.task import Task
 
 from . import pmsm
 from .pmsm import DQ
-from .pmsm_current import STEP, VOLTAGE_LIMIT, Params, State, within_circle
+from .pmsm_current import STEP, VOLTAGE_LIMIT, Params, State, within_unit_circle
 
 
 class FieldOrientedControl(NamedTuple):
@@ -54,10 +54,11 @@ class FieldOrientedControl(NamedTuple):
         error = DQ(state.reference.d - state.current.d, state.reference.q - state.current.q)
         induced = pmsm.steady_voltage(state.current, view.params.speed, machine._replace(resistance=0.0))
         wanted = DQ(induced.d + gain.d * error.d + memory.d, induced.q + gain.q * error.q + memory.q)
-        given = within_circle(wanted, VOLTAGE_LIMIT)
+        action = within_unit_circle(DQ(wanted.d / VOLTAGE_LIMIT, wanted.q / VOLTAGE_LIMIT))
         # Back-calculation: what the inverter could not give is taken off the error that is integrated.
+        short = DQ(wanted.d - VOLTAGE_LIMIT * action.d, wanted.q - VOLTAGE_LIMIT * action.q)
         memory = DQ(
-            memory.d + STEP * integral_gain * (error.d + (given.d - wanted.d) / gain.d),
-            memory.q + STEP * integral_gain * (error.q + (given.q - wanted.q) / gain.q),
+            memory.d + STEP * integral_gain * (error.d - short.d / gain.d),
+            memory.q + STEP * integral_gain * (error.q - short.q / gain.q),
         )
-        return jnp.stack([given.d, given.q]) / VOLTAGE_LIMIT, memory
+        return jnp.stack(action), memory

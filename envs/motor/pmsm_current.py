@@ -67,11 +67,14 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Currents and references in A, the voltage of the last step in V."""
+    """Where the drive is and where it should be."""
 
     current: DQ
+    """A"""
     reference: DQ
-    voltage: DQ
+    """A"""
+    applied: DQ
+    """Voltage of the last step, in parts of ``VOLTAGE_LIMIT``."""
 
 
 class PMSMCurrent(Task[Params, State]):
@@ -117,25 +120,26 @@ class PMSMCurrent(Task[Params, State]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Currents by one Runge-Kutta step, then a new reference."""
-        voltage = within_circle(DQ(VOLTAGE_LIMIT * action[0], VOLTAGE_LIMIT * action[1]), VOLTAGE_LIMIT)
+        applied = within_unit_circle(DQ(action[0], action[1]))
+        voltage = DQ(VOLTAGE_LIMIT * applied.d, VOLTAGE_LIMIT * applied.q)
         current = pmsm.step(state.current, voltage, params.speed, params.machine, STEP)
         move = params.deviation * jax.random.normal(key, (2,), self.dtype)
         d = jnp.clip(state.reference.d + move[0], -pmsm.NOMINAL_CURRENT, 0)
         most = jnp.sqrt(pmsm.NOMINAL_CURRENT**2 - d * d)
         q = jnp.clip(state.reference.q + move[1], -most, most)
-        return State(current, DQ(d, q), voltage)
+        return State(current, DQ(d, q), applied)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Shape ``(7,)``; see the table."""
-        per_current, per_voltage = 1 / pmsm.CURRENT_LIMIT, 1 / VOLTAGE_LIMIT
+        per_current = 1 / pmsm.CURRENT_LIMIT
         return self.stack(
             state.current.d * per_current,
             state.current.q * per_current,
-            params.speed / SPEED_LIMIT,
+            params.speed * (1 / SPEED_LIMIT),
             state.reference.d * per_current,
             state.reference.q * per_current,
-            state.voltage.d * per_voltage,
-            state.voltage.q * per_voltage,
+            state.applied.d,
+            state.applied.q,
         )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -170,11 +174,12 @@ class PMSMCurrent(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Currents, references, speed and voltages in words, with units."""
-        (i_d, i_q), (r_d, r_q), (u_d, u_q) = state
+        (i_d, i_q), (r_d, r_q), (u_d, u_q) = jax.tree.map(float, state)
         return (
-            f"Current i_d {float(i_d):+.1f} A, i_q {float(i_q):+.1f} A; "
-            f"reference i_d {float(r_d):+.1f} A, i_q {float(r_q):+.1f} A. "
-            f"Speed {float(params.speed):+.1f} rad/s. Last voltage u_d {float(u_d):+.1f} V, u_q {float(u_q):+.1f} V."
+            f"Current i_d {i_d:+.1f} A, i_q {i_q:+.1f} A; "
+            f"reference i_d {r_d:+.1f} A, i_q {r_q:+.1f} A. "
+            f"Speed {float(params.speed):+.1f} rad/s. "
+            f"Last voltage u_d {VOLTAGE_LIMIT * u_d:+.1f} V, u_q {VOLTAGE_LIMIT * u_q:+.1f} V."
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
@@ -205,7 +210,7 @@ class PMSMCurrent(Task[Params, State]):
         return np.asarray(image)
 
 
-def within_circle(vector: DQ, radius: float) -> DQ:
-    """The vector, shortened to ``radius`` in its own direction if it is longer."""
-    share = radius / jnp.maximum(radius, jnp.sqrt(vector.d * vector.d + vector.q * vector.q))
+def within_unit_circle(vector: DQ) -> DQ:
+    """The vector, shortened to length one in its own direction if it is longer."""
+    share = 1 / jnp.maximum(1, jnp.sqrt(vector.d * vector.d + vector.q * vector.q))
     return DQ(vector.d * share, vector.q * share)

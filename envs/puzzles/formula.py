@@ -11,7 +11,7 @@ import functools
 import itertools
 import math
 import operator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -200,7 +200,7 @@ def _transposed(clauses: jax.Array) -> jax.Array:
     padding = [(0, 0)] * (clauses.ndim - 1) + [(0, -clauses.shape[-1] % WORD)]
     row = np.arange(WORD, dtype=np.uint32)
 
-    def exchange(rows: jax.Array, level: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+    def exchange(rows: jax.Array, level: tuple[Any, Any]) -> tuple[jax.Array, None]:
         bit, columns = level  # the columns whose number lacks this bit
         partner = rows[..., row ^ bit]
         without = rows & columns | (partner & columns) << bit

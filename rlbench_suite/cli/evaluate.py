@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from rlbench_suite.cli import App, prepare_jax
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.protocol import Cell
     from rlbench_suite.evaluation.runner import Event
-    from rlbench_suite.evaluation.store import CellResult, Run
+    from rlbench_suite.evaluation.store import Run
 
 app = App(help="Train agents, judge them on held-out episodes, and report scores with intervals.")
 
 INTERRUPTED = 130
 _LOG_WIDTH = 140
 _EVERY = 10.0
-"""Seconds between lines about running cells where there is no terminal."""
+"""Seconds without a line after which one tells of a running cell, where there is no terminal."""
 
 
 @app.command()
-def evaluate(  # noqa: PLR0917
+def evaluate(
     agent: Annotated[str, typer.Option(help="Agents by name, separated by commas: `ppo`, `ppo,reference`.")] = "ppo",
     suite: Annotated[
         str, typer.Option(help="Suites or task ids, separated by commas: `smoke`, `all`, `motor`, `SAT-v0,Wordle-v0`.")
@@ -106,8 +106,8 @@ def evaluate(  # noqa: PLR0917
             write_html(report)
             print_report(report, console)
             console.print(f"Report: {path / 'report.html'}", highlight=False, soft_wrap=True)
-        for event in failed:
-            print(f"failed: {event.cell}: {event.value} (more in {path / runner.LOG})", file=sys.stderr)
+        for cell, reason in failed:
+            print(f"failed: {cell}: {reason} (more in {path / runner.LOG})", file=sys.stderr)
     if failed:
         raise typer.Exit(1)
 
@@ -116,86 +116,42 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _watch(events: "Iterator[Event]", run: "Run", console: Console) -> "list[Event]":
-    """Show what happens; gives the cells that failed."""
-    show = _Bars(run, console) if console.is_terminal else _Lines(run)
-    failed = []
-    with show:
-        for event in events:
-            match event.kind:
+def _watch(events: "Iterator[Event]", run: "Run", console: Console) -> "list[tuple[Cell, str]]":
+    """Show what happens: a line a finished cell, and a bar a running one (or, in a log, a line now and then).
+
+    Gives the cells that failed, each with its reason.
+    """
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"), TimeElapsedColumn()
+    bars: dict[Cell, TaskID] = {}
+    failed: list[tuple[Cell, str]] = []
+    done, total, said = len(run.wanted) - len(run.missing()), len(run.wanted), time.monotonic()
+
+    def say(cell: "Cell", text: str) -> None:
+        nonlocal said
+        said = time.monotonic()
+        console.print(f"[{done}/{total}] {cell}: {text}", highlight=False, markup=False, soft_wrap=True)
+
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        for kind, cell, value in events:
+            match kind:
+                case "started":
+                    bars[cell] = progress.add_task(str(cell), total=None, state="starting")
                 case "progress":
-                    show.progress(event.cell, event.value)
+                    state = _state(value)
+                    progress.update(bars[cell], completed=value.steps, total=value.total_steps, state=state)
+                    if not console.is_terminal and time.monotonic() - said > _EVERY:
+                        say(cell, state)
                 case "finished":
-                    show.finished(event.cell, event.value)
+                    done += 1
+                    say(cell, f"score {value.score:.3f}, return {value.mean_return:.4g}, {value.wall_seconds:.1f} s")
                 case "retried":
-                    show.say(event.cell, f"tried again: {event.value}")
+                    say(cell, f"tried again: {value}")
                 case "failed":
-                    show.say(event.cell, f"failed: {event.value}")
-                    failed.append(event)
+                    say(cell, f"failed: {value}")
+                    failed.append((cell, value))
+            if kind not in ("started", "progress") and cell in bars:
+                progress.remove_task(bars.pop(cell))
     return failed
-
-
-class _Lines:
-    """A line a finished cell, and now and then one of a running cell: for logs."""
-
-    def __init__(self, run: "Run") -> None:
-        self.done, self.total = len(run.wanted) - len(run.missing()), len(run.wanted)
-        self.said = time.monotonic()
-
-    def __enter__(self) -> "_Lines":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def progress(self, cell: "Cell", progress: Any) -> None:
-        if time.monotonic() - self.said > _EVERY:
-            self.said = time.monotonic()
-            self.say(cell, _state(progress))
-
-    def finished(self, cell: "Cell", result: "CellResult") -> None:
-        self.done += 1
-        self.say(cell, f"score {result.score:.3f}, return {result.mean_return:.4g}, {result.wall_seconds:.1f} s")
-
-    def say(self, cell: "Cell", text: str) -> None:
-        print(f"[{self.done}/{self.total}] {cell}: {text}", flush=True)
-
-
-class _Bars:
-    """A bar for all cells, and one for each that is running: for people."""
-
-    def __init__(self, run: "Run", console: Console) -> None:
-        self.bars = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[state]}"),
-            TimeElapsedColumn(), console=console, transient=True,
-        )  # fmt: skip
-        total = len(run.wanted)
-        self.all = self.bars.add_task("[bold]all cells", total=total, completed=total - len(run.missing()), state="")
-        self.running: dict[Cell, TaskID] = {}
-
-    def __enter__(self) -> "_Bars":
-        self.bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bars.stop()
-
-    def progress(self, cell: "Cell", progress: Any) -> None:
-        if cell not in self.running:
-            self.running[cell] = self.bars.add_task(str(cell), total=progress.total_steps, state="")
-        self.bars.update(self.running[cell], completed=progress.steps, state=_state(progress))
-
-    def finished(self, cell: "Cell", result: "CellResult") -> None:
-        self._leave(cell)
-        self.bars.advance(self.all)
-
-    def say(self, cell: "Cell", text: str) -> None:
-        self._leave(cell)
-        self.bars.console.print(f"{cell}: {text}", style="yellow", highlight=False, markup=False)
-
-    def _leave(self, cell: "Cell") -> None:
-        if cell in self.running:
-            self.bars.remove_task(self.running.pop(cell))
 
 
 def _state(progress: Any) -> str:

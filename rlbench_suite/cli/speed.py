@@ -23,7 +23,7 @@ _CHUNK = 32
 
 def single(card: TaskCard, seconds: float) -> float:
     """Steps a second of ``gymnasium.make(id)``; choosing the action is not counted."""
-    env = gymnasium.make(card.id, disable_env_checker=True)
+    env = gymnasium.make(card.id)
     env.action_space.seed(0)
     _, info = env.reset(seed=0)
     env.step(env.action_space.sample())  # compile

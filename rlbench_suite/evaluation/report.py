@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from rlbench_suite.card import TaskCard
+from rlbench_suite.card import Score, TaskCard
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.statistics import Comparison, Estimate, compare, mean, probability_of_improvement
-from rlbench_suite.evaluation.store import Anchor, CellResult, Run, replacing
+from rlbench_suite.evaluation.store import CellResult, Run, replacing
 from rlbench_suite.registry import card as find_card
 
 AGGREGATES = {"iqm": "IQM", "mean": "Mean", "median": "Median", "optimality_gap": "Optimality gap"}
@@ -30,8 +30,8 @@ class Row:
 
     agent: str
     card: TaskCard
-    random: Anchor
-    reference: Anchor
+    random: Score
+    reference: Score
     mean_return: float
     score: Estimate
     """Mean normalised score and its 95 % interval over seeds."""
@@ -116,7 +116,7 @@ def _row(run: Run, agent: str, task: str, results: list[CellResult]) -> Row:
 _VERDICT = {"yes": "[green]yes[/]", "no": "[red]no[/]", "unclear": "[yellow]unclear[/]"}
 
 
-_LEAST = ("time", "steps/s", "success", "reference", "random")
+_LEAST = ("time", "steps/s", "success", "reference", "random", "Median", "Mean")
 """Columns that a narrow terminal does without, the first to go first; the page has them all."""
 
 
@@ -175,7 +175,8 @@ def _remarks(report: Report) -> Iterable[str]:
     elif report.comparison.left_out:
         yield f"Not every agent has {', '.join(report.comparison.left_out)}: left out of the aggregates."
     if report.missing:
-        yield f"Missing: {len(report.missing)} cells have no result and are not counted: {'; '.join(report.missing)}."
+        names = "; ".join(report.missing[:3]) + "; ..." * (len(report.missing) > 3)
+        yield f"Missing: {len(report.missing)} cells have no result and are not counted: {names}."
     if any(row.seeds == 1 for row in report.rows):
         yield "One seed has no interval; ask for at least 5 seeds to know how sure a score is."
 

@@ -13,15 +13,12 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,65 +29,34 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 import rlbench_suite
 from rlbench_suite.agent import Agent
+from rlbench_suite.card import Score
 from rlbench_suite.episode import scalar_return
+from rlbench_suite.evaluation.machine import Machine, joules
 from rlbench_suite.evaluation.protocol import VERSION, Cell, Outcome
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
 _CELL = [("agent", pa.string()), ("task", pa.string()), ("seed", pa.int64())]
 EPISODES = pa.schema([
-    *_CELL,
-    ("episode_seed", pa.uint64()),
+    *_CELL, ("episode_seed", pa.uint64()),
     ("return", pa.float64()),  # scalar: objectives by the card's weights, agents by their mean
     ("score", pa.float64()),  # normalised: 0 random, 1 reference
-    ("length", pa.int32()),
-    ("success", pa.bool_()),
-    ("terminated", pa.bool_()),
-    ("cost", pa.float64()),
+    ("length", pa.int32()), ("success", pa.bool_()), ("terminated", pa.bool_()), ("cost", pa.float64()),
     ("returns", pa.list_(pa.float64())),  # by objective or agent; one number otherwise
     ("measures", pa.map_(pa.string(), pa.float64())),  # the task's own, at the last step
 ])  # fmt: skip
 CURVE = pa.schema([
-    *_CELL,
-    ("steps", pa.int64()),
-    ("total_steps", pa.int64()),
-    ("seconds", pa.float64()),
-    ("compile_seconds", pa.float64()),
-    ("episode_return", pa.float64()),
+    *_CELL, ("steps", pa.int64()), ("total_steps", pa.int64()),
+    ("seconds", pa.float64()), ("compile_seconds", pa.float64()), ("episode_return", pa.float64()),
 ])  # fmt: skip
 TRACE = pa.schema([*_CELL, ("episode_seed", pa.uint64()), ("actions", pa.list_(pa.float64()))])
 """Actions of an episode one after another; float64 holds every int32 and float32 exactly."""
 
 _TABLES = {"episodes.parquet": EPISODES, "curve.parquet": CURVE, "trace.parquet": TRACE}
-_SETTINGS = ("JAX_", "XLA_", "PJRT_", "OMP_")
-_INSTRUCTIONS = ("sse4_2", "avx", "fma", "avx2", "avx512f", "asimd", "sve")
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Machine(_Strict):
-    """Where numbers came from. Equal bits are promised within one ``instruction_set``."""
-
-    python: str
-    packages: dict[str, str]
-    platform: str
-    cpu: str
-    cores: int
-    instruction_set: str
-    settings: dict[str, str]
-    """Environment variables that steer JAX and its thread pools."""
-    git_revision: str | None
-
-
-class Anchor(_Strict):
-    """A measured mean return with its 95 % interval."""
-
-    mean: float
-    low: float
-    high: float
-    episodes: int
 
 
 class Sitting(_Strict):
@@ -113,7 +79,7 @@ class Manifest(_Strict):
     protocol: int
     budget: str
     seeds: int
-    references: dict[str, dict[str, Anchor]]
+    references: dict[str, dict[str, Score]]
     """The scores by which returns are normalised, by task id and player."""
     hyperparameters: dict[str, dict[str, dict[str, Any]]]
     """By agent and task id."""
@@ -126,6 +92,17 @@ class Manifest(_Strict):
         """A manifest of this version of the package and the protocol."""
         plain = json.loads(json.dumps(known))  # what will be read back: tuples become lists
         return cls(version=rlbench_suite.__version__, protocol=VERSION, **plain)
+
+    def settings(self) -> dict[str, Any]:
+        """All that must be equal for cells to compare, by name."""
+        settings: dict[str, Any] = {name: getattr(self, name) for name in ("version", "protocol", "budget")}
+        for task, scores in self.references.items():
+            settings |= {f"the {player} score of {task}": score.mean for player, score in scores.items()}
+        for agent, tasks in self.hyperparameters.items():
+            for task, values in tasks.items():
+                settings[f"the hyperparameters of {agent} on {task}"] = sorted(values)
+                settings |= {f"{agent}'s {name} on {task}": value for name, value in values.items()}
+        return settings
 
     def cells(self) -> Iterator[Cell]:
         """Every cell the run is to have."""
@@ -296,18 +273,17 @@ class Run:
     @contextmanager
     def sitting(self) -> Iterator[None]:
         """Note in the manifest when work began and ended, on what machine, and what it took."""
-        started, joules = datetime.now(UTC), _energy()
-        now = Sitting(arguments=sys.argv[1:], machine=machine(), started=started)
+        started, joules_before = datetime.now(UTC), joules()
+        now = Sitting(arguments=sys.argv[1:], machine=Machine.this(), started=started)
         earlier = self.manifest.sittings
         self._write_manifest([*earlier, now])
         try:
             yield
         finally:
-            finished, spent = datetime.now(UTC), _energy()
+            finished, joules_after = datetime.now(UTC), joules()
             ended = {"finished": finished, "wall_seconds": (finished - started).total_seconds()}
-            if joules and spent and joules.keys() == spent.keys():  # a counter that wrapped around tells nothing
-                used = [spent[zone] - joules[zone] for zone in joules]
-                ended["energy_joules"] = sum(used) if min(used) >= 0 else None
+            if joules_before and joules_after and joules_after > joules_before:  # else a counter wrapped around
+                ended["energy_joules"] = joules_after - joules_before
             self._write_manifest([*earlier, now.model_copy(update=ended)])
 
     def _write_manifest(self, sittings: list[Sitting]) -> None:
@@ -340,42 +316,6 @@ def replacing(path: Path) -> Iterator[Path]:
     unfinished.replace(path)
 
 
-def machine() -> Machine:
-    """This machine, as far as numbers depend on it. Starts no accelerator."""
-    cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
-    known = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in cpuinfo.splitlines())}
-    flags = known.get("flags", known.get("Features", "")).split()
-    return Machine(
-        python=platform.python_version(),
-        packages={name: version(name) for name in ("gymnasium", "numpy", "jax", "jaxlib")},
-        platform=platform.platform(),
-        cpu=known.get("model name") or platform.processor() or platform.machine(),
-        cores=os.cpu_count() or 1,
-        instruction_set=" ".join([platform.machine(), *(flag for flag in _INSTRUCTIONS if flag in flags)]),
-        settings={name: value for name, value in sorted(os.environ.items()) if name.startswith(_SETTINGS)},
-        git_revision=_git_revision(Path(rlbench_suite.__file__).parents[1]),
-    )
-
-
-def _git_revision(root: Path) -> str | None:
-    if not (root / ".git").exists():
-        return None
-    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return None
-
-
-def _energy() -> dict[str, float]:
-    """Joules counted so far by zone: packages of Linux's powercap interface; empty where it cannot be read."""
-    try:
-        zones = Path("/sys/class/powercap").glob("intel-rapl:?")
-        return {zone.name: int((zone / "energy_uj").read_text()) / 1e6 for zone in zones}
-    except OSError:
-        return {}
-
-
 def _lock(path: Path) -> int:
     """Hold the directory; the system lets go of it when the process ends in whatever way."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -393,34 +333,18 @@ def _lock(path: Path) -> int:
 
 def _widen(path: Path, earlier: Manifest, wanted: Manifest) -> Manifest:
     """The earlier manifest with what is newly wanted; refuses to mix what does not compare."""
-    pairs: dict[str, tuple[Any, Any]] = {}
-    for name in ("version", "protocol", "budget"):
-        pairs[name] = getattr(earlier, name), getattr(wanted, name)
-    for task, anchors in wanted.references.items():
-        for player, anchor in anchors.items():
-            before = earlier.references.get(task, anchors).get(player, anchor)
-            pairs[f"the {player} score of {task}"] = before.mean, anchor.mean
-    for agent, tasks in wanted.hyperparameters.items():
-        for task, given in tasks.items():
-            used = earlier.hyperparameters.get(agent, {}).get(task, given)
-            for name in sorted(used.keys() | given.keys()):
-                pairs[f"{agent}'s {name} on {task}"] = used.get(name), given.get(name)
-    for name, (then, now) in pairs.items():
-        if then != now:
-            raise ValueError(f"The run in {path} has {name} = {then!r}, but now it is {now!r}; choose another --out.")
-
-    def united(name: str) -> dict[str, Any]:
-        old, new = getattr(earlier, name), getattr(wanted, name)
-        return {agent: old.get(agent, {}) | new.get(agent, {}) for agent in old | new}
-
-    return earlier.model_copy(
-        update={
-            "seeds": max(earlier.seeds, wanted.seeds),
-            "references": earlier.references | wanted.references,
-            "hyperparameters": united("hyperparameters"),
-            "not_applicable": united("not_applicable"),
-        }
-    )
+    then, now = earlier.settings(), wanted.settings()
+    for name in now:
+        if then.get(name, now[name]) != now[name]:
+            raise ValueError(
+                f"The run in {path} has {name} = {then[name]!r}, but now it is {now[name]!r}; choose another --out."
+            )
+    update: dict[str, Any] = {"seeds": max(earlier.seeds, wanted.seeds)}
+    update["references"] = earlier.references | wanted.references
+    for table in ("hyperparameters", "not_applicable"):
+        old, new = getattr(earlier, table), getattr(wanted, table)
+        update[table] = {agent: old.get(agent, {}) | new.get(agent, {}) for agent in old | new}
+    return earlier.model_copy(update=update)
 
 
 def _tabulate(

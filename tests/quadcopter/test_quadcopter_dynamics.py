@@ -66,7 +66,7 @@ def fly_scipy(start: Quadcopter, commands: np.ndarray) -> np.ndarray:
         velocity, rotation, omega, speeds = y[3:6], y[6:15].reshape(3, 3), y[15:18], y[18:]
         forces = dynamics.THRUST_COEFFICIENT * speeds**2
         torque = np.cross(positions, forces[:, None] * [0, 0, 1]).sum(0)
-        torque = torque + [0, 0, dynamics.TORQUE_COEFFICIENT * spin @ forces]
+        torque[2] += dynamics.TORQUE_COEFFICIENT * spin @ forces
         acceleration = rotation @ [0, 0, forces.sum()] / dynamics.MASS - [0, 0, GRAVITY]
         wx, wy, wz = omega
         turning = rotation @ np.array([[0, -wz, wy], [wz, 0, -wx], [-wy, wx, 0]])

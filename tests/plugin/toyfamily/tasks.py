@@ -60,6 +60,10 @@ class Walk(Task[Wind, Line]):
 
 
 class Rightwards(NamedTuple):
+    @classmethod
+    def for_task(cls, task: Walk) -> "Rightwards":
+        return cls()
+
     def initial(self, params: Wind) -> Any:
         return ()
 
@@ -117,16 +121,12 @@ class Drift(Task[Nothing, Point]):
 
 
 class Towards(NamedTuple):
+    @classmethod
+    def for_task(cls, task: Drift) -> "Towards":
+        return cls()
+
     def initial(self, params: Nothing) -> Any:
         return ()
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         return jnp.clip(-view.observation[:1] - view.observation[1:], -1.0, 1.0), memory
-
-
-def rightwards(task: Walk) -> Rightwards:
-    return Rightwards()
-
-
-def towards(task: Drift) -> Towards:
-    return Towards()

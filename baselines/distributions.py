@@ -1,0 +1,75 @@
+"""Distributions of actions, as a policy's network parametrises them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class Categorical(NamedTuple):
+    """One or more discrete choices: logits of each, ``(..., n)``. Actions ``(..., number of choices)``, int32."""
+
+    logits: tuple[jax.Array, ...]
+
+    @staticmethod
+    def noise(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+        """What a sample is made of: one uniform number a choice."""
+        return jax.random.uniform(key, shape)
+
+    def sample(self, noise: jax.Array) -> jax.Array:
+        """By inversion of the distribution function: an impossible action has no width there."""
+        heights = [jnp.cumsum(jax.nn.softmax(logits), -1) for logits in self.logits]
+        chosen = [
+            (height <= noise[..., i, None] * height[..., -1:]).sum(-1, dtype=jnp.int32)
+            for i, height in enumerate(heights)
+        ]
+        return jnp.stack(chosen, -1)
+
+    def mode(self) -> jax.Array:
+        """The most likely action."""
+        return jnp.stack([logits.argmax(-1).astype(jnp.int32) for logits in self.logits], -1)
+
+    def log_prob(self, action: jax.Array) -> jax.Array:
+        """``(...)``, summed over choices."""
+        log_probs = [
+            jnp.take_along_axis(jax.nn.log_softmax(logits), action[..., i, None], -1)[..., 0]
+            for i, logits in enumerate(self.logits)
+        ]
+        return sum(log_probs[1:], log_probs[0])
+
+    def entropy(self) -> jax.Array:
+        """``(...)``, nats, summed over choices."""
+        entropies = [-(jax.nn.softmax(logits) * jax.nn.log_softmax(logits)).sum(-1) for logits in self.logits]
+        return sum(entropies[1:], entropies[0])
+
+
+class Gaussian(NamedTuple):
+    """A diagonal Gaussian. It is not squashed: the environment gets a clipped copy, log_prob the action as drawn."""
+
+    mean: jax.Array
+    log_std: jax.Array
+
+    @staticmethod
+    def noise(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+        """What a sample is made of: one normal number a component."""
+        return jax.random.normal(key, shape)
+
+    def sample(self, noise: jax.Array) -> jax.Array:
+        """``(..., components)``."""
+        return self.mean + jnp.exp(self.log_std) * noise
+
+    def mode(self) -> jax.Array:
+        """The mean."""
+        return self.mean
+
+    def log_prob(self, action: jax.Array) -> jax.Array:
+        """``(...)``, summed over components."""
+        deviation = (action - self.mean) * jnp.exp(-self.log_std)
+        return (-0.5 * deviation**2 - self.log_std - 0.5 * np.log(2 * np.pi)).sum(-1)
+
+    def entropy(self) -> jax.Array:
+        """``(...)``, nats, summed over components; the same everywhere."""
+        return jnp.broadcast_to((self.log_std + 0.5 * np.log(2 * np.pi * np.e)).sum(), self.mean.shape[:-1])

@@ -1,0 +1,51 @@
+"""What networks are made of: layers, their initial weights, and the normalisation of their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class Linear(NamedTuple):
+    """One layer."""
+
+    weight: Any
+    bias: Any
+
+
+def multilayer(layers: Sequence[Linear], x: jax.Array) -> jax.Array:
+    """A multilayer perceptron with tanh between the layers."""
+    for layer in layers[:-1]:
+        x = jnp.tanh(x @ layer.weight + layer.bias)
+    return x @ layers[-1].weight + layers[-1].bias
+
+
+def orthogonal(generator: np.random.Generator, n: int, m: int) -> np.ndarray:
+    """A random ``(n, m)`` matrix with orthonormal rows or columns, whichever are fewer (Saxe et al. 2014)."""
+    q, r = np.linalg.qr(generator.standard_normal((max(n, m), min(n, m))))
+    q *= np.sign(np.diag(r))  # else the distribution is not uniform
+    return (q if n >= m else q.T).astype(np.float32)
+
+
+class Moments(NamedTuple):
+    """Running mean and variance of each feature; what observations are normalised by."""
+
+    mean: Any
+    variance: Any
+    count: Any
+
+    def update(self, batch: jax.Array) -> Moments:
+        """With ``(n, features)`` more, by the parallel formula of Chan, Golub & LeVeque 1983."""
+        n, mean, variance = batch.shape[0], batch.mean(0), batch.var(0)
+        count = self.count + n
+        shift = mean - self.mean
+        spread = self.variance * self.count + variance * n + shift**2 * (self.count * n / count)
+        return Moments(self.mean + shift * (n / count), spread / count, count)
+
+    def normalise(self, x: jax.Array) -> jax.Array:
+        """Zero mean and unit variance, clipped to ten standard deviations."""
+        return jnp.clip((x - self.mean) * jax.lax.rsqrt(self.variance + 1e-8), -10, 10)

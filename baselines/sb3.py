@@ -1,0 +1,199 @@
+"""PPO of stable-baselines3 (Raffin et al. 2021, JMLR 22) on the same vector env, under the same protocol.
+
+The environments run batched and compiled; the networks and the updates are torch. It has no action masks: an illegal
+action is refused by the environment (the state stays, time passes), so it can play masked tasks all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from gymnasium import spaces
+
+from rlbench_suite.adapters.batch import TaskVectorEnv
+from rlbench_suite.agent import CannotPlay, HostPolicy, Progress
+from rlbench_suite.card import unknown
+from rlbench_suite.episode import scalar_return
+from rlbench_suite.task import Task
+
+try:
+    import torch
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import VecEnv
+except ImportError as error:
+    raise ImportError("The agent sb3-ppo needs stable-baselines3: pip install 'rlbench-suite[sb3]'") from error
+
+HYPERPARAMETERS = Path(__file__).parent / "hyperparameters" / "sb3-ppo.yaml"
+REPORTS = 15
+"""Progress reports of a run, about."""
+
+
+class SuiteVecEnv(VecEnv):
+    """A vector env of the suite in SB3's shape: same-step resets, ``terminal_observation``, scalar rewards.
+
+    Many agents are one: their observations and actions side by side, rewarded by the mean. Objectives are weighed as
+    the card says.
+
+    Args:
+        env: a vector env in the autoreset mode ``SameStep``.
+    """
+
+    def __init__(self, env: TaskVectorEnv) -> None:
+        super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
+        self.env = env
+        self._seeds: Any = None
+        self._actions: Any = None
+        self._returns = np.zeros(env.num_envs)
+        self.finished: list[float] = []
+        """Scalar returns of the episodes that ended."""
+
+    def seed(self, seed: int | None = None) -> list[int | None]:
+        """Seeds of the next reset, ``seed + i``."""
+        self._seeds = seed
+        return [None if seed is None else seed + i for i in range(self.num_envs)]
+
+    def reset(self) -> np.ndarray:
+        """First observations."""
+        observations, _ = self.env.reset(seed=self._seeds)
+        self._seeds = None
+        return observations
+
+    def step_async(self, actions: np.ndarray) -> None:
+        """Keep the actions for :meth:`step_wait`; Boxes are clipped by SB3 already."""
+        self._actions = actions
+
+    def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
+        """One step of every episode."""
+        observations, rewards, terminated, truncated, infos = self.env.step(self._actions)
+        if self.env.card.objectives:
+            rewards = scalar_return(self.env.task, rewards)
+        over = terminated | truncated
+        self._returns += rewards
+        told: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for i in np.flatnonzero(over):
+            told[i] = {
+                "terminal_observation": infos["final_obs"][i],
+                "TimeLimit.truncated": bool(truncated[i] and not terminated[i]),
+            }
+        self.finished += self._returns[over].tolist()
+        self._returns[over] = 0
+        return observations, rewards.astype(np.float32), over, told
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """The vector env's attribute, once an env."""
+        return [getattr(self.env, attr_name, None) for _ in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        """Refused: the episodes of a batch are not objects.
+
+        Raises:
+            AttributeError: always.
+        """
+        raise AttributeError(f"{attr_name} cannot be set: the episodes of a batch are not objects")
+
+    def env_method(self, method_name: str, *args: Any, indices: Any = None, **keywords: Any) -> list[Any]:
+        """Refused, as :meth:`set_attr`.
+
+        Raises:
+            AttributeError: always.
+        """
+        raise AttributeError(f"{method_name} cannot be called: the episodes of a batch are not objects")
+
+    def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
+        """Never."""
+        return [False for _ in self._get_indices(indices)]
+
+
+class SB3Policy:
+    """A trained model, playing its most likely actions."""
+
+    def __init__(self, model: PPO) -> None:
+        self.model = model
+
+    def act(self, observations: Any, action_masks: np.ndarray | None) -> np.ndarray:
+        """Actions ``(n, ...)``, inside the space."""
+        return self.model.predict(observations, deterministic=True)[0]
+
+
+class SB3PPO:
+    """The agent ``sb3-ppo``."""
+
+    name = "sb3-ppo"
+    learns = True
+
+    def check(self, task: Task[Any, Any]) -> None:
+        """Raise :class:`CannotPlay` where SB3's multilayer policy does not fit the spaces."""
+        if not isinstance(task.observation_space, spaces.Box) or task.dtype != np.float32:
+            raise CannotPlay(f"sb3-ppo reads one float32 Box, not {task.observation_space}.")
+
+    def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
+        """What ``train`` will use, as plain data.
+
+        Raises:
+            ValueError: the file names an unknown hyperparameter, or there is no such budget.
+        """
+        table = yaml.safe_load(HYPERPARAMETERS.read_text())
+        chosen = table["default"] | table.get(task.card.id, {})
+        for name, value in chosen.items():
+            if name not in table["default"]:
+                raise ValueError(unknown("hyperparameter", name, table["default"]))
+            if isinstance(value, dict):
+                if budget not in value:
+                    raise ValueError(unknown("budget", budget, value))
+                chosen[name] = value[budget]
+        return chosen
+
+    def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Progress | HostPolicy]:
+        """Train on the train split. Yields :class:`Progress` some fifteen times and, last, the policy."""
+        self.check(task)
+        chosen = self.hyperparameters(task, budget)
+        total, rate = chosen.pop("total_steps"), chosen.pop("learning_rate")
+        torch.set_num_threads(1)  # a second thread buys nothing on networks this small
+        env = SuiteVecEnv(TaskVectorEnv(task.card.id, chosen.pop("n_envs"), autoreset_mode="SameStep"))
+        begun = time.perf_counter()
+        env.seed(seed)
+        env.reset()
+        env.step(np.stack([task.noop_action()] * env.num_envs))
+        compile_seconds = time.perf_counter() - begun
+        env._returns[:] = 0
+        env.finished.clear()
+
+        def falling(_: float) -> float:
+            # SB3 counts progress by the call of learn(); a run is many calls.
+            return rate * max(0.0, 1 - model.num_timesteps / total)
+
+        layers = {"net_arch": chosen.pop("net_arch")}
+        begun = time.perf_counter()
+        model = PPO("MlpPolicy", env, learning_rate=rate, policy_kwargs=layers, seed=seed, device="cpu", **chosen)
+        model.lr_schedule = falling
+        rounds = -(-total // (env.num_envs * model.n_steps))
+        for report in range(1, REPORTS + 1):
+            goal = rounds * report // REPORTS * env.num_envs * model.n_steps
+            if goal > model.num_timesteps:
+                model.learn(goal - model.num_timesteps, reset_num_timesteps=report == 1)
+            returns, env.finished = env.finished, []
+            yield Progress(
+                steps=model.num_timesteps,
+                total_steps=rounds * env.num_envs * model.n_steps,
+                seconds=time.perf_counter() - begun,
+                compile_seconds=compile_seconds,
+                episode_return=float(np.mean(returns)) if returns else float("nan"),
+            )
+        yield SB3Policy(model)
+
+    def save(self, policy: SB3Policy, path: str) -> None:
+        """The weights as safetensors."""
+        from safetensors.torch import save_file
+
+        spaces_of = {"observation": str(policy.model.observation_space), "action": str(policy.model.action_space)}
+        weights = {name: tensor.contiguous() for name, tensor in policy.model.policy.state_dict().items()}
+        save_file(weights, path, metadata={"spaces": json.dumps(spaces_of)})

@@ -1,0 +1,66 @@
+"""The machine a number came from, as far as the number depends on it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+from pydantic import BaseModel
+
+import rlbench_suite
+
+_SETTINGS = ("JAX_", "XLA_", "PJRT_", "OMP_")
+_INSTRUCTIONS = ("sse4_2", "avx", "fma", "avx2", "avx512f", "asimd", "sve")
+
+
+class Machine(BaseModel):
+    """Where numbers came from. Equal bits are promised within one ``instruction_set``."""
+
+    python: str
+    packages: dict[str, str]
+    platform: str
+    cpu: str
+    cores: int
+    instruction_set: str
+    settings: dict[str, str]
+    """Environment variables that steer JAX and its thread pools."""
+    git_revision: str | None
+
+    @classmethod
+    def this(cls) -> Machine:
+        """The machine that runs this. Starts no accelerator."""
+        cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+        known = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in cpuinfo.splitlines())}
+        flags = known.get("flags", known.get("Features", "")).split()
+        return cls(
+            python=platform.python_version(),
+            packages={name: version(name) for name in ("gymnasium", "numpy", "jax", "jaxlib")},
+            platform=platform.platform(),
+            cpu=known.get("model name") or platform.processor() or platform.machine(),
+            cores=os.cpu_count() or 1,
+            instruction_set=" ".join([platform.machine(), *(flag for flag in _INSTRUCTIONS if flag in flags)]),
+            settings={name: value for name, value in sorted(os.environ.items()) if name.startswith(_SETTINGS)},
+            git_revision=_git_revision(Path(rlbench_suite.__file__).parents[1]),
+        )
+
+
+def _git_revision(root: Path) -> str | None:
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def joules() -> float | None:
+    """Energy counted so far by the processor packages (RAPL, by Linux's powercap); None where it cannot be read."""
+    try:
+        counters = [int((zone / "energy_uj").read_text()) for zone in Path("/sys/class/powercap").glob("intel-rapl:?")]
+    except OSError:
+        return None
+    return sum(counters) / 1e6 if counters else None

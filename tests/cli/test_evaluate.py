@@ -1,0 +1,210 @@
+"""``rlsuite-eval`` as people meet it: the main job, interruption, wrong arguments."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from rlbench_suite.cli import evaluate
+from rlbench_suite.evaluation.store import read_manifest
+
+PROGRAM = str(Path(sys.executable).with_name("rlsuite-eval"))
+BOTH = ("--agent", "toy", "--suite", "ToyWalk-v0,ToyDrift-v0", "--seeds", "3")
+
+
+@pytest.fixture
+def call(toys: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple]:
+    """Run the program in this process: exit code, stdout, stderr."""
+    monkeypatch.setattr(evaluate, "prepare_jax", lambda: None)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            evaluate.app(list(arguments))
+        said = capsys.readouterr()
+        return int(left.value.code or 0), said.out, said.err
+
+    return call
+
+
+def start(path: Path, *arguments: str) -> subprocess.Popen[str]:
+    command = [PROGRAM, *arguments, "--out", str(path)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def wait_for_cells(path: Path, count: int) -> set[Path]:
+    deadline = time.monotonic() + 60
+    while len(done := set(path.glob("cells/*/*/[0-9]*/result.json"))) < count:
+        assert time.monotonic() < deadline, "no cell was finished in a minute"
+        time.sleep(0.02)
+    return done
+
+
+def assert_nothing_left_running(group: int) -> None:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    pytest.fail("a worker outlived the program")
+
+
+def test_the_same_command_again_finishes_what_a_killed_run_left(
+    call: Callable[..., tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TOY_PAUSE", "0.3")
+    run = start(tmp_path / "killed", *BOTH)
+    wait_for_cells(tmp_path / "killed", 1)
+    os.kill(run.pid, signal.SIGKILL)
+    run.communicate()
+    assert_nothing_left_running(run.pid)
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("killed/cells/*/*/[0-9]*/*")}
+    assert 4 <= len(kept) < 6 * 5
+    assert not (tmp_path / "killed" / "episodes.parquet").exists()
+
+    monkeypatch.setenv("TOY_PAUSE", "0")
+    code, out, _ = call(*BOTH, "--out", str(tmp_path / "killed"), "--workers", "0", "--resume")
+    assert code == 0
+    assert f"{6 - len(kept) // 5} of 6 cells to run" in out
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept  # not run again, not written again
+    assert len(read_manifest(tmp_path / "killed").sittings) == 2
+
+    assert call(*BOTH, "--out", str(tmp_path / "whole"), "--workers", "0")[0] == 0
+    for name in ("episodes.parquet", "traces/toy-ToyWalk-v0.parquet", "traces/toy-ToyDrift-v0.parquet"):
+        assert pq.read_table(tmp_path / "killed" / name).equals(pq.read_table(tmp_path / "whole" / name)), name
+
+    code, out, _ = call(*BOTH, "--out", str(tmp_path / "killed"), "--workers", "0")
+    assert code == 0
+    assert "to run" not in out
+    assert len(read_manifest(tmp_path / "killed").sittings) == 2
+    assert not list(tmp_path.glob("killed/cells/*/*/.*"))
+
+
+def test_interrupting_keeps_what_is_done_and_says_how_to_go_on(
+    toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TOY_PAUSE", "0.5")
+    run = start(tmp_path / "run", *BOTH)
+    wait_for_cells(tmp_path / "run", 1)
+    os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to every process
+    out, err = run.communicate(timeout=30)
+    assert run.returncode == 130
+    assert f"Go on with: rlsuite-eval {' '.join(BOTH)} --out {tmp_path / 'run'}" in out
+    assert "Traceback" not in out + err + (tmp_path / "run" / "workers.log").read_text()
+    assert_nothing_left_running(run.pid)
+    (sitting,) = read_manifest(tmp_path / "run").sittings
+    assert sitting.finished is not None
+
+
+def test_the_main_job(call: Callable[..., tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call("--agent", "toy,toy-picky", "--suite", "ToyWalk-v0,ToyDrift-v0", "--seeds", "2")
+    assert (code, err) == (0, "")
+    path = tmp_path / "runs" / "toy+toy-picky-ToyWalk-v0+ToyDrift-v0-smoke"  # where the same command finds it again
+    assert "[6/6] " in out
+    assert "toy-picky on rlsuite/ToyWalk-v0, seed 1: score " in out
+    assert "beats random" in out
+    assert "Not applicable: toy-picky on rlsuite/ToyDrift-v0: one objective is enough for me." in out
+    for name in ("manifest.json", "episodes.parquet", "curves.parquet", "report.html", "traces/toy-ToyWalk-v0.parquet"):
+        assert (path / name).stat().st_size > 0
+    assert len(pq.read_table(path / "episodes.parquet")) == 6 * 50
+    assert len(pq.read_table(path / "curves.parquet")) == 6 * 4
+
+
+def test_a_failed_cell_costs_the_exit_code_and_nothing_else(call: Callable[..., tuple], tmp_path: Path):
+    arguments = ("--agent", "toy-crash", "--suite", "ToyWalk-v0", "--seeds", "3", "--out", str(tmp_path))
+    code, out, err = call(*arguments, "--workers", "0")
+    assert code == 1
+    assert err.startswith(
+        "failed: toy-crash on rlsuite/ToyWalk-v0, seed 1: RuntimeError: the seed 1 is too much for me"
+    )
+    assert "ToyWalk-v0" in out
+    assert len(wait_for_cells(tmp_path, 2)) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--agent", "tpy"), "Unknown agent 'tpy'. Did you mean 'toy'?"),
+        (("--suite", "smok"), "Unknown suite or task 'smok'. Did you mean 'smoke'?"),
+        (("--suite", "ToyWok-v0"), "Did you mean 'rlsuite/ToyWalk-v0'?"),
+        (("--seeds", "0"), "at least 1, got 0"),
+        (("--seeds", "-2"), "at least 1, got -2"),
+        (("--seeds", "three"), "--seeds"),
+        (("--budget", "huge"), "Unknown budget 'huge'"),
+        (("--workers", "-1"), "--workers is at least 0"),
+        (("--silence", "0"), "--silence above 0"),
+        (("--resume",), "no run to resume"),
+        (("--out", "{file}"), "is no run directory"),
+        (("--out", "{file}/run"), "Cannot write to the run directory"),
+        (("--out", "{full}"), "is no run directory"),
+        (("--out", "{foreign}"), "is no manifest of this program"),
+        (("--agent", "toy-picky", "--suite", "ToyDrift-v0"), "one objective is enough for me"),
+    ],
+)
+def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
+    call: Callable[..., tuple], tmp_path: Path, arguments: tuple[str, ...], words: str
+):
+    places = {name: tmp_path / name for name in ("file", "full", "foreign", "new")}
+    places["file"].write_text("mine")
+    places["full"].mkdir()
+    (places["full"] / "thesis.tex").write_text("mine")
+    places["foreign"].mkdir()
+    (places["foreign"] / "manifest.json").write_text('{"name": "web app"}')
+    given = [argument.format(**places) for argument in arguments]
+    default = ("--agent", "toy", "--suite", "ToyWalk-v0", "--out", str(places["new"]), "--workers", "0")
+    code, out, err = call(*default, *given)
+    assert code == 2
+    assert words in " ".join(err.replace("│", " ").split())
+    assert "Traceback" not in out + err
+    assert len(err.strip().splitlines()) == 1 or "three" in given  # the option parser draws a box
+    assert not places["new"].exists()
+    assert places["file"].read_text() == (places["full"] / "thesis.tex").read_text() == "mine"
+    assert json.loads((places["foreign"] / "manifest.json").read_text()) == {"name": "web app"}
+
+
+def test_resuming_what_does_not_compare_is_refused_and_nothing_is_lost(
+    call: Callable[..., tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    run = ("--agent", "toy", "--suite", "ToyWalk-v0", "--seeds", "1", "--workers", "0", "--out", str(tmp_path / "run"))
+    assert call(*run)[0] == 0
+    shutil.copytree(tmp_path / "run", tmp_path / "before")
+    with monkeypatch.context() as patch:
+        patch.setenv("TOY_RATE", "0.25")
+        assert_refused(call(*run, "--resume"), "toy's rate on rlsuite/ToyWalk-v0 = 0.5", "0.25")
+    assert_refused(call(*run, "--budget", "quick"), "budget = 'smoke'", "'quick'")
+    with monkeypatch.context() as patch:
+        patch.setattr("rlbench_suite.__version__", "9.9.9")
+        assert_refused(call(*run), "version = ", "'9.9.9'")
+    same = subprocess.run(
+        ["diff", "-r", tmp_path / "before", tmp_path / "run"], check=False, capture_output=True, text=True
+    )
+    assert (same.returncode, same.stdout) == (0, "")
+    assert call(*run, "--resume")[0] == 0
+
+
+def assert_refused(result: tuple[int, str, str], *words: str) -> None:
+    code, _, err = result
+    assert code == 2
+    assert len(err.strip().splitlines()) == 1
+    assert all(word in err for word in words), err
+
+
+def test_help_and_errors_of_the_installed_program(toys: Path):
+    shown = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
+    assert "rlsuite-eval --agent ppo,reference,random --suite motor --seeds 10 --budget quick" in " ".join(
+        shown.replace("│", " ").split()
+    )
+    wrong = subprocess.run([PROGRAM, "--suite", "nope"], check=False, capture_output=True, text=True)
+    assert wrong.returncode == 2
+    assert wrong.stderr.startswith("error: Unknown suite or task 'nope'.")
+    assert len(wrong.stderr.splitlines()) == 1

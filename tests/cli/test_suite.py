@@ -1,0 +1,129 @@
+"""``rlsuite``: quick answers, play by text, measured yardsticks."""
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rlbench_suite import registry
+from rlbench_suite.card import TaskCard
+from rlbench_suite.cli import suite
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple]:
+    """Run the program in this process: exit code, stdout, stderr."""
+    monkeypatch.setattr(suite, "prepare_jax", lambda: None)
+
+    def call(*arguments: str, typed: str = "") -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+        with pytest.raises(SystemExit) as left:
+            suite.app(list(arguments))
+        said = capsys.readouterr()
+        return int(left.value.code or 0), said.out, said.err
+
+    return call
+
+
+def test_list_names_every_task_and_imports_nothing_heavy():
+    code = (
+        "import sys; from rlbench_suite.cli.suite import app\n"
+        "try: app(['list'])\n"
+        "except SystemExit: pass\n"
+        "print('heavy:', sorted({'jax', 'torch', 'pygame', 'pyarrow', 'matplotlib'} & sys.modules.keys()))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "heavy: []" in out
+    assert all(card.name in out for card in registry.cards().values())
+
+
+def test_show(call: Callable[..., tuple], card: TaskCard):
+    code, out, _ = call("show", card.name)
+    assert code == 0
+    said = " ".join(out.split())
+    assert card.id in said
+    assert f"{card.horizon} steps" in said
+    assert all(name in said for name in (*card.difficulties, *card.objectives, *card.build().measures))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("show", "Sat-v0"), "Unknown task 'Sat-v0'. Did you mean 'rlsuite/SAT-v0'?"),
+        (("play", "Sat-v0"), "Unknown task"),
+        (("play", "DeepSeaTreasure-v0", "--difficulty", "hard"), "has one difficulty only"),
+        (("play", "DeepSeaTreasure-v0", "--seed", "-1"), "A seed is an integer in [0, 2**64), got -1"),
+        (("bench", "nope"), "Unknown suite or task 'nope'"),
+        (("bench", "--envs", "0"), "--envs is at least 1"),
+        (("calibrate", "nope"), "Unknown suite or task 'nope'"),
+        (("calibrate", "Vicsek-v0", "--difficulty", "medum"), "Did you mean 'medium'?"),
+    ],
+)
+def test_a_wrong_argument_is_one_sentence_and_exit_code_2(call: Callable[..., tuple], arguments: tuple, words: str):
+    code, _, err = call(*arguments)
+    assert code == 2
+    assert words in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_window_needs_pygame(call: Callable[..., tuple], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(suite, "find_spec", lambda name: None)
+    code, _, err = call("play", "DeepSeaTreasure-v0", "--window")
+    assert code == 2
+    assert "pip install 'rlbench-suite[render]'" in err
+
+
+def test_play_by_typing(call: Callable[..., tuple]):
+    # Down once from the corner: the nearest treasure, worth 0.7 after one step.
+    code, out, _ = call("play", "DeepSeaTreasure-v0", typed="sideways\ndown\nright\nr\nq\n")
+    assert code == 0
+    assert "Not understood: Unknown move 'sideways'" in out
+    assert "Over: found the treasure worth 0.7. Return [ 0.7 -1. ]" in out
+    assert out.count("row 0, column 0") == 3  # at first, after the treasure, after r
+    assert "row 0, column 1" in out
+
+
+def test_watch_the_reference(call: Callable[..., tuple]):
+    code, out, _ = call("play", "DeepSeaTreasure-v0", "--reference", "--seed", "0")
+    assert code == 0
+    assert "Over: found the treasure" in out
+
+
+@pytest.mark.skipif("random" not in registry.AGENTS, reason="no players")
+def test_bench_and_calibrate(call: Callable[..., tuple], toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("rlbench_suite.baselines.scripted")
+    registry.register()
+    code, out, _ = call("bench", "ToyWalk-v0", "--envs", "4", "--seconds", "0.01")
+    assert code == 0
+    speeds = [int(word.replace(",", "")) for word in out.splitlines()[-2].replace("│", " ").split()[1:]]
+    assert len(speeds) == 3
+    assert min(speeds) > 0
+
+    # Calibrate a copy: the walk's noop player goes left for ever, so its return is known.
+    copy = Path(shutil.copy(toys / "toyfamily" / "reference_scores.json", tmp_path))
+    monkeypatch.setattr(TaskCard, "scores_path", copy)
+    before = json.loads(copy.read_text())
+    code, out, err = call("calibrate", "ToyWalk-v0", "--difficulty", "stormy", "--episodes", "200")
+    assert (code, err) == (0, "")
+    after = json.loads(copy.read_text())
+    assert after["rlsuite/ToyDrift-v0"] == before["rlsuite/ToyDrift-v0"]
+    assert after["rlsuite/ToyWalk-v0"]["calm"] == before["rlsuite/ToyWalk-v0"]["calm"]
+    stormy = after["rlsuite/ToyWalk-v0"]["stormy"]
+    assert stormy["noop"] == {"mean": -12.0, "low": -12.0, "high": -12.0, "episodes": 200}
+    for player in ("random", "reference"):
+        s, committed = stormy[player], before["rlsuite/ToyWalk-v0"]["stormy"][player]
+        assert s["episodes"] == 200
+        assert s["low"] < s["mean"] < s["high"]
+        # 200 episodes against the committed 1000: half-widths near sqrt(5) times as wide, and one inside the other.
+        assert 1.6 < (s["high"] - s["low"]) / (committed["high"] - committed["low"]) < 3.2
+        assert s["low"] < committed["mean"] < s["high"]
+    assert np.isfinite([list(s.values()) for s in stormy.values()]).all()
+    code, _, err = call("calibrate", "ToyWalk-v0", "--episodes", "1")
+    assert code == 2
+    assert "at least 2 episodes, got 1" in err

@@ -1,0 +1,140 @@
+"""The report's numbers against SciPy, its verdicts against made-up runs, its page as one well-formed file."""
+
+import io
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+from scipy.stats import trim_mean
+
+from rlbench_suite.card import Score
+from rlbench_suite.evaluation import chart
+from rlbench_suite.evaluation.report import Report, Row, print_report, write_html
+from rlbench_suite.evaluation.runner import in_process, plan
+from rlbench_suite.evaluation.statistics import Estimate
+from rlbench_suite.evaluation.store import Run
+from rlbench_suite.registry import card
+
+
+@pytest.fixture
+def report(toys: Path, tmp_path: Path) -> Report:
+    with Run.open(tmp_path, plan("toy,toy-host,toy-picky", "ToyWalk-v0,ToyDrift-v0", 4, "smoke")) as run, run.sitting():
+        for event in in_process(run):
+            assert event.kind != "failed", event.value
+        return Report.of(run)
+
+
+def shown(report: Report, width: int) -> str:
+    stream = io.StringIO()
+    print_report(report, Console(file=stream, width=width))
+    return stream.getvalue()
+
+
+def test_report(report: Report):
+    """One run, for it is dear to make: numbers, terminal, page."""
+    # Numbers. ToyDrift is nothing for toy-picky, so aggregates are over ToyWalk alone.
+    walk = {
+        agent: [r.score for r in report.run.results() if (r.agent, r.task) == (agent, "rlsuite/ToyWalk-v0")]
+        for agent in ("toy", "toy-host", "toy-picky")
+    }
+    assert report.comparison is not None
+    assert report.comparison.left_out == ("rlsuite/ToyDrift-v0",)
+    for agent, scores in walk.items():
+        assert report.comparison.agents[agent].iqm.point == pytest.approx(trim_mean(scores, 0.25))
+        assert report.comparison.agents[agent].mean.point == pytest.approx(np.mean(scores))
+        row = next(r for r in report.rows if (r.agent, r.card.name) == (agent, "ToyWalk-v0"))
+        assert row.score.point == pytest.approx(np.mean(scores))
+        assert min(scores) <= row.score.low <= row.score.point <= row.score.high <= max(scores)
+        assert report.above_random[agent].point == np.mean(np.array(scores) > 0)
+    assert [(r.card.name, r.agent) for r in report.rows][:2] == [("ToyWalk-v0", "toy"), ("ToyWalk-v0", "toy-host")]
+    assert [r.steps_per_second for r in report.rows] == [1000.0, None, 1000.0, 1000.0, None]
+
+    # Terminal: everything in a wide one, what matters most in a narrow one, no line too long.
+    wide, narrow = shown(report, 160), shown(report, 80)
+    assert "toy-picky on rlsuite/ToyDrift-v0: one objective is enough for me" in wide
+    assert "reference" in wide
+    assert "reference " not in narrow.split("Together")[0].splitlines()[2]
+    assert max(map(len, narrow.splitlines()[:12])) <= 80
+    for row in report.rows:
+        assert re.search(rf"{row.card.name} +{row.agent} .*{row.score.point:.3f} .*{row.beats_random}", narrow)
+
+    # Page: one file that asks the network for nothing, every tag closed, every agent and task in it.
+    write_html(report)
+    page = (report.run.path / "report.html").read_text()
+    assert not re.search(r"(src|href)=|url\(|@import|<script|https?://", page)
+    assert "$" not in re.sub(r"<pre>.*</pre>", "", page, flags=re.S)
+    reader = Balanced()
+    reader.feed(page)
+    assert reader.open == []
+    assert reader.seen["svg"] == 4 + 1 + 2  # aggregates, profile, two learning curves
+    assert "prefers-color-scheme: dark" in page
+    for row in report.rows:
+        assert f"<b>{row.score.point:.3f}</b>" in page
+    assert "nan" not in page.lower().replace("nano", "")
+
+
+class Balanced(HTMLParser):
+    """Counts elements and keeps those still open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: dict[str, int] = {}
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.seen[tag] = self.seen.get(tag, 0) + 1
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("score", "verdict"),
+    [
+        ((0.2, 0.05, 0.3), "unclear"),
+        ((0.2, 0.11, 0.3), "yes"),
+        ((-0.5, -0.9, -0.2), "no"),
+        ((0.9, None, None), "unclear"),
+    ],
+)
+def test_an_agent_beats_random_only_where_intervals_do_not_overlap(
+    toys: Path, score: tuple[float, float | None, float | None], verdict: str
+):
+    point, *ends = score
+    low, high = (math.nan if end is None else end for end in ends)
+    row = Row(
+        agent="toy", card=card("ToyWalk-v0"), mean_return=0.0, score=Estimate(point, low, high), success_rate=0.0,
+        random=Score(10, 9, 11, 100), reference=Score(20, 19, 21, 100),
+        steps_per_second=None, wall_seconds=1.0, seeds=5,
+    )  # fmt: skip
+    assert row.beats_random == verdict
+
+
+def test_missing_cells_are_said(toys: Path, tmp_path: Path):
+    with Run.open(tmp_path, plan("toy-crash", "ToyWalk-v0", 2, "smoke")) as run, run.sitting():
+        assert [event.kind for event in in_process(run)][-1] == "failed"
+        text = " ".join(shown(Report.of(run), 100).split())
+    assert "Missing: 1 cells have no result" in text
+    assert "toy-crash on rlsuite/ToyWalk-v0, seed 1" in text
+    assert "One seed has no interval" in text
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (-0.31, 1.07), (0, 131072), (3, 3), (-5e-3, 2e-3), (-900, -100)])
+def test_ticks_are_round_and_cover_the_range(low: float, high: float):
+    first, last, ticks = chart._scale(low, high)
+    assert first <= low <= high <= last
+    assert 2 <= len(ticks) <= 8 or low == high
+    assert np.allclose(np.diff(ticks), ticks[1] - ticks[0]) if len(ticks) > 1 else True
+
+
+def test_numbers_of_ticks():
+    assert [chart.number(x) for x in (0, 0.25, 999, 20_000, 1.5e6, 2e9)] == ["0", "0.25", "999", "20k", "1.5M", "2G"]
