@@ -136,9 +136,9 @@ def planted_formula(key: jax.Array, variables: int, clauses: int, split: jax.Arr
     of literals, ``3 * clauses``, is. Formulas with o divisible by 4 are train formulas, the others test formulas.
     Renaming variables, negating one throughout, and reordering clauses or literals keep o: no formula of one split is
     a disguised formula of the other. Only the last clause is drawn with an eye to the split. Where it comes out
-    wrong, one of its variables is exchanged for another such that o changes by 2: both occur an odd number of times
-    in the clauses before, or both an even number. Such a pair always exists: the clauses before hold an odd number of
-    literals, so some variable is odd there, and as ``variables`` is even, some is not.
+    wrong, one of its variables is exchanged for another such that o changes by 2: of the two, one occurs an odd number
+    of times in the clauses before, the other an even number. There is always such a pair: the clauses before hold an
+    odd number of literals, so some variable is odd there, and as ``variables`` is even, some is not.
 
     Args:
         key: randomness.
@@ -178,9 +178,9 @@ def _for_split(scope: jax.Array, start: jax.Array, split: jax.Array, variables: 
         behind = candidates & (np.uint32(2**WORD - 1) << start)
         return _lowest(jnp.where(behind != 0, behind, candidates))
 
-    odd_pair = (last & odd != 0) & (~last & odd != 0)
-    leaves = jnp.where(odd_pair, last & odd, last & even)
-    enters = jnp.where(odd_pair, ~last & odd, ~last & even)
+    odd_leaves = (last & odd != 0) & (~last & even != 0)
+    leaves = jnp.where(odd_leaves, last & odd, last & even)
+    enters = jnp.where(odd_leaves, ~last & even, ~last & odd)
     wrong = lax.population_count(odd ^ last) // 2 % 2 != split.astype(jnp.uint32)
     return jnp.where(wrong, last ^ first_of(leaves) ^ first_of(enters), last)
 
