@@ -175,8 +175,8 @@ def _remarks(report: Report) -> Iterable[str]:
     elif report.comparison.left_out:
         yield f"Not every agent has {', '.join(report.comparison.left_out)}: left out of the aggregates."
     if report.missing:
-        names = "; ".join(report.missing[:3]) + "; ..." * (len(report.missing) > 3)
-        yield f"Missing: {len(report.missing)} cells have no result and are not counted: {names}."
+        more = f"; and {len(report.missing) - 3} more" if len(report.missing) > 3 else ""
+        yield f"Missing, and in no number here: {'; '.join(report.missing[:3])}{more}."
     if any(row.seeds == 1 for row in report.rows):
         yield "One seed has no interval; ask for at least 5 seeds to know how sure a score is."
 

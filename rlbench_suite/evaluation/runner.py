@@ -69,6 +69,9 @@ def plan(agents: str, suite: str, seeds: int, budget: str) -> Manifest:
     if not names:
         raise ValueError(f"No agent named in {agents!r}. Known: {', '.join(registry.agent_entry_points())}.")
     players = {name: _agent(name) for name in names}
+    for name, player in players.items():
+        if lacks := [part for part in ("check", "hyperparameters", "train", "save") if not hasattr(player, part)]:
+            raise ValueError(f"The agent {name!r} is incomplete: it has no {' and no '.join(lacks)} (see agent.py).")
     references = {}
     for card in cards:
         scores = card.scores()

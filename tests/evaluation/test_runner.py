@@ -94,6 +94,14 @@ def test_wrong_questions_are_refused(agents: str, suite: str, seeds: int, budget
         plan(agents, suite, seeds, budget)
 
 
+def test_an_incomplete_agent_is_refused_before_it_trains(monkeypatch: pytest.MonkeyPatch):
+    from toyfamily.agents import Learner
+
+    monkeypatch.delattr(Learner, "save")
+    with pytest.raises(ValueError, match="'toy' is incomplete: it has no save"):
+        plan("toy", "ToyWalk-v0", 1, "smoke")
+
+
 def test_an_agent_that_cannot_play_a_task_is_left_out_with_its_reason():
     manifest = plan("toy,toy-picky", "ToyWalk-v0,ToyDrift-v0", 1, "smoke")
     assert manifest.not_applicable == {"toy-picky": {"rlsuite/ToyDrift-v0": "one objective is enough for me"}}
