@@ -333,3 +333,6 @@ def make(
 
         return TextEnv(task, split, render_mode)
     return (PixelEnv if view == "pixels" else TaskEnv)(task, split, render_mode)
+
+
+make.metadata = TaskEnv.metadata  # type: ignore[attr-defined]  # by which gymnasium.make knows to open a window for "human"

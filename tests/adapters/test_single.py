@@ -46,6 +46,16 @@ def test_render_modes(card: TaskCard, mode: str) -> None:
         assert shown.std() > 0, "a picture of one colour shows nothing"
 
 
+def test_human_rendering_opens_a_window(card: TaskCard) -> None:
+    pytest.importorskip("pygame")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Gymnasium says that it wraps the environment
+        env = gymnasium.make(card.id, render_mode="human")
+    env.reset(seed=0)
+    env.step(env.unwrapped.task.noop_action())
+    env.close()
+
+
 def test_observations_rewards_and_flags_are_what_the_spaces_say(card: TaskCard) -> None:
     env = gymnasium.make(card.id)
     task = env.unwrapped.task
