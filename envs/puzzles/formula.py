@@ -147,7 +147,7 @@ def planted_formula(key: jax.Array, variables: int, clauses: int, split: jax.Arr
         split: 0 for train, 1 for test.
     """
     every_triple = triples(variables)
-    bits = jax.random.bits(key, (clauses + 2,))
+    bits = jax.random.bits(key, (clauses + 2,), "uint32")
     model, start, dice = bits[0], bits[1] % variables, bits[2:]
 
     # The product of a die with the number of triples: the upper word picks the triple, the lower one its signs.

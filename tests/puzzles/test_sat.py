@@ -122,8 +122,8 @@ def with_hidden_models(split: Split, count: int) -> tuple[list[Formula], list[in
     hidden = []
     bits = jax.random.bits
 
-    def overheard(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-        hidden.append(bits(key, shape))
+    def overheard(key: jax.Array, shape: tuple[int, ...], dtype: str) -> jax.Array:
+        hidden.append(bits(key, shape, dtype))
         return hidden[-1]
 
     def draw(key: jax.Array) -> tuple[Formula, jax.Array]:
