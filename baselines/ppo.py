@@ -192,7 +192,8 @@ class Actor(NamedTuple):
 
     Where the task has ``action_features`` (actions, F), the network gives F numbers and an action's logit is their
     product with its features, plus a bias of its own: with thousands of actions, each is tried too rarely to be
-    learned about alone, but what they are made of is seen all the time.
+    learned about alone, but what they are made of is seen all the time. A linear path from the observation to those F
+    numbers stands beside the network: what is known of a feature bears on it directly, and that is learned first.
     """
 
     layers: tuple[Linear, ...]
@@ -200,6 +201,8 @@ class Actor(NamedTuple):
     """``(components,)``; None for discrete actions."""
     action_bias: Any
     """``(actions,)``; None without action features."""
+    direct: Any
+    """``(features, F)``; None without action features."""
 
     def __call__(self, rows: Rows, x: jax.Array, mask: jax.Array | None) -> Categorical | Gaussian:
         """The distribution of actions given normalised observations ``(..., features)``."""
@@ -207,7 +210,7 @@ class Actor(NamedTuple):
         if not rows.choices:
             return Gaussian(outputs, self.log_std)
         if rows.action_features is not None:
-            outputs = outputs @ rows.action_features.T.astype(np.float32) + self.action_bias
+            outputs = (outputs + x @ self.direct) @ rows.action_features.T.astype(np.float32) + self.action_bias
         if mask is not None:
             outputs = jnp.where(mask, outputs, -1e9)  # a probability of exactly 0, and no NaN in the entropy
         return Categorical(tuple(jnp.split(outputs, np.cumsum(rows.choices)[:-1], -1)))
@@ -240,6 +243,7 @@ class Networks(NamedTuple):
             layers(rows.features, *config.hidden, outputs, gain=0.01),
             None if rows.choices else np.full(rows.outputs, config.log_std, np.float32),
             None if features is None else np.zeros(features.shape[0], np.float32),
+            None if features is None else np.zeros((rows.features, features.shape[1]), np.float32),
         )
         return cls(actor, layers(rows.features, *config.hidden, 1, gain=1.0))
 

@@ -36,14 +36,14 @@ def step_stream(
 ) -> tuple[Stream, Step, jax.Array]:
     """One step of every episode; those that end begin anew at once; traced.
 
+    Compiled together with what uses it, for speed: its last bits may differ from those of the other paths (lanes.py).
+
     Returns:
         The stream after resets; the step just made, whose ``observation`` is the *final* one where an episode
         ended (bootstrap truncated episodes from it); and the scalar-or-vector totals of all episodes at that step
         (an episode's return where it ended).
     """
-    episodes, step = in_lanes(
-        lambda e, a: advance(task, e, a, limit), stream.episodes, actions, count=stream.episodes.t[0]
-    )
+    episodes, step = jax.vmap(lambda episode, action: advance(task, episode, action, limit))(stream.episodes, actions)
     totals = episodes.total
     return Stream(*reset_where(task, step.terminated | step.truncated, episodes, step, draw)), step, totals
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from typing import Any, SupportsFloat
 
+import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.adapters.single import TaskEnv
@@ -48,7 +49,7 @@ class TextEnv(TaskEnv):
         except ValueError as error:
             reason = str(error)[:500].encode("ascii", "backslashreplace").decode()
             observation = self.task.describe(self.state, self.params) + f"\nNot understood: {reason}"
-            nothing = self._reward(self.reward_space.low * 0)
+            nothing = self._reward(np.zeros_like(self.reward_space.low))
             info = {"success": False, "invalid_action": True, "invalid_reason": reason}
             return observation, nothing, False, False, info
         observation, reward, terminated, truncated, info = super().step(parsed)
