@@ -47,7 +47,9 @@ class Layout:
         part = words[place.words]
         if place.dtype.kind == "f":
             part = part.view(self.float)
-        return part.astype(place.dtype, copy=False).reshape(place.shape)
+        if part.dtype != place.dtype:
+            part = part.astype(place.dtype)
+        return part if len(place.shape) == 1 else part.reshape(place.shape)
 
     def _to_words(self, leaf: Any) -> jax.Array:
         leaf = jnp.ravel(leaf)

@@ -49,7 +49,7 @@ class TextEnv(TaskEnv):
         except ValueError as error:
             reason = str(error)[:500].encode("ascii", "backslashreplace").decode()
             observation = self.task.describe(self.state, self.params) + f"\nNot understood: {reason}"
-            nothing = self._reward(np.zeros_like(self.reward_space.low))
+            nothing = self._reward(np.zeros_like(self.reward_space.low)) if self.reward_space.shape else 0.0
             info = {"success": False, "invalid_action": True, "invalid_reason": reason}
             return observation, nothing, False, False, info
         observation, reward, terminated, truncated, info = super().step(parsed)

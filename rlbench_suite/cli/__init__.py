@@ -26,8 +26,12 @@ class App(typer.Typer):
             sys.exit(2)
 
 
-def prepare_jax() -> None:
-    """What JAX and worker processes find in the environment; call before JAX loads. What the user set stays."""
+def prepare_jax(pool: int | None = None) -> None:
+    """What JAX and worker processes find in the environment; call before JAX loads. What the user set stays.
+
+    Args:
+        pool: threads of JAX's pool on the CPU; as many as cores if None.
+    """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rlbench_suite", "xla")
     settings = {
         "JAX_COMPILATION_CACHE_DIR": str(cache),
@@ -39,8 +43,7 @@ def prepare_jax() -> None:
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
     }
-    if (os.cpu_count() or 1) < 8:
-        # Batched LAPACK calls wait for threads of the pool they run in; in a small pool they wait for ever.
-        settings["PJRT_NPROC"] = "8"
+    if pool is not None:
+        settings["PJRT_NPROC"] = str(pool)
     for name, value in settings.items():
         os.environ.setdefault(name, value)

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from rlbench_suite import registry
 from rlbench_suite.cli import App, prepare_jax
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def evaluate(
         workers = min(_cores(), 8)
     if workers < 0 or silence <= 0:
         raise ValueError(f"--workers is at least 0 and --silence above 0, got {workers} and {silence:g}.")
-    prepare_jax()
+    prepare_jax(_pool(agent, workers))
     from rlbench_suite.evaluation import runner
     from rlbench_suite.evaluation.report import Report, print_report, write_html
     from rlbench_suite.evaluation.store import Run
@@ -114,6 +115,17 @@ def evaluate(
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _pool(agents: str, workers: int) -> int:
+    """Threads of JAX's pool in each worker.
+
+    Our own programs run fastest with one core a worker (a second thread costs PPO a fifth of its speed). Agents of
+    third parties get eight: batched LAPACK calls wait for threads of the pool they run in, in a small one for ever.
+    """
+    if set(agents.replace(" ", "").split(",")) <= set(registry.AGENTS):
+        return max(1, _cores() // max(1, workers))
+    return max(8, _cores())
 
 
 def _watch(events: "Iterator[Event]", run: "Run", console: Console) -> "list[tuple[Cell, str]]":

@@ -23,7 +23,7 @@ BOTH = ("--agent", "toy", "--suite", "ToyWalk-v0,ToyDrift-v0", "--seeds", "3")
 @pytest.fixture
 def call(toys: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple]:
     """Run the program in this process: exit code, stdout, stderr."""
-    monkeypatch.setattr(evaluate, "prepare_jax", lambda: None)
+    monkeypatch.setattr(evaluate, "prepare_jax", lambda *_: None)
 
     def call(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as left:

@@ -19,7 +19,7 @@ from rlbench_suite.cli import suite
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple]:
     """Run the program in this process: exit code, stdout, stderr."""
-    monkeypatch.setattr(suite, "prepare_jax", lambda: None)
+    monkeypatch.setattr(suite, "prepare_jax", lambda *_: None)
 
     def call(*arguments: str, typed: str = "") -> tuple[int, str, str]:
         monkeypatch.setattr("sys.stdin", io.StringIO(typed))
