@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.util
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -130,7 +131,8 @@ class TaskCard:
     @property
     def scores_path(self) -> Path:
         """The family's file of measured scores, in the package of the task."""
-        return Path(importlib.import_module(self.entry_point.rsplit(".", 1)[0]).__file__ or "").parent / SCORES_FILE
+        spec = importlib.util.find_spec(self.entry_point.split(":")[0])  # does not import the task's own file
+        return Path(spec.origin if spec and spec.origin else "").parent / SCORES_FILE
 
     @cached_property
     def _measured(self) -> dict[str, dict[str, Score]]:

@@ -1,0 +1,146 @@
+"""Decision problems whose solutions are known by hand."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.task import Task
+
+
+class Clock(NamedTuple):
+    place: Any
+
+
+def card(horizon: int, **more: Any) -> TaskCard:
+    return TaskCard(
+        id="rlsuite/Toy-v0", family="toy", summary="A toy.", source="by hand", entry_point="toy_tasks:Toy",
+        reference="toy_tasks:Toy", horizon=horizon, **more,
+    )  # fmt: skip
+
+
+class Toy(Task[Any, Clock]):
+    """One state; what it pays is for the subclass to say."""
+
+    picture_shape = (8, 8, 3)
+
+    def __init__(self, horizon: int = 8, **more: Any) -> None:
+        super().__init__(card(horizon, **more), difficulty=None, dtype="float32")
+        self.observation_space = self.box(0.0, 1.0, (1,))
+        self.action_space: spaces.Space[Any] = spaces.Discrete(2)
+        self.reward_space = self.box(-10.0, 10.0)
+
+    def sample_params(self, key, split):
+        return Clock(jnp.float32(0))
+
+    def initial(self, key, params):
+        return Clock(jnp.int32(0))
+
+    def transition(self, state, action, key, params):
+        return state
+
+    def observation(self, state, key, params):
+        return jnp.ones(self.observation_space.shape)
+
+    def reward(self, state, action, next_state, key, params):
+        return jnp.float32(1)
+
+    def terminal(self, state, key, params):
+        return jnp.bool_(False)
+
+    def info(self, state, params):
+        return {"success": jnp.bool_(True)}
+
+    def describe(self, state, params):
+        return "a toy"
+
+    def draw(self, state, params):
+        return np.zeros(self.picture_shape, np.uint8)
+
+
+class Bandit(Toy):
+    """Arm i of five pays i; the best may be masked."""
+
+    def __init__(self, masked: bool) -> None:
+        super().__init__(horizon=4)
+        self.masked = masked
+        self.action_space = spaces.Discrete(5)
+
+    def action_mask(self, state, params):
+        return jnp.arange(5) < (4 if self.masked else 5)
+
+    def reward(self, state, action, next_state, key, params):
+        return action.astype(jnp.float32)
+
+
+class Chain(Toy):
+    """Five places in a row; the right end pays one and ends it. The best return is one in four steps."""
+
+    def __init__(self) -> None:
+        super().__init__(horizon=20)
+        self.observation_space = self.box(0.0, 1.0, (5,))
+
+    def transition(self, state, action, key, params):
+        return Clock(jnp.clip(state.place + jnp.where(action == 1, 1, -1), 0, 4))
+
+    def observation(self, state, key, params):
+        return (jnp.arange(5) == state.place).astype(jnp.float32)
+
+    def reward(self, state, action, next_state, key, params):
+        return (next_state.place == 4).astype(jnp.float32)
+
+    def terminal(self, state, key, params):
+        return state.place == 4
+
+
+class Digits(Toy):
+    """Three choices at once; each right one pays."""
+
+    def __init__(self) -> None:
+        super().__init__(horizon=4)
+        self.action_space = spaces.MultiDiscrete([3, 4, 2])
+
+    def reward(self, state, action, next_state, key, params):
+        return (action == np.array([2, 0, 1])).sum().astype(jnp.float32)
+
+
+class Target(Toy):
+    """A continuous action should be (3, -1) in [0, 4] x [-2, 2]."""
+
+    def __init__(self) -> None:
+        super().__init__(horizon=4)
+        self.action_space = self.box([0.0, -2.0], [4.0, 2.0])
+
+    def reward(self, state, action, next_state, key, params):
+        return -((action - np.array([3.0, -1.0], np.float32)) ** 2).sum()
+
+
+class TwoObjectives(Toy):
+    """Arm 0 pays (1, 0), arm 1 pays (0, 1): the card's weights decide."""
+
+    def __init__(self, weights: tuple[float, float]) -> None:
+        super().__init__(horizon=4, objectives=("left", "right"), weights=weights)
+        self.reward_space = self.box(0.0, 1.0, (2,))
+
+    def reward(self, state, action, next_state, key, params):
+        return jnp.stack([action == 0, action == 1]).astype(jnp.float32)
+
+
+class TwoAgents(Toy):
+    """Each agent sees its own number and should say it."""
+
+    def __init__(self) -> None:
+        super().__init__(horizon=4, agents=2)
+        self.observation_space = self.box(0.0, 1.0, (2, 1))
+        self.action_space = spaces.MultiDiscrete([2, 2])
+        self.reward_space = self.box(0.0, 1.0, (2,))
+
+    def observation(self, state, key, params):
+        return np.array([[0.0], [1.0]], np.float32)
+
+    def reward(self, state, action, next_state, key, params):
+        return (action == jnp.arange(2)).astype(jnp.float32)
