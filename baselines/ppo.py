@@ -416,7 +416,8 @@ def optimiser(config: Config) -> optax.GradientTransformation:
 
 def update(rows: Rows, config: Config, training: Training) -> tuple[Training, Returns]:
     """Collect, then learn from it for some epochs."""
-    key = jax.random.fold_in(jax.random.wrap_key_data(training.seed), training.updates)
+    _, own_key = jax.random.split(jax.random.wrap_key_data(training.seed))
+    key = jax.random.fold_in(own_key, training.updates)
     collect_key, learn_key = jax.random.split(key)
     stream, seen, ended = collect(rows, config, training, collect_key)
 
@@ -457,7 +458,7 @@ def update(rows: Rows, config: Config, training: Training) -> tuple[Training, Re
 
 def start(rows: Rows, config: Config, networks: Networks, seed: jax.Array) -> Training:
     """The beginning of a run; ``seed`` is key data."""
-    key = jax.random.wrap_key_data(seed)
+    key, _ = jax.random.split(jax.random.wrap_key_data(seed))  # the environments' half; updates draw from the other
     seeds = jax.vmap(lambda env: jax.random.key_data(jax.random.fold_in(key, env)))(jnp.arange(config.num_envs))
     return Training(
         networks=networks,
