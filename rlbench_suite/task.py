@@ -87,9 +87,9 @@ class Task(abc.ABC, Generic[Params, State]):
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Whether the task is over. Time limits are truncation and none of a task's business."""
 
+    @abc.abstractmethod
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """``success`` (bool: would the episode count as solved if it ended here) and the task's measures."""
-        raise NotImplementedError(f"{type(self).__name__} must define info() with a 'success' entry")
 
     def action_mask(self, state: State, params: Params) -> jax.Array | None:
         """Legal actions, bool ``(n,)`` (multi-discrete: the parts one after another), or None if all are.

@@ -95,7 +95,6 @@ def test_watch_the_reference(call: Callable[..., tuple]):
     assert "Over: found the treasure" in out
 
 
-@pytest.mark.skipif("random" not in registry.AGENTS, reason="no players")
 def test_bench_and_calibrate(call: Callable[..., tuple], toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("rlbench_suite.baselines.scripted")
     registry.register()
