@@ -31,11 +31,11 @@ import yaml
 from gymnasium import spaces
 
 from rlbench_suite.adapters.rollout import Stream, open_stream, step_stream
-from rlbench_suite.adapters.single import refuse_after_fork
 from rlbench_suite.agent import CannotPlay, Progress
 from rlbench_suite.card import unknown
 from rlbench_suite.episode import Draw, action_sizes, scalar_return, seed_key
 from rlbench_suite.policy import View
+from rlbench_suite.process import refuse_after_fork
 from rlbench_suite.task import Task
 
 from . import checkpoint

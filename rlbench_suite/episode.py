@@ -225,7 +225,6 @@ def reset_where(
             lambda seed, index: begin(task, seed, index, draw),
             episodes.seed[entries],
             episodes.index[entries] + 1,
-            count=episodes.index[0],
         )
         episodes, last = jax.tree.map(
             lambda old, new: old.at[entries].set(new.astype(old.dtype), mode="drop"), (episodes, last), fresh

@@ -13,26 +13,43 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.experimental.xla_metadata import set_xla_metadata
 
 
-def in_lanes(function: Callable[..., Any], *args: Any, count: jax.Array) -> Any:
-    """``jax.vmap(function)(*args)`` for a batch of any size on axis 0, with equal bits whatever is done with it.
+def in_lanes(function: Callable[..., Any], *args: Any) -> Any:
+    """``jax.vmap(function)(*args)`` for a batch of any size on axis 0, with equal bits whatever is done with it."""
+    if jax.tree.leaves(args)[0].shape[0] > 1:
+        return _apart(jax.vmap(function))(*args)
+    doubled = jax.tree.map(lambda leaf: jnp.concatenate([leaf, leaf]), args)
+    return jax.tree.map(lambda leaf: leaf[:1], _apart(jax.vmap(function))(*doubled))
 
-    Fusion does not cross control flow, so the batch is one branch of a conditional that is always taken. ``count``
-    is any integer >= 0: the compiler cannot see that it is.
+
+def in_one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that only moves small data, compiled as one kernel where XLA would launch one for each leaf.
+
+    Never for arithmetic: the compiler sees all of it at once and may contract what it otherwise would not.
     """
-    size = jax.tree.leaves(args)[0].shape[0]
-    lanes = jax.tree.map(lambda leaf: jnp.concatenate([leaf, leaf]), args) if size == 1 else args
-    batched = jax.vmap(function)
-
-    def never(*lanes: Any) -> Any:
-        return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(batched, *lanes))
-
-    result = jax.lax.cond(count >= 0, batched, never, *lanes)
-    return jax.tree.map(lambda leaf: leaf[:1], result) if size == 1 else result
+    return _kept_call(function, xla_cpu_small_call="true") if _on_cpu() else function
 
 
-def in_lane(function: Callable[..., Any], *args: Any, count: jax.Array) -> Any:
-    """``function(*args)`` for one episode, with the bits it has in a batch."""
-    batch = in_lanes(function, *jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], args), count=count)
-    return jax.tree.map(lambda leaf: leaf[0], batch)
+def _apart(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function compiled by itself: fusion crosses neither calls that are kept nor branches."""
+
+    def branch(*args: Any) -> Any:
+        # Other backends may not know calls: one branch of a conditional that is always taken, unseen by the compiler.
+        def never(*traced: Any) -> Any:
+            return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(function, *traced))
+
+        return jax.lax.cond(jax.lax.optimization_barrier(jnp.bool_(True)), function, never, *args)
+
+    return _kept_call(function) if _on_cpu() else branch
+
+
+def _kept_call(function: Callable[..., Any], **metadata: str) -> Callable[..., Any]:
+    """The function as a call that the compiler does not inline."""
+    callee = jax.jit(function)
+    return lambda *args: set_xla_metadata(callee(*args), inlineable="false", **metadata)
+
+
+def _on_cpu() -> bool:
+    return jax.default_backend() == "cpu"

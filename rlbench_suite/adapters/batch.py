@@ -13,10 +13,11 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from rlbench_suite.adapters.single import ActionCheck, precision, refuse_after_fork
+from rlbench_suite.adapters.single import ActionCheck
 from rlbench_suite.card import unknown
 from rlbench_suite.episode import Draw, Episode, Step, advance, begin, reset_where, scalar_return, seed_key
 from rlbench_suite.lanes import in_lanes
+from rlbench_suite.process import precision, refuse_after_fork
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
@@ -35,12 +36,10 @@ class BatchPrograms:
 
     def _begin(self, seeds: jax.Array, draw: Draw) -> tuple[Episode, Step]:
         first = jnp.int32(0)
-        return in_lanes(
-            lambda seed: begin(self.task, seed, first, draw), seeds, count=(seeds[0, 0] >> 1).astype(jnp.int32)
-        )
+        return in_lanes(lambda seed: begin(self.task, seed, first, draw), seeds)
 
     def _advance(self, episodes: Episode, actions: jax.Array, limit: jax.Array) -> tuple[Episode, Step]:
-        return in_lanes(lambda e, a: advance(self.task, e, a, limit), episodes, actions, count=episodes.t[0])
+        return in_lanes(lambda e, a: advance(self.task, e, a, limit), episodes, actions)
 
     def _same_step(
         self, episodes: Episode, actions: jax.Array, limit: jax.Array, draw: Draw

@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.adapters.single import precision, refuse_after_fork
 from rlbench_suite.episode import Draw, Episode, Role, Step, advance, begin, draw_key, reset_where, seed_key
 from rlbench_suite.lanes import in_lanes
 from rlbench_suite.policy import Policy, View
+from rlbench_suite.process import precision, refuse_after_fork
 from rlbench_suite.task import Task
 
 
@@ -26,9 +26,7 @@ class Stream(NamedTuple):
 def open_stream(task: Task[Any, Any], seeds: jax.Array, draw: Draw) -> Stream:
     """First episodes of a batch of seeds (key data ``(n, 2)``); traced."""
     first = jnp.int32(0)
-    return Stream(
-        *in_lanes(lambda seed: begin(task, seed, first, draw), seeds, count=(seeds[0, 0] >> 1).astype(jnp.int32))
-    )
+    return Stream(*in_lanes(lambda seed: begin(task, seed, first, draw), seeds))
 
 
 def step_stream(
@@ -116,7 +114,7 @@ def _play(
         t, over, cost, (episodes, last), memory, actions = carry
         chosen, memory = jax.vmap(act)(memory, last, episodes)
         chosen = chosen.astype(actions.dtype)
-        advanced = in_lanes(lambda e, a: advance(task, e, a, np.int32(horizon)), episodes, chosen, count=t)
+        advanced = in_lanes(lambda e, a: advance(task, e, a, np.int32(horizon)), episodes, chosen)
 
         def freeze(old: jax.Array, new: jax.Array) -> jax.Array:
             return jnp.where(over.reshape(over.shape + (1,) * (new.ndim - 1)), old, new)

@@ -2,58 +2,28 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+from functools import cache, partial
 from typing import Any, SupportsFloat
 
 import gymnasium
 import jax
+import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
+from jax.sharding import SingleDeviceSharding
 
 from rlbench_suite.adapters.packing import Layout, Place
 from rlbench_suite.card import VIEWS, TaskCard, unknown
 from rlbench_suite.episode import NO_LIMIT, Draw, Episode, Step, advance, begin, scalar_return, seed_key
-from rlbench_suite.lanes import in_lane
+from rlbench_suite.lanes import in_lanes, in_one_kernel
 from rlbench_suite.policy import Policy, reference_player
+from rlbench_suite.process import calling_thread_device, precision, refuse_after_fork
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
 RENDER_MODES = ("rgb_array", "ansi")
 INTEGERS = {int, np.int64, np.int32}
-
-_forked_after_jax = False
-
-
-def _note_fork() -> None:
-    global _forked_after_jax  # noqa: PLW0603  (a process-wide fact: this process is a fork of one that ran JAX)
-    bridge = sys.modules.get("jax._src.xla_bridge")
-    _forked_after_jax = _forked_after_jax or bool(bridge and bridge.backends_are_initialized())
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_note_fork)
-
-
-def refuse_after_fork() -> None:
-    """Raise at once where the first JAX call would hang for ever.
-
-    Raises:
-        RuntimeError: this process was forked from one that had already run JAX.
-    """
-    if _forked_after_jax:
-        raise RuntimeError(
-            "This process was forked after its parent had run JAX, and JAX would hang here. Use the batched mode "
-            "gymnasium.make_vec(id, num_envs=n), or start workers afresh: AsyncVectorEnv(..., context='spawn')."
-        )
-
-
-def precision(task: Task[Any, Any]) -> AbstractContextManager[Any]:
-    """The context a float64 task must run in; other code keeps JAX's default."""
-    return jax.enable_x64(True) if task.dtype == np.float64 else nullcontext()
 
 
 class Programs:
@@ -65,9 +35,11 @@ class Programs:
         with precision(task):
             shapes = jax.eval_shape(lambda: begin(task, seed, np.int32(0), draw))
         self.layout = Layout(shapes, np.uint64 if task.dtype == np.float64 else np.uint32)
-        self.begin: Callable[..., jax.Array] = jax.jit(self._begin)
-        self.advance: Callable[..., jax.Array] = jax.jit(self._advance)
-        self.pack: Callable[..., jax.Array] = jax.jit(self.layout.pack)
+        here = SingleDeviceSharding(calling_thread_device())
+        compiled = partial(jax.jit, out_shardings=here)
+        self.begin: Callable[..., jax.Array] = compiled(self._begin)
+        self.advance: Callable[..., jax.Array] = compiled(self._advance)
+        self.pack: Callable[..., jax.Array] = compiled(self.layout.pack)
         self.places: tuple[Episode, Step] = self.layout.treedef.unflatten(self.layout.places)
         named = self.places[1].info.items()
         self.info_scalars = [(n, p.words.start, p.dtype.kind) for n, p in named if p.shape == ()]
@@ -82,11 +54,19 @@ class Programs:
         return lambda words: {name: self.layout.read(words, place) for name, place in places.items()}
 
     def _begin(self, seed: jax.Array, index: jax.Array, draw: Draw) -> jax.Array:
-        return self.layout.pack(in_lane(lambda s: begin(self.task, s, index, draw), seed, count=index))
+        lanes = in_lanes(lambda s, i: begin(self.task, s, i, draw), jnp.stack([seed] * 2), jnp.stack([index] * 2))
+        return in_one_kernel(self._pack)(lanes)
 
     def _advance(self, buffer: jax.Array, action: jax.Array) -> jax.Array:
+        return in_one_kernel(self._pack)(in_lanes(self._step, *in_one_kernel(self._unpack)(buffer, action)))
+
+    def _unpack(self, buffer: jax.Array, action: jax.Array) -> tuple[Episode, jax.Array]:
+        """The episode and the action, each in two lanes."""
         episode, _ = self.layout.unpack(buffer)
-        return self.layout.pack(in_lane(self._step, episode, action, count=episode.t))
+        return jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), (episode, action))
+
+    def _pack(self, lanes: tuple[Episode, Step]) -> jax.Array:
+        return self.layout.pack(jax.tree.map(lambda leaf: leaf[0], lanes))
 
     def _step(self, episode: Episode, action: jax.Array) -> tuple[Episode, Step]:
         return advance(self.task, episode, action, NO_LIMIT)
@@ -212,9 +192,11 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             self._buffer = self._programs.advance(self._buffer, checked)
         observation, reward, terminated, truncated, info = self._show()
         if info.get("invalid_action"):
-            info["invalid_reason"] = self.task.why_illegal(checked, self.state, self.params)
+            episode = self.episode
+            info["invalid_reason"] = self.task.why_illegal(checked, episode.state, episode.params)
         if terminated:
-            info["end_reason"] = self.task.why_over(self.state, self.params)
+            episode = self.episode
+            info["end_reason"] = self.task.why_over(episode.state, episode.params)
         return observation, reward, terminated, truncated, info
 
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:

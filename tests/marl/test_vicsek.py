@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import TaskEnv, precision
+from rlbench_suite.adapters.single import TaskEnv
 from rlbench_suite.envs.marl import vicsek
 from rlbench_suite.envs.marl.vicsek import (
     CELLS,
@@ -26,6 +26,7 @@ from rlbench_suite.envs.marl.vicsek import (
 )
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View
+from rlbench_suite.process import precision
 from rlbench_suite.registry import card
 
 CARD = card("Vicsek-v0")

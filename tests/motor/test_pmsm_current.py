@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import precision
 from rlbench_suite.card import load
 from rlbench_suite.envs.motor import pmsm, pmsm_current
 from rlbench_suite.envs.motor.field_oriented_control import FieldOrientedControl
@@ -19,6 +18,7 @@ from rlbench_suite.envs.motor.pmsm import DQ
 from rlbench_suite.envs.motor.pmsm_current import Params, State
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View
+from rlbench_suite.process import precision
 from rlbench_suite.registry import card
 
 LIMIT = np.int32(500)

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import precision
 from rlbench_suite.card import load
 from rlbench_suite.envs.quadcopter import dynamics, hover
 from rlbench_suite.envs.quadcopter.geometric_control import GeometricControl
 from rlbench_suite.episode import Draw, advance, begin, seed_key
+from rlbench_suite.process import precision
 from rlbench_suite.registry import card
 
 LIMIT = np.int32(500)
