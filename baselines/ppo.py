@@ -416,11 +416,19 @@ def optimiser(config: Config) -> optax.GradientTransformation:
 
 def update(rows: Rows, config: Config, training: Training) -> tuple[Training, Returns]:
     """Collect, then learn from it for some epochs."""
-    _, own_key = jax.random.split(jax.random.wrap_key_data(training.seed))
-    key = jax.random.fold_in(own_key, training.updates)
-    collect_key, learn_key = jax.random.split(key)
+    collect_key, learn_key = update_keys(training)
     stream, seen, ended = collect(rows, config, training, collect_key)
+    return learn(rows, config, training._replace(stream=stream), seen, learn_key), ended
 
+
+def update_keys(training: Training) -> tuple[jax.Array, ...]:
+    """The keys of an update: to collect with, and to learn with."""
+    _, own_key = jax.random.split(jax.random.wrap_key_data(training.seed))
+    return tuple(jax.random.split(jax.random.fold_in(own_key, training.updates)))
+
+
+def learn(rows: Rows, config: Config, training: Training, seen: Transition, key: jax.Array) -> Training:
+    """Some epochs over the steps just seen."""
     reward, discounted, mean_square = seen.reward, training.discounted, training.mean_square
     if config.scale_rewards:
         discounted, returns = discount(discounted, reward, seen.over, config.gamma)
@@ -435,7 +443,7 @@ def update(rows: Rows, config: Config, training: Training) -> tuple[Training, Re
     batch = Batch(x, seen.mask, seen.action, seen.log_prob, advantage, target)
     batch = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:]), batch)
 
-    def learn(carry: tuple[Networks, Any], minibatch: jax.Array) -> tuple[tuple[Networks, Any], None]:
+    def descend(carry: tuple[Networks, Any], minibatch: jax.Array) -> tuple[tuple[Networks, Any], None]:
         networks, state = carry
         chosen = jax.tree.map(lambda leaf: leaf[minibatch], batch)
         gradient = jax.grad(loss)(networks, chosen, rows, config)
@@ -443,14 +451,14 @@ def update(rows: Rows, config: Config, training: Training) -> tuple[Training, Re
         return (optax.apply_updates(networks, change), state), None
 
     size = config.batch * rows.agents
-    orders = jax.random.bits(learn_key, (config.epochs, size)).argsort()
+    orders = jax.random.bits(key, (config.epochs, size)).argsort()
     minibatches = orders.reshape(config.epochs * config.minibatches, -1)
-    (networks, state), _ = jax.lax.scan(learn, (training.networks, training.optimiser), minibatches)
+    (networks, state), _ = jax.lax.scan(descend, (training.networks, training.optimiser), minibatches)
 
     moments = training.moments.update(seen.x.reshape(-1, rows.features))
     return Training(
-        networks, state, moments, discounted, mean_square, stream, training.seed, training.updates + 1
-    ), ended
+        networks, state, moments, discounted, mean_square, training.stream, training.seed, training.updates + 1
+    )
 
 
 # -- train ---------------------------------------------------------------------------------------------------------
@@ -460,13 +468,14 @@ def start(rows: Rows, config: Config, networks: Networks, seed: jax.Array) -> Tr
     """The beginning of a run; ``seed`` is key data."""
     key, _ = jax.random.split(jax.random.wrap_key_data(seed))  # the environments' half; updates draw from the other
     seeds = jax.vmap(lambda env: jax.random.key_data(jax.random.fold_in(key, env)))(jnp.arange(config.num_envs))
+    stream = () if rows.task.card.host else open_stream(rows.task, seeds, Draw.parse("train", rows.task))
     return Training(
         networks=networks,
         optimiser=optimiser(config).init(networks),
         moments=Moments(jnp.zeros(rows.features), jnp.ones(rows.features), jnp.float32(0)),
         discounted=jnp.zeros((config.num_envs, rows.agents)),
         mean_square=jnp.float32(0),
-        stream=open_stream(rows.task, seeds, Draw.parse("train", rows.task)),
+        stream=stream,
         seed=seed,
         updates=jnp.int32(0),
     )
@@ -474,7 +483,7 @@ def start(rows: Rows, config: Config, networks: Networks, seed: jax.Array) -> Tr
 
 def train_chunk(rows: Rows, config: Config, training: Training) -> tuple[Training, Returns]:
     """``config.chunk`` updates; a pure function, to be jitted and vmapped."""
-    training, ended = jax.lax.scan(lambda training, _: update(rows, config, training), training, length=config.chunk)
+    training, ended = jax.lax.scan(lambda running, _: update(rows, config, running), training, length=config.chunk)
     return training, jax.tree.map(jnp.sum, ended)
 
 
@@ -491,7 +500,14 @@ class Programs:
         self.seconds = time.perf_counter() - begun
 
 
-programs = cache(Programs)
+@cache
+def programs(task: Any, config: Config) -> Any:
+    """The programs of a task and configuration; simulators of the host have their own."""
+    if not task.card.host:
+        return Programs(task, config)
+    from .ppo_on_host import HostPrograms
+
+    return HostPrograms(task, config)
 
 
 class PPO:

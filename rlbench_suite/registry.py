@@ -25,6 +25,7 @@ FAMILIES = {
     "quadcopter": "rlbench_suite.envs.quadcopter",
     "morl": "rlbench_suite.envs.morl",
     "marl": "rlbench_suite.envs.marl",
+    "locomotion": "rlbench_suite.envs.locomotion",
 }
 
 AGENTS = {
@@ -126,7 +127,7 @@ def register() -> None:
             gymnasium.register(
                 id=card.id,
                 entry_point="rlbench_suite.adapters.single:make",
-                vector_entry_point="rlbench_suite.adapters.batch:TaskVectorEnv",
+                vector_entry_point="rlbench_suite.adapters.batch:make_vec",
                 max_episode_steps=card.horizon,
                 kwargs={"task_id": card.id},
             )
