@@ -26,6 +26,7 @@ FAMILIES = {
     "morl": "rlbench_suite.envs.morl",
     "marl": "rlbench_suite.envs.marl",
     "locomotion": "rlbench_suite.envs.locomotion",
+    "tools": "rlbench_suite.envs.tools",
 }
 
 AGENTS = {
