@@ -27,6 +27,7 @@ FAMILIES = {
     "marl": "rlbench_suite.envs.marl",
     "locomotion": "rlbench_suite.envs.locomotion",
     "tools": "rlbench_suite.envs.tools",
+    "memory": "rlbench_suite.envs.memory",
 }
 
 AGENTS = {
