@@ -25,6 +25,8 @@ FAMILIES = {
     "quadcopter": "rlbench_suite.envs.quadcopter",
     "morl": "rlbench_suite.envs.morl",
     "marl": "rlbench_suite.envs.marl",
+    "greenhouse": "rlbench_suite.envs.greenhouse",
+    "operations": "rlbench_suite.envs.operations",
 }
 
 AGENTS = {
