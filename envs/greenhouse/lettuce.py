@@ -183,7 +183,9 @@ class Lettuce(Task[Params, State]):
         steps = state.steps + 1
         sky = next_sky(state.sky, jax.random.normal(key, (3,), self.dtype), STEP)
         outside = weather(params.site, sky, STEP * steps.astype(self.dtype))
-        return State(climate, applied, sky, outside, steps, state.violation + violation(climate))
+        state = State(climate, applied, sky, outside, steps, state.violation + violation(climate))
+        # Else the compiler integrates again for what it puts elsewhere.
+        return jax.lax.optimization_barrier(state)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Shape ``(18,)``; see the table."""
