@@ -28,6 +28,8 @@ FAMILIES = {
     "locomotion": "rlbench_suite.envs.locomotion",
     "tools": "rlbench_suite.envs.tools",
     "memory": "rlbench_suite.envs.memory",
+    "greenhouse": "rlbench_suite.envs.greenhouse",
+    "operations": "rlbench_suite.envs.operations",
 }
 
 AGENTS = {
