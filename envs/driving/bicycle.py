@@ -110,7 +110,7 @@ def slip_of_steering(steering: Scalar) -> Scalar:
 
 
 def slip_bound(speed: Scalar, length: Scalar) -> Scalar:
-    """The largest sine of the slip angle: the steering limit, or the bound on lateral acceleration v^2 sin(beta) / l_r."""
+    """Largest sine of the slip angle: by the steering limit, and by the lateral acceleration v^2 sin(beta) / l_r."""
     gentle = rear_axle(length) * LATERAL_ACCELERATION / jnp.maximum(speed * speed, CRAWL)
     return jnp.minimum(gentle, SLIP_LIMIT)
 

@@ -47,7 +47,7 @@ def wanted_gap(driver: Driver, speed: Scalar, leader_speed: Scalar) -> Scalar:
 
 
 def crowding(driver: Driver, speed: Scalar, gap: Scalar, leader_speed: Scalar) -> Scalar:
-    """s* / s: how much longer the wanted gap is than the real one. Of several leaders the one with most of it counts."""
+    """s* / s, how much longer the wanted gap is than the real one. Of several leaders the one with most counts."""
     return wanted_gap(driver, speed, leader_speed) / jnp.maximum(gap, SHORTEST_GAP)
 
 

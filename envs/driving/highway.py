@@ -43,7 +43,7 @@ doi:10.1098/rsta.2010.0084, table 1.
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -92,6 +92,8 @@ START_GAP = 20.0
 """m, of a slot on the road at the start: what neither a truck nor the spread of positions takes."""
 SECOND = round(1 / SUBSTEP)
 """Sub-steps."""
+FIRST_HALF = 8
+"""Sub-steps of a second between the look to the left and that to the right; one less from there to the next."""
 
 
 class State(NamedTuple):
@@ -197,7 +199,9 @@ class Road(Task[Fleet, State]):
         level = jnp.clip(jnp.round((speed[0] - SLOWEST) * (1 / LEVEL_STEP)), 0, LEVELS - 1).astype(jnp.int32)
         return State(start, jnp.zeros((), self.dtype), level, nothing, jnp.bool_(False), nothing)
 
-    def drive(self, state: State, params: Fleet, control: traffic.Control, direction: Scalar, substeps: int) -> State:
+    def drive(
+        self, state: State, params: Fleet, control: traffic.Control, direction: Scalar, substeps: Scalar
+    ) -> State:
         """Everyone looks around, then drives for some sub-steps; positions are relative to the ego again."""
         begun, leaders = traffic.look(state.traffic, params, direction)
         ended, crashed = traffic.drive(begun, params, leaders, state.crashed, control, substeps)
@@ -213,11 +217,10 @@ class Road(Task[Fleet, State]):
 
     # -- what the ego sees -----------------------------------------------------------------------------------------
 
-    def places(self, state: State, params: Fleet, lane: Scalar) -> list[tuple[Scalar, Scalar]]:
+    def neighbours(self, state: State, params: Fleet, place: Scalar, lane: Scalar) -> list[tuple[Scalar, Scalar]]:
         """Nearest ahead, second ahead, nearest behind in a lane: each an index (the ego's if nobody) and a gap, m."""
         x = state.traffic.pose.x
         index = jnp.arange(VEHICLES, dtype=jnp.int32)
-        place = traffic.places(x)
         there = ((state.traffic.lane == lane) | (state.traffic.target == lane)) & ~traffic.is_ego()
         nobody = VEHICLES << INDEX_BITS
 
@@ -242,9 +245,10 @@ class Road(Task[Fleet, State]):
         pose, ego = state.traffic.pose, ego_pose(state)
         forward = traffic.forward_speed(pose)
         sideways = pose.speed * jnp.sin(pose.heading)
+        place = traffic.places(pose.x)
         seen = []
         for neighbour in (lane - 1, lane, lane + 1):
-            for who, gap in self.places(state, params, neighbour):
+            for who, gap in self.neighbours(state, params, place, neighbour):
                 near = (who != 0) & (gap < SIGHT)
                 seen.append(near)
                 seen.append(jnp.where(near, jnp.clip(gap * (1 / SIGHT), -1, 1), 1))
@@ -269,9 +273,10 @@ class Road(Task[Fleet, State]):
     def time_to_collision(self, state: State, params: Fleet) -> Scalar:
         """s, with whoever is ahead in the ego's lanes, at present speeds along the road; FAR at most."""
         forward = traffic.forward_speed(state.traffic.pose)
+        place = traffic.places(state.traffic.pose.x)
 
         def ahead(lane: Scalar) -> Scalar:
-            who, gap = self.places(state, params, lane)[0]
+            who, gap = self.neighbours(state, params, place, lane)[0]
             closing = forward[0] - forward[who]
             time = jnp.maximum(gap, 0) / jnp.where(closing > 0, closing, 1)
             return jnp.where((closing > 0) & (who != 0), jnp.minimum(time, FAR), FAR)
@@ -325,8 +330,8 @@ class Road(Task[Fleet, State]):
         lanes, targets = np.asarray(state.traffic.lane), np.asarray(state.traffic.target)
         lines = [
             f"You drive {ego.speed:.1f} m/s at {ego.y:.1f} m from the right edge of a road of {LANES} lanes of "
-            f"{LANE_WIDTH:.0f} m (lane 0 is the right one), heading {math.degrees(ego.heading):+.1f} degrees to the left. "
-            + self.describe_plan(state)
+            f"{LANE_WIDTH:.0f} m (lane 0 is the right one), heading {math.degrees(ego.heading):+.1f} degrees to the "
+            f"left. {self.describe_plan(state)}"
         ]
         length = np.asarray(params.length, np.float64)
         for i in np.argsort(-pose.x).tolist():
@@ -420,8 +425,11 @@ class Highway(Road):
             acceleration = jnp.clip(wanted, -STRONGEST_BRAKING, STRONGEST_ACCELERATION)
             return acceleration, bicycle.steer_to(pose, y, params.length[0])
 
-        first = self.drive(state._replace(traffic=told, level=level), params, control, jnp.int32(1), 8)
-        return self.close_step(state, self.drive(first, params, control, jnp.int32(-1), self.substeps - 8))
+        def half(right: Scalar, now: State) -> State:
+            return self.drive(now, params, control, 1 - 2 * right, FIRST_HALF - right)
+
+        after = jax.lax.fori_loop(0, 2, half, state._replace(traffic=told, level=level))
+        return self.close_step(state, after)
 
     def observation(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
         """Shape ``(52,)``; see the table."""
@@ -474,7 +482,7 @@ class HighwayContinuous(Road):
         self.action_space = self.box([-1] * 2, [1] * 2)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Fleet) -> State:
-        """A fifth of a second. Drivers weigh the left lane at the first look of a second, the right one at the third."""
+        """A fifth of a second. Drivers weigh the left lane at a second's first look, the right one at its third."""
         told = self.counted_where_it_is(state, params)
         push = jnp.where(action[0] > 0, STRONGEST_ACCELERATION, STRONGEST_BRAKING) * action[0]
         phase = state.steps % 5

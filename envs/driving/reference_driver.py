@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
-from . import bicycle, car_following, highway, lane_changing, traffic
+from . import bicycle, highway, lane_changing, traffic
 from .car_following import Driver, Scalar
 from .highway import FASTER, IDLE, LANE_LEFT, LANE_RIGHT, LEVEL_STEP, LEVELS, SLOWER, SLOWEST, State, ego_pose
 from .traffic import LANES, Fleet

@@ -258,7 +258,7 @@ def ego_crashes(start: Pose, motion: Motion, fleet: Fleet) -> Scalar:
 
 
 def drive(
-    traffic: Traffic, fleet: Fleet, leaders: Leaders, crashed: Scalar, control: Control, substeps: int
+    traffic: Traffic, fleet: Fleet, leaders: Leaders, crashed: Scalar, control: Control, substeps: Scalar
 ) -> tuple[Traffic, Scalar]:
     """Everyone moves by ``substeps`` sub-steps under leaders that stay."""
 
