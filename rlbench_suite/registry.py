@@ -30,6 +30,7 @@ FAMILIES = {
     "memory": "rlbench_suite.envs.memory",
     "greenhouse": "rlbench_suite.envs.greenhouse",
     "operations": "rlbench_suite.envs.operations",
+    "driving": "rlbench_suite.envs.driving",
 }
 
 AGENTS = {
