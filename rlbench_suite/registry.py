@@ -25,6 +25,7 @@ FAMILIES = {
     "quadcopter": "rlbench_suite.envs.quadcopter",
     "morl": "rlbench_suite.envs.morl",
     "marl": "rlbench_suite.envs.marl",
+    "offline": "rlbench_suite.envs.offline",
 }
 
 AGENTS = {
