@@ -31,6 +31,7 @@ FAMILIES = {
     "greenhouse": "rlbench_suite.envs.greenhouse",
     "operations": "rlbench_suite.envs.operations",
     "driving": "rlbench_suite.envs.driving",
+    "offline": "rlbench_suite.envs.offline",
 }
 
 AGENTS = {
