@@ -75,7 +75,7 @@ def page(card: TaskCard) -> str:
         "",
         f"Mean return on the test split with its 95 % interval: `rlsuite calibrate {card.name}`.",
         "",
-    ]  # noqa: E501
+    ]
     text += ["| difficulty | player | return | interval | episodes |", "| --- | --- | --- | --- | --- |"]
     for tier in card.difficulties or (None,):
         for player, s in card.scores(tier).items():
