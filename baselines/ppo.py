@@ -14,12 +14,10 @@ rows share the networks (parameter sharing, Gupta et al. 2017).
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cache, partial
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
@@ -27,23 +25,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import yaml
-from gymnasium import spaces
 
 from rlbench_suite.adapters.rollout import Stream, open_stream, step_stream
-from rlbench_suite.agent import CannotPlay, Progress
-from rlbench_suite.card import unknown
-from rlbench_suite.episode import Draw, action_sizes, scalar_return, seed_key
+from rlbench_suite.agent import Progress
+from rlbench_suite.episode import Draw, scalar_return, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.process import refuse_after_fork
 from rlbench_suite.task import Task
 
 from . import checkpoint
+from .configuration import FOLDER, configure
 from .distributions import Categorical, Gaussian
-from .networks import Linear, Moments, multilayer, orthogonal
+from .networks import Linear, Moments, initial_layers, multilayer
+from .rows import Rows, rows_of
 
-BUDGETS = ("smoke", "quick", "full")
-HYPERPARAMETERS = Path(__file__).parent / "hyperparameters" / "ppo.yaml"
+HYPERPARAMETERS = FOLDER / "ppo.yaml"
 
 # -- configuration -------------------------------------------------------------------------------------------------
 
@@ -97,93 +93,6 @@ class Config:
         return -(-self.total_steps // (self.batch * self.chunk))
 
 
-def configure(path: Path, task_id: str, budget: str, overrides: dict[str, Any]) -> Config:
-    """The file's defaults, then the task's own values, then the caller's; a mapping gives one value a budget.
-
-    Raises:
-        ValueError: no such budget or hyperparameter; the message names the nearest valid one.
-    """
-    if budget not in BUDGETS:
-        raise ValueError(unknown("budget", budget, BUDGETS))
-    table = yaml.safe_load(path.read_text())
-    chosen = table["default"] | table.get(task_id, {}) | overrides
-    known = [field.name for field in fields(Config)]
-    for name, value in chosen.items():
-        if name not in known:
-            raise ValueError(unknown("hyperparameter", name, known))
-        if isinstance(value, dict):
-            chosen[name] = value[budget]
-        if isinstance(value, list):
-            chosen[name] = tuple(value)
-    return Config(**chosen)
-
-
-# -- a task in rows ------------------------------------------------------------------------------------------------
-
-
-class Rows:
-    """A task as networks see it: ``A`` agents, each a row of ``features`` inputs and ``outputs`` action parameters.
-
-    Raises:
-        CannotPlay: PPO cannot handle the task's spaces; the message says which and why.
-    """
-
-    def __init__(self, task: Task[Any, Any]) -> None:
-        self.task, self.agents = task, task.card.agents
-        if task.dtype != np.float32:
-            raise CannotPlay(f"PPO trains in float32; build {task.card.id} with dtype='float32'.")
-        shown = task.observation_space
-        parts = list(shown.values()) if isinstance(shown, spaces.Dict) else [shown]
-        for part in parts:
-            if not isinstance(part, spaces.Box) or (self.agents > 1 and part.shape[:1] != (self.agents,)):
-                raise CannotPlay(f"PPO reads a Box or a Dict of Boxes, one row an agent, not {part}.")
-        self.features = sum(math.prod(part.shape) for part in parts if part.shape is not None) // self.agents
-        space = task.action_space
-        if isinstance(space, spaces.Box) and space.is_bounded():
-            low, high = (bound.reshape(self.agents, -1) for bound in (space.low, space.high))
-            alike = (low == low[0]).all() and (high == high[0]).all()
-            self.low, self.high = low[0], high[0]
-            self.choices: tuple[int, ...] = ()
-            self.outputs = low.shape[1]
-        elif isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and not np.any(space.start):
-            sizes = np.reshape(action_sizes(space), (self.agents, -1))
-            alike = (sizes == sizes[0]).all()
-            self.choices = tuple(sizes[0].tolist())
-            self.outputs = sum(self.choices)
-        else:
-            raise CannotPlay(f"PPO plays bounded Box and zero-based Discrete and MultiDiscrete actions, not {space}.")
-        if not alike:
-            raise CannotPlay(f"PPO's agents share one policy, so they need equal action spaces, not {space}.")
-        self.noise_shape = self.agents, len(self.choices) or self.outputs
-        """Random numbers that an action takes."""
-        # A task with very many actions may say what they are made of: (actions, F). See Actor.
-        self.action_features: np.ndarray | None = getattr(task, "action_features", None)
-
-    # One environment's values; batches by vmap.
-
-    def look(self, observation: Any, action_mask: jax.Array | None = None) -> tuple[jax.Array, jax.Array | None]:
-        """Observation ``(A, features)``, and mask ``(A, outputs)`` or None where every action is legal."""
-        leaves = [leaf.astype(jnp.float32).reshape(self.agents, -1) for leaf in jax.tree.leaves(observation)]
-        return jnp.concatenate(leaves, -1), None if action_mask is None else action_mask.reshape(self.agents, -1)
-
-    def action(self, action: jax.Array) -> jax.Array:
-        """What the environment gets. Continuous actions, in units of half the range, are clipped to the space."""
-        if not self.choices:
-            middle, reach = (self.high + self.low) / 2, (self.high - self.low) / 2
-            action = jnp.clip(middle + reach * action, self.low, self.high)
-        kind = jax.dtypes.canonicalize_dtype(self.task.action_space.dtype)
-        return action.reshape(self.task.action_space.shape).astype(kind)
-
-    def reward(self, reward: jax.Array) -> jax.Array:
-        """``(A,)``; objectives are weighed as the card says."""
-        if self.task.card.objectives:
-            reward = reward @ np.asarray(self.task.card.weights, np.float32)
-        return reward.reshape(self.agents)
-
-
-rows_of = cache(Rows)
-
-
 # -- networks ------------------------------------------------------------------------------------------------------
 
 
@@ -229,23 +138,15 @@ class Networks(NamedTuple):
         Made by NumPy on the host: batched QR inside a compiled program can deadlock small CPUs.
         """
         generator = np.random.default_rng(seed)
-
-        def layers(*widths: int, gain: float) -> tuple[Linear, ...]:
-            gains = [np.sqrt(2)] * (len(widths) - 2) + [gain]
-            return tuple(
-                Linear(orthogonal(generator, n, m) * np.float32(g), np.zeros(m, np.float32))
-                for n, m, g in zip(widths[:-1], widths[1:], gains, strict=True)
-            )
-
         features = rows.action_features
         outputs = rows.outputs if features is None else features.shape[1]
         actor = Actor(
-            layers(rows.features, *config.hidden, outputs, gain=0.01),
+            initial_layers(generator, (rows.features, *config.hidden, outputs), gain=0.01),
             None if rows.choices else np.full(rows.outputs, config.log_std, np.float32),
             None if features is None else np.zeros(features.shape[0], np.float32),
             None if features is None else np.zeros((rows.features, features.shape[1]), np.float32),
         )
-        return cls(actor, layers(rows.features, *config.hidden, 1, gain=1.0))
+        return cls(actor, initial_layers(generator, (rows.features, *config.hidden, 1), gain=1.0))
 
 
 class PPOPolicy(eqx.Module):
@@ -491,7 +392,7 @@ class Programs:
     """``start`` and ``train_chunk`` of a task and configuration, compiled once for all seeds."""
 
     def __init__(self, task: Task[Any, Any], config: Config) -> None:
-        self.rows = rows = rows_of(task)
+        self.rows = rows = rows_of(task, "ppo")
         begun = time.perf_counter()
         arguments = Networks.initial(rows, config, 0), seed_key(0)
         self.start = jax.jit(partial(start, rows, config)).lower(*arguments).compile()
@@ -525,11 +426,11 @@ class PPO:
 
     def check(self, task: Task[Any, Any]) -> None:
         """Raise :class:`CannotPlay` with the reason if PPO cannot play the task."""
-        rows_of(task)
+        rows_of(task, "ppo")
 
     def config(self, task: Task[Any, Any], budget: str) -> Config:
         """The hyperparameters, checked."""
-        config = configure(HYPERPARAMETERS, task.card.id, budget, self.overrides)
+        config = configure(Config, HYPERPARAMETERS, task.card.id, budget, self.overrides)
         if config.batch * task.card.agents % config.minibatches:
             raise ValueError(
                 f"{config.minibatches} minibatches do not divide a batch of {config.num_envs} environments x "
@@ -591,7 +492,7 @@ class PPO:
             raise ValueError(f"{path} holds a policy for {header.get('task')}, not for {task.card.id}.")
         stored = json.loads(header["config"])
         config = Config(**stored | {"hidden": tuple(stored["hidden"])})
-        rows = rows_of(task)
+        rows = rows_of(task, "ppo")
         like = (
             Networks.initial(rows, config, 0).actor,
             Moments(*(np.zeros(rows.features, np.float32),) * 2, np.float32(0)),

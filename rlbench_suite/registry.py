@@ -39,6 +39,8 @@ AGENTS = {
     "noop": "rlbench_suite.baselines.scripted:NoopAgent",
     "reference": "rlbench_suite.baselines.scripted:ReferenceAgent",
     "ppo": "rlbench_suite.baselines.ppo:PPO",
+    "sac": "rlbench_suite.baselines.sac:SAC",
+    "dqn": "rlbench_suite.baselines.dqn:DQN",
     "sb3-ppo": "rlbench_suite.baselines.sb3:SB3PPO",
 }
 
