@@ -17,14 +17,15 @@ from rlbench_suite.episode import seed_key
 
 from .distributions import Categorical, Gaussian
 from .networks import Moments
-from .ppo import Actor, Config, Networks, Returns, Rows, Training, Transition, learn, rows_of, start, update_keys
+from .ppo import Actor, Config, Networks, Returns, Training, Transition, learn, start, update_keys
+from .rows import Rows, rows_of
 
 
 class HostPrograms:
     """``start`` and ``chunk`` for a simulator of the host, as ``ppo.Programs`` has them for pure tasks."""
 
     def __init__(self, task: Any, config: Config) -> None:
-        self.rows = rows = rows_of(task)
+        self.rows = rows = rows_of(task, "PPO")
         self.config = config
         begun = time.perf_counter()
         arguments = Networks.initial(rows, config, 0), seed_key(0)

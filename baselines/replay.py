@@ -31,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.adapters.rollout import Stream, open_stream, step_stream
-from rlbench_suite.agent import Progress
+from rlbench_suite.agent import CannotPlay, Progress
 from rlbench_suite.episode import Draw, scalar_return, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.process import refuse_after_fork
@@ -356,6 +356,8 @@ class ReplayAgent:
 
     def check(self, task: Task[Any, Any]) -> None:
         """Raise :class:`CannotPlay` with the reason if the algorithm cannot play the task."""
+        if task.card.host:
+            raise CannotPlay(f"{self.name} collects inside its compiled program, and {task.card.id} runs on the host.")
         rows_of(task, self.name)
 
     def config(self, task: Task[Any, Any], budget: str) -> Any:
