@@ -25,7 +25,7 @@ class HostPrograms:
     """``start`` and ``chunk`` for a simulator of the host, as ``ppo.Programs`` has them for pure tasks."""
 
     def __init__(self, task: Any, config: Config) -> None:
-        self.rows = rows = rows_of(task, "PPO")
+        self.rows = rows = rows_of(task, "ppo")
         self.config = config
         begun = time.perf_counter()
         arguments = Networks.initial(rows, config, 0), seed_key(0)
