@@ -26,6 +26,7 @@ FAMILIES = {
     "morl": "rlbench_suite.envs.morl",
     "marl": "rlbench_suite.envs.marl",
     "offline": "rlbench_suite.envs.offline",
+    "exploration": "rlbench_suite.envs.exploration",
 }
 
 AGENTS = {
