@@ -32,6 +32,7 @@ FAMILIES = {
     "operations": "rlbench_suite.envs.operations",
     "driving": "rlbench_suite.envs.driving",
     "offline": "rlbench_suite.envs.offline",
+    "exploration": "rlbench_suite.envs.exploration",
 }
 
 AGENTS = {
