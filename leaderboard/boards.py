@@ -83,7 +83,7 @@ class Board:
 def standings(verdicts: Iterable[Verdict]) -> list[Standing]:
     """Accepted entries in the order in which they were made, with copies and newer versions noted."""
     accepted = [(v, v.submission) for v in verdicts if v.accepted and v.submission]
-    accepted.sort(key=lambda pair: (pair[1].created, pair[1].entry.title))
+    accepted.sort(key=lambda pair: (pair[1].created, -len(pair[0].cells), pair[1].entry.title))
     newest: dict[str, Submission] = {}
     for _, submission in accepted:
         name = submission.entry.name.lower()

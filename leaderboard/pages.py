@@ -167,7 +167,7 @@ def entry_page(entry: Standing, boards: Sequence[Board]) -> str:
 def _ranking(board: Board, root: str) -> str:
     values = [v for p in board.places for v in (p.summary.iqm.point, p.summary.iqm.low, p.summary.iqm.high)]
     finite = [value for value in values if math.isfinite(value)]
-    low, high = min(0.0, *finite), max(1.0, *finite)
+    low, high = max(min(0.0, *finite), _LEAST), min(max(1.0, *finite), _MOST)
     head = (
         f"<tr><th></th><th class='left'>entry</th><th>IQM</th><th>{_axis(low, high)}</th><th>mean</th><th>median</th>"
         "<th>optimality gap</th><th>beats next</th><th>seeds</th><th class='left'>replayed</th></tr>"
@@ -192,10 +192,12 @@ def _ranking(board: Board, root: str) -> str:
 
 
 _WIDTH, _MARGIN = 240, 12
+_LEAST, _MOST = -0.5, 3.0
+"""Ends of the widest scale; what lies beyond is drawn at the edge: one odd entry must not squeeze the others."""
 
 
 def _place_on(low: float, high: float, value: float) -> float:
-    return _MARGIN + (value - low) / (high - low) * (_WIDTH - 2 * _MARGIN)
+    return _MARGIN + (min(max(value, low), high) - low) / (high - low) * (_WIDTH - 2 * _MARGIN)
 
 
 def _axis(low: float, high: float) -> str:
@@ -281,8 +283,10 @@ def _board_row(board: Board) -> str:
 
 def _entry_row(entry: Standing) -> str:
     said = entry.submission
+    notes = {"same actions as": entry.copy_of, "superseded by": entry.superseded_by}
+    note = "".join(f" <small>{what} {escape(title)}</small>" for what, title in notes.items() if title)
     return (
-        f'<tr><th>{_entry_link(entry.title, "")}</th><td class="left">{escape(said.entry.agent)}</td>'
+        f'<tr><th>{_entry_link(entry.title, "")}{note}</th><td class="left">{escape(said.entry.agent)}</td>'
         f'<td class="left">{escape(_cut(", ".join(said.entry.authors) or "–", 40))}</td>'
         f'<td class="left">{said.budget}</td><td>{len(said.tasks)}</td><td>{len(said.tasks[0].cells)}</td>'
         f'<td class="left"><span class="badge yes">{_manner(entry.verdict)}</span></td>'

@@ -88,7 +88,7 @@ def pack(
             raise typer.Exit(1)
     size = to.stat().st_size
     print(
-        f"{to}: {entry.title}, {len(submission.tasks)} tasks, {seeds} seeds, {size / 1e6:.2f} MB, "
+        f"{to}: {entry.title}, {_count(len(submission.tasks), 'task')}, {_count(seeds, 'seed')}, {size / 1e6:.2f} MB, "
         f"{_manner(verdict) if check else 'not verified'}."
     )
     if not entry.authors:
@@ -165,7 +165,8 @@ def build(
     for name, problems in built.refused.items():
         more = f" And {len(problems) - 1} more." if len(problems) > 1 else ""
         print(f"refused: {name}: {problems[0]}{more}", file=sys.stderr)
-    print(f"{site / 'index.html'}: {len(built.entries)} entries, {len(built.boards)} rankings.")
+    entries, rankings = len(built.entries), len(built.boards)
+    print(f"{site / 'index.html'}: {_count(entries, 'entry', 'entries')}, {_count(rankings, 'ranking')}.")
 
 
 def _prepare() -> None:
@@ -218,6 +219,10 @@ def _print_verdict(path: Path, verdict: "Verdict") -> None:
         f"accepted: {title}: {_manner(verdict)}, {episodes:,} episodes in {verdict.seconds:.0f} s.",
         highlight=False, markup=False, soft_wrap=True,
     )  # fmt: skip
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def _say_rejected(path: Path, verdict: "Verdict") -> None:
