@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -17,10 +17,12 @@ class Linear(NamedTuple):
     bias: Any
 
 
-def multilayer(layers: Sequence[Linear], x: jax.Array) -> jax.Array:
-    """A multilayer perceptron with tanh between the layers."""
+def multilayer(
+    layers: Sequence[Linear], x: jax.Array, activation: Callable[[jax.Array], jax.Array] = jnp.tanh
+) -> jax.Array:
+    """A multilayer perceptron with tanh, or another activation, between the layers."""
     for layer in layers[:-1]:
-        x = jnp.tanh(x @ layer.weight + layer.bias)
+        x = activation(x @ layer.weight + layer.bias)
     return x @ layers[-1].weight + layers[-1].bias
 
 
@@ -29,6 +31,18 @@ def orthogonal(generator: np.random.Generator, n: int, m: int) -> np.ndarray:
     q, r = np.linalg.qr(generator.standard_normal((max(n, m), min(n, m))))
     q *= np.sign(np.diag(r))  # else the distribution is not uniform
     return (q if n >= m else q.T).astype(np.float32)
+
+
+def initial_layers(generator: np.random.Generator, widths: Sequence[int], gain: float) -> tuple[Linear, ...]:
+    """Layers of these widths: orthogonal weights (gain sqrt 2, and ``gain`` at the end) and zero biases.
+
+    Made by NumPy on the host: batched QR inside a compiled program can deadlock small CPUs.
+    """
+    gains = [np.sqrt(2)] * (len(widths) - 2) + [gain]
+    return tuple(
+        Linear(orthogonal(generator, n, m) * np.float32(g), np.zeros(m, np.float32))
+        for n, m, g in zip(widths[:-1], widths[1:], gains, strict=True)
+    )
 
 
 class Moments(NamedTuple):

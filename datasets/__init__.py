@@ -8,6 +8,7 @@ below needs them. Agents and the command line come here through :func:`rlbench_s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,7 +59,7 @@ def download(entry: Entry, remote: str, *, force: bool = False, show: Show = _si
 
     Raises:
         ValueError: what came is not what the remote's index or the catalogue says, or the remote's name is no address.
-        OSError: it is there already and ``force`` is not given, the remote cannot be reached, or the folder not written.
+        OSError: it is there already and not to be replaced, the remote fails, or Minari's folder cannot be written.
         ImportError: the extra ``data`` is not installed.
     """
     from .remote import download
@@ -123,8 +124,6 @@ def load(entry: Entry) -> Transitions:
     from .storage import is_installed, transitions
 
     if not is_installed(entry):
-        try:
+        with suppress(FileExistsError):  # another process was faster
             build(entry)
-        except FileExistsError:
-            pass  # another process was faster
     return transitions(entry)

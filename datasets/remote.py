@@ -4,9 +4,10 @@ A remote is an address. Two layouts, both plain files behind ``index.json``:
 
 =====================  ============================================================================================
 ``https://host/path``  also ``http://`` and ``file://``: a folder with ``rlsuite/hover/medium-v0.zip`` and so on
-``hf://ORG``           Hugging Face, as Minari lays datasets out: repository ``ORG/rlsuite`` of kind dataset, the files
-                       themselves in ``hover/medium-v0/data/``. ``hf://ORG/NAME`` names another repository, ``@REVISION``
-                       at the end another revision than ``main``; ``HF_ENDPOINT`` another host, as for its own tools
+``hf://ORG``           Hugging Face, as Minari lays datasets out: repository ``ORG/rlsuite`` of kind dataset, the
+                       files themselves in ``hover/medium-v0/data/``. ``hf://ORG/NAME`` names another repository,
+                       ``@REVISION`` at the end another revision than ``main``; the variable ``HF_ENDPOINT``
+                       another host, as for Hugging Face's own tools
 =====================  ============================================================================================
 
 The index says which file to expect; the catalogue of this package says what must be in it. Who controls a remote can

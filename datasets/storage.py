@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from copy import deepcopy
+from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,8 +50,8 @@ def need_minari() -> None:
         ImportError: the extra is not installed.
     """
     try:
-        import h5py
-        import minari  # noqa: F401
+        import_module("h5py")
+        import_module("minari")
     except ImportError as error:
         raise ImportError(
             f"Offline datasets need minari and h5py ({error}); install them with: pip install 'rlbench-suite[data]'"
@@ -182,8 +184,6 @@ def write(entry: Entry, episodes: Iterable[Episode], data: Path) -> dict[str, An
 
 def note(data: Path, arithmetic: str) -> str:
     """Add to the metadata of a finished dataset the hash of its content and what made it. Gives the hash."""
-    from importlib.metadata import version
-
     storage = opened(data)
     made = {
         "version": rlbench_suite.__version__,
