@@ -37,8 +37,6 @@ def configure(kind: type[Config], path: Path, task_id: str, budget: str, overrid
     for name, value in chosen.items():
         if name not in known:
             raise ValueError(unknown("hyperparameter", name, known))
-        if isinstance(value, dict):
-            chosen[name] = value[budget]
-        if isinstance(value, list):
-            chosen[name] = tuple(value)
+        of_budget = value[budget] if isinstance(value, dict) else value
+        chosen[name] = tuple(of_budget) if isinstance(of_budget, list) else of_budget
     return kind(**chosen)

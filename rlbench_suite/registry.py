@@ -39,11 +39,15 @@ AGENTS = {
     "random": "rlbench_suite.baselines.scripted:RandomAgent",
     "noop": "rlbench_suite.baselines.scripted:NoopAgent",
     "reference": "rlbench_suite.baselines.scripted:ReferenceAgent",
+    "bc": "rlbench_suite.baselines.bc:BC",
+    "td3-bc": "rlbench_suite.baselines.td3_bc:TD3BC",
     "ppo": "rlbench_suite.baselines.ppo:PPO",
     "sac": "rlbench_suite.baselines.sac:SAC",
     "dqn": "rlbench_suite.baselines.dqn:DQN",
     "sb3-ppo": "rlbench_suite.baselines.sb3:SB3PPO",
 }
+
+DATASETS = "rlbench_suite.datasets"
 
 SMOKE = (
     "rlsuite/SAT-v0",
@@ -127,6 +131,11 @@ def agent(name: str) -> Agent:
         raise ValueError(unknown("agent", name, agent_entry_points()))
     factory: Any = load(agent_entry_points()[name])
     return factory()
+
+
+def datasets() -> Any:
+    """The wing of offline datasets, for the command line and for agents that learn from them; imports it."""
+    return importlib.import_module(DATASETS)
 
 
 def register() -> None:

@@ -1,0 +1,163 @@
+"""From a recipe to episodes: play, record the actions, replay them and note every step."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite import registry
+from rlbench_suite.adapters.rollout import open_stream, play
+from rlbench_suite.episode import Draw, Step, advance, seed_key
+from rlbench_suite.lanes import in_lanes
+from rlbench_suite.policy import Policy, View
+from rlbench_suite.process import precision, refuse_after_fork
+from rlbench_suite.task import Task
+
+from .catalogue import Entry
+
+SPLIT = "train"
+BLOCK = 64
+"""Episodes side by side. A constant of the recipes: a player compiled for another number may round differently."""
+
+
+class Episode(NamedTuple):
+    """One finished episode (NumPy), ``T`` steps long."""
+
+    seed: int
+    observations: Any
+    """``(T + 1, ...)``: the last one is what the last step led to; a dict of such arrays for a Dict space."""
+    actions: np.ndarray
+    """``(T, *action shape)``"""
+    rewards: np.ndarray
+    """``(T, *reward shape)``"""
+    terminations: np.ndarray
+    """bool ``(T,)``"""
+    truncations: np.ndarray
+    """bool ``(T,)``"""
+    infos: dict[str, np.ndarray]
+    """Each ``(T + 1, ...)``: of the reset, then of every step."""
+
+
+class Weakened(eqx.Module):
+    """A player with a weak and unsteady hand, on a bounded Box."""
+
+    player: Any
+    space: spaces.Box = eqx.field(static=True)
+    noop: Any
+    strength: Any
+    random: Any
+
+    def initial(self, params: Any) -> Any:
+        """The player's memory."""
+        return self.player.initial(params)
+
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
+        """Part of the way from noop to the player's action; at times a uniformly random action instead."""
+        own_key, chance_key = jax.random.split(key)
+        action, memory = self.player.act(memory, view, own_key)
+        shape, low, high = self.space.shape, self.space.low, self.space.high
+        chance = jax.random.uniform(chance_key, (1 + int(np.prod(shape)),), self.space.dtype)
+        anything = low + chance[1:].reshape(shape) * (high - low)
+        weak = self.noop + self.strength * (action - self.noop)
+        return jnp.clip(jnp.where(chance[0] < self.random, anything, weak), low, high), memory
+
+
+def player(entry: Entry, task: Task[Any, Any]) -> Policy:
+    """The policy of a recipe.
+
+    Raises:
+        ValueError: it weakens a player whose actions are not in a bounded Box.
+    """
+    policy: Any = list(registry.agent(entry.player).train(task, seed=0, budget="full"))[-1]
+    if entry.strength == 1 and entry.random == 0:
+        return policy  # type: ignore[no-any-return]
+    space = task.action_space
+    if not isinstance(space, spaces.Box) or not space.is_bounded():
+        raise ValueError(f"{entry.id}: only actions in a bounded Box can be weakened, not {space}.")
+    strength, random = np.float32(entry.strength), np.float32(entry.random)
+    return Weakened(policy, space, task.noop_action(), strength, random)
+
+
+def episodes(entry: Entry) -> Iterator[Episode]:
+    """Every episode of a recipe, in the order of its seeds; the same bits wherever arithmetic is the same."""
+    refuse_after_fork()
+    with jax.default_device(jax.local_devices(backend="cpu")[0]):
+        task = entry.card.build(difficulty=entry.difficulty)
+        policy = player(entry, task)
+    for first in range(0, entry.episodes, BLOCK):
+        seeds = [entry.first_seed + first + lane for lane in range(BLOCK)]  # those beyond the end are played in vain
+        with jax.default_device(jax.local_devices(backend="cpu")[0]):
+            played = play(task, policy, seeds, split=SPLIT)
+            steps = trajectories(task, played.actions, seeds)
+        for lane in range(min(BLOCK, entry.episodes - first)):
+            length = int(played.length[lane])
+            yield _cut(seeds[lane], length, played.actions[lane], jax.tree.map(lambda leaf, i=lane: leaf[i], steps))
+
+
+def _cut(seed: int, length: int, actions: np.ndarray, steps: Step) -> Episode:
+    def states(tree: Any) -> Any:
+        return jax.tree.map(lambda leaf: leaf[: length + 1].copy(), tree)
+
+    made = slice(1, length + 1)  # the first entry is the reset
+    return Episode(
+        seed=seed,
+        observations=states(steps.observation),
+        actions=actions[:length].copy(),
+        rewards=steps.reward[made].copy(),
+        terminations=steps.terminated[made].copy(),
+        truncations=steps.truncated[made].copy(),
+        infos=states(steps.info),
+    )
+
+
+def trajectories(task: Task[Any, Any], actions: np.ndarray, seeds: list[int]) -> Step:
+    """Every step of the first episode of each seed under given actions, to the bit what a single env shows.
+
+    Args:
+        task: the task.
+        actions: ``(n, horizon, *action shape)``.
+        seeds: the ``n`` environment seeds.
+
+    Returns:
+        Arrays ``(n, horizon + 1, ...)``, the reset first; what follows an episode's end means nothing.
+    """
+    keys = np.stack([seed_key(seed) for seed in seeds])
+    with precision(task):
+        return jax.tree.map(np.asarray, _recorder(task)(keys, actions, Draw.parse(SPLIT, task)))  # type: ignore[no-any-return]
+
+
+@cache
+def _recorder(task: Task[Any, Any]) -> Any:
+    limit = np.int32(task.card.horizon)
+
+    def record(keys: jax.Array, actions: jax.Array, draw: Draw) -> Step:
+        stream = open_stream(task, keys, draw)
+
+        def step(running: Any, action: jax.Array) -> tuple[Any, Step]:
+            return in_lanes(lambda episode, one: advance(task, episode, one, limit), running, action)  # type: ignore[no-any-return]
+
+        _, made = jax.lax.scan(step, stream.episodes, jnp.moveaxis(actions, 1, 0))
+        together = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), stream.last, made)
+        return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, 1), together)  # type: ignore[no-any-return]
+
+    return jax.jit(record)
+
+
+def arithmetic() -> str:
+    """The class of machines that round alike, as found by trying: ``x86_64 fma`` where products are fused into sums.
+
+    Content is equal to the bit within one class (and one version of the compiler), close beyond it.
+    """
+    share = np.full(8, 1 + 2.0**-12, np.float32)
+    rest = np.full(8, -(1 + 2.0**-11), np.float32)  # share * share is 2^-24 more, which rounds away if it is rounded
+    with jax.default_device(jax.local_devices(backend="cpu")[0]):
+        fused = bool(np.any(jax.jit(lambda a, b, c: a * b + c)(share, share, rest)))
+    return f"{platform.machine()}{' fma' if fused else ''}"

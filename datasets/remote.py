@@ -1,0 +1,317 @@
+"""Datasets from elsewhere: fetched aside, checked against index, size, hash and catalogue, and only then moved in.
+
+A remote is an address. Two layouts, both plain files behind ``index.json``:
+
+=====================  ============================================================================================
+``https://host/path``  also ``http://`` and ``file://``: a folder with ``rlsuite/hover/medium-v0.zip`` and so on
+``hf://ORG``           Hugging Face, as Minari lays datasets out: repository ``ORG/rlsuite`` of kind dataset, the
+                       files themselves in ``hover/medium-v0/data/``. ``hf://ORG/NAME`` names another repository,
+                       ``@REVISION`` at the end another revision than ``main``; the variable ``HF_ENDPOINT``
+                       another host, as for Hugging Face's own tools
+=====================  ============================================================================================
+
+The index says which file to expect; the catalogue of this package says what must be in it. Who controls a remote can
+make a download fail, and nothing else: no name or code of a remote's is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import os
+import re
+import shutil
+import ssl
+import stat
+import tomllib
+import urllib.error
+import urllib.parse
+import urllib.request
+import zipfile
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rlbench_suite.card import unknown
+from rlbench_suite.evaluation.store import replacing
+
+from . import storage
+from .building import Show
+from .catalogue import NAMESPACE, Entry
+from .verification import known_arithmetic
+
+FORMAT = "rlbench-suite datasets 1"
+VARIABLE = "RLSUITE_DATA_REMOTE"
+LAYOUTS = ("folder", "hf")
+INDEX = "index.json"
+
+_TIMEOUT = 30.0
+"""Seconds without a byte after which a connection counts as dead."""
+_INDEX_LIMIT = 2**20
+_SIZE_LIMIT = 2**31
+"""Bytes. No dataset of the catalogue comes near it."""
+_PIECE = 2**16
+
+
+# -- which remote --------------------------------------------------------------------------------------------------
+
+
+def settings_file() -> Path:
+    """Where a user's own remote may be written down."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "rlbench_suite", "config.toml")
+
+
+def configured() -> str | None:
+    """The remote of the environment (``RLSUITE_DATA_REMOTE``), else of the settings (``[data] remote = "..."``).
+
+    Raises:
+        ValueError: the settings are no TOML.
+    """
+    if remote := os.environ.get(VARIABLE):
+        return remote
+    path = settings_file()
+    if not path.exists():
+        return None
+    try:
+        remote = tomllib.loads(path.read_text()).get("data", {}).get("remote")
+    except (ValueError, AttributeError) as error:
+        raise ValueError(f"{path} cannot be read as TOML with a table [data]: {error}") from None
+    if remote is not None and not isinstance(remote, str):
+        raise ValueError(f"{path}: remote in [data] is an address in quotes, got {remote!r}.")
+    return remote
+
+
+class Place(NamedTuple):
+    """A remote, understood."""
+
+    base: str
+    """URL that paths are appended to; ends in a slash."""
+    layout: str
+
+    @classmethod
+    def of(cls, remote: str) -> Place:
+        """From an address.
+
+        Raises:
+            ValueError: it is none.
+        """
+        scheme, _, rest = remote.partition("://")
+        if scheme in ("http", "https", "file") and rest:
+            return cls(remote.rstrip("/") + "/", "folder")
+        if scheme == "hf" and (match := re.fullmatch(r"([\w.-]+)(?:/([\w.-]+))?(?:@([\w.-]+))?/?", rest)):
+            owner, name, revision = match.groups()
+            host = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+            return cls(f"{host}/datasets/{owner}/{name or NAMESPACE}/resolve/{revision or 'main'}/", "hf")
+        raise ValueError(
+            f"{remote!r} is no remote: give https://HOST/PATH, file:///PATH or hf://ORGANISATION[/NAME][@REVISION]."
+        )
+
+
+class File(NamedTuple):
+    """What the index says of one file."""
+
+    path: str
+    """Under the base."""
+    size: int
+    sha256: str
+
+
+# -- download ------------------------------------------------------------------------------------------------------
+
+
+def download(entry: Entry, remote: str, *, force: bool, show: Show) -> Path:
+    """See :func:`rlbench_suite.datasets.download`."""
+    place = Place.of(remote)
+    storage.refuse_installed(entry, force)
+    files = wanted_files(entry, place)
+    with storage.staging() as aside:
+        made = aside / "made"
+        (made / "data").mkdir(parents=True)
+        total, done = sum(file.size for file in files.values()), 0
+        for name, file in files.items():
+            to = aside / "archive.zip" if place.layout == "folder" else made / name
+            fetch(file, place, to, lambda got, done=done: show("downloading", done + got, total))
+            done += file.size
+        if place.layout == "folder":
+            unpack(entry, aside / "archive.zip", made)
+        check(entry, made / "data")
+        return storage.install(entry, made, force)
+
+
+def check(entry: Entry, data: Path) -> None:
+    """Refuse a dataset that is not the catalogue's.
+
+    Raises:
+        ValueError: its metadata or its content differ.
+    """
+    storage.check_metadata(entry, data)
+    found = storage.content_sha256(storage.opened(data))
+    if known_arithmetic(entry, found) is None:
+        raise ValueError(
+            f"{entry.id}: what the remote gave is not the dataset of the catalogue (SHA-256 of its content {found}). "
+            f"Nothing was kept. Make it from its recipe: rlsuite-data build {entry.id}"
+        )
+
+
+def wanted_files(entry: Entry, place: Place) -> dict[str, File]:
+    """What to fetch for a dataset, by its name in the dataset: an archive (``""``), or the files themselves.
+
+    Raises:
+        ValueError: the index is none, or has no such dataset.
+        OSError: it cannot be reached.
+    """
+    with closing(_open(place.base + INDEX)) as stream:
+        text = _guarded(lambda: stream.read(_INDEX_LIMIT + 1), place.base + INDEX)
+    try:
+        index = json.loads(text) if len(text) <= _INDEX_LIMIT else None
+        if index["format"] != FORMAT or index["layout"] != place.layout:
+            raise ValueError(f"format {index['format']!r}, layout {index['layout']!r}")
+        datasets = dict(index["datasets"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{place.base}{INDEX} is no index of format {FORMAT!r}, layout {place.layout!r} ({error})."
+        ) from None
+    if entry.id not in datasets:
+        raise ValueError(
+            f"{place.base} has no {entry.id}; it has: {', '.join(map(str, datasets)) or 'nothing'}. "
+            f"Make it from its recipe: rlsuite-data build {entry.id}"
+        )
+    names = ("",) if place.layout == "folder" else storage.FILES
+    try:
+        files = {name: File(**datasets[entry.id][name]) for name in names}
+        for name, (path, size, sha256) in files.items():
+            if path != path_of(entry, place.layout, name) or not re.fullmatch("[0-9a-f]{64}", sha256):
+                raise ValueError(f"path {path!r}, SHA-256 {sha256!r}")
+            if type(size) is not int or not 0 < size <= _SIZE_LIMIT:
+                raise ValueError(f"size {size!r}")
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{place.base}{INDEX} describes {entry.id} wrongly: {error}.") from None
+    return files
+
+
+def path_of(entry: Entry, layout: str, name: str) -> str:
+    """Where a file of a dataset lies in a remote."""
+    return f"{entry.id}.zip" if layout == "folder" else f"{entry.id.removeprefix(f'{NAMESPACE}/')}/{name}"
+
+
+def fetch(file: File, place: Place, to: Path, show: Any) -> None:
+    """Write a remote's file to ``to``, sized and hashed as the index says.
+
+    Raises:
+        ValueError: it is not.
+        OSError: the remote cannot be reached or breaks off, or the disk is full.
+    """
+    url = place.base + urllib.parse.quote(file.path)
+    digest, got = hashlib.sha256(), 0
+    with closing(_open(url)) as stream, to.open("wb") as out:
+        while piece := _guarded(lambda: stream.read(_PIECE), url):
+            got += len(piece)
+            if got > file.size:
+                raise ValueError(f"{url} is longer than the {file.size} bytes its index says; nothing was kept.")
+            digest.update(piece)
+            out.write(piece)
+            show(got)
+    if got < file.size:
+        raise OSError(f"{url} broke off after {got} of {file.size} bytes; nothing was kept. Try again.")
+    if digest.hexdigest() != file.sha256:
+        raise ValueError(
+            f"{url} is damaged or was tampered with: its SHA-256 is {digest.hexdigest()}, its index says "
+            f"{file.sha256}; nothing was kept."
+        )
+
+
+def _open(url: str) -> Any:
+    request = urllib.request.Request(url, headers={"User-Agent": "rlbench-suite"})
+    return _guarded(lambda: urllib.request.urlopen(request, timeout=_TIMEOUT), url)
+
+
+def _guarded(do: Any, url: str) -> Any:
+    """Do it, and tell of what goes wrong on the way to ``url`` in one sentence."""
+    try:
+        return do()
+    except urllib.error.HTTPError as error:
+        why = "it is not there" if error.code == 404 else f"{error.code} {error.reason}"
+        raise OSError(f"Cannot get {url}: {why}.") from None
+    except urllib.error.URLError as error:
+        reason: Any = error.reason
+        if isinstance(reason, ssl.SSLError):
+            why = f"its certificate or encryption is not accepted ({reason.reason or reason})"
+        else:
+            why = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
+        raise OSError(f"Cannot get {url}: {why}.") from None
+    except (OSError, http.client.HTTPException) as error:
+        raise OSError(f"Cannot get {url}: the connection broke off ({error or type(error).__name__}).") from None
+
+
+def unpack(entry: Entry, archive: Path, made: Path) -> None:
+    """Take the two files of a dataset out of an archive, and refuse any archive that holds anything else.
+
+    Raises:
+        ValueError: it is no such archive.
+    """
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            members = opened.infolist()
+            if sorted(member.filename for member in members) != sorted(storage.FILES):
+                raise ValueError(f"it holds {', '.join(repr(m.filename) for m in members[:5]) or 'nothing'}")
+            for member in members:
+                if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG) or member.flag_bits & 1:
+                    raise ValueError(f"{member.filename!r} is no plain file")
+                if member.file_size > _SIZE_LIMIT:
+                    raise ValueError(f"{member.filename!r} would take {member.file_size} bytes")
+            for member in members:
+                with opened.open(member) as source, (made / member.filename).open("wb") as out:
+                    shutil.copyfileobj(source, out)  # stops at the size above: ZipFile reads no further
+    except (ValueError, zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+        raise ValueError(f"The archive of {entry.id} is not one of a dataset ({error}); nothing was kept.") from None
+
+
+# -- publish -------------------------------------------------------------------------------------------------------
+
+
+def publish(entries: Sequence[Entry], to: Path, layout: str) -> None:
+    """See :func:`rlbench_suite.datasets.publish`."""
+    if layout not in LAYOUTS:
+        raise ValueError(unknown("layout", layout, LAYOUTS))
+    for entry in entries:
+        if not storage.is_installed(entry):
+            raise FileNotFoundError(f"{entry.id} is not installed; get it with: rlsuite-data build {entry.id}")
+        check(entry, storage.folder(entry) / "data")
+    to.mkdir(parents=True, exist_ok=True)
+    path = to / INDEX
+    index = json.loads(path.read_text()) if path.exists() else {"format": FORMAT, "layout": layout, "datasets": {}}
+    if index.get("format") != FORMAT or index.get("layout") != layout:
+        raise ValueError(f"{path} is the index of another layout than {layout!r}; publish to another folder.")
+    for entry in entries:
+        source = storage.folder(entry)
+        files = {}
+        for name in ("",) if layout == "folder" else storage.FILES:
+            place = to / path_of(entry, layout, name)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(place) as unfinished:
+                if name:
+                    shutil.copyfile(source / name, unfinished)
+                else:
+                    _pack(source, unfinished)
+            with place.open("rb") as packed:
+                sha256 = hashlib.file_digest(packed, "sha256").hexdigest()
+            files[name] = File(path_of(entry, layout, name), place.stat().st_size, sha256)._asdict()
+        index["datasets"][entry.id] = files
+    if layout == "hf":  # what Minari itself looks for in a repository
+        folders = sorted({f"{NAMESPACE}/{name.split('/')[1]}" for name in index["datasets"]})
+        said = {"datasets": sorted(index["datasets"]), "namespaces": folders}
+        (to / "namespace_metadata.json").write_text(json.dumps(said, indent=2) + "\n")
+    with replacing(path) as unfinished:
+        unfinished.write_text(json.dumps(index, indent=2) + "\n")
+
+
+def _pack(source: Path, archive: Path) -> None:
+    with zipfile.ZipFile(archive, "w") as packed:
+        for name in storage.FILES:
+            member = zipfile.ZipInfo(name)  # of the year 1980: the same files give the same archive
+            member.compress_type = zipfile.ZIP_DEFLATED
+            member.external_attr = (stat.S_IFREG | 0o644) << 16
+            with (source / name).open("rb") as file, packed.open(member, "w") as out:
+                shutil.copyfileobj(file, out)

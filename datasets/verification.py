@@ -1,0 +1,124 @@
+"""Is an installed dataset what its recipe makes, and do its recorded actions give its steps again?"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import storage
+from .building import Show, counted
+from .catalogue import Entry
+from .recipe import arithmetic, episodes
+
+
+class Verdict(NamedTuple):
+    """What was found."""
+
+    sha256: str
+    """Of the content."""
+    origin: str
+    """Where that content is known from, in words."""
+    steps: int
+    """Steps replayed."""
+    difference: float
+    """Largest difference of an observation or reward in the replay; 0 is equality to the bit."""
+
+
+def verify(entry: Entry, *, show: Show) -> Verdict:
+    """See :func:`rlbench_suite.datasets.verify`."""
+    if not storage.is_installed(entry):
+        raise FileNotFoundError(
+            f"{entry.id} is not installed in {storage.root()}; get it with: rlsuite-data build {entry.id}"
+        )
+    data = storage.folder(entry) / "data"
+    storage.check_metadata(entry, data)
+    show("hashing", 0, 1)
+    found = storage.content_sha256(storage.opened(data))
+    made_in, origin = where_known(entry, found, data, show)
+    steps, difference = replayed(entry, data, 0.0 if made_in == arithmetic() else entry.replay_tolerance, show)
+    return Verdict(found, origin, steps, difference)
+
+
+def known_arithmetic(entry: Entry, found: str) -> str | None:
+    """The arithmetic in which the catalogue knows this content; None if in none."""
+    known = entry.fingerprint.sha256 if entry.fingerprint else {}
+    return next((name for name, sha256 in known.items() if sha256 == found), None)
+
+
+def where_known(entry: Entry, found: str, data: Path, show: Show) -> tuple[str, str]:
+    """The arithmetic a content was made in, and where it is known from: the catalogue, else the recipe followed here.
+
+    Raises:
+        ValueError: it is known from neither.
+    """
+    if (known := known_arithmetic(entry, found)) is not None:
+        return known, f"the catalogue ({known})"
+    here, fingerprint = arithmetic(), entry.fingerprint
+    settled = fingerprint and here in fingerprint.sha256 and fingerprint.jaxlib == version("jaxlib")
+    made = storage.made_by(data)
+    if not settled and made.get("arithmetic") == here:  # made where the catalogue has never been: make it once more
+        with storage.staging() as aside:
+            storage.write(entry, counted(entry, episodes(entry), show), aside / "data")
+            again = storage.content_sha256(storage.opened(aside / "data"))
+        if again == found:
+            return here, f"its recipe, followed once more here ({here}, jaxlib {version('jaxlib')})"
+    raise ValueError(
+        f"{entry.id} does not hold what its recipe makes: the SHA-256 of its content is {found}. "
+        f"Make it anew: rlsuite-data build --force {entry.id}"
+    )
+
+
+def replayed(entry: Entry, data: Path, tolerance: float, show: Show) -> tuple[int, float]:
+    """Play every recorded action in the environment that Minari recovers; number of steps and largest difference.
+
+    Raises:
+        ValueError: a step differs by more than the tolerance.
+    """
+    import minari
+
+    env = minari.MinariDataset(data).recover_environment(disable_env_checker=True)
+    steps, largest = 0, 0.0
+    for index, (seed, episode) in enumerate(storage.read(storage.opened(data))):
+        if seed != entry.seeds[index]:
+            raise ValueError(f"{entry.id}: episode {index} is of seed {seed}, not {entry.seeds[index]}.")
+        shown, paid, flags = _played(env, seed, episode["actions"])
+        pairs = [*zip(shown, _leaves(episode["observations"]), strict=True)]
+        pairs.append((np.asarray(paid, episode["rewards"].dtype), episode["rewards"]))
+        for again, recorded in pairs:
+            if again.shape != recorded.shape:
+                raise ValueError(f"{entry.id}: episode {index} has {len(recorded)} entries, its replay {len(again)}.")
+            difference = 0.0
+            if not np.array_equal(again, recorded):
+                difference = float(np.abs(again.astype(np.float64) - recorded).max())
+            largest = max(largest, difference)
+            if not difference <= tolerance:
+                raise ValueError(
+                    f"{entry.id}: episode {index} (seed {seed}) does not replay: a value differs by {difference:.3g}, "
+                    f"allowed is {tolerance:g}."
+                )
+        recorded_flags = np.stack([episode["terminations"], episode["truncations"]], 1)
+        if tolerance == 0 and not np.array_equal(flags, recorded_flags):
+            raise ValueError(f"{entry.id}: episode {index} (seed {seed}) does not end as recorded when replayed.")
+        steps += len(paid)
+        show("replaying", index + 1, entry.episodes)
+    return steps, largest
+
+
+def _played(env: Any, seed: int, actions: np.ndarray) -> tuple[list[np.ndarray], list[Any], np.ndarray]:
+    """Leaves of the observations, each ``(T + 1, ...)``, rewards, and ``(T, 2)`` flags of one episode."""
+    observation, _ = env.reset(seed=seed)
+    shown, paid, flags = [_leaves(observation)], [], []
+    for action in actions:
+        observation, reward, terminated, truncated, _ = env.step(action)
+        shown.append(_leaves(observation))
+        paid.append(reward)
+        flags.append((terminated, truncated))
+    return [np.stack(leaf) for leaf in zip(*shown, strict=True)], paid, np.array(flags)
+
+
+def _leaves(observation: Any) -> list[np.ndarray]:
+    """An observation's arrays: one, or those of a dict by name."""
+    return [observation[name] for name in sorted(observation)] if isinstance(observation, dict) else [observation]

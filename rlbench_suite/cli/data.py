@@ -1,0 +1,206 @@
+"""``rlsuite-data``: see, make, fetch and check offline datasets."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from rlbench_suite import registry
+from rlbench_suite.cli import App, prepare_jax
+
+app = App(help="See, make, fetch and check offline datasets, in Minari's format and folder.")
+
+INTERRUPTED = 130
+
+Names = Annotated[
+    str, typer.Argument(help="Datasets, separated by commas: `hover/medium`, `hover` (its three), `all`.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+
+
+@app.command("list")
+def list_datasets() -> None:
+    """List every dataset of the catalogue.
+
+    **Example**: `rlsuite-data list`
+    """
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in ("dataset", "episodes", "steps", "score", "MB", "here"):
+        table.add_column(column, no_wrap=True, justify="left" if column in ("dataset", "here") else "right")
+    for entry in registry.datasets().catalogue().values():
+        known = entry.fingerprint
+        numbers = (f"{known.steps:,}", f"{known.score:.2f}", f"{known.megabytes:.0f}") if known else ("", "", "")
+        here = "yes" if (_root() / entry.id / "data").is_dir() else ""
+        table.add_row(entry.id, str(entry.episodes), *numbers, here)
+    Console().print(table)
+    print(f"Folder: {_root()} (MINARI_DATASETS_PATH). Score: mean of the episodes; 0 random, 1 reference player.")
+
+
+def _root() -> Path:
+    """Minari's folder, named without loading Minari."""
+    return Path(os.environ.get("MINARI_DATASETS_PATH") or Path.home() / ".minari" / "datasets")
+
+
+@app.command()
+def show(
+    dataset: Annotated[str, typer.Argument(help="Id of a dataset; `rlsuite/` and the version may be left out.")],
+) -> None:
+    """Show all that is known of a dataset: its recipe and what it was found to be.
+
+    **Example**: `rlsuite-data show hover/medium`
+    """
+    entry = registry.datasets().find(dataset)
+    known, scores = entry.fingerprint, entry.card.scores(entry.difficulty)
+    facts = {
+        "task": f"{entry.card.id}: {entry.card.summary}",
+        "difficulty": entry.difficulty or "",
+        "player": entry.described(),
+        "episodes": f"{entry.episodes}, the first of each seed {entry.seeds[0]} to {entry.seeds[-1]} (train split)",
+        "reference scores": f"random {scores['random'].mean:g}, reference {scores['reference'].mean:g}",
+    }
+    if known:
+        facts |= {
+            "steps": f"{known.steps:,}",
+            "mean return": f"{known.mean_return:g}",
+            "mean score": f"{known.score:g}",
+            "size": f"{known.megabytes:g} MB",
+        }
+        for arithmetic, sha256 in known.sha256.items():
+            facts[f"SHA-256 of content, {arithmetic}"] = f"{sha256} (jaxlib {known.jaxlib})"
+    facts["installed"] = str(_root() / entry.id) if (_root() / entry.id / "data").is_dir() else "no"
+    facts["load"] = f'minari.load_dataset("{entry.id}")'
+    table = Table(title=entry.id, title_justify="left", show_header=False, box=None)
+    for name, value in facts.items():
+        if value:
+            table.add_row(f"[bold]{name}", value)
+    Console().print(table)
+
+
+@app.command()
+def build(names: Names, force: Force = False) -> None:
+    """Make datasets from their recipes, on this machine.
+
+    **Example**: `rlsuite-data build hover`
+    """
+    _each(names, lambda entry, bar: _build(entry, force, bar), force)
+
+
+@app.command()
+def download(
+    names: Names,
+    remote: Annotated[
+        str | None,
+        typer.Option(
+            help="`https://HOST/PATH`, `file:///PATH` or `hf://ORGANISATION`. [default: RLSUITE_DATA_REMOTE, else "
+            "`remote` in `[data]` of ~/.config/rlbench_suite/config.toml]",
+            show_default=False,
+        ),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Get datasets from a remote; without one, make them from their recipes.
+
+    **Example**: `rlsuite-data download hover/expert --remote https://example.org/data`
+    """
+    data = registry.datasets()
+    if remote is None:
+        remote = data.configured()
+    if remote is None:
+        print(
+            "No remote is configured (--remote, RLSUITE_DATA_REMOTE): building from the recipe, which gives the same."
+        )
+        return build(names, force)
+    _each(names, lambda entry, bar: data.download(entry, remote, force=force, show=bar), force)
+
+
+def _build(entry: Any, force: bool, bar: Callable[..., None]) -> Path:
+    path: Path = registry.datasets().build(entry, force=force, show=bar)
+    return path
+
+
+def _each(names: str, make: Callable[..., Path], force: bool) -> None:
+    entries = registry.datasets().resolve(names)
+    prepare_jax()
+    for entry in entries:
+        if not force and (_root() / entry.id / "data").is_dir():
+            print(f"{entry.id} is there already: {_root() / entry.id}")
+            continue
+        with _bar(entry.id) as bar:
+            path = make(entry, bar)
+        print(f"{entry.id} is ready: {path}", flush=True)
+
+
+@app.command()
+def verify(names: Names) -> None:
+    """Check installed datasets: metadata, content, and every recorded action played again in a fresh environment.
+
+    **Example**: `rlsuite-data verify hover/expert`
+    """
+    entries = registry.datasets().resolve(names)
+    prepare_jax()
+    for entry in entries:
+        with _bar(entry.id) as bar:
+            verdict = registry.datasets().verify(entry, show=bar)
+        equal = "to the bit" if verdict.difference == 0 else f"within {verdict.difference:.2g}"
+        print(f"{entry.id} is right: content known from {verdict.origin}, {verdict.steps:,} steps replayed {equal}.")
+
+
+@app.command()
+def publish(
+    names: Names,
+    to: Annotated[Path, typer.Option(help="Folder to lay the datasets out in, to be served or uploaded as it is.")],
+    layout: Annotated[
+        str, typer.Option(help="`folder` (zip archives) or `hf` (a Hugging Face repository).")
+    ] = "folder",
+) -> None:
+    """Lay installed datasets out as a remote.
+
+    **Example**: `rlsuite-data publish all --to public`
+    """
+    registry.datasets().publish(registry.datasets().resolve(names), to, layout)
+    print(f"Ready to be served: {to}")
+
+
+@app.command()
+def fingerprint(names: Names) -> None:
+    """Write down in the catalogue what datasets are when built here: size, score, hash.
+
+    For who changes a recipe, in a source checkout.
+
+    **Example**: `rlsuite-data fingerprint all`
+    """
+    entries = registry.datasets().resolve(names)
+    prepare_jax()
+    for entry in entries:
+        with _bar(entry.id) as bar:
+            _build(entry, True, bar)
+        found = registry.datasets().fingerprint(entry)
+        print(f"{entry.id}: {found.steps:,} steps, score {found.score:g}, {found.megabytes:g} MB", flush=True)
+
+
+@contextmanager
+def _bar(name: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar, where there is a terminal; Ctrl-C ends the program in peace."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+    )
+    console = Console()
+    try:
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+            task = progress.add_task(name, total=None)
+            yield lambda what, done, total: progress.update(
+                task, description=f"{what} {name}", completed=done, total=total
+            )
+    except KeyboardInterrupt:
+        print(f"\nInterrupted: nothing of {name} was kept.")
+        raise typer.Exit(INTERRUPTED) from None
