@@ -444,14 +444,14 @@ class Highway(Road):
 
     def noop_action(self) -> np.ndarray:
         """IDLE."""
-        return np.int64(IDLE)
+        return np.array(IDLE)
 
     def parse(self, text: str, state: State, params: Fleet) -> np.ndarray:
         """The name of an action, in any case."""
         word = text.strip().upper()
         if word not in ACTIONS:
             raise ValueError(f"expected one of {', '.join(ACTIONS)}, got {text!r}")
-        return np.int64(ACTIONS.index(word))
+        return np.array(ACTIONS.index(word))
 
     def how_to_act(self) -> str:
         """One line for a text player."""

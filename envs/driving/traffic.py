@@ -7,7 +7,8 @@ within an episode. Positions are kept relative to the ego, within half a circumf
 
 Twice a second drivers look around (``look``): who is ahead of me in which lane, and is the neighbouring lane better?
 Left neighbours are weighed at one look, right ones at the other, so that no two drivers move into one gap from both
-sides. Between looks nobody joins or leaves a lane, so a driver's leader stays the same and no sub-step searches.
+sides. Between looks nobody joins or leaves a lane and everyone keeps its leader, so no sub-step
+searches.
 
 A driver who changes lanes counts in both until its body is within the new one; so does the ego. Everyone respects the
 nearest vehicle ahead in each lane it counts in. Lanes are numbered from the right, 0 to LANES - 1.
