@@ -9,10 +9,13 @@ warehouse. A period goes as follows (Zipkin 2008, doi:10.1287/opre.1070.0471, fo
 3. costs: holding of what is left on shelves and in the warehouse, and a penalty a unit lost, or a unit waiting;
 4. receive: a shipment with lead time L, ordered in period t, is on the shelf for the demand of period t + L.
 
+A shop holds 40 units and the warehouse 150; what finds no room is sent away. Forty customers wait at most; further ones
+are lost, at the same penalty. Sensible policies never come near these limits.
+
 ======================  ====================================================================================
 action                  one order a place, whole units: warehouse 0..60 (networks), then each shop 0..20
 observation             stock and shipments on the way, next to arrive first (warehouse: of 50 units; then each shop:
-                        of 10 units; shown within +-20 of those); then mean demand (of 10 units), holding cost,
+                        of 10 units); then mean demand (of 10 units), holding cost,
                         penalty (of 10) of each shop, and holding cost of the warehouse (networks)
 reward                  minus the costs of the period, in units of money
 terminated              never; the task goes on, 100 periods are looked at
@@ -51,7 +54,8 @@ SHOP_ORDER, WAREHOUSE_ORDER = 20, 60
 """Largest orders, units."""
 SHOP_UNIT, WAREHOUSE_UNIT = 10.0, 50.0
 """Units of the observation's quantities."""
-SHOWN = 20.0
+SHELF, DEPOT = 40, 150
+"""Room of a shop and of the warehouse, units; as many customers wait at a shop at most."""
 MEANS, HOLDING, PENALTY = (2.5, 7.5), (0.7, 1.3), (6.3, 11.7)
 WAREHOUSE_HOLDING = 0.3
 SERVED, PERIODS_IN_STOCK = 0.9, 8.0
@@ -143,11 +147,18 @@ class Inventory(Task[Params, State]):
         self.network = self.networks[int(difficulty)]
         leads, supplied = self.network.leads, self.network.warehouse_lead is not None
         orders = [SHOP_ORDER + 1] * len(leads)
-        quantities = sum(leads) + (self.network.warehouse_lead or 0)
         self.action_space = spaces.MultiDiscrete([WAREHOUSE_ORDER + 1, *orders] if supplied else orders)
-        low = [-SHOWN] * quantities + [0] * (3 * len(leads) + supplied)
-        self.observation_space = self.box(low, [SHOWN] * quantities + [2] * (3 * len(leads) + supplied))
-        self.reward_space = self.box(-np.inf, 0)
+        most = [SHELF / SHOP_UNIT, SHOP_ORDER / SHOP_UNIT]
+        shops = [most[min(i, 1)] for lead in leads for i in range(lead)]
+        depot = [DEPOT / WAREHOUSE_UNIT, WAREHOUSE_ORDER / WAREHOUSE_UNIT]
+        warehouse = [depot[min(i, 1)] for i in range(self.network.warehouse_lead or 0)]
+        high = np.array(warehouse + shops + [2.0] * (3 * len(leads) + supplied))
+        low = np.zeros(len(high))
+        if self.network.backlog:
+            low[len(warehouse) + np.cumsum([0, *leads[:-1]])] = -SHELF / SHOP_UNIT
+        self.observation_space = self.box(low, high)
+        dearest = max(HOLDING[1] * SHELF, PENALTY[1] * (LARGEST_DEMAND + SHELF * self.network.backlog))
+        self.reward_space = self.box(-np.ceil(dearest * len(leads) + WAREHOUSE_HOLDING * DEPOT * supplied), 0)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Mean demands in the bands of the split; costs alike for both."""
@@ -192,7 +203,7 @@ class Inventory(Task[Params, State]):
             shipped = share(orders[1:], warehouse.stock)
             stored = warehouse.stock - _sum(shipped)
             cost = params.warehouse_holding * stored
-            warehouse = _receive(Place(stored, warehouse.transit), orders[0])
+            warehouse = _receive(Place(stored, warehouse.transit), orders[0], DEPOT)
         shops, demanded, served = [], state.demanded, state.served
         for i, (place, shop) in enumerate(zip(state.shops, params.shops, strict=True)):
             demand = poisson(units[i], shop.demand)
@@ -202,7 +213,8 @@ class Inventory(Task[Params, State]):
             demanded = demanded + demand
             served = served + jnp.minimum(jnp.maximum(place.stock, 0), demand)
             stored = stored + kept
-            shops.append(_receive(Place(left if self.network.backlog else kept, place.transit), shipped[i]))
+            remains = jnp.maximum(left, -SHELF) if self.network.backlog else kept
+            shops.append(_receive(Place(remains, place.transit), shipped[i], SHELF))
         state = State(tuple(shops), warehouse, cost, demanded, served, state.stored + stored, state.periods + 1)
         # Else the compiler computes the period again for every entry of the observation: four times slower.
         return jax.lax.optimization_barrier(state)
@@ -212,7 +224,7 @@ class Inventory(Task[Params, State]):
         units = [WAREHOUSE_UNIT] * (state.warehouse is not None) + [SHOP_UNIT] * len(state.shops)
         places = (state.warehouse, *state.shops) if state.warehouse is not None else state.shops
         quantities = [
-            jnp.clip(quantity.astype(self.dtype) * (1 / unit), -SHOWN, SHOWN)
+            quantity.astype(self.dtype) * (1 / unit)
             for place, unit in zip(places, units, strict=True)
             for quantity in (place.stock, *place.transit)
         ]
@@ -309,9 +321,9 @@ def poisson(unit: Scalar, mean: Scalar) -> Scalar:
     return number
 
 
-def _receive(place: Place, shipped: Scalar) -> Place:
+def _receive(place: Place, shipped: Scalar, room: int) -> Place:
     arriving, *transit = (*place.transit, shipped)
-    return Place(place.stock + arriving, tuple(transit))
+    return Place(jnp.minimum(place.stock + arriving, room), tuple(transit))
 
 
 def _sum(values: list[Scalar]) -> Scalar:
