@@ -45,6 +45,11 @@ AGENTS = {
     "sac": "rlbench_suite.baselines.sac:SAC",
     "dqn": "rlbench_suite.baselines.dqn:DQN",
     "sb3-ppo": "rlbench_suite.baselines.sb3:SB3PPO",
+    "sb3-a2c": "rlbench_suite.baselines.sb3:SB3A2C",
+    "sb3-dqn": "rlbench_suite.baselines.sb3:SB3DQN",
+    "sb3-sac": "rlbench_suite.baselines.sb3:SB3SAC",
+    "sb3-td3": "rlbench_suite.baselines.sb3:SB3TD3",
+    "sb3-ddpg": "rlbench_suite.baselines.sb3:SB3DDPG",
 }
 
 DATASETS = "rlbench_suite.datasets"
