@@ -67,8 +67,8 @@ def values(critics: Critics, x: jax.Array, action: jax.Array) -> list[jax.Array]
 
 
 def optimiser(config: Config) -> optax.GradientTransformation:
-    """Adam at a constant rate."""
-    return optax.adam(config.learning_rate)
+    """Adam, its learning rate falling linearly to zero: what is judged is the last policy, not the best."""
+    return optax.adam(optax.linear_schedule(config.learning_rate, 0.0, config.chunks * config.chunk))
 
 
 # -- critic --------------------------------------------------------------------------------------------------------

@@ -1,0 +1,269 @@
+"""Built datasets: Minari loads them, they replay to the bit, and damage is found."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import minari
+import numpy as np
+import pytest
+from folders import visible
+
+from rlbench_suite import datasets
+from rlbench_suite.adapters.rollout import play, replay
+from rlbench_suite.card import Score
+from rlbench_suite.datasets import recipe, storage
+from rlbench_suite.datasets.catalogue import Entry
+
+
+@pytest.fixture
+def copy(shelf: Path, root: Path, entry: Entry) -> Path:
+    """The shelf's dataset in a folder of the test's own, to be damaged; gives its data folder."""
+    shutil.copytree(shelf / entry.id, root / entry.id)
+    return root / entry.id / "data"
+
+
+def test_minari_loads_it_and_recovers_its_environments(copy: Path, entry: Entry) -> None:
+    dataset = minari.load_dataset(entry.id)
+    assert (dataset.total_episodes, dataset.total_steps) == (entry.episodes, entry.fingerprint.steps)
+    for evaluation, split in ((False, "train"), (True, "test")):
+        env = dataset.recover_environment(eval_env=evaluation)
+        assert env.spec.id == entry.task
+        assert env.spec.kwargs["split"] == split
+        assert env.observation_space == dataset.observation_space
+        assert env.action_space == dataset.action_space
+    assert list(minari.list_local_datasets()) == [entry.id]
+
+
+def test_minaris_normalised_score_is_the_suites(copy: Path, entry: Entry) -> None:
+    dataset = minari.load_dataset(entry.id)
+    returns = np.array([3.0, 100.0, 480.0])
+    expected = [entry.card.normalise(value) for value in returns]
+    np.testing.assert_allclose(minari.get_normalized_score(dataset, returns), expected, rtol=1e-12)
+
+
+def test_recorded_steps_are_those_of_a_plain_gymnasium_loop(copy: Path, entry: Entry) -> None:
+    """Observations, rewards, flags and infos, by hand and to the bit; ``verify`` does the same for all episodes."""
+    dataset = minari.load_dataset(entry.id)
+    env = dataset.recover_environment()
+    ends = 0
+    for episode, about in zip(
+        dataset.iterate_episodes(range(5)), dataset.storage.get_episode_metadata(range(5)), strict=True
+    ):
+        observation, info = env.reset(seed=about["seed"])
+        for t in range(len(episode)):
+            np.testing.assert_array_equal(observation, episode.observations[t], strict=True)
+            assert all(info[name] == episode.infos[name][t] for name in ("success", "distance", "speed", "score"))
+            observation, reward, terminated, truncated, info = env.step(episode.actions[t])
+            assert np.float32(reward) == episode.rewards[t]
+            assert (terminated, truncated) == (episode.terminations[t], episode.truncations[t])
+            ends += terminated or truncated
+        assert terminated or truncated
+        np.testing.assert_array_equal(observation, episode.observations[-1])
+        assert len(episode.observations) == len(episode.rewards) + 1 == len(episode.infos["score"])
+    assert ends == 5  # and none of them before its episode's last step
+
+
+def test_the_kernels_replay_gives_the_recorded_returns(copy: Path, entry: Entry) -> None:
+    task, dataset = entry.card.build(), minari.load_dataset(entry.id)
+    actions = np.zeros((8, task.card.horizon, 4), np.float32)
+    totals = []
+    for row, episode in zip(actions, dataset.iterate_episodes(range(8)), strict=True):
+        row[: len(episode)] = episode.actions
+        totals.append(np.add.accumulate(episode.rewards)[-1])  # one after another, in float32, as an episode sums
+    np.testing.assert_array_equal(replay(task, actions, entry.seeds[:8], split="train").total, totals)
+
+
+def test_random_data_are_uniform_actions(copy: Path, entry: Entry) -> None:
+    from scipy import stats
+
+    actions = np.concatenate([episode.actions for episode in minari.load_dataset(entry.id).iterate_episodes()])
+    for component in actions.T:
+        assert stats.kstest((component + 1) / 2, "uniform").pvalue > 1e-3
+
+
+def test_verify_finds_it_right(call: Callable[..., tuple], copy: Path, entry: Entry) -> None:
+    code, out, err = call("verify", "hover/random")
+    assert (code, err) == (0, "")
+    assert f"{entry.fingerprint.steps:,} steps replayed to the bit" in " ".join(out.split())
+    assert "the catalogue" in out  # the tested versions are those of the catalogue, see constraints.txt
+
+
+def test_a_second_build_gives_the_same_content(copy: Path, entry: Entry) -> None:
+    before = storage.content_sha256(storage.opened(copy))
+    with pytest.raises(FileExistsError, match="is there already"):
+        datasets.build(entry)
+    datasets.build(entry, force=True)
+    assert storage.content_sha256(storage.opened(copy)) == before == storage.made_by(copy)["sha256"]
+
+
+def damage_value(data: Path) -> None:
+    with h5py.File(data / "main_data.hdf5", "a") as file:
+        file["episode_7/rewards"][3] += 1e-3
+
+
+def damage_action(data: Path) -> None:
+    with h5py.File(data / "main_data.hdf5", "a") as file:
+        file["episode_7/actions"][0, 0] *= -1
+
+
+def damage_seed(data: Path) -> None:
+    with h5py.File(data / "main_data.hdf5", "a") as file:
+        file["episode_0"].attrs["seed"] = 5
+
+
+def cut_file(data: Path) -> None:
+    path = data / "main_data.hdf5"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def drop_array(data: Path) -> None:
+    with h5py.File(data / "main_data.hdf5", "a") as file:
+        del file["episode_3/truncations"]
+
+
+def metadata_with(name: str, value: Any) -> Callable[[Path], None]:
+    def change(data: Path) -> None:
+        path = data / "metadata.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {name: value}))
+
+    return change
+
+
+def no_metadata(data: Path) -> None:
+    (data / "metadata.json").write_text("{")
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (damage_value, "does not hold what its recipe makes"),
+        (damage_action, "does not hold what its recipe makes"),
+        (damage_seed, "does not hold what its recipe makes"),
+        (cut_file, "cannot be read"),
+        (drop_array, "cannot be read"),
+        (metadata_with("ref_max_score", 1.0), "ref_max_score is 1.0"),
+        (metadata_with("env_spec", '{"entry_point": "os:system"}'), "env_spec is"),
+        (metadata_with("total_episodes", 3), "total_episodes is 3"),
+        (metadata_with("surprise", 1), "'surprise', which no recipe writes"),
+        (no_metadata, "metadata cannot be read"),
+    ],
+)
+def test_damage_is_found(
+    call: Callable[..., tuple], copy: Path, entry: Entry, damage: Callable[[Path], None], words: str
+) -> None:
+    damage(copy)
+    code, _, err = call("verify", entry.id)
+    assert code == 2
+    assert words in err
+    assert err.count("\n") == 1
+    with pytest.raises(ValueError, match="rlsuite"):  # agents do not learn from it either
+        datasets.load(entry)
+
+
+def test_replay_alone_finds_a_wrong_step(copy: Path, entry: Entry) -> None:
+    """Were hash and catalogue forged, the environment would still tell."""
+    from rlbench_suite.datasets.verification import replayed
+
+    damage_value(copy)
+    with pytest.raises(ValueError, match=r"episode 7 .* does not replay: a value differs by 0.001"):
+        replayed(entry, copy, 0.0, lambda *_: None)
+    assert replayed(entry, copy, 0.01, lambda *_: None)[1] == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_content_not_of_the_catalogue_is_compared_with_the_recipe(
+    copy: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a machine whose arithmetic the catalogue has never seen."""
+    from dataclasses import replace
+
+    unknown = replace(entry.fingerprint, sha256={"vax": "0" * 64})
+    monkeypatch.setattr(Entry, "fingerprint", unknown)
+    assert "followed once more here" in datasets.verify(entry).origin
+    damage_value(copy)
+    with pytest.raises(ValueError, match="does not hold what its recipe makes"):
+        datasets.verify(entry)
+
+
+def test_nothing_is_left_of_a_build_that_fails(root: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Any:
+        yield from make(entry)
+        raise KeyboardInterrupt
+
+    made = recipe.episodes
+    make = lambda entry: (episode for episode, _ in zip(made(entry), range(3), strict=False))  # noqa: E731
+    monkeypatch.setattr("rlbench_suite.datasets.building.episodes", broken)
+    with pytest.raises(KeyboardInterrupt):
+        datasets.build(entry)
+    assert visible(root) == []
+
+
+def test_an_interrupted_build_says_so(call: Callable[..., tuple], root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rlbench_suite.datasets.building.episodes", interrupt)
+    code, out, _ = call("build", "hover/random")
+    assert code == 130
+    assert "nothing of rlsuite/hover/random-v0 was kept" in out
+    assert visible(root) == []
+
+
+def test_a_folder_that_cannot_be_written_is_named(
+    call: Callable[..., tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(blocked / "datasets"))
+    code, _, err = call("build", "hover/random")
+    assert code == 2
+    assert "Cannot write Minari's folder of datasets" in err
+    assert "MINARI_DATASETS_PATH" in err
+
+
+def test_what_was_left_by_a_killed_program_is_cleared_away(root: Path) -> None:
+    import os
+
+    old, fresh = root / ".rlsuite-old", root / ".rlsuite-fresh"
+    old.mkdir(parents=True)
+    fresh.mkdir()
+    os.utime(old, (0, 0))
+    with storage.staging() as aside:
+        assert aside.is_dir()
+        assert not old.exists()
+        assert fresh.exists()
+    assert not aside.exists()
+
+
+def test_a_weak_hand_goes_part_of_the_way_and_at_times_astray() -> None:
+    """The wrapper against its definition, on a player whose action is known."""
+    from rlbench_suite.baselines.scripted import Constant
+
+    task = datasets.find("pmsm-current/medium").card.build()
+    full = np.array([0.8, -0.4], np.float32)
+    hand = recipe.Weakened(Constant(full), task.action_space, np.zeros(2, np.float32), np.float32(0.5), np.float32(0.2))
+    played = play(task, hand, range(400), split="train", limit=5)
+    actions = np.concatenate([row[:length] for row, length in zip(played.actions, played.length, strict=True)])
+    straight = np.isclose(actions, [0.4, -0.2]).all(1)
+    assert abs(straight.mean() - 0.8) < 0.03  # three standard deviations of some 2,000 draws
+    assert np.abs(actions[~straight]).max() > 0.9
+    assert abs(actions[~straight].mean()) < 0.15
+
+
+def test_only_boxes_can_be_weakened() -> None:
+    from dataclasses import replace
+
+    odd = replace(datasets.find("hover/medium"), task="rlsuite/SAT-v0")
+    with pytest.raises(ValueError, match="bounded Box"):
+        recipe.player(odd, odd.card.build())
+
+
+def test_reference_scores_are_the_cards(entry: Entry) -> None:
+    said, scores = storage.metadata(entry), entry.card.scores()
+    assert isinstance(scores["reference"], Score)
+    assert (said["ref_min_score"], said["ref_max_score"]) == (scores["random"].mean, scores["reference"].mean)
