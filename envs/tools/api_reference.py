@@ -94,6 +94,20 @@ def parse_call(apis: Sequence[Api], text: str) -> np.ndarray:
     return action
 
 
+def call_text(apis: Sequence[Api], action: np.ndarray) -> str:
+    """The JSON of an action; the inverse of :func:`parse_call`.
+
+    Raises:
+        ValueError: an argument is not given, or has no meaning.
+    """
+    one = apis[int(action[Part.API])]
+    for name, kind in one.arguments.items():
+        if not 1 <= int(action[kind.part]) <= kind.size:
+            raise ValueError(f"{one.name}: the action gives no {name} (1 to {kind.size}): {action}")
+    arguments = {name: value_of(kind, int(action[kind.part])) for name, kind in one.arguments.items()}
+    return json.dumps({"api": one.name, "args": arguments})
+
+
 def _number_of(api: str, name: str, kind: Kind, value: Any) -> int:
     if kind.words:
         if not isinstance(value, str) or value not in kind.words:

@@ -1,35 +1,36 @@
 """rlsuite/OfficeApps-v0: carry out an instruction by calling the APIs of three apps, and change nothing else.
 
-A user has a phone book, a calendar and a payment account, and asks for one thing: "Move the review to the first free hour
-on Wed". The player looks up what it needs through 33 APIs, changes what was asked for, and says that it is done; or
-refuses, and says why. The judge compares the world at the end with the world at the start, as AppWorld (Trivedi et al.
-2024, arXiv:2407.18901) does: how a goal was reached does not count, and anything changed beyond it fails the episode.
+A user has a phone book, a calendar and a payment account, and asks for one thing: "Move the review to the first free
+hour on Wed". The player looks up what it needs through 33 APIs, changes what was asked for, and says that it is done;
+or refuses, and says why. The judge compares the world at the end with the world at the start, as AppWorld (Trivedi et
+al. 2024, arXiv:2407.18901) does: how a goal was reached does not count, and any change beyond it fails the episode.
 
 =============  =====================================================================================================
 action         one call, ``MultiDiscrete([33, 13, 11, 17, 32])``: API, contact id, record id (event or request), word
                (name, city, title, ...), number (euros, time, phone); 0 in a part means "not given", and parts that
-               the API does not take are not looked at. Legal are: ids that the instruction or an answer has shown;
-               APIs whose table has room for what they add. All else that is wrong is an error of the API, which
-               changes nothing
-observation    ``Box(609)``: the instruction (one-hot), the last call and what it returned, and a notebook: all that was
+               the API does not take have no effect. Legal are: ids that the instruction or an answer has shown; APIs
+               whose table has room for what they add. All else that is wrong is an error of the API, which changes
+               nothing
+observation    ``Box(608)``: the instruction (one-hot), the last call and what it returned, and a notebook: all that was
                shown so far, as it is now, and what was asked
 reward         1 at the end if the outcome is right, else 0
 termination    ``assistant.finish``, ``assistant.answer`` or ``assistant.refuse`` was called
 success        the end is the right one (finish, the right answer, or a refusal with the right reason), and the world
                is what the instruction makes of the first one, cell by cell
-context        a random office, an instruction from one of the tier's templates; an obstacle in one instance of eight of the
-               templates that know obstacles. Train and test share no person (``population.py``)
+context        a random office, an instruction from one of the tier's templates, an obstacle in one instance of eight
+               of the templates that know obstacles. Train and test share no person (``population.py``)
 =============  =====================================================================================================
 
-Tiers: ``easy`` names rows by their ids (1 to 3 calls), ``medium`` by name and title (2 to 4 calls), ``hard`` needs up to
-a dozen calls among namesakes and near misses. Each has templates of its own (``easy.py``, ``medium.py``, ``hard.py``).
+Tiers: ``easy`` names rows by their ids (1 to 3 calls and the last word), ``medium`` by name and title (1 to 4),
+``hard`` needs up to a dozen calls among namesakes and near misses. Each has templates of its own (``easy.py``, ``medium.py``,
+``hard.py``): 26 in all.
 
 The notebook makes one look as good as a memory of all answers: a policy without memory can play perfectly, and the
 reference does. Only errors are not kept beyond the next call.
 
-Published tool benchmarks pay players who do nothing (46 % of tau-bench's airline tasks), who refuse, or who list all they
-can. Here each instance asks for a change, an answer or a refusal with its reason, and reading is no achievement:
-``tests/tools/test_attacks.py`` plays such players.
+Published tool benchmarks have paid players who do nothing: 38 % of tau-bench's airline tasks (Zhu et al. 2025,
+arXiv:2507.02825). Here each instance asks for a change, an answer or a refusal with its reason, and reading earns
+nothing: ``tests/tools/test_attacks.py`` plays players who do nothing, refuse, list everything, or call everything.
 """
 
 from __future__ import annotations
@@ -100,6 +101,8 @@ class OfficeApps(Task[Params, State]):
         self._part_sizes = sizes
         self.observation_space = self.box(-1.0, 1.0, (OBSERVATION_SIZE,))
         self.reward_space = self.box(0.0, 1.0, ())
+        # What the host side looks up, compiled at its first use.
+        self._sight, self._mask, self._verdict = jax.jit(sight_of), jax.jit(self.action_mask), jax.jit(self.solved)
 
     # -- the episode ---------------------------------------------------------------------------------------------------
 
@@ -180,7 +183,7 @@ class OfficeApps(Task[Params, State]):
     # -- what is seen --------------------------------------------------------------------------------------------------
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Instruction, last call, notebook: ``(609,)``; the blocks are named in :data:`BLOCKS`."""
+        """Instruction, last call, notebook: ``(608,)``; the blocks are named in :data:`BLOCKS`."""
         see = sight_of(state, params.ask)
         blocks = observed(see, self.dtype)
         return jnp.concatenate([jnp.ravel(blocks[name]).astype(self.dtype) for name in BLOCKS])
@@ -195,7 +198,7 @@ class OfficeApps(Task[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """The instruction, the rules, what the last call returned, and the notebook; the documentation when asked."""
         template = self.templates[int(params.ask.template)]
-        see = jax.tree.map(np.asarray, sight_of(state, params.ask))
+        see = jax.tree.map(np.asarray, self._sight(state, params.ask))
         parts = [sentences.instruction(template, see.ask, int(params.wording)), sentences.rules(int(see.ask.limit))]
         if int(state.api) == 0:
             parts.append(reference_text(APIS))
@@ -218,7 +221,7 @@ class OfficeApps(Task[Params, State]):
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Which part of the call is not allowed yet."""
-        mask = np.asarray(self.action_mask(state, params))
+        mask = np.asarray(self._mask(state, params))
         chosen = [int(part) for part in action]
         if not mask[chosen[Part.API]]:
             return f"{APIS[chosen[Part.API]].name}: the app has no room for more"
@@ -238,7 +241,7 @@ class OfficeApps(Task[Params, State]):
             Ending.ANSWERED: f"the player answered {said}",
             Ending.REFUSED: f"the player refused: {Reason(said).name.lower()}" if ending == Ending.REFUSED else "",
         }[Ending(ending)]
-        return f"{how}; that is {'right' if bool(self.solved(state, params)) else 'wrong'}"
+        return f"{how}; that is {'right' if bool(self._verdict(state, params)) else 'wrong'}"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """The three apps as they are; what the player has not seen is pale."""
@@ -246,7 +249,7 @@ class OfficeApps(Task[Params, State]):
         return picture(state, sentences.instruction(template, params.ask, int(params.wording)), self.card.name)
 
 
-# -- the observation, block by block --------------------------------------------------------------------------------------
+# -- the observation, block by block -----------------------------------------------------------------------------
 
 SLOTS = {"contact": w.CONTACTS, "event": w.EVENTS, "request": w.REQUESTS, "name": len(w.NAMES), "city": len(w.CITIES),
          "relation": len(w.RELATIONS), "day": len(w.DAYS), "title": len(w.TITLES), "place": len(w.PLACES),
@@ -290,8 +293,8 @@ def observed(see: Sight, dtype: np.dtype[Any]) -> dict[str, Any]:
     """The blocks of the observation.
 
     ``template``, ``ask_*``, ``last_api``, ``last_error`` are one-hot (all 0 for none); ``ask_limit`` is a share of 31
-    euros; ``last_*`` and ``known_*`` are sets; ``note_guests`` (event by event) and ``note_hours`` hold 1 for yes, -1 for
-    no, 0 for not known; ``note_accounts``: known, balance and savings as shares of 128 euros; ``asked_*`` are sets.
+    euros; ``last_*`` and ``known_*`` are sets; ``note_guests`` (event by event) and ``note_hours`` hold 1 for yes, -1
+    for no, 0 for not known; ``note_accounts``: known, balance and savings as shares of 128 euros; ``asked_*`` are sets.
     """
 
     def one_hot(value: Any, count: int, low: int = 1) -> jax.Array:

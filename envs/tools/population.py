@@ -1,7 +1,7 @@
 """Random offices: who there is, what is planned, what is owed; train and test share no person.
 
-A person is a first name and a home town. Of the six cities, each name's three belong to the train split and three to the
-test split, so that no contact of one split ever turns up in the other, and hence no instance does.
+A person is a first name and a home town. Of the six cities, three belong to each name on the train split, and the other
+three on the test split, so that no contact of one split ever turns up in the other, and hence no instance does.
 """
 
 from __future__ import annotations

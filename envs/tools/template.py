@@ -205,7 +205,7 @@ def refuse(reason: Any) -> jax.Array:
     return call(assistant.refuse, reason=reason)
 
 
-# -- how contacts are named ----------------------------------------------------------------------------------------------
+# -- how contacts are named --------------------------------------------------------------------------------------
 
 
 def person(world: World, ask: Ask) -> jax.Array:

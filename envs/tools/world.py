@@ -1,7 +1,7 @@
 """The world behind the apps: fixed-size tables of whole numbers.
 
-Values count from 1, and 0 means *none*: no such row, not given, not known. So a row exists where its first column is not
-0, and the same functions read the real world and a player's partial view of it, in which what was never read is 0.
+Values count from 1, and 0 means *none*: no such row, not given, not known. So a row exists where its first column is
+not 0, and the same functions read the real world and a player's partial view of it, in which what was never read is 0.
 
 Sets of rows are bit masks, uint32: bit ``i`` stands for row ``i + 1``.
 """
@@ -112,6 +112,7 @@ def size(mask: jax.Array) -> jax.Array:
 
 def lowest(mask: jax.Array) -> jax.Array:
     """The lowest row of a set, int32; 0 if it is empty."""
+    mask = jnp.asarray(mask)
     below = (mask & (~mask + 1)) - 1  # all bits under the lowest
     return jnp.where(mask == 0, 0, size(below) + 1)
 
