@@ -2,13 +2,13 @@
 
 Vehicle 0 is the ego, driven from outside; all others drive themselves. The road is periodic, as in the ring roads on
 which traffic models are studied: whoever falls half a circumference behind the ego is the one that far ahead of it, so
-that density never changes and nothing appears or vanishes. A circumference is long enough that the ego cannot lap it
-within an episode. Positions are kept relative to the ego, within half a circumference, where float32 resolves 0.03 mm.
+that density never changes and nothing appears or vanishes. At ordinary differences of speed the ego does not come
+around to the same neighbours within an episode. Positions are kept relative to the ego, within half a circumference,
+where float32 resolves 0.03 mm.
 
 Twice a second drivers look around (``look``): who is ahead of me in which lane, and is the neighbouring lane better?
 Left neighbours are weighed at one look, right ones at the other, so that no two drivers move into one gap from both
-sides. Between looks nobody joins or leaves a lane and everyone keeps its leader, so no sub-step
-searches.
+sides. Between looks nobody joins or leaves a lane and everyone keeps its leader: no sub-step searches.
 
 A driver who changes lanes counts in both until its body is within the new one; so does the ego. Everyone respects the
 nearest vehicle ahead in each lane it counts in. Lanes are numbered from the right, 0 to LANES - 1.
