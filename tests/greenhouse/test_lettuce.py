@@ -120,10 +120,10 @@ def test_reward_by_hand(task: Any) -> None:
     # 1 g at 20 EUR/kg; 60 W/m2 for half an hour at 0.05 EUR/kWh; 0.6 mg/(m2 s) for half an hour at 0.2 EUR/kg.
     profit = 0.001 * 20 - 0.03 * 0.05 - 0.6e-6 * 1800 * 0.2
     assert float(task.reward(before, None, after, None, CONTEXT)) == pytest.approx(profit, rel=1e-4)
-    burnt = after._replace(climate=after.climate._replace(temperature=np.float32(40.5)))
+    burnt = after._replace(climate=after.climate._replace(temperature=np.float32(45.5)))
     assert float(task.reward(before, None, burnt, None, CONTEXT)) == pytest.approx(profit - 0.101 * 20, rel=1e-4)
     assert task.terminal(burnt, None, CONTEXT)
-    assert "40.5 degC" in task.why_over(burnt, CONTEXT)
+    assert "45.5 degC" in task.why_over(burnt, CONTEXT)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_success_needs_weight_and_bounds(task: Any) -> None:
     assert task.info(state(heavy, 1920, 100.0), CONTEXT)["success"]
     assert not task.info(state(light, 1920, 100.0), CONTEXT)["success"]
     assert not task.info(state(heavy, 1920, 200.0), CONTEXT)["success"]
-    assert not task.info(state(heavy._replace(temperature=41.0), 1920, 100.0), CONTEXT)["success"]
+    assert not task.info(state(heavy._replace(temperature=46.0), 1920, 100.0), CONTEXT)["success"]
 
 
 # -- players and contexts ----------------------------------------------------------------------------------------
@@ -213,13 +213,11 @@ def test_easy_is_van_henten_s_greenhouse() -> None:
         card("Lettuce-v0").build(difficulty=0.9)
 
 
-@pytest.mark.parametrize("setting", [(1, 0, 1), (0, 0, 0), (1, 1, 1), (0, 1, 0)])
-def test_extreme_settings_stay_finite_and_inside_the_space(task: Any, setting: Any) -> None:
+def test_extreme_settings_stay_finite_and_inside_the_space() -> None:
     """All season long, at every tolerance, loss of the crop ignored."""
     hard = card("Lettuce-v0").build(difficulty="hard")
-    action = jnp.array(setting, jnp.float32)
 
-    def season(key: jax.Array) -> Any:
+    def season(key: jax.Array, action: jax.Array) -> Any:
         params = hard.sample_params(key, 1)
 
         def one(now: State, k: jax.Array) -> Any:
@@ -228,7 +226,8 @@ def test_extreme_settings_stay_finite_and_inside_the_space(task: Any, setting: A
 
         return jax.lax.scan(one, hard.initial(key, params), jax.random.split(key, 1920))[1]
 
-    seen, rewards = jax.jit(jax.vmap(season))(jax.random.split(jax.random.key(1), 16))
+    settings = jnp.array([(1, 0, 1), (0, 0, 0), (1, 1, 1), (0, 1, 0)] * 8, jnp.float32)
+    seen, rewards = jax.jit(jax.vmap(season))(jax.random.split(jax.random.key(1), 32), settings)
     assert np.isfinite(seen).all()
     assert (seen >= hard.observation_space.low).all()
     assert (seen <= hard.observation_space.high).all()
@@ -237,10 +236,7 @@ def test_extreme_settings_stay_finite_and_inside_the_space(task: Any, setting: A
 
 def test_float64_runs_in_float64() -> None:
     task = card("Lettuce-v0").build(dtype="float64")
-    double = play(task, Grower(), range(4), limit=96)
-    single = play(card("Lettuce-v0").build(), Grower(), range(4), limit=96)
-    assert double.total.dtype == np.float64
-    assert np.isfinite(double.total - single.total).all()
+    assert play(task, Grower(), range(4), limit=20).total.dtype == np.float64
 
 
 def test_words_and_picture(task: Any) -> None:
@@ -249,4 +245,4 @@ def test_words_and_picture(task: Any) -> None:
     assert "day 80 of the year" in task.describe(now, CONTEXT)
     assert task.draw(now, CONTEXT).shape == task.picture_shape
     assert task.action_space.contains(task.parse("0.1, 0.2, 0", now, CONTEXT))
-    assert lettuce.SEASON == task.card.horizon
+    assert task.card.horizon == lettuce.SEASON
