@@ -9,14 +9,16 @@ stopped. The program depends on task and configuration only: all seeds share it,
 
 One agent or many: everything is laid out in rows, one an agent (axis ``A``, of length 1 for a single agent), and all
 rows share the networks (parameter sharing, Gupta et al. 2017).
+
+Where the card says that a task is partially observed, actor and critic get a memory: ``recurrent_ppo.py``.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from typing import Any, Literal, NamedTuple
 
@@ -74,6 +76,10 @@ class Config:
     """Divide rewards by the running root mean square of discounted returns, so that values are of order one."""
     evaluate: Literal["mode", "sample"] = "mode"
     """What the trained policy does: its most likely action, or a sample."""
+    recurrent: Literal["gru", "none"] | None = None
+    """A memory for actor and critic; None asks the card whether the task is partially observed."""
+    memory: int = 64
+    """Numbers that it holds."""
     reports: int = 15
     """Chunks of a run, about."""
 
@@ -113,6 +119,18 @@ class Actor(NamedTuple):
     direct: Any
     """``(features, F)``; None without action features."""
 
+    @classmethod
+    def initial(cls, generator: np.random.Generator, rows: Rows, config: Config, inputs: int) -> Actor:
+        """Orthogonal weights for ``inputs`` numbers, small at the end; zeros elsewhere."""
+        features = rows.action_features
+        outputs = rows.outputs if features is None else features.shape[1]
+        return cls(
+            initial_layers(generator, (inputs, *config.hidden, outputs), gain=0.01),
+            None if rows.choices else np.full(rows.outputs, config.log_std, np.float32),
+            None if features is None else np.zeros(features.shape[0], np.float32),
+            None if features is None else np.zeros((inputs, features.shape[1]), np.float32),
+        )
+
     def __call__(self, rows: Rows, x: jax.Array, mask: jax.Array | None) -> Categorical | Gaussian:
         """The distribution of actions given normalised observations ``(..., features)``."""
         outputs = multilayer(self.layers, x)
@@ -138,14 +156,7 @@ class Networks(NamedTuple):
         Made by NumPy on the host: batched QR inside a compiled program can deadlock small CPUs.
         """
         generator = np.random.default_rng(seed)
-        features = rows.action_features
-        outputs = rows.outputs if features is None else features.shape[1]
-        actor = Actor(
-            initial_layers(generator, (rows.features, *config.hidden, outputs), gain=0.01),
-            None if rows.choices else np.full(rows.outputs, config.log_std, np.float32),
-            None if features is None else np.zeros(features.shape[0], np.float32),
-            None if features is None else np.zeros((rows.features, features.shape[1]), np.float32),
-        )
+        actor = Actor.initial(generator, rows, config, rows.features)
         return cls(actor, initial_layers(generator, (rows.features, *config.hidden, 1), gain=1.0))
 
 
@@ -192,7 +203,8 @@ class Transition(NamedTuple):
 class Training(NamedTuple):
     """All that a run carries from update to update."""
 
-    networks: Networks
+    networks: Any
+    """:class:`Networks`, or those of ``recurrent_ppo``."""
     optimiser: Any
     moments: Moments
     discounted: Any
@@ -297,7 +309,7 @@ class Batch(NamedTuple):
     """Of the value."""
 
 
-def loss(networks: Networks, batch: Batch, rows: Rows, config: Config) -> jax.Array:
+def loss(networks: Any, batch: Batch, rows: Rows, config: Config) -> jax.Array:
     """Clipped surrogate objective (Schulman et al. 2017, eqs. 7 and 9); the value loss is not clipped."""
     distribution = networks.actor(rows, batch.x, batch.mask)
     ratio = jnp.exp(distribution.log_prob(batch.action) - batch.log_prob)
@@ -365,7 +377,7 @@ def learn(rows: Rows, config: Config, training: Training, seen: Transition, key:
 # -- train ---------------------------------------------------------------------------------------------------------
 
 
-def start(rows: Rows, config: Config, networks: Networks, seed: jax.Array) -> Training:
+def start(rows: Rows, config: Config, networks: Any, seed: jax.Array) -> Training:
     """The beginning of a run; ``seed`` is key data."""
     key, _ = jax.random.split(jax.random.wrap_key_data(seed))  # the environments' half; updates draw from the other
     seeds = jax.vmap(lambda env: jax.random.key_data(jax.random.fold_in(key, env)))(jnp.arange(config.num_envs))
@@ -388,16 +400,37 @@ def train_chunk(rows: Rows, config: Config, training: Training) -> tuple[Trainin
     return training, jax.tree.map(jnp.sum, ended)
 
 
+class Variant(NamedTuple):
+    """What differs with and without a memory."""
+
+    networks: Callable[[Rows, Config, int], Any]
+    start: Callable[..., Any]
+    train_chunk: Callable[..., Any]
+    base: Callable[[Any], Training]
+    """What of a run's state is PPO's own."""
+    policy: Callable[..., Any]
+
+
+def variant(config: Config) -> Variant:
+    """The one that the configuration asks for."""
+    if config.recurrent == "gru":
+        from .recurrent_ppo import VARIANT  # stands on this file
+
+        return VARIANT
+    return Variant(Networks.initial, start, train_chunk, lambda training: training, PPOPolicy)
+
+
 class Programs:
     """``start`` and ``train_chunk`` of a task and configuration, compiled once for all seeds."""
 
     def __init__(self, task: Task[Any, Any], config: Config) -> None:
         self.rows = rows = rows_of(task, "ppo")
         begun = time.perf_counter()
-        arguments = Networks.initial(rows, config, 0), seed_key(0)
-        self.start = jax.jit(partial(start, rows, config)).lower(*arguments).compile()
-        training = jax.eval_shape(partial(start, rows, config), *arguments)
-        self.chunk = jax.jit(partial(train_chunk, rows, config)).lower(training).compile()
+        kind = variant(config)
+        arguments = kind.networks(rows, config, 0), seed_key(0)
+        self.start = jax.jit(partial(kind.start, rows, config)).lower(*arguments).compile()
+        training = jax.eval_shape(partial(kind.start, rows, config), *arguments)
+        self.chunk = jax.jit(partial(kind.train_chunk, rows, config)).lower(training).compile()
         self.seconds = time.perf_counter() - begun
 
 
@@ -431,6 +464,13 @@ class PPO:
     def config(self, task: Task[Any, Any], budget: str) -> Config:
         """The hyperparameters, checked."""
         config = configure(Config, HYPERPARAMETERS, task.card.id, budget, self.overrides)
+        if config.recurrent is None:
+            config = replace(config, recurrent="gru" if task.card.partially_observed else "none")
+        if config.recurrent == "gru" and config.num_envs * task.card.agents % config.minibatches:
+            raise ValueError(
+                f"{config.minibatches} minibatches do not divide the sequences of {config.num_envs} environments x "
+                f"{task.card.agents} agents, which a memory keeps whole."
+            )
         if config.batch * task.card.agents % config.minibatches:
             raise ValueError(
                 f"{config.minibatches} minibatches do not divide a batch of {config.num_envs} environments x "
@@ -462,7 +502,8 @@ class PPO:
         compiled = programs(task, config)
         compile_seconds = compiled.seconds if programs.cache_info().misses > known else 0.0
         begun = time.perf_counter()
-        training = compiled.start(Networks.initial(compiled.rows, config, seed), seed_key(seed))
+        kind = variant(config)
+        training = compiled.start(kind.networks(compiled.rows, config, seed), seed_key(seed))
         for chunk in range(1, config.chunks + 1):
             training, ended = compiled.chunk(training)
             total, episodes = float(ended.total), int(ended.episodes)
@@ -473,7 +514,8 @@ class PPO:
                 compile_seconds=compile_seconds,
                 episode_return=total / episodes if episodes else float("nan"),
             )
-        yield PPOPolicy(training.networks.actor, training.moments, compiled.rows, config)
+        trained = kind.base(training)
+        yield kind.policy(trained.networks.actor, trained.moments, compiled.rows, config)
 
     def save(self, policy: PPOPolicy, path: str) -> None:
         """The policy as safetensors: actor, normalisation, and in the header what they belong to."""
@@ -494,8 +536,8 @@ class PPO:
         config = Config(**stored | {"hidden": tuple(stored["hidden"])})
         rows = rows_of(task, "ppo")
         like = (
-            Networks.initial(rows, config, 0).actor,
+            variant(config).networks(rows, config, 0).actor,
             Moments(*(np.zeros(rows.features, np.float32),) * 2, np.float32(0)),
         )
         actor, moments = checkpoint.read(path, like)
-        return PPOPolicy(actor, moments, rows, config)
+        return variant(config).policy(actor, moments, rows, config)

@@ -198,12 +198,12 @@ class SB3:
             )
         yield SB3Policy(model)
 
-    def build(self, env: SuiteVecEnv, total: int, chosen: dict[str, Any], seed: int) -> BaseAlgorithm:
+    def build(self, env: SuiteVecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
         """The model; ``chosen`` goes to it by SB3's own names, but for ``net_arch`` and the noise's size."""
         chosen = dict(chosen)
         chosen["policy_kwargs"] = {"net_arch": chosen.pop("net_arch")}
         if "action_noise" in chosen:
-            shape = env.action_space.shape
+            shape = env.action_space.shape or ()
             size = chosen.pop("action_noise")
             chosen["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, size))
         return type(self).model("MlpPolicy", env, seed=seed, device="cpu", **chosen)
@@ -222,7 +222,7 @@ class OnPolicy(SB3):
 
     plays = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete)
 
-    def build(self, env: SuiteVecEnv, total: int, chosen: dict[str, Any], seed: int) -> BaseAlgorithm:
+    def build(self, env: SuiteVecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
         """The model, its learning rate falling over the run and not over each call of ``learn()``."""
         model = super().build(env, total, chosen, seed)
         rate = chosen["learning_rate"]
@@ -251,7 +251,7 @@ class SB3DQN(SB3):
     model = stable_baselines3.DQN
     plays = (spaces.Discrete,)
 
-    def build(self, env: SuiteVecEnv, total: int, chosen: dict[str, Any], seed: int) -> BaseAlgorithm:
+    def build(self, env: SuiteVecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
         """The model, its exploration falling over the run and not over each call of ``learn()``."""
         model = super().build(env, total, chosen, seed)
         first, last = model.exploration_initial_eps, model.exploration_final_eps
