@@ -25,6 +25,8 @@ FAMILIES = {
     "quadcopter": "rlbench_suite.envs.quadcopter",
     "morl": "rlbench_suite.envs.morl",
     "marl": "rlbench_suite.envs.marl",
+    "offline": "rlbench_suite.envs.offline",
+    "exploration": "rlbench_suite.envs.exploration",
 }
 
 AGENTS = {

@@ -1,0 +1,287 @@
+"""Drive a rover over unknown terrain until its lidar has seen it: coverage after MarsExplorer.
+
+Source of the task: Koutras, Kapoutsis, Amanatiadis & Kosmatopoulos 2021 (MarsExplorer), arXiv:2107.09996. Terrain,
+lidar and sets of cells: ``terrain.py``.
+
+======================  ====================================================================================
+action                  ``Discrete(4)``: one cell to the east (+x), north (+y), west, south. The cells beside the
+                        rover are always seen, so moves into rock are known beforehand; they are illegal (masked)
+observation ``(404,)``  the 13 x 13 cells about the rover, row by row from below, each from the left: known to be
+                        ground (169), known to be rock (169); a coarse map about the rover, 8 x 8 blocks of 8 x 8
+                        cells, the rover at the lower left corner of block (4, 4): cells of frontier in each,
+                        count / 16, at most 1 (64); place x, y (by 31); part of the ground that is covered. Frontier:
+                        ground that is known, with an unknown cell beside it
+lidar                   sees every cell within 6 cells (Euclidean) to which no rock lies on Bresenham's line; it looks
+                        at the start and after every step
+reward                  cells of ground newly seen, by all of the ground, minus 1/400; plus 1 on reaching the goal
+terminated              the goal: at least 95 % of the ground is covered
+success                 the same
+start                   a random cell of ground
+context                 the terrain: caves of a cellular automaton, of which the largest connected region is the ground.
+                        So all ground can be reached, and every terrain can be covered. Training terrains have an
+                        even number of cells of ground, test terrains an odd one
+difficulty              density of rock before smoothing, in sixteenths, 4 to 8
+======================  ====================================================================================
+
+A return is the part newly covered, 1 for the goal, less 1/400 a step: a rover that covers 95 % in 120 steps earns about
+1.6. What differs from MarsExplorer: 32 x 32 cells of caves instead of 21 x 21 with twelve boulders; a lidar without
+gaps between rays; running into rock cannot happen, instead of ending the episode at -400; the observation shows
+the rover from its first step on.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+from jax import lax
+from PIL import Image, ImageDraw
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from . import terrain
+from .terrain import RANGE, SIDE, WINDOW
+
+MOVES = {"east": (1, 0), "north": (0, 1), "west": (-1, 0), "south": (0, -1)}
+"""In the order of the actions."""
+GOAL = (19, 20)
+"""Covered part of the ground at which the task is over, as a fraction of integers."""
+STEP_COST = 1 / 400
+BLOCK = 8
+"""Cells along a side of a block of the coarse map."""
+BLOCKS = 2 * SIDE // BLOCK
+MANY = 16
+"""Cells of frontier from which a block counts as full."""
+
+
+class Params(NamedTuple):
+    """The context."""
+
+    ground: jax.Array
+    """uint32 ``(32,)``, see :mod:`.terrain`: the cells on which the rover can drive; all others are rock."""
+    size: jax.Array
+    """int32: their number."""
+
+
+class State(NamedTuple):
+    """Where the rover is and what it has seen."""
+
+    x: jax.Array
+    """int32: column."""
+    y: jax.Array
+    """int32: row."""
+    known: jax.Array
+    """uint32 ``(32,)``: cells seen, ground and rock."""
+
+
+class MarsCoverage(Task[Params, State]):
+    """The task of this file's docstring."""
+
+    measures: ClassVar[dict[str, str]] = {"coverage": "part of the ground that was seen, in [0, 1]"}
+    picture_shape = (384, 384, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        if difficulty is None or difficulty not in range(4, 9):
+            raise ValueError(
+                f"The difficulty of {card.id} is a density of rock in sixteenths, 4 to 8, "
+                f"or one of {', '.join(card.difficulties)}; got {difficulty!r}."
+            )
+        self.density = int(difficulty)
+        self.observation_space = self.box(0, 1, (2 * WINDOW**2 + BLOCKS**2 + 3,))
+        self.action_space = spaces.Discrete(len(MOVES))
+        self.reward_space = self.box(-STEP_COST, 2)
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
+        """A terrain of the split."""
+        ground = terrain.random_ground(jax.random.bits(key, (4, SIDE), jnp.uint32), self.density, split == 1)
+        return Params(ground, terrain.count(ground))
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """Anywhere, after a first look around."""
+        (u,) = self.uniform(key, 1)
+        n = jnp.minimum(jnp.floor(u * params.size.astype(self.dtype)).astype(jnp.int32), params.size - 1)
+        x, y = terrain.nth(params.ground, n)
+        return State(x, y, terrain.seen_from(params.ground, x, y))
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """Move, then look."""
+        steps = np.array(list(MOVES.values()), np.int32)
+        dx, dy = jnp.asarray(steps)[action]
+        # An illegal move changes nothing (the kernel sees to it), but it must not leave the map meanwhile.
+        x, y = jnp.clip(state.x + dx, 0, SIDE - 1), jnp.clip(state.y + dy, 0, SIDE - 1)
+        return State(x, y, state.known | terrain.seen_from(params.ground, x, y))
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Shape ``(404,)``; see the table."""
+        known_ground, known_rock = state.known & params.ground, state.known & ~params.ground
+        columns = np.arange(WINDOW, dtype=np.uint32)
+        near = [
+            (terrain.window(cells, state.x, state.y)[:, None] >> columns & 1).ravel()
+            for cells in (known_ground, known_rock)
+        ]
+        coarse = jnp.minimum(self._blocks(frontier(known_ground, state.known), state), MANY)
+        coverage = self._fraction(terrain.count(known_ground), params)
+        place = (position.astype(self.dtype) * self.dtype.type(1 / (SIDE - 1)) for position in (state.x, state.y))
+        return jnp.concatenate([
+            *(part.astype(self.dtype) for part in near),
+            coarse.ravel().astype(self.dtype) * self.dtype.type(1 / MANY),
+            self.stack(*place, coverage),
+        ])  # fmt: skip
+
+    def _blocks(self, cells: jax.Array, state: State) -> jax.Array:
+        """Cells of a set in each block of the coarse map, int32 ``(BLOCKS, BLOCKS)``, rows from below."""
+        padding = jnp.zeros(SIDE, cells.dtype)
+        rows = lax.dynamic_slice(jnp.concatenate([padding, cells, padding]), (state.y,), (2 * SIDE,))
+        # Columns from x - SIDE to x + SIDE - 1: the left half of them ends at the rover, the right half begins there.
+        x = state.x.astype(jnp.uint32)
+        left = jnp.where(x > 0, rows << (SIDE - jnp.maximum(x, 1)), 0)
+        halves = jnp.stack([left, rows >> x], 1)
+        in_block = (np.uint64(2**BLOCK - 1) << np.arange(0, SIDE, BLOCK, dtype=np.uint64)).astype(np.uint32)
+        counts = lax.population_count(halves[:, :, None] & in_block).astype(jnp.int32)
+        return counts.reshape(BLOCKS, BLOCK, BLOCKS).sum(1)
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+        """See the table."""
+        before, after = (terrain.count(known & params.ground) for known in (state.known, next_state.known))
+        at_goal = self._covered(after, params) & ~self._covered(before, params)
+        return self._fraction(after - before, params) - self.dtype.type(STEP_COST) + at_goal
+
+    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Whether the goal is reached."""
+        return self._covered(terrain.count(state.known & params.ground), params)
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """``success`` and the coverage."""
+        seen = terrain.count(state.known & params.ground)
+        return {"success": self._covered(seen, params), "coverage": self._fraction(seen, params)}
+
+    def action_mask(self, state: State, params: Params) -> jax.Array:
+        """Moves onto ground, bool ``(4,)``."""
+        return beside(params.ground, state)
+
+    def _covered(self, seen: jax.Array, params: Params) -> jax.Array:
+        return seen * GOAL[1] >= params.size * GOAL[0]
+
+    def _fraction(self, cells: jax.Array, params: Params) -> jax.Array:
+        return cells.astype(self.dtype) / params.size.astype(self.dtype)
+
+    # -- text and pixels ---------------------------------------------------------------------------------------
+
+    def describe(self, state: State, params: Params) -> str:
+        """The map as far as it is known."""
+        x, y = int(state.x), int(state.y)
+        seen = sum(int(word).bit_count() for word in np.asarray(state.known) & np.asarray(params.ground))
+        known, ground = _cells(state.known), _cells(params.ground)
+        signs = np.where(known, np.where(ground, ".", "#"), "?")
+        signs[y, x] = "R"
+        legal = [name for name, (dx, dy) in MOVES.items() if ground[y + dy, x + dx]]
+        return "\n".join([
+            "Map, north up, east to the right (R rover, . ground, # rock, ? unknown):",
+            *("".join(row) for row in signs[::-1]),
+            f"Rover at column {x} from the west, row {y} from the south. {seen / int(params.size):.1%} of the ground "
+            f"covered, the goal is {GOAL[0] / GOAL[1]:.0%}. Open ways: {', '.join(legal)}.",
+        ])  # fmt: skip
+
+    def how_to_act(self) -> str:
+        """One line for a text player."""
+        return f"Answer with one word, the way to drive one cell: {', '.join(MOVES)}."
+
+    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
+        """A direction's name, or its number.
+
+        Raises:
+            ValueError: anything else.
+        """
+        word = text.strip().lower()
+        names = list(MOVES)
+        if word not in (*names, *map(str, range(len(names)))):
+            raise ValueError(f"expected one of {', '.join(names)}, got {text!r}")
+        return np.asarray(names.index(word) if word in names else int(word), self.action_space.dtype)
+
+    def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
+        """What is in the way."""
+        return f"there is rock to the {list(MOVES)[int(action)]}"
+
+    def why_over(self, state: State, params: Params) -> str:
+        """The only end there is."""
+        return f"at least {GOAL[0] / GOAL[1]:.0%} of the ground is covered"
+
+    def draw(self, state: State, params: Params) -> np.ndarray:
+        """From above, north up: ground (sand), rock (brown), frontier (light), unknown (dark), lidar, rover."""
+        scale = self.picture_shape[0] // SIDE
+        known, ground = _cells(state.known), _cells(params.ground)
+        unknown_beside = np.zeros_like(known)
+        unknown_beside[1:-1, 1:-1] = ~(known[2:, 1:-1] & known[:-2, 1:-1] & known[1:-1, 2:] & known[1:-1, :-2])
+        colours = np.where(ground[..., None], (214, 158, 108), (112, 62, 40))
+        colours = np.where((known & ground & unknown_beside)[..., None], (255, 232, 170), colours)
+        colours = np.where(known[..., None], colours, (40, 37, 42))  # hidden: this is also the pixel view
+        image = Image.fromarray(colours[::-1].astype(np.uint8).repeat(scale, 0).repeat(scale, 1))
+        canvas = ImageDraw.Draw(image)
+        x, y = scale * (int(state.x) + 0.5), scale * (SIDE - int(state.y) - 0.5)
+        reach, body = scale * (RANGE + 0.5), 0.45 * scale
+        canvas.ellipse((x - reach, y - reach, x + reach, y + reach), outline="white")
+        canvas.ellipse((x - body, y - body, x + body, y + body), fill="royalblue")
+        return np.asarray(image)
+
+
+def frontier(known_ground: jax.Array, known: jax.Array) -> jax.Array:
+    """Known ground with an unknown cell beside it (Yamauchi 1997, doi:10.1109/CIRA.1997.613851)."""
+    return known_ground & terrain.grown(~known)
+
+
+def beside(cells: jax.Array, state: State) -> jax.Array:
+    """Which of the four cells beside the rover are in the set, bool ``(4,)`` in the order of the actions."""
+    padded = jnp.concatenate([jnp.zeros(1, cells.dtype), cells, jnp.zeros(1, cells.dtype)])
+    rows = lax.dynamic_slice(padded, (state.y,), (3,))
+    x = state.x.astype(jnp.uint32)
+    here = rows[1]
+    return jnp.stack([here >> x >> 1, rows[2] >> x, here << 1 >> x, rows[0] >> x]) & 1 == 1
+
+
+def _cells(words: Any) -> np.ndarray:
+    """A set as booleans ``(32, 32)``, rows from below."""
+    return (np.asarray(words)[:, None] >> np.arange(SIDE, dtype=np.uint32) & 1).astype(bool)
+
+
+class NearestFrontier(NamedTuple):
+    """Frontier-based exploration: along a shortest known way to the nearest frontier (Yamauchi 1997).
+
+    It covers every terrain. On a cell of frontier the lidar sees the cells beside it, and the cell is frontier no
+    more; a way leads over known ground only; and when the known ground about the rover has no frontier left, nothing
+    is beside it but known rock, so it is all the ground there is.
+
+    It uses what the rover has seen, and nothing else of the terrain.
+    """
+
+    @classmethod
+    def for_task(cls, task: MarsCoverage) -> NearestFrontier:
+        """The player of any terrain."""
+        return cls()
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Nothing to remember."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """The first step of a shortest way: a wave from all frontiers over known ground, up to the rover."""
+        state: State = view.state
+        known_ground = state.known & view.params.ground
+
+        def coming(wave: tuple[jax.Array, jax.Array]) -> jax.Array:
+            cells, moving = wave
+            return moving & ~beside(cells, state).any()
+
+        def spread(wave: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            cells, _ = wave
+            wider = terrain.grown(cells) & known_ground
+            return wider, (wider != cells).any()
+
+        start = frontier(known_ground, state.known)
+        cells, _ = lax.while_loop(coming, spread, (start, jnp.bool_(True)))
+        return jnp.argmax(beside(cells, state)).astype(jnp.int32), memory

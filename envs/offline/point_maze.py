@@ -1,0 +1,240 @@
+"""Push a ball through a maze to a goal: the Maze2D task of D4RL, with its own exact dynamics.
+
+Source: Fu, Kumar, Nachum, Tucker & Levine 2020 (D4RL), arXiv:2004.07219, section 5: mazes, ball, forces, time step,
+rewards. Mazes are of square cells of side 1 m, the ball is a disc that slides along walls (``maze.py``).
+
+======================  ====================================================================================
+action ``(2,)``         force on the ball along x and y, in parts of 100 N
+observation ``(6,)``    ball's x, y (m), its velocity along x and y (m/s), goal's x, y (m); the origin is the lower
+                        left corner of the maze, x to the right, y up
+dynamics                v <- clip(v, +-5 m/s) along each axis, then (m + b dt) v' = m v + dt * 100 N * action and
+                        x' = x + dt v', dt = 0.01 s, m = 4.19 kg, b = 1 kg/s: MuJoCo's Euler step (implicit in
+                        damping) of the source's model. The ball's radius is 0.1 m
+reward, sparse          1 on coming within 0.5 m of the goal, and 0 before
+terminated, sparse      within 0.5 m of the goal
+reward, dense           exp(-distance to the goal in m), at the end of the step
+terminated, dense       never: where staying pays, ending would punish success
+success                 within 0.5 m of the goal
+start                   at rest, in the start cell, within 0.1 m of its centre along each axis
+context                 the cells of start and goal, at least two cells apart along the shortest path, and the goal's
+                        place within 0.1 m of its cell's centre along each axis. Every fourth pair of cells, by
+                        distance, is for testing
+difficulty              0, 1, 2: umaze, medium, large with sparse reward; 10, 11, 12: the same with dense reward
+======================  ====================================================================================
+
+What differs from D4RL: there the sparse task never ends, so that its return counts the steps spent at the goal;
+the goal is one fixed cell and is not observed; the ball is drawn and collides 0.2 m away from the position observed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from PIL import Image, ImageDraw
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from .maze import LAYOUTS, Maze, Motion, move
+
+STEP = 0.01
+"""s"""
+RADIUS = 0.1
+"""m"""
+MASS = 1000 * 4 / 3 * math.pi * RADIUS**3
+"""kg: a ball of the density of water."""
+DAMPING = 1.0
+"""kg/s"""
+FORCE = 100.0
+"""N at action 1: the gear of the source's motors."""
+SPEED_LIMIT = 5.0
+"""m/s along each axis, before a step's force."""
+FASTEST = (MASS * SPEED_LIMIT + STEP * FORCE) / (MASS + STEP * DAMPING)
+"""m/s along each axis, after it. A corner may turn both axes' velocity into one axis' (until the next step)."""
+GOAL_RADIUS = 0.5
+"""m"""
+SCATTER = 0.1
+"""m: how far from the centres of their cells starts and goals lie along each axis."""
+CLEARANCE = 1e-5
+"""m between ball and wall in contact, so that no rounding makes them overlap."""
+
+
+class Params(NamedTuple):
+    """The context; all m."""
+
+    start_x: jax.Array
+    """Centre of the start cell."""
+    start_y: jax.Array
+    goal_x: jax.Array
+    goal_y: jax.Array
+
+
+class PointMaze(Task[Params, Motion]):
+    """The task of this file's docstring. State: the ball's :class:`.maze.Motion`."""
+
+    measures: ClassVar[dict[str, str]] = {"distance": "from the goal, straight, m"}
+    picture_shape = (360, 480, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        if difficulty not in card.difficulties.values():
+            raise ValueError(f"The difficulty of {card.id} is one of {dict(card.difficulties)}, got {difficulty!r}.")
+        number = int(difficulty or 0)
+        self.dense = number >= 10
+        self.maze = maze = Maze(list(LAYOUTS.values())[number % 10])
+        train, test = maze.pairs
+        self.pairs = np.concatenate([train, test])
+        self.first, self.count = np.array([0, len(train)], np.int32), np.array([len(train), len(test)], np.int32)
+        place, speed = [maze.width, maze.height], 1.001 * math.sqrt(2) * FASTEST
+        self.observation_space = self.box([0, 0, -speed, -speed, 0, 0], [*place, speed, speed, *place])
+        self.action_space = self.box([-1, -1], [1, 1])
+        self.reward_space = self.box(0, 1)
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
+        """A pair of cells of the split, and the goal's place in its cell."""
+        u = self.uniform(key, 3)
+        count = jnp.asarray(self.count)[split]
+        place = jnp.floor(u[0] * count.astype(self.dtype)).astype(jnp.int32)
+        pair = jnp.asarray(self.pairs)[jnp.asarray(self.first)[split] + jnp.minimum(place, count - 1)]
+        start_column, start_row, goal_column, goal_row = (part.astype(self.dtype) for part in pair)
+        return Params(
+            start_column + 0.5,
+            start_row + 0.5,
+            goal_column + 0.5 + SCATTER * (2 * u[1] - 1),
+            goal_row + 0.5 + SCATTER * (2 * u[2] - 1),
+        )
+
+    def initial(self, key: jax.Array, params: Params) -> Motion:
+        """At rest near the centre of the start cell."""
+        u = self.uniform(key, 2)
+        zero = jnp.zeros((), self.dtype)
+        return Motion(params.start_x + SCATTER * (2 * u[0] - 1), params.start_y + SCATTER * (2 * u[1] - 1), zero, zero)
+
+    def transition(self, state: Motion, action: jax.Array, key: jax.Array, params: Params) -> Motion:
+        """Force, then motion between the walls."""
+        pushed = Motion(state.x, state.y, accelerated(state.vx, action[0]), accelerated(state.vy, action[1]))
+        return move(self.maze.rows, pushed, STEP, RADIUS + CLEARANCE)
+
+    def observation(self, state: Motion, key: jax.Array, params: Params) -> jax.Array:
+        """Shape ``(6,)``; see the table."""
+        return self.stack(*state, params.goal_x, params.goal_y)
+
+    def reward(self, state: Motion, action: jax.Array, next_state: Motion, key: jax.Array, params: Params) -> jax.Array:
+        """See the table."""
+        distance = distance_to_goal(next_state, params)
+        return jnp.exp(-distance) if self.dense else (distance <= GOAL_RADIUS).astype(self.dtype)
+
+    def terminal(self, state: Motion, key: jax.Array, params: Params) -> jax.Array:
+        """At the goal, if the reward is sparse."""
+        return jnp.bool_(False) if self.dense else distance_to_goal(state, params) <= GOAL_RADIUS
+
+    def info(self, state: Motion, params: Params) -> dict[str, jax.Array]:
+        """``success`` and the distance."""
+        distance = distance_to_goal(state, params)
+        return {"success": distance <= GOAL_RADIUS, "distance": distance}
+
+    def why_over(self, state: Motion, params: Params) -> str:
+        """The only end there is."""
+        return f"the ball is within {GOAL_RADIUS} m of the goal"
+
+    def how_to_act(self) -> str:
+        """One line for a text player."""
+        return "Answer with two numbers from -1 to 1: the force along x (to the right) and along y (up)."
+
+    def describe(self, state: Motion, params: Params) -> str:
+        """The map, and positions and velocity with units."""
+        lines = [list(line) for line in self.maze.picture]
+        x, y, vx, vy = (float(value) for value in state)
+        goal_x, goal_y = float(params.goal_x), float(params.goal_y)
+        lines[self.maze.height - 1 - int(goal_y)][int(goal_x)] = "G"
+        lines[self.maze.height - 1 - int(y)][int(x)] = "B"
+        return "\n".join([
+            "The maze, cells of 1 m (# wall, B ball, G goal; the origin is the lower left corner):",
+            *("".join(line) for line in lines),
+            f"Ball at x {x:.3f}, y {y:.3f} m, velocity {vx:+.3f}, {vy:+.3f} m/s. Goal at x {goal_x:.3f}, "
+            f"y {goal_y:.3f} m, {math.hypot(goal_x - x, goal_y - y):.3f} m away.",
+        ])  # fmt: skip
+
+    def draw(self, state: Motion, params: Params) -> np.ndarray:
+        """From above, x to the right, y up: walls, goal (green, with the circle that counts), ball and velocity."""
+        height, width, _ = self.picture_shape
+        scale = min(height // self.maze.height, width // self.maze.width)
+        left, bottom = (width - scale * self.maze.width) // 2, (height + scale * self.maze.height) // 2
+        image = Image.new("RGB", (width, height), "white")
+        canvas = ImageDraw.Draw(image)
+
+        def disc(x: float, y: float, radius: float, **colours: Any) -> None:
+            middle, size = (left + scale * x, bottom - scale * y), scale * radius
+            canvas.ellipse((middle[0] - size, middle[1] - size, middle[0] + size, middle[1] + size), **colours)
+
+        for row, column in np.argwhere(self.maze.wall):
+            x, y = left + scale * column, bottom - scale * (row + 1)
+            canvas.rectangle((x, y, x + scale - 1, y + scale - 1), fill="dimgray")
+        goal_x, goal_y = float(params.goal_x), float(params.goal_y)
+        disc(goal_x, goal_y, GOAL_RADIUS, outline="green")
+        disc(goal_x, goal_y, 0.12, fill="green")
+        x, y, vx, vy = (float(value) for value in state)
+        disc(x, y, RADIUS, fill="royalblue")
+        here = left + scale * x, bottom - scale * y
+        canvas.line((*here, here[0] + 0.2 * scale * vx, here[1] - 0.2 * scale * vy), fill="black", width=2)
+        return np.asarray(image)
+
+
+def accelerated(velocity: jax.Array, action: jax.Array) -> jax.Array:
+    """Velocity after one step of force, along one axis."""
+    clipped = jnp.clip(velocity, -SPEED_LIMIT, SPEED_LIMIT)
+    return (MASS * clipped + STEP * FORCE * action) * (1 / (MASS + STEP * DAMPING))
+
+
+def distance_to_goal(state: Motion, params: Params) -> jax.Array:
+    """Straight through walls, m."""
+    dx, dy = params.goal_x - state.x, params.goal_y - state.y
+    return jnp.sqrt(dx * dx + dy * dy)
+
+
+K_P = 10.0
+"""Parts of full force a metre."""
+K_D = 2 * math.sqrt(K_P * MASS / FORCE)
+"""Parts of full force for a metre a second: critical damping. The ball on its spring swings at
+sqrt(K_P * FORCE / MASS) = 15.4 rad/s."""
+
+
+class WaypointPD(NamedTuple):
+    """The planner: along the shortest path from cell to cell, each next centre held by a PD controller.
+
+    D4RL made its data with a planner and a PD controller as well. It knows the map, which is fixed, and what is
+    observed.
+    """
+
+    towards: np.ndarray
+    """int32 ``(cells, cells)``: :attr:`.maze.Maze.next_cell`."""
+    width: np.ndarray
+    """int32: columns of the maze."""
+
+    @classmethod
+    def for_task(cls, task: PointMaze) -> WaypointPD:
+        """The planner of a task's maze."""
+        return cls(task.maze.next_cell, np.asarray(task.maze.width, np.int32))
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Nothing to remember."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Force towards the next waypoint: the goal itself once in its cell."""
+        x, y, vx, vy, goal_x, goal_y = view.observation
+        width = jnp.asarray(self.width)
+        here = jnp.floor(y).astype(jnp.int32) * width + jnp.floor(x).astype(jnp.int32)
+        goal = jnp.floor(goal_y).astype(jnp.int32) * width + jnp.floor(goal_x).astype(jnp.int32)
+        cell = jnp.asarray(self.towards)[goal, here]
+        arrived = here == goal
+        target_x = jnp.where(arrived, goal_x, (cell % width).astype(x.dtype) + 0.5)
+        target_y = jnp.where(arrived, goal_y, (cell // width).astype(y.dtype) + 0.5)
+        force_x = K_P * (target_x - x) - K_D * vx
+        force_y = K_P * (target_y - y) - K_D * vy
+        return jnp.clip(jnp.stack([force_x, force_y]), -1, 1), memory
