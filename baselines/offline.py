@@ -48,7 +48,7 @@ class OfflineConfig:
     learning_rate: float = 1e-3
     """Of Adam."""
     hidden: tuple[int, ...] = (64, 64)
-    """Widths of the layers, with rectifiers between."""
+    """Widths of the tanh layers."""
     reports: int = 15
     """Chunks of a run, about."""
 
@@ -126,7 +126,7 @@ def actor_layers(rows: Rows, hidden: tuple[int, ...], generator: np.random.Gener
 
 def act(actor: tuple[Linear, ...], x: jax.Array) -> jax.Array:
     """Actions in [-1, 1] given normalised observations ``(..., features)``."""
-    return jnp.tanh(multilayer(actor, x, jax.nn.relu))
+    return jnp.tanh(multilayer(actor, x))
 
 
 class OfflinePolicy(eqx.Module):

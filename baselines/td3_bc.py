@@ -4,8 +4,10 @@ Fujimoto & Gu 2021, A Minimalist Approach to Offline Reinforcement Learning (arX
 & Meger 2018, arXiv:1802.09477) whose actor maximises ``lambda Q(s, pi(s)) - (pi(s) - a)^2`` with
 ``lambda = alpha / mean |Q|``, on observations normalised over the dataset.
 
-Rewards are multiplied by ``1 - gamma``, so that values are averages of rewards, of order one. As lambda divides by the
-values' own size this leaves the actor's objective as it is; critics of order one learn sooner.
+Three things differ from the paper. Rewards are multiplied by ``1 - gamma``, so that values are averages of rewards, of
+order one: lambda divides by the values' own size, so the actor's objective stays as it is, and critics of order one
+learn sooner. Learning rates fall linearly to zero. Layers are of tanh: controllers learned with rectifiers were rougher
+(hover/medium, smoke budget, seeds 0 and 1: 0.95 and 0.74 against 0.96 and 0.94).
 
 Read from top to bottom: configuration, critic, actor, step.
 """
@@ -63,7 +65,7 @@ class Learning(NamedTuple):
 def values(critics: Critics, x: jax.Array, action: jax.Array) -> list[jax.Array]:
     """The action value ``(N,)`` by each critic."""
     inputs = jnp.concatenate([x, action], -1)
-    return [multilayer(critic, inputs, jax.nn.relu)[:, 0] for critic in critics]
+    return [multilayer(critic, inputs)[:, 0] for critic in critics]
 
 
 def optimiser(config: Config) -> optax.GradientTransformation:
