@@ -328,10 +328,11 @@ class Road(Task[Fleet, State]):
         ego = jax.tree.map(float, ego_pose(state))
         pose = Pose(*(np.asarray(value, np.float64) for value in state.traffic.pose))
         lanes, targets = np.asarray(state.traffic.lane), np.asarray(state.traffic.target)
+        turn, side = abs(math.degrees(ego.heading)), "left" if ego.heading >= 0 else "right"
         lines = [
             f"You drive {ego.speed:.1f} m/s at {ego.y:.1f} m from the right edge of a road of {LANES} lanes of "
-            f"{LANE_WIDTH:.0f} m (lane 0 is the right one), heading {math.degrees(ego.heading):+.1f} degrees to the "
-            f"left. {self.describe_plan(state)}"
+            f"{LANE_WIDTH:.0f} m (lane 0 is the right one), heading {turn:.1f} degrees to the {side}. "
+            f"{self.describe_plan(state)}"
         ]
         length = np.asarray(params.length, np.float64)
         for i in np.argsort(-pose.x).tolist():
@@ -349,7 +350,7 @@ class Road(Task[Fleet, State]):
         return ""
 
     def draw(self, state: State, params: Fleet) -> np.ndarray:
-        """The road from above, driving to the right: the ego green, others blue, red where they brake for nobody."""
+        """The road from above, driving to the right: the others blue, the ego green, red after a crash."""
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), "darkseagreen")
         canvas = ImageDraw.Draw(image)
