@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,13 @@ FINGERPRINTS = Path(__file__).with_name("fingerprints.json")
 
 @dataclass(frozen=True, kw_only=True)
 class Fingerprint:
-    """What a dataset was found to be when it was built, by ``rlsuite-data fingerprint``."""
+    """What a dataset was found to be when it was built, by ``rlsuite-data fingerprint``.
 
+    Numbers are those of the arithmetic it was first built in; others differ by their rounding.
+    """
+
+    recipe: str
+    """Hash of the recipe that was followed."""
     steps: int
     mean_return: float
     """Undiscounted, of an episode."""
@@ -80,6 +86,13 @@ class Entry:
         """What it was found to be; None before it was ever built."""
         known = _fingerprints().get(self.id)
         return None if known is None else Fingerprint(**known)
+
+    @property
+    def recipe_sha256(self) -> str:
+        """Hash of all that decides about the content."""
+        free = ("folder", "quality", "version", "replay_tolerance")
+        recipe = {name: value for name, value in asdict(self).items() if name not in free}
+        return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
 
     def described(self) -> str:
         """How it was made, in words."""

@@ -256,8 +256,6 @@ def check_metadata(entry: Entry, data: Path) -> None:
     except (ValueError, AttributeError, OSError) as error:
         raise ValueError(f"{entry.id}: its metadata cannot be read: {error}") from None
     wanted = metadata(entry) | {"total_episodes": entry.episodes}
-    if (known := entry.fingerprint) is not None:
-        wanted["total_steps"] = known.steps
     odd = sorted(names - wanted.keys() - _FREE - {"total_steps"})
     if odd:
         raise ValueError(f"{entry.id}: its metadata hold {odd[0]!r}, which no recipe writes.")
@@ -302,16 +300,19 @@ def read(storage: MinariStorage) -> Iterator[tuple[int | None, dict[str, Any]]]:
     """Seed and arrays of every episode.
 
     Raises:
-        ValueError: the file cannot be read.
+        ValueError: the file cannot be read, or has another number of steps than its metadata say.
     """
-    every = range(storage.total_episodes)
+    every, steps = range(storage.total_episodes), 0
     try:
         for about, episode in zip(storage.get_episode_metadata(every), storage.get_episodes(every), strict=True):
             yield about.get("seed"), {name: value for name, value in episode.items() if name != "id"}
+            steps += len(episode["rewards"])
     except (OSError, KeyError, RuntimeError, AssertionError, TypeError) as error:  # what h5py raises on broken files
         raise ValueError(
             f"{storage.data_path}: the data cannot be read: {str(error) or type(error).__name__}"
         ) from None
+    if steps != (said := storage.total_steps):
+        raise ValueError(f"{storage.data_path}: there are {steps} steps, its metadata say {said}.")
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
