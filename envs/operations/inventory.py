@@ -19,7 +19,7 @@ observation             stock and shipments on the way, next to arrive first (wa
                         penalty (of 10) of each shop, and holding cost of the warehouse (networks)
 reward                  minus the costs of the period, in units of money
 terminated              never; the task goes on, 100 periods are looked at
-success                 so far at least 90 % of demand served from the shelf, with no more than eight periods' mean
+success                 so far at least 90 % of demand served from the shelf, with no more than three periods' mean
                         demand in stock on average over the periods
 start                   shops: 0..2 times their mean demand on the shelf, the mean demand on the way each period;
                         warehouse: 0..4 times the mean demand of all in stock, that mean on the way each period
@@ -58,7 +58,7 @@ SHELF, DEPOT = 40, 150
 """Room of a shop and of the warehouse, units; as many customers wait at a shop at most."""
 MEANS, HOLDING, PENALTY = (2.5, 7.5), (0.7, 1.3), (6.3, 11.7)
 WAREHOUSE_HOLDING = 0.3
-SERVED, PERIODS_IN_STOCK = 0.9, 8.0
+SERVED, PERIODS_IN_STOCK = 0.9, 3.0
 LARGEST_DEMAND = 28
 """Inverse transform stops here: a Poisson number of mean 7.5 is greater once in 10^9 times."""
 
@@ -144,7 +144,7 @@ class Inventory(Task[Params, State]):
         if difficulty not in range(len(self.networks)):
             names = ", ".join(f"{name} ({number:g})" for name, number in card.difficulties.items())
             raise ValueError(f"The difficulty of {card.id} is one of {names}, got {difficulty!r}.")
-        self.network = self.networks[int(difficulty)]
+        self.network = self.networks[int(difficulty or 0)]
         leads, supplied = self.network.leads, self.network.warehouse_lead is not None
         orders = [SHOP_ORDER + 1] * len(leads)
         self.action_space = spaces.MultiDiscrete([WAREHOUSE_ORDER + 1, *orders] if supplied else orders)
@@ -193,7 +193,8 @@ class Inventory(Task[Params, State]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """A period: order, demand, costs, receive."""
-        orders = [action[i].astype(jnp.int32) for i in range(self.action_space.shape[0])]
+        places = len(state.shops) + (state.warehouse is not None)
+        orders = [action[i].astype(jnp.int32) for i in range(places)]
         units = self.uniform(key, len(params.shops))
         cost, stored = jnp.zeros((), self.dtype), jnp.int32(0)
         warehouse = state.warehouse
@@ -300,8 +301,10 @@ def share(orders: list[Scalar], stock: Scalar) -> list[Scalar]:
     Each shop's shipment is a difference of cumulated parts rounded down, so that the shipments are whole, add up to the
     stock, and are each less than one unit from the exact proportion.
     """
-    total = _sum(orders)
-    divisor, shipped, before, cumulated = jnp.maximum(total, 1), [], 0, 0
+    total, shipped = _sum(orders), []
+    divisor = jnp.maximum(total, 1)
+    before: Scalar = 0
+    cumulated: Scalar = 0
     for order in orders:
         cumulated = cumulated + order
         now = jnp.where(total <= stock, cumulated, cumulated * jnp.minimum(stock, total) // divisor)
