@@ -211,7 +211,8 @@ class Training(NamedTuple):
     """Discounted return so far of each running episode, ``(environments, A)``."""
     mean_square: Any
     """Running mean of its square."""
-    stream: Stream
+    stream: Any
+    """A :class:`Stream`, or what a simulator of the host has instead."""
     seed: Any
     """Key data of the seed."""
     updates: Any

@@ -78,7 +78,7 @@ def player(entry: Entry, task: Task[Any, Any]) -> Policy:
     """
     policy: Any = list(registry.agent(entry.player).train(task, seed=0, budget="full"))[-1]
     if entry.strength == 1 and entry.random == 0:
-        return policy  # type: ignore[no-any-return]
+        return policy
     space = task.action_space
     if not isinstance(space, spaces.Box) or not space.is_bounded():
         raise ValueError(f"{entry.id}: only actions in a bounded Box can be weakened, not {space}.")
@@ -131,7 +131,7 @@ def trajectories(task: Task[Any, Any], actions: np.ndarray, seeds: list[int]) ->
     """
     keys = np.stack([seed_key(seed) for seed in seeds])
     with precision(task):
-        return jax.tree.map(np.asarray, _recorder(task)(keys, actions, Draw.parse(SPLIT, task)))  # type: ignore[no-any-return]
+        return jax.tree.map(np.asarray, _recorder(task)(keys, actions, Draw.parse(SPLIT, task)))
 
 
 @cache
@@ -142,11 +142,11 @@ def _recorder(task: Task[Any, Any]) -> Any:
         stream = open_stream(task, keys, draw)
 
         def step(running: Any, action: jax.Array) -> tuple[Any, Step]:
-            return in_lanes(lambda episode, one: advance(task, episode, one, limit), running, action)  # type: ignore[no-any-return]
+            return in_lanes(lambda episode, one: advance(task, episode, one, limit), running, action)
 
         _, made = jax.lax.scan(step, stream.episodes, jnp.moveaxis(actions, 1, 0))
         together = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), stream.last, made)
-        return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, 1), together)  # type: ignore[no-any-return]
+        return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, 1), together)
 
     return jax.jit(record)
 

@@ -211,6 +211,7 @@ def carry_out(apis: Sequence[Api], state: State, action: jax.Array) -> State:
     """The state after one call. ``action``: int32 ``(5,)``."""
     before = state._replace(shown=Shown(*(jnp.uint32(0) for _ in Shown._fields)))
     before = before._replace(api=action[Part.API].astype(jnp.int32), error=jnp.int32(Error.NONE))
+    treedef: Any
     leaves, treedef = jax.tree.flatten(before)
     after, error = list(leaves), before.error
     for number, one in enumerate(apis):

@@ -144,6 +144,7 @@ class Template:
 
 def choose(number: Any, options: Sequence[Any], base: Any) -> Any:
     """``options[number]``, leaf by leaf; leaves that an option shares with ``base`` cost nothing."""
+    treedef: Any
     leaves, treedef = jax.tree.flatten(base)
     chosen = list(leaves)
     for i, option in enumerate(options):
