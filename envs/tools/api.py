@@ -211,8 +211,8 @@ def carry_out(apis: Sequence[Api], state: State, action: jax.Array) -> State:
     """The state after one call. ``action``: int32 ``(5,)``."""
     before = state._replace(shown=Shown(*(jnp.uint32(0) for _ in Shown._fields)))
     before = before._replace(api=action[Part.API].astype(jnp.int32), error=jnp.int32(Error.NONE))
-    treedef: Any
-    leaves, treedef = jax.tree.flatten(before)
+    treedef: Any = jax.tree.structure(before)
+    leaves = jax.tree.leaves(before)
     after, error = list(leaves), before.error
     for number, one in enumerate(apis):
         given = {name: action[kind.part].astype(jnp.int32) for name, kind in one.arguments.items()}

@@ -22,8 +22,8 @@ context        a random office, an instruction from one of the tier's templates,
 =============  =====================================================================================================
 
 Tiers: ``easy`` names rows by their ids (1 to 3 calls and the last word), ``medium`` by name and title (1 to 4),
-``hard`` needs up to a dozen calls among namesakes and near misses. Each has templates of its own (``easy.py``,
-``medium.py``, ``hard.py``): 26 in all.
+``hard`` needs up to a dozen calls among namesakes and near misses. Each has templates of its own: 26 in all
+(``easy.py``, ``medium.py``, ``hard.py``).
 
 The notebook makes one look as good as a memory of all answers: a policy without memory can play perfectly, and the
 reference does. Only errors are not kept beyond the next call.

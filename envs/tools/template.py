@@ -144,8 +144,8 @@ class Template:
 
 def choose(number: Any, options: Sequence[Any], base: Any) -> Any:
     """``options[number]``, leaf by leaf; leaves that an option shares with ``base`` cost nothing."""
-    treedef: Any
-    leaves, treedef = jax.tree.flatten(base)
+    treedef: Any = jax.tree.structure(base)
+    leaves = jax.tree.leaves(base)
     chosen = list(leaves)
     for i, option in enumerate(options):
         for j, (new, old) in enumerate(zip(treedef.flatten_up_to(option), leaves, strict=True)):

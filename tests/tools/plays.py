@@ -63,24 +63,21 @@ def programs(tier: str) -> tuple[Any, Any]:
         chances = jax.random.uniform(key, (sum(sizes),))
         for size in sizes:
             plain = mask[offset : offset + size] & (np.arange(size) >= (ENDINGS if offset == 0 else 1))
-            parts.append(jnp.argmax(chances[offset : offset + size] + plain * 0.99))
+            known = plain * 0.99 if offset == 0 else (plain * 0.99).at[0].set(0.9)
+            parts.append(jnp.argmax(chances[offset : offset + size] + known))
             offset += size
         return jnp.stack(parts).astype(jnp.int32)
 
-    def steps(key: jax.Array, params: Any, first: Any, script: jax.Array, noise: jax.Array, scripted: jax.Array) -> Any:
-        def step(state: Any, t: jax.Array) -> Any:
-            chance, random_key = jax.random.split(jax.random.fold_in(key, t))
-            mask = task.action_mask(state, params)
-            action = jnp.where(scripted, script[t], task.oracle_call(sight_of(state, params.ask)))
-            action = jnp.where(jax.random.uniform(chance) < noise, random_action(mask, random_key), action)
-            goes = is_legal(task, mask, action) & ~task.terminal(state, key, params)
-            moved = task.transition(state, action, key, params)
-            after = jax.tree.map(lambda new, old: jnp.where(goes, new, old), moved, state)
-            return after, (after, action, goes)
+    def step(key: jax.Array, params: Any, state: Any, scripted: jax.Array, noise: jax.Array) -> Any:
+        chance, random_key = jax.random.split(key)
+        mask = task.action_mask(state, params)
+        action = jnp.where(scripted[0] < 0, task.oracle_call(sight_of(state, params.ask)), scripted)
+        action = jnp.where(jax.random.uniform(chance) < noise, random_action(mask, random_key), action)
+        goes = is_legal(task, mask, action) & ~task.terminal(state, key, params)
+        moved = task.transition(state, action, key, params)
+        return jax.tree.map(lambda new, old: jnp.where(goes, new, old), moved, state), action, goes
 
-        return jax.lax.scan(step, first, jnp.arange(STEPS))[1]
-
-    batch = jax.vmap(steps, in_axes=(0, 0, 0, None, None, None))
+    batch = jax.vmap(step, in_axes=(0, 0, 0, None, None))
     return jax.jit(jax.vmap(begin, in_axes=(0, None))), jax.jit(batch)
 
 
@@ -97,17 +94,22 @@ def play(
 
     With probability ``noise`` an action is replaced by a random one.
     """
-    table = np.zeros((STEPS, 5), np.int32)
+    table = np.full((STEPS, 5), -1, np.int32)
     if script is not None:
         table[:] = script[-1]
         table[: len(script)] = script[:STEPS]
-    begin, steps = programs(tier)
+    begin, step = programs(tier)
     parts = []
     for batch in range(batches):
         keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), batch), BATCH)
-        params, first = begin(keys, np.int32(split))
-        parts.append((params, *steps(keys, params, first, table, np.float32(noise), np.bool_(script is not None))))
-    return Play(tier, *jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves]), *parts))
+        params, state = begin(keys, np.int32(split))
+        made = []
+        for t in range(STEPS):
+            chances = jax.random.split(jax.random.fold_in(keys[0], t), BATCH)
+            state, *rest = step(chances, params, state, table[t], np.float32(noise))
+            made.append((state, *rest))
+        parts.append((params, *jax.tree.map(lambda *leaves: np.stack(leaves, 1), *made)))
+    return Play(tier, *jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts))
 
 
 def at(tree: Any, *index: int) -> Any:
