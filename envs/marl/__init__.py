@@ -15,4 +15,17 @@ CARDS = (
         agents=16,
         tags=("continuous", "multi-agent", "partially-observed"),
     ),
+    TaskCard(
+        id="rlsuite/FlockFormation-v0",
+        family="marl",
+        summary="Quadcopters gather into a formation around a moving, turning leader and do not collide, in wind.",
+        source="Turpin, Michael & Kumar 2012, doi:10.1007/s10514-012-9279-y",
+        entry_point="rlbench_suite.envs.marl.flock_formation:FlockFormation",
+        reference="rlbench_suite.envs.marl.flock_formation:FormationPID",
+        horizon=300,
+        difficulties={"medium": 1.0, "easy": 0.5, "hard": 2.0},
+        agents=5,
+        partially_observed=True,
+        tags=("continuous", "multi-agent", "partially-observed", "safety"),
+    ),
 )

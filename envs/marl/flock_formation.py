@@ -1,0 +1,468 @@
+"""Fly a formation: quadcopters gather from random places around a leader that moves and turns, and do not collide.
+
+Each vehicle is flown by its own attitude controller and takes an acceleration as its command; it follows after a lag:
+
+    position' = velocity
+    velocity' = a - drag * (velocity - wind)
+    a'        = (command - a) / lag
+
+The lag is the closed attitude loop as first order, after Kamel, Stastny, Alexis & Siegwart 2017
+(doi:10.1007/978-3-319-54927-9_1, section 3); rotor drag is linear in airspeed, after Faessler, Franchi & Scaramuzza
+2018 (doi:10.1109/LRA.2017.2776353, section III). Gravity is balanced by the attitude controller. One Runge-Kutta step
+of 50 ms a step of the episode. Slots keep their place in the leader's frame and turn with it, as in Turpin, Michael &
+Kumar 2012 (doi:10.1007/s10514-012-9279-y). No downwash: vehicles hold much the same height.
+
+======================  ====================================================================================
+action ``(n, 3)``       commanded acceleration of each vehicle along x, y, z (world, z up): 1 is 4.5 m/s^2 along x
+                        and y, the horizontal part shortened to that length (25 degrees of tilt), and 4 m/s^2 along z
+observation ``(n, 25)`` of each vehicle, along x, y, z: from it to its slot (m, by 5), the slot's velocity less its own
+                        (m/s, by 5), own velocity (m/s, by 5), own acceleration a (by the command's scale); then of
+                        its nearest and second nearest neighbour place and velocity less its own (m and m/s, by 5);
+                        the leader's turn rate (by 0.5 rad/s). Values beyond +-2 are shown as +-2
+reward                  of each vehicle: 1 / (1 + e / 0.25 m), e its distance from its slot, minus its proximity: 0 at
+                        0.4 m from the nearest neighbour, 1 at 0.25 m, linear between
+cost                    pairs of vehicles nearer than 0.4 m
+terminated              a collision: two vehicles nearer than 0.25 m; or one is lost, more than 12 m from its slot
+success                 formation error, the mean over vehicles of e, averaged over about the last second, below 0.1 m
+start                   at rest, in different cells of a 3 x 3 grid of 1.2 m cells, height within 0.5 m of the leader's;
+                        vehicle i always has slot i, so ways cross
+leader                  constant speed, turn rate within 0.5 rad/s, climb within 0.3 m/s, any first heading
+context                 formation (wedge, ring, line abreast), distance of neighbouring slots 0.7 to 1.5 m in bands of
+                        4 cm, alternately of train and test; leader as above; wind up to 2 m/s along x and y; drag 0.2
+                        to 0.5 1/s; lag 0.1 to 0.2 s. Wind, drag and lag are not shown
+difficulty              top speed of the leader, m/s; it flies at half of it or faster
+======================  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from PIL import Image, ImageDraw
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from ..alternating_bands import alternating_bands
+from ..runge_kutta import rk4
+
+STEP = 0.05
+"""s"""
+GRAVITY = 9.81
+"""m/s^2"""
+HORIZONTAL = 4.5
+"""m/s^2: 9.81 tan(24.6 degrees)."""
+VERTICAL = 4.0
+"""m/s^2"""
+COLLISION = 0.25
+"""m between centres"""
+SAFE = 0.4
+"""m between centres"""
+LOST = 12.0
+"""m from the slot"""
+HALVING_ERROR = 0.25
+"""m: slot error at which the reward is one half."""
+TURN_RATE = 0.5
+"""rad/s"""
+SCALE = 5.0
+"""m and m/s that are shown as 1."""
+SHOWN = 2.0
+"""Largest value shown."""
+MEMORY = 1.0
+"""s: time constant of the average of the formation error."""
+SETTLED = 0.1
+"""m: averaged formation error of success."""
+PITCH = 1.2
+"""m between the centres of starting cells."""
+JITTER = 0.3
+"""m from the centre of a starting cell, along each axis: starts are at least 0.6 m apart."""
+
+
+class Params(NamedTuple):
+    """The context."""
+
+    slot_ahead: jax.Array
+    """``(n,)`` m: each slot from the leader, along its heading."""
+    slot_left: jax.Array
+    """``(n,)`` m: to its left."""
+    heading: jax.Array
+    """rad: the leader's first heading, from x counter-clockwise."""
+    speed: jax.Array
+    """m/s, of the leader."""
+    turn_rate: jax.Array
+    """rad/s, of the leader."""
+    climb: jax.Array
+    """m/s, of the leader."""
+    wind_x: jax.Array
+    """m/s"""
+    wind_y: jax.Array
+    """m/s"""
+    drag: jax.Array
+    """1/s"""
+    lag: jax.Array
+    """s"""
+
+
+class Vehicles(NamedTuple):
+    """Position (m), velocity (m/s) and acceleration by thrust (m/s^2) of every vehicle, each ``(n,)``."""
+
+    x: jax.Array
+    y: jax.Array
+    z: jax.Array
+    vx: jax.Array
+    vy: jax.Array
+    vz: jax.Array
+    ax: jax.Array
+    ay: jax.Array
+    az: jax.Array
+
+
+class Leader(NamedTuple):
+    """Place (m) and heading (rad) of the virtual leader."""
+
+    x: jax.Array
+    y: jax.Array
+    z: jax.Array
+    heading: jax.Array
+
+
+class State(NamedTuple):
+    """Vehicles, leader, and how well the formation was held lately."""
+
+    vehicles: Vehicles
+    leader: Leader
+    mean_error: jax.Array
+    """m: the formation error, averaged with time constant MEMORY."""
+
+
+class Errors(NamedTuple):
+    """Slot less vehicle, each ``(n,)``: place in m and velocity in m/s."""
+
+    x: jax.Array
+    y: jax.Array
+    z: jax.Array
+    vx: jax.Array
+    vy: jax.Array
+    vz: jax.Array
+
+
+class FlockFormation(Task[Params, State]):
+    """The task of this file's docstring."""
+
+    measures: ClassVar[dict[str, str]] = {
+        "formation_error": "mean distance of the vehicles from their slots, m",
+        "separation": "smallest distance between two vehicles, m",
+    }
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        if difficulty is None or not 0 <= difficulty <= 3:
+            raise ValueError(f"The difficulty of {card.id} is a speed of 0 to 3 m/s, got {difficulty!r}.")
+        self.top_speed = float(difficulty)
+        self.formations = formations(n := card.agents)
+        self.observation_space = self.box(-SHOWN, SHOWN, (n, 25))
+        self.action_space = self.box(-1, 1, (n, 3))
+        self.reward_space = self.box(-1, 1, (n,))
+        self._see = jax.jit(self.observation)  # for the text view
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
+        """A formation, its leader and its air."""
+        u = self.uniform(key, 10)
+        which = jnp.minimum(jnp.floor(u[0] * len(self.formations)).astype(jnp.int32), len(self.formations) - 1)
+        spacing = alternating_bands(u[1], split, 0.7, 1.5, bands=20)
+        slots = jnp.asarray(self.formations.astype(self.dtype))[which] * spacing
+        return Params(
+            slot_ahead=slots[:, 0],
+            slot_left=slots[:, 1],
+            heading=math.pi * (2 * u[2] - 1),
+            speed=self.top_speed * (0.5 + 0.5 * u[3]),
+            turn_rate=TURN_RATE * (2 * u[4] - 1),
+            climb=0.3 * (2 * u[5] - 1),
+            wind_x=2 * (2 * u[6] - 1),
+            wind_y=2 * (2 * u[7] - 1),
+            drag=0.2 + 0.3 * u[8],
+            lag=0.1 + 0.1 * u[9],
+        )
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """Every vehicle at rest in a cell of its own, the leader in the middle."""
+        n = self.card.agents
+        u = self.uniform(key, 3 * n + 9)
+        cell = jnp.argsort(u[3 * n :])[:n]
+        x, y, z = 2 * u[: 3 * n].reshape(3, n) - 1
+        zero, still = jnp.zeros((), self.dtype), jnp.zeros(n, self.dtype)
+        vehicles = Vehicles(
+            PITCH * (cell % 3 - 1).astype(self.dtype) + JITTER * x,
+            PITCH * (cell // 3 - 1).astype(self.dtype) + JITTER * y,
+            0.5 * z,
+            *(still,) * 6,
+        )
+        leader = Leader(zero, zero, zero, params.heading)
+        return State(vehicles, leader, self._mean(distances(errors(vehicles, leader, params))))
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """Vehicles by one Runge-Kutta step under constant commands, the leader along its arc."""
+        command = accelerations(action)
+
+        def derivative(_: float, now: Vehicles) -> Vehicles:
+            return Vehicles(
+                now.vx,
+                now.vy,
+                now.vz,
+                now.ax - params.drag * (now.vx - params.wind_x),
+                now.ay - params.drag * (now.vy - params.wind_y),
+                now.az - params.drag * now.vz,
+                *((to - a) / params.lag for to, a in zip(command, (now.ax, now.ay, now.az), strict=True)),
+            )
+
+        vehicles = rk4(derivative, state.vehicles, STEP)
+        leader = led(state.leader, params)
+        error = self._mean(distances(errors(vehicles, leader, params)))
+        return State(vehicles, leader, state.mean_error + STEP / MEMORY * (error - state.mean_error))
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """What each vehicle sees, ``(n, 25)``; see the table."""
+        vehicles = state.vehicles
+        error = errors(vehicles, state.leader, params)
+        apart = separations(vehicles)
+        others = np.arange(self.card.agents)
+        first = others == jnp.argmin(apart, 1)[:, None]
+        second = others == jnp.argmin(jnp.where(first, jnp.inf, apart), 1)[:, None]
+        metres = [*error, *vehicles[3:6]]
+        for neighbour in (first, second):
+            # A sum with one term: picking by index is many times slower.
+            metres += [jnp.where(neighbour, part - part[:, None], 0).sum(1) for part in vehicles[:6]]
+        values = [value * (1 / SCALE) for value in metres]
+        values[9:9] = [vehicles.ax * (1 / HORIZONTAL), vehicles.ay * (1 / HORIZONTAL), vehicles.az * (1 / VERTICAL)]
+        values.append(jnp.broadcast_to(params.turn_rate * (1 / TURN_RATE), vehicles.x.shape))
+        return jnp.clip(jnp.stack(values, 1), -SHOWN, SHOWN)
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Of each vehicle, ``(n,)``."""
+        error = distances(errors(next_state.vehicles, next_state.leader, params))
+        nearest = separations(next_state.vehicles).min(1)
+        proximity = jnp.clip((SAFE - nearest) * (1 / (SAFE - COLLISION)), 0, 1)
+        return HALVING_ERROR / (HALVING_ERROR + error) - proximity
+
+    def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
+        """Pairs too near each other."""
+        return (separations(next_state.vehicles) < SAFE).sum().astype(self.dtype) * 0.5
+
+    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """A collision, or a vehicle lost."""
+        lost = (distances(errors(state.vehicles, state.leader, params)) > LOST).any()
+        return lost | (separations(state.vehicles).min() < COLLISION)
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """``success`` and the measures."""
+        separation = separations(state.vehicles).min()
+        return {
+            "success": (state.mean_error < SETTLED) & (separation >= COLLISION),
+            "formation_error": self._mean(distances(errors(state.vehicles, state.leader, params))),
+            "separation": separation,
+        }
+
+    def _mean(self, values: jax.Array) -> jax.Array:
+        """Over vehicles, added one after another: the same bits in every program."""
+        return functools.reduce(operator.add, (values[i] for i in range(self.card.agents))) * (1 / self.card.agents)
+
+    # -- text and pixels ---------------------------------------------------------------------------------------
+
+    def why_over(self, state: State, params: Params) -> str:
+        """Which of the two ends."""
+        separation = float(np.asarray(separations(state.vehicles)).min())
+        if separation < COLLISION:
+            return f"a collision: two vehicles are {separation:.2f} m apart"
+        return f"a vehicle is lost: more than {LOST:.0f} m from its slot"
+
+    def how_to_act(self) -> str:
+        """Three numbers a vehicle."""
+        return (
+            f"Answer with {3 * self.card.agents} numbers in [-1, 1], agent_0 first: each vehicle's acceleration along "
+            f"x, y, z; 1 is {HORIZONTAL} m/s^2 along x and y, {VERTICAL} m/s^2 along z (up)."
+        )
+
+    def describe(self, state: State, params: Params) -> str:
+        """What each vehicle sees, with units."""
+        lines = [f"The leader turns at {float(params.turn_rate):+.2f} rad/s. Along x, y, z (up), each vehicle:"]
+        for i, row in enumerate(np.asarray(self._see(state, None, params))):
+            slot, rate, velocity, acceleration, *near = (_words(part) for part in np.split(
+                row[:24] * np.array([SCALE] * 9 + [HORIZONTAL] * 2 + [VERTICAL] + [SCALE] * 12), 8))  # fmt: skip
+            lines.append(
+                f"agent_{i}: slot at {slot} m, moving {rate} m/s from here; velocity {velocity} m/s, acceleration "
+                f"{acceleration} m/s^2; neighbours at {near[0]} m, moving {near[1]} m/s, and at {near[2]} m, moving "
+                f"{near[3]} m/s from here"
+            )
+        return "\n".join(lines)
+
+    def draw(self, state: State, params: Params) -> np.ndarray:
+        """From above about the leader, 12 m wide, x right, y up: leader (grey), slots (green), vehicles, velocities."""
+        size, _, _ = self.picture_shape
+        image = Image.new("RGB", (size, size), "white")
+        canvas = ImageDraw.Draw(image)
+        middle = float(state.leader.x), float(state.leader.y)
+
+        def pixel(x: Any, y: Any) -> tuple[float, float]:
+            return size * (0.5 + (float(x) - middle[0]) / 12), size * (0.5 - (float(y) - middle[1]) / 12)
+
+        def disc(place: tuple[float, float], radius: float, **colours: Any) -> None:
+            canvas.ellipse((place[0] - radius, place[1] - radius, place[0] + radius, place[1] + radius), **colours)
+
+        vehicles, error = state.vehicles, errors(state.vehicles, state.leader, params)
+        heading = float(state.leader.heading)
+        canvas.line((*pixel(*middle), *pixel(middle[0] + math.cos(heading), middle[1] + math.sin(heading))), "gray", 2)
+        body = size * COLLISION / 24
+        for i in range(self.card.agents):
+            x, y, vx, vy = (float(part[i]) for part in (vehicles.x, vehicles.y, vehicles.vx, vehicles.vy))
+            here, slot = pixel(x, y), pixel(x + float(error.x[i]), y + float(error.y[i]))
+            canvas.line((*here, *slot), fill="gainsboro")
+            disc(slot, body + 2, outline="green")
+            canvas.line((*here, *pixel(x + vx / 2, y + vy / 2)), "black")
+            disc(here, body, fill="royalblue")
+        return np.asarray(image)
+
+
+def formations(n: int) -> np.ndarray:
+    """Wedge, ring and line abreast: ``(3, n, 2)``, ahead and to the left of the leader; neighbours are 1 apart."""
+    place = np.arange(n)
+    rank, side = (place + 1) // 2, np.where(place % 2, 1, -1)
+    wedge = np.stack([-rank, side * rank], 1) / math.sqrt(2)
+    angle = 2 * math.pi * place / n
+    ring = np.stack([np.cos(angle), np.sin(angle)], 1) / (2 * math.sin(math.pi / n))
+    line = np.stack([np.zeros(n), side * rank], 1)
+    return np.stack([wedge, ring, line])
+
+
+def accelerations(action: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Commanded accelerations, m/s^2, each ``(n,)``: the horizontal part no longer than HORIZONTAL."""
+    x, y, z = action[:, 0], action[:, 1], action[:, 2]
+    share = HORIZONTAL / jnp.maximum(1, jnp.hypot(x, y))
+    return x * share, y * share, VERTICAL * z
+
+
+def led(leader: Leader, params: Params) -> Leader:
+    """The leader one step later, exactly: an arc's chord points along its middle heading."""
+    half = 0.5 * STEP * params.turn_rate
+    # sin(h) / h by its series: below 1e-9 wrong at the largest half angle, 0.0125 rad, and no division by zero.
+    chord = params.speed * STEP * (1 - half * half * (1 / 6))
+    middle = leader.heading + half
+    heading = leader.heading + 2 * half
+    heading = jnp.where(heading > math.pi, heading - 2 * math.pi, heading)
+    heading = jnp.where(heading < -math.pi, heading + 2 * math.pi, heading)
+    return Leader(
+        leader.x + chord * jnp.cos(middle),
+        leader.y + chord * jnp.sin(middle),
+        leader.z + STEP * params.climb,
+        heading,
+    )
+
+
+def errors(vehicles: Vehicles, leader: Leader, params: Params) -> Errors:
+    """Each slot less its vehicle. Slots turn with the leader: velocity = leader's + turn rate x offset."""
+    cos, sin = jnp.cos(leader.heading), jnp.sin(leader.heading)
+    x = cos * params.slot_ahead - sin * params.slot_left
+    y = sin * params.slot_ahead + cos * params.slot_left
+    return Errors(
+        leader.x + x - vehicles.x,
+        leader.y + y - vehicles.y,
+        leader.z - vehicles.z,
+        params.speed * cos - params.turn_rate * y - vehicles.vx,
+        params.speed * sin + params.turn_rate * x - vehicles.vy,
+        params.climb - vehicles.vz,
+    )
+
+
+def distances(error: Errors) -> jax.Array:
+    """From each vehicle to its slot, ``(n,)`` m."""
+    return jnp.hypot(jnp.hypot(error.x, error.y), error.z)
+
+
+def separations(vehicles: Vehicles) -> jax.Array:
+    """Between vehicles, ``(n, n)`` m; infinite from itself."""
+    dx, dy, dz = (jnp.asarray(part)[:, None] - part for part in (vehicles.x, vehicles.y, vehicles.z))
+    return jnp.where(np.eye(dx.shape[0], dtype=bool), jnp.inf, jnp.hypot(jnp.hypot(dx, dy), dz))
+
+
+def _words(vector: np.ndarray) -> str:
+    return "(" + ", ".join(f"{value:+.2f}" for value in vector) + ")"
+
+
+K_P, K_I, K_D = 3.0, 1.0, 3.5
+"""1/s^2, 1/s^3, 1/s. Stable for every lag up to 0.2 s: Routh-Hurwitz for lag s^4 + s^3 + K_D s^2 + K_P s + K_I (drag
+left out; it damps) asks for K_D > lag K_P and K_P (K_D - lag K_P) > K_I."""
+DRAG = 0.35
+"""1/s: what the controller takes the drag to be, the middle of its range."""
+NEAR = 0.65
+"""m within which neighbours repel."""
+CLEAR = 0.7
+"""m: a course that passes a neighbour nearer than this is left."""
+HORIZON = 2.0
+"""s: how far ahead courses are compared."""
+GAIN = 1.5
+"""Of evasion, by the least constant acceleration that opens the gap in time."""
+REACH = 1.2
+"""m: a slot farther off along an axis pulls no harder, which bounds the speed of approach."""
+
+
+class FormationPID(NamedTuple):
+    """Each vehicle by itself: PID to its slot, the slot's acceleration fed forward, and evasion of neighbours.
+
+    The integral takes out the wind, of which the vehicle knows nothing; it rests far from the slot (anti-windup).
+    Evasion has two parts: the gradient of Khatib's potential (1986, doi:10.1177/027836498600500106) at close range,
+    and a sidestep, away from where a neighbour on a colliding course would be at the closest approach, after the
+    collision cones of Fiorini & Shiller 1998 (doi:10.1177/027836499801700706). Vehicles that meet head-on both go to
+    the right. It uses the vehicles' own observations only.
+    """
+
+    agents: np.ndarray
+    """int32: how many."""
+
+    @classmethod
+    def for_task(cls, task: FlockFormation) -> FormationPID:
+        """The controller of any formation."""
+        return cls(np.zeros(task.card.agents, np.int32))
+
+    def initial(self, params: Params) -> jax.Array:
+        """Integrals of the slot errors, ``(n, 3)`` m s."""
+        return jnp.zeros((len(self.agents), 3), params.drag.dtype)
+
+    def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Commands of all vehicles."""
+        seen = view.observation
+        error, rate, velocity = (SCALE * seen[:, i : i + 3] for i in (0, 3, 6))
+        turn_rate = TURN_RATE * seen[:, 24:25]
+        slot_velocity = velocity + rate
+        close = jnp.sqrt((error * error).sum(1, keepdims=True)) < 0.5
+        integral = jnp.clip(memory + jnp.where(close, STEP * error, 0), -2, 2)
+        # A slot moves on a circle at the leader's turn rate: its acceleration is turn rate x velocity.
+        forward = turn_rate * jnp.stack([-slot_velocity[:, 1], slot_velocity[:, 0], 0 * slot_velocity[:, 2]], 1)
+        command = forward + DRAG * slot_velocity + K_P * jnp.clip(error, -REACH, REACH) + K_D * rate + K_I * integral
+        for i in (12, 18):
+            command = command + _evasion(SCALE * seen[:, i : i + 3], SCALE * seen[:, i + 3 : i + 6])
+        return jnp.clip(command / np.array([HORIZONTAL, HORIZONTAL, VERTICAL], np.float32), -1, 1), integral
+
+
+def _evasion(place: jax.Array, velocity: jax.Array) -> jax.Array:
+    """Acceleration away from a neighbour, given its place and velocity less one's own, ``(n, 3)``."""
+    distance = jnp.maximum(_length(place), 0.05)
+    push = jnp.where(distance < NEAR, 0.5 * (1 / distance - 1 / NEAR) / (distance * distance), 0)
+    right = jnp.stack([place[:, 1], -place[:, 0], 0 * place[:, 2]], 1) / distance
+    # Time to the closest approach at these velocities, and where the neighbour is then.
+    squared_speed = (velocity * velocity).sum(1, keepdims=True)
+    time = -(place * velocity).sum(1, keepdims=True) / jnp.maximum(squared_speed, 1e-6)
+    miss = place + time * velocity - 0.1 * right
+    length = jnp.maximum(_length(miss), 0.05)
+    meets = (time > 0) & (time < HORIZON) & (length < CLEAR)
+    sidestep = jnp.where(meets, GAIN * (CLEAR - length) / jnp.maximum(time, 0.3) ** 2, 0)
+    return -push * place / distance - sidestep * miss / length
+
+
+def _length(vectors: jax.Array) -> jax.Array:
+    return jnp.sqrt((vectors * vectors).sum(1, keepdims=True))
