@@ -171,10 +171,10 @@ def write(entry: Entry, episodes: Iterable[Episode], data: Path) -> dict[str, An
         EpisodeBuffer(
             seed=episode.seed,
             observations=episode.observations,
-            actions=episode.actions,  # type: ignore[arg-type]  # arrays are stored as lists are
-            rewards=episode.rewards,  # type: ignore[arg-type]
-            terminations=episode.terminations,  # type: ignore[arg-type]
-            truncations=episode.truncations,  # type: ignore[arg-type]
+            actions=episode.actions,
+            rewards=episode.rewards,
+            terminations=episode.terminations,
+            truncations=episode.truncations,
             infos=episode.infos,
         )
         for episode in episodes
