@@ -208,7 +208,8 @@ class OfflineAgent:
 
     name: ClassVar[str]
     learns = True
-    algorithm: ClassVar[Algorithm]
+    algorithm: ClassVar[Any]
+    """An :class:`Algorithm`."""
     configuration: ClassVar[type[OfflineConfig]]
 
     def __init__(self, **overrides: Any) -> None:

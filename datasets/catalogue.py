@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,8 @@ class Entry:
     """Share of the way from the task's noop to the player's action that is gone."""
     random: float = 0.0
     """How often a uniformly random action is taken instead."""
+    astray: float = 0.0
+    """How often a whole episode is played at random instead."""
     version: int = 0
     """Changes whenever the content does."""
 
@@ -89,9 +91,10 @@ class Entry:
 
     @property
     def recipe_sha256(self) -> str:
-        """Hash of all that decides about the content."""
+        """Hash of all that decides about the content; what is not used does not count."""
         free = ("folder", "quality", "version", "replay_tolerance")
-        recipe = {name: value for name, value in asdict(self).items() if name not in free}
+        used = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in free}
+        recipe = {name: value for name, value in used.items() if value != getattr(type(self), name, None)}
         return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
 
     def described(self) -> str:
@@ -101,6 +104,8 @@ class Entry:
             words += f", its actions {self.strength:g} of the way from doing nothing"
         if self.random:
             words += f", one action in {1 / self.random:g} uniformly random"
+        if self.astray:
+            words += f", one episode in {1 / self.astray:g} by the random player"
         return words
 
 

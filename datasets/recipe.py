@@ -70,20 +70,46 @@ class Weakened(eqx.Module):
         return jnp.clip(jnp.where(chance[0] < self.random, anything, weak), low, high), memory
 
 
+class Mixed(eqx.Module):
+    """Two players of which one plays a whole episode, the second at random with a given share."""
+
+    players: tuple[Any, Any]
+    share: Any
+
+    def initial(self, params: Any) -> Any:
+        """Both players' memories, and who plays: not decided yet."""
+        return tuple(one.initial(params) for one in self.players), jnp.int32(-1)
+
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
+        """The action of who plays."""
+        memories, who = memory
+        first_key, second_key, coin = jax.random.split(key, 3)
+        who = jnp.where(who < 0, (jax.random.uniform(coin) < self.share).astype(jnp.int32), who)
+        first, first_memory = self.players[0].act(memories[0], view, first_key)
+        second, second_memory = self.players[1].act(memories[1], view, second_key)
+        return jnp.where(who == 1, second, first), ((first_memory, second_memory), who)
+
+
 def player(entry: Entry, task: Task[Any, Any]) -> Policy:
     """The policy of a recipe.
 
     Raises:
         ValueError: it weakens a player whose actions are not in a bounded Box.
     """
-    policy: Any = list(registry.agent(entry.player).train(task, seed=0, budget="full"))[-1]
-    if entry.strength == 1 and entry.random == 0:
-        return policy
+    policy: Any = _of_agent(entry.player, task)
     space = task.action_space
-    if not isinstance(space, spaces.Box) or not space.is_bounded():
-        raise ValueError(f"{entry.id}: only actions in a bounded Box can be weakened, not {space}.")
-    strength, random = np.float32(entry.strength), np.float32(entry.random)
-    return Weakened(policy, space, task.noop_action(), strength, random)
+    if entry.strength != 1 or entry.random:
+        if not isinstance(space, spaces.Box) or not space.is_bounded():
+            raise ValueError(f"{entry.id}: only actions in a bounded Box can be weakened, not {space}.")
+        strength, random = np.float32(entry.strength), np.float32(entry.random)
+        policy = Weakened(policy, space, task.noop_action(), strength, random)
+    if entry.astray:
+        policy = Mixed((policy, _of_agent("random", task)), np.float32(entry.astray))
+    return policy
+
+
+def _of_agent(name: str, task: Task[Any, Any]) -> Any:
+    return list(registry.agent(name).train(task, seed=0, budget="full"))[-1]
 
 
 def episodes(entry: Entry) -> Iterator[Episode]:

@@ -165,7 +165,9 @@ def wanted_files(entry: Entry, place: Place) -> dict[str, File]:
     with closing(_open(place.base + INDEX)) as stream:
         text = _guarded(lambda: stream.read(_INDEX_LIMIT + 1), place.base + INDEX)
     try:
-        index: Any = json.loads(text) if len(text) <= _INDEX_LIMIT else None
+        if len(text) > _INDEX_LIMIT:
+            raise ValueError(f"longer than {_INDEX_LIMIT} bytes")
+        index = json.loads(text)
         if index["format"] != FORMAT or index["layout"] != place.layout:
             raise ValueError(f"format {index['format']!r}, layout {index['layout']!r}")
         datasets = dict(index["datasets"])
@@ -281,7 +283,9 @@ def publish(entries: Sequence[Entry], to: Path, layout: str) -> None:
         check(entry, storage.folder(entry) / "data")
     to.mkdir(parents=True, exist_ok=True)
     path = to / INDEX
-    index: Any = json.loads(path.read_text()) if path.exists() else {"format": FORMAT, "layout": layout, "datasets": {}}
+    index: dict[str, Any] = {"format": FORMAT, "layout": layout, "datasets": {}}
+    if path.exists():
+        index = json.loads(path.read_text())
     if index.get("format") != FORMAT or index.get("layout") != layout:
         raise ValueError(f"{path} is the index of another layout than {layout!r}; publish to another folder.")
     for entry in entries:

@@ -106,15 +106,15 @@ def test_without_weight_on_values_it_is_cloning(noisy: None) -> None:
 
 
 def test_a_time_limit_does_not_end_the_value() -> None:
-    """Where nothing is over, a reward of 1 for ever is worth 1 / (1 - gamma), scaled to 1; where it is, 1 - gamma."""
-    config = td3_bc.Config(total_steps=100, policy_noise=0.0)
+    """Where nothing is over, a reward of 1 for ever is worth 1 / (1 - gamma), scaled to 1; where it is, the reward."""
+    config = td3_bc.Config(total_steps=100, policy_noise=0.0, reward_scale=0.01)
     ones = np.ones((5, 1), np.float32)
     algorithm = TD3WithCloning()
     learning: Learning = algorithm.start(_rows(), config, 0)
     flat = jax.tree.map(np.zeros_like, learning.target_critics)
     worth_one = tuple((*critic[:-1], critic[-1]._replace(bias=np.ones(1, np.float32))) for critic in flat)
     learning = learning._replace(target_critics=worth_one)
-    for over, expected in ((False, 1.0), (True, 1 - config.gamma)):
+    for over, expected in ((False, 1.0), (True, 0.01)):
         batch = Batch(ones, ones, ones[:, 0], ones, np.full(5, over))
         wanted = td3_bc.target(config, learning, batch, jax.random.key(0))
         np.testing.assert_allclose(wanted, expected, rtol=1e-6)

@@ -255,6 +255,17 @@ def test_a_weak_hand_goes_part_of_the_way_and_at_times_astray() -> None:
     assert abs(actions[~straight].mean()) < 0.15
 
 
+def test_one_of_two_players_plays_a_whole_episode() -> None:
+    from rlbench_suite.baselines.scripted import Constant
+
+    task = datasets.find("pmsm-current/medium").card.build()
+    one, other = np.zeros(2, np.float32), np.full(2, 0.01, np.float32)
+    both = recipe.Mixed((Constant(one), Constant(other)), np.float32(0.25))
+    actions = play(task, both, range(1_000), split="train", limit=4).actions
+    assert (actions == actions[:, :1]).all()
+    assert abs((actions[:, 0, 0] != 0).mean() - 0.25) < 0.042  # three standard deviations
+
+
 def test_only_boxes_can_be_weakened() -> None:
     from dataclasses import replace
 
