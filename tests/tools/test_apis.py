@@ -117,7 +117,8 @@ def test_two_arguments_of_one_part_are_refused() -> None:
         api("x.y", name=by_name["name"], city=by_name["city"])
 
 
-def test_json_and_structured_actions_play_the_same_episode(tier: str = "hard") -> None:
+def test_json_and_structured_actions_play_the_same_episode() -> None:
+    tier = "hard"
     plain = gymnasium.make("rlsuite/OfficeApps-v0", difficulty=tier)
     text = gymnasium.make("rlsuite/OfficeApps-v0", difficulty=tier, view="text")
     task = card("OfficeApps-v0").build(difficulty=tier)
