@@ -73,3 +73,27 @@ class Gaussian(NamedTuple):
     def entropy(self) -> jax.Array:
         """``(...)``, nats, summed over components; the same everywhere."""
         return jnp.broadcast_to((self.log_std + 0.5 * np.log(2 * np.pi * np.e)).sum(), self.mean.shape[:-1])
+
+
+class SquashedGaussian(NamedTuple):
+    """The tanh of a diagonal Gaussian: actions in (-1, 1) (Haarnoja et al. 2019, appendix C)."""
+
+    mean: jax.Array
+    """Before squashing."""
+    log_std: jax.Array
+
+    def sample(self, noise: jax.Array) -> jax.Array:
+        """``(..., components)``, from one normal number a component."""
+        return jnp.tanh(self.mean + jnp.exp(self.log_std) * noise)
+
+    def sample_with_log_prob(self, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """A sample, and its log density ``(...)`` summed over components."""
+        before = self.mean + jnp.exp(self.log_std) * noise
+        gaussian = -0.5 * noise**2 - self.log_std - 0.5 * np.log(2 * np.pi)
+        # log(1 - tanh(u)^2), in the form that neither cancels nor overflows for large |u|
+        slope = 2 * (np.log(2) - before - jax.nn.softplus(-2 * before))
+        return jnp.tanh(before), (gaussian - slope).sum(-1)
+
+    def mode(self) -> jax.Array:
+        """The tanh of the mean."""
+        return jnp.tanh(self.mean)

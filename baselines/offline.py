@@ -193,7 +193,7 @@ class Program:
         return Run(jax.device_put(algorithm.start(self.rows, config, seed)), seed_key(seed), np.int32(0))
 
 
-program = cache(Program)
+program: Any = cache(Program)
 
 
 class OfflineAgent:

@@ -9,17 +9,17 @@ stopped. The program depends on task and configuration only: all seeds share it,
 
 One agent or many: everything is laid out in rows, one an agent (axis ``A``, of length 1 for a single agent), and all
 rows share the networks (parameter sharing, Gupta et al. 2017).
+
+Where the card says that a task is partially observed, actor and critic get a memory: ``recurrent_ppo.py``.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
@@ -27,23 +27,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import yaml
-from gymnasium import spaces
 
 from rlbench_suite.adapters.rollout import Stream, open_stream, step_stream
-from rlbench_suite.agent import CannotPlay, Progress
-from rlbench_suite.card import unknown
-from rlbench_suite.episode import Draw, action_sizes, scalar_return, seed_key
+from rlbench_suite.agent import Progress
+from rlbench_suite.episode import Draw, scalar_return, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.process import refuse_after_fork
 from rlbench_suite.task import Task
 
 from . import checkpoint
+from .configuration import FOLDER, configure
 from .distributions import Categorical, Gaussian
-from .networks import Linear, Moments, multilayer, orthogonal
+from .networks import Linear, Moments, initial_layers, multilayer
+from .rows import Rows, rows_of
 
-BUDGETS = ("smoke", "quick", "full")
-HYPERPARAMETERS = Path(__file__).parent / "hyperparameters" / "ppo.yaml"
+HYPERPARAMETERS = FOLDER / "ppo.yaml"
 
 # -- configuration -------------------------------------------------------------------------------------------------
 
@@ -78,6 +76,10 @@ class Config:
     """Divide rewards by the running root mean square of discounted returns, so that values are of order one."""
     evaluate: Literal["mode", "sample"] = "mode"
     """What the trained policy does: its most likely action, or a sample."""
+    recurrent: Literal["gru", "none"] | None = None
+    """A memory for actor and critic; None asks the card whether the task is partially observed."""
+    memory: int = 64
+    """Numbers that it holds."""
     reports: int = 15
     """Chunks of a run, about."""
 
@@ -95,93 +97,6 @@ class Config:
     def chunks(self) -> int:
         """Chunks of a run."""
         return -(-self.total_steps // (self.batch * self.chunk))
-
-
-def configure(path: Path, task_id: str, budget: str, overrides: dict[str, Any]) -> Config:
-    """The file's defaults, then the task's own values, then the caller's; a mapping gives one value a budget.
-
-    Raises:
-        ValueError: no such budget or hyperparameter; the message names the nearest valid one.
-    """
-    if budget not in BUDGETS:
-        raise ValueError(unknown("budget", budget, BUDGETS))
-    table = yaml.safe_load(path.read_text())
-    chosen = table["default"] | table.get(task_id, {}) | overrides
-    known = [field.name for field in fields(Config)]
-    for name, value in chosen.items():
-        if name not in known:
-            raise ValueError(unknown("hyperparameter", name, known))
-        if isinstance(value, dict):
-            chosen[name] = value[budget]
-        if isinstance(value, list):
-            chosen[name] = tuple(value)
-    return Config(**chosen)
-
-
-# -- a task in rows ------------------------------------------------------------------------------------------------
-
-
-class Rows:
-    """A task as networks see it: ``A`` agents, each a row of ``features`` inputs and ``outputs`` action parameters.
-
-    Raises:
-        CannotPlay: PPO cannot handle the task's spaces; the message says which and why.
-    """
-
-    def __init__(self, task: Task[Any, Any]) -> None:
-        self.task, self.agents = task, task.card.agents
-        if task.dtype != np.float32:
-            raise CannotPlay(f"PPO trains in float32; build {task.card.id} with dtype='float32'.")
-        shown = task.observation_space
-        parts = list(shown.values()) if isinstance(shown, spaces.Dict) else [shown]
-        for part in parts:
-            if not isinstance(part, spaces.Box) or (self.agents > 1 and part.shape[:1] != (self.agents,)):
-                raise CannotPlay(f"PPO reads a Box or a Dict of Boxes, one row an agent, not {part}.")
-        self.features = sum(math.prod(part.shape) for part in parts if part.shape is not None) // self.agents
-        space = task.action_space
-        if isinstance(space, spaces.Box) and space.is_bounded():
-            low, high = (bound.reshape(self.agents, -1) for bound in (space.low, space.high))
-            alike = (low == low[0]).all() and (high == high[0]).all()
-            self.low, self.high = low[0], high[0]
-            self.choices: tuple[int, ...] = ()
-            self.outputs = low.shape[1]
-        elif isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and not np.any(space.start):
-            sizes = np.reshape(action_sizes(space), (self.agents, -1))
-            alike = (sizes == sizes[0]).all()
-            self.choices = tuple(sizes[0].tolist())
-            self.outputs = sum(self.choices)
-        else:
-            raise CannotPlay(f"PPO plays bounded Box and zero-based Discrete and MultiDiscrete actions, not {space}.")
-        if not alike:
-            raise CannotPlay(f"PPO's agents share one policy, so they need equal action spaces, not {space}.")
-        self.noise_shape = self.agents, len(self.choices) or self.outputs
-        """Random numbers that an action takes."""
-        # A task with very many actions may say what they are made of: (actions, F). See Actor.
-        self.action_features: np.ndarray | None = getattr(task, "action_features", None)
-
-    # One environment's values; batches by vmap.
-
-    def look(self, observation: Any, action_mask: jax.Array | None = None) -> tuple[jax.Array, jax.Array | None]:
-        """Observation ``(A, features)``, and mask ``(A, outputs)`` or None where every action is legal."""
-        leaves = [leaf.astype(jnp.float32).reshape(self.agents, -1) for leaf in jax.tree.leaves(observation)]
-        return jnp.concatenate(leaves, -1), None if action_mask is None else action_mask.reshape(self.agents, -1)
-
-    def action(self, action: jax.Array) -> jax.Array:
-        """What the environment gets. Continuous actions, in units of half the range, are clipped to the space."""
-        if not self.choices:
-            middle, reach = (self.high + self.low) / 2, (self.high - self.low) / 2
-            action = jnp.clip(middle + reach * action, self.low, self.high)
-        kind = jax.dtypes.canonicalize_dtype(self.task.action_space.dtype)
-        return action.reshape(self.task.action_space.shape).astype(kind)
-
-    def reward(self, reward: jax.Array) -> jax.Array:
-        """``(A,)``; objectives are weighed as the card says."""
-        if self.task.card.objectives:
-            reward = reward @ np.asarray(self.task.card.weights, np.float32)
-        return reward.reshape(self.agents)
-
-
-rows_of = cache(Rows)
 
 
 # -- networks ------------------------------------------------------------------------------------------------------
@@ -203,6 +118,18 @@ class Actor(NamedTuple):
     """``(actions,)``; None without action features."""
     direct: Any
     """``(features, F)``; None without action features."""
+
+    @classmethod
+    def initial(cls, generator: np.random.Generator, rows: Rows, config: Config, inputs: int) -> Actor:
+        """Orthogonal weights for ``inputs`` numbers, small at the end; zeros elsewhere."""
+        features = rows.action_features
+        outputs = rows.outputs if features is None else features.shape[1]
+        return cls(
+            initial_layers(generator, (inputs, *config.hidden, outputs), gain=0.01),
+            None if rows.choices else np.full(rows.outputs, config.log_std, np.float32),
+            None if features is None else np.zeros(features.shape[0], np.float32),
+            None if features is None else np.zeros((inputs, features.shape[1]), np.float32),
+        )
 
     def __call__(self, rows: Rows, x: jax.Array, mask: jax.Array | None) -> Categorical | Gaussian:
         """The distribution of actions given normalised observations ``(..., features)``."""
@@ -229,23 +156,8 @@ class Networks(NamedTuple):
         Made by NumPy on the host: batched QR inside a compiled program can deadlock small CPUs.
         """
         generator = np.random.default_rng(seed)
-
-        def layers(*widths: int, gain: float) -> tuple[Linear, ...]:
-            gains = [np.sqrt(2)] * (len(widths) - 2) + [gain]
-            return tuple(
-                Linear(orthogonal(generator, n, m) * np.float32(g), np.zeros(m, np.float32))
-                for n, m, g in zip(widths[:-1], widths[1:], gains, strict=True)
-            )
-
-        features = rows.action_features
-        outputs = rows.outputs if features is None else features.shape[1]
-        actor = Actor(
-            layers(rows.features, *config.hidden, outputs, gain=0.01),
-            None if rows.choices else np.full(rows.outputs, config.log_std, np.float32),
-            None if features is None else np.zeros(features.shape[0], np.float32),
-            None if features is None else np.zeros((rows.features, features.shape[1]), np.float32),
-        )
-        return cls(actor, layers(rows.features, *config.hidden, 1, gain=1.0))
+        actor = Actor.initial(generator, rows, config, rows.features)
+        return cls(actor, initial_layers(generator, (rows.features, *config.hidden, 1), gain=1.0))
 
 
 class PPOPolicy(eqx.Module):
@@ -291,14 +203,16 @@ class Transition(NamedTuple):
 class Training(NamedTuple):
     """All that a run carries from update to update."""
 
-    networks: Networks
+    networks: Any
+    """:class:`Networks`, or those of ``recurrent_ppo``."""
     optimiser: Any
     moments: Moments
     discounted: Any
     """Discounted return so far of each running episode, ``(environments, A)``."""
     mean_square: Any
     """Running mean of its square."""
-    stream: Stream
+    stream: Any
+    """A :class:`Stream`, or what a simulator of the host has instead."""
     seed: Any
     """Key data of the seed."""
     updates: Any
@@ -396,7 +310,7 @@ class Batch(NamedTuple):
     """Of the value."""
 
 
-def loss(networks: Networks, batch: Batch, rows: Rows, config: Config) -> jax.Array:
+def loss(networks: Any, batch: Batch, rows: Rows, config: Config) -> jax.Array:
     """Clipped surrogate objective (Schulman et al. 2017, eqs. 7 and 9); the value loss is not clipped."""
     distribution = networks.actor(rows, batch.x, batch.mask)
     ratio = jnp.exp(distribution.log_prob(batch.action) - batch.log_prob)
@@ -416,11 +330,19 @@ def optimiser(config: Config) -> optax.GradientTransformation:
 
 def update(rows: Rows, config: Config, training: Training) -> tuple[Training, Returns]:
     """Collect, then learn from it for some epochs."""
-    _, own_key = jax.random.split(jax.random.wrap_key_data(training.seed))
-    key = jax.random.fold_in(own_key, training.updates)
-    collect_key, learn_key = jax.random.split(key)
+    collect_key, learn_key = update_keys(training)
     stream, seen, ended = collect(rows, config, training, collect_key)
+    return learn(rows, config, training._replace(stream=stream), seen, learn_key), ended
 
+
+def update_keys(training: Training) -> tuple[jax.Array, ...]:
+    """The keys of an update: to collect with, and to learn with."""
+    _, own_key = jax.random.split(jax.random.wrap_key_data(training.seed))
+    return tuple(jax.random.split(jax.random.fold_in(own_key, training.updates)))
+
+
+def learn(rows: Rows, config: Config, training: Training, seen: Transition, key: jax.Array) -> Training:
+    """Some epochs over the steps just seen."""
     reward, discounted, mean_square = seen.reward, training.discounted, training.mean_square
     if config.scale_rewards:
         discounted, returns = discount(discounted, reward, seen.over, config.gamma)
@@ -435,7 +357,7 @@ def update(rows: Rows, config: Config, training: Training) -> tuple[Training, Re
     batch = Batch(x, seen.mask, seen.action, seen.log_prob, advantage, target)
     batch = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:]), batch)
 
-    def learn(carry: tuple[Networks, Any], minibatch: jax.Array) -> tuple[tuple[Networks, Any], None]:
+    def descend(carry: tuple[Networks, Any], minibatch: jax.Array) -> tuple[tuple[Networks, Any], None]:
         networks, state = carry
         chosen = jax.tree.map(lambda leaf: leaf[minibatch], batch)
         gradient = jax.grad(loss)(networks, chosen, rows, config)
@@ -443,30 +365,31 @@ def update(rows: Rows, config: Config, training: Training) -> tuple[Training, Re
         return (optax.apply_updates(networks, change), state), None
 
     size = config.batch * rows.agents
-    orders = jax.random.bits(learn_key, (config.epochs, size)).argsort()
+    orders = jax.random.bits(key, (config.epochs, size)).argsort()
     minibatches = orders.reshape(config.epochs * config.minibatches, -1)
-    (networks, state), _ = jax.lax.scan(learn, (training.networks, training.optimiser), minibatches)
+    (networks, state), _ = jax.lax.scan(descend, (training.networks, training.optimiser), minibatches)
 
     moments = training.moments.update(seen.x.reshape(-1, rows.features))
     return Training(
-        networks, state, moments, discounted, mean_square, stream, training.seed, training.updates + 1
-    ), ended
+        networks, state, moments, discounted, mean_square, training.stream, training.seed, training.updates + 1
+    )
 
 
 # -- train ---------------------------------------------------------------------------------------------------------
 
 
-def start(rows: Rows, config: Config, networks: Networks, seed: jax.Array) -> Training:
+def start(rows: Rows, config: Config, networks: Any, seed: jax.Array) -> Training:
     """The beginning of a run; ``seed`` is key data."""
     key, _ = jax.random.split(jax.random.wrap_key_data(seed))  # the environments' half; updates draw from the other
     seeds = jax.vmap(lambda env: jax.random.key_data(jax.random.fold_in(key, env)))(jnp.arange(config.num_envs))
+    stream = () if rows.task.card.host else open_stream(rows.task, seeds, Draw.parse("train", rows.task))
     return Training(
         networks=networks,
         optimiser=optimiser(config).init(networks),
         moments=Moments(jnp.zeros(rows.features), jnp.ones(rows.features), jnp.float32(0)),
         discounted=jnp.zeros((config.num_envs, rows.agents)),
         mean_square=jnp.float32(0),
-        stream=open_stream(rows.task, seeds, Draw.parse("train", rows.task)),
+        stream=stream,
         seed=seed,
         updates=jnp.int32(0),
     )
@@ -474,24 +397,52 @@ def start(rows: Rows, config: Config, networks: Networks, seed: jax.Array) -> Tr
 
 def train_chunk(rows: Rows, config: Config, training: Training) -> tuple[Training, Returns]:
     """``config.chunk`` updates; a pure function, to be jitted and vmapped."""
-    training, ended = jax.lax.scan(lambda training, _: update(rows, config, training), training, length=config.chunk)
+    training, ended = jax.lax.scan(lambda running, _: update(rows, config, running), training, length=config.chunk)
     return training, jax.tree.map(jnp.sum, ended)
+
+
+class Variant(NamedTuple):
+    """What differs with and without a memory."""
+
+    networks: Callable[[Rows, Config, int], Any]
+    start: Callable[..., Any]
+    train_chunk: Callable[..., Any]
+    base: Callable[[Any], Training]
+    """What of a run's state is PPO's own."""
+    policy: Callable[..., Any]
+
+
+def variant(config: Config) -> Variant:
+    """The one that the configuration asks for."""
+    if config.recurrent == "gru":
+        from .recurrent_ppo import VARIANT  # stands on this file
+
+        return VARIANT
+    return Variant(Networks.initial, start, train_chunk, lambda training: training, PPOPolicy)
 
 
 class Programs:
     """``start`` and ``train_chunk`` of a task and configuration, compiled once for all seeds."""
 
     def __init__(self, task: Task[Any, Any], config: Config) -> None:
-        self.rows = rows = rows_of(task)
+        self.rows = rows = rows_of(task, "ppo")
         begun = time.perf_counter()
-        arguments = Networks.initial(rows, config, 0), seed_key(0)
-        self.start = jax.jit(partial(start, rows, config)).lower(*arguments).compile()
-        training = jax.eval_shape(partial(start, rows, config), *arguments)
-        self.chunk = jax.jit(partial(train_chunk, rows, config)).lower(training).compile()
+        kind = variant(config)
+        arguments = kind.networks(rows, config, 0), seed_key(0)
+        self.start = jax.jit(partial(kind.start, rows, config)).lower(*arguments).compile()
+        training = jax.eval_shape(partial(kind.start, rows, config), *arguments)
+        self.chunk = jax.jit(partial(kind.train_chunk, rows, config)).lower(training).compile()
         self.seconds = time.perf_counter() - begun
 
 
-programs = cache(Programs)
+@cache
+def programs(task: Any, config: Config) -> Any:
+    """The programs of a task and configuration; simulators of the host have their own."""
+    if not task.card.host:
+        return Programs(task, config)
+    from .ppo_on_host import HostPrograms
+
+    return HostPrograms(task, config)
 
 
 class PPO:
@@ -509,11 +460,18 @@ class PPO:
 
     def check(self, task: Task[Any, Any]) -> None:
         """Raise :class:`CannotPlay` with the reason if PPO cannot play the task."""
-        rows_of(task)
+        rows_of(task, "ppo")
 
     def config(self, task: Task[Any, Any], budget: str) -> Config:
         """The hyperparameters, checked."""
-        config = configure(HYPERPARAMETERS, task.card.id, budget, self.overrides)
+        config = configure(Config, HYPERPARAMETERS, task.card.id, budget, self.overrides)
+        if config.recurrent is None:
+            config = replace(config, recurrent="gru" if task.card.partially_observed else "none")
+        if config.recurrent == "gru" and config.num_envs * task.card.agents % config.minibatches:
+            raise ValueError(
+                f"{config.minibatches} minibatches do not divide the sequences of {config.num_envs} environments x "
+                f"{task.card.agents} agents, which a memory keeps whole."
+            )
         if config.batch * task.card.agents % config.minibatches:
             raise ValueError(
                 f"{config.minibatches} minibatches do not divide a batch of {config.num_envs} environments x "
@@ -545,7 +503,8 @@ class PPO:
         compiled = programs(task, config)
         compile_seconds = compiled.seconds if programs.cache_info().misses > known else 0.0
         begun = time.perf_counter()
-        training = compiled.start(Networks.initial(compiled.rows, config, seed), seed_key(seed))
+        kind = variant(config)
+        training = compiled.start(kind.networks(compiled.rows, config, seed), seed_key(seed))
         for chunk in range(1, config.chunks + 1):
             training, ended = compiled.chunk(training)
             total, episodes = float(ended.total), int(ended.episodes)
@@ -556,7 +515,8 @@ class PPO:
                 compile_seconds=compile_seconds,
                 episode_return=total / episodes if episodes else float("nan"),
             )
-        yield PPOPolicy(training.networks.actor, training.moments, compiled.rows, config)
+        trained = kind.base(training)
+        yield kind.policy(trained.networks.actor, trained.moments, compiled.rows, config)
 
     def save(self, policy: PPOPolicy, path: str) -> None:
         """The policy as safetensors: actor, normalisation, and in the header what they belong to."""
@@ -575,10 +535,10 @@ class PPO:
             raise ValueError(f"{path} holds a policy for {header.get('task')}, not for {task.card.id}.")
         stored = json.loads(header["config"])
         config = Config(**stored | {"hidden": tuple(stored["hidden"])})
-        rows = rows_of(task)
+        rows = rows_of(task, "ppo")
         like = (
-            Networks.initial(rows, config, 0).actor,
+            variant(config).networks(rows, config, 0).actor,
             Moments(*(np.zeros(rows.features, np.float32),) * 2, np.float32(0)),
         )
         actor, moments = checkpoint.read(path, like)
-        return PPOPolicy(actor, moments, rows, config)
+        return variant(config).policy(actor, moments, rows, config)

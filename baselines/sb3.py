@@ -1,4 +1,4 @@
-"""PPO of stable-baselines3 (Raffin et al. 2021, JMLR 22) on the same vector env, under the same protocol.
+"""Algorithms of stable-baselines3 (Raffin et al. 2021, JMLR 22) on the same vector env, under the same protocol.
 
 The environments run batched and compiled; the networks and the updates are torch. It has no action masks: an illegal
 action is refused by the environment (the state stays, time passes), so it can play masked tasks all the same.
@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
 import numpy as np
 import yaml
@@ -22,14 +21,18 @@ from rlbench_suite.card import unknown
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.task import Task
 
+from .configuration import BUDGETS, FOLDER
+
 try:
+    import stable_baselines3
     import torch
-    from stable_baselines3 import PPO
+    from stable_baselines3.common.base_class import BaseAlgorithm
+    from stable_baselines3.common.noise import NormalActionNoise
     from stable_baselines3.common.vec_env import VecEnv
 except ImportError as error:
-    raise ImportError("The agent sb3-ppo needs stable-baselines3: pip install 'rlbench-suite[sb3]'") from error
+    raise ImportError("Agents named sb3-... need stable-baselines3: pip install 'rlbench-suite[sb3]'") from error
 
-HYPERPARAMETERS = Path(__file__).parent / "hyperparameters" / "sb3-ppo.yaml"
+HYPERPARAMETERS = FOLDER / "sb3.yaml"
 REPORTS = 15
 """Progress reports of a run, about."""
 
@@ -45,8 +48,8 @@ class SuiteVecEnv(VecEnv):
     """
 
     def __init__(self, env: TaskVectorEnv) -> None:
+        self.env = env  # asked for its render_mode at once
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
-        self.env = env
         self._seeds: Any = None
         self._actions: Any = None
         self._returns = np.zeros(env.num_envs)
@@ -114,9 +117,9 @@ class SuiteVecEnv(VecEnv):
 
 
 class SB3Policy:
-    """A trained model, playing its most likely actions."""
+    """A trained model, playing its most likely or most valued actions."""
 
-    def __init__(self, model: PPO) -> None:
+    def __init__(self, model: BaseAlgorithm) -> None:
         self.model = model
 
     def act(self, observations: Any, action_masks: np.ndarray | None) -> np.ndarray:
@@ -124,16 +127,26 @@ class SB3Policy:
         return self.model.predict(observations, deterministic=True)[0]
 
 
-class SB3PPO:
-    """The agent ``sb3-ppo``."""
+class SB3:
+    """What the agents ``sb3-...`` share; each names its algorithm and the action spaces that it plays."""
 
-    name = "sb3-ppo"
+    name: ClassVar[str]
+    model: ClassVar[Callable[..., Any]]
+    plays: ClassVar[tuple[type[spaces.Space[Any]], ...]]
     learns = True
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` where SB3's multilayer policy does not fit the spaces."""
+        """Raise :class:`CannotPlay` where the algorithm, or SB3's multilayer policy, does not fit the spaces."""
         if not isinstance(task.observation_space, spaces.Box) or task.dtype != np.float32:
-            raise CannotPlay(f"sb3-ppo reads one float32 Box, not {task.observation_space}.")
+            raise CannotPlay(f"{self.name} reads one float32 Box, not {task.observation_space}.")
+        space = task.action_space
+        if not isinstance(space, self.plays):
+            allowed = " and ".join(kind.__name__ for kind in self.plays)
+            raise CannotPlay(f"{self.name} plays {allowed} actions, not {space}.")
+        if isinstance(space, spaces.Box) and not space.is_bounded():
+            raise CannotPlay(f"{self.name} plays a Box with bounds, not {space}.")
+        if not isinstance(space, spaces.Box) and np.any(space.start):  # type: ignore[attr-defined]
+            raise CannotPlay(f"{self.name} counts actions from zero, and {space} does not.")
 
     def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
         """What ``train`` will use, as plain data.
@@ -141,14 +154,14 @@ class SB3PPO:
         Raises:
             ValueError: the file names an unknown hyperparameter, or there is no such budget.
         """
-        table = yaml.safe_load(HYPERPARAMETERS.read_text())
+        if budget not in BUDGETS:
+            raise ValueError(unknown("budget", budget, BUDGETS))
+        table = yaml.safe_load(HYPERPARAMETERS.read_text())[self.name]
         chosen = table["default"] | table.get(task.card.id, {})
         for name, value in chosen.items():
             if name not in table["default"]:
                 raise ValueError(unknown("hyperparameter", name, table["default"]))
             if isinstance(value, dict):
-                if budget not in value:
-                    raise ValueError(unknown("budget", budget, value))
                 chosen[name] = value[budget]
         return chosen
 
@@ -156,7 +169,7 @@ class SB3PPO:
         """Train on the train split. Yields :class:`Progress` some fifteen times and, last, the policy."""
         self.check(task)
         chosen = self.hyperparameters(task, budget)
-        total, rate = chosen.pop("total_steps"), chosen.pop("learning_rate")
+        total = chosen.pop("total_steps")
         torch.set_num_threads(1)  # a second thread buys nothing on networks this small
         env = SuiteVecEnv(TaskVectorEnv(task.card.id, chosen.pop("n_envs"), autoreset_mode="SameStep"))
         begun = time.perf_counter()
@@ -167,28 +180,33 @@ class SB3PPO:
         env._returns[:] = 0
         env.finished.clear()
 
-        def falling(_: float) -> float:
-            # SB3 counts progress by the call of learn(); a run is many calls.
-            return rate * max(0.0, 1 - model.num_timesteps / total)
-
-        layers = {"net_arch": chosen.pop("net_arch")}
         begun = time.perf_counter()
-        model = PPO("MlpPolicy", env, learning_rate=rate, policy_kwargs=layers, seed=seed, device="cpu", **chosen)
-        model.lr_schedule = falling
-        rounds = -(-total // (env.num_envs * model.n_steps))
+        model = self.build(env, total, chosen, seed)
+        grain = env.num_envs * chosen.get("train_freq", chosen.get("n_steps", 1))
+        rounds = -(-total // grain)
         for report in range(1, REPORTS + 1):
-            goal = rounds * report // REPORTS * env.num_envs * model.n_steps
+            goal = rounds * report // REPORTS * grain
             if goal > model.num_timesteps:
                 model.learn(goal - model.num_timesteps, reset_num_timesteps=report == 1)
             returns, env.finished = env.finished, []
             yield Progress(
                 steps=model.num_timesteps,
-                total_steps=rounds * env.num_envs * model.n_steps,
+                total_steps=rounds * grain,
                 seconds=time.perf_counter() - begun,
                 compile_seconds=compile_seconds,
                 episode_return=float(np.mean(returns)) if returns else float("nan"),
             )
         yield SB3Policy(model)
+
+    def build(self, env: SuiteVecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
+        """The model; ``chosen`` goes to it by SB3's own names, but for ``net_arch`` and the noise's size."""
+        chosen = dict(chosen)
+        chosen["policy_kwargs"] = {"net_arch": chosen.pop("net_arch")}
+        if "action_noise" in chosen:
+            shape = env.action_space.shape or ()
+            size = chosen.pop("action_noise")
+            chosen["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, size))
+        return type(self).model("MlpPolicy", env, seed=seed, device="cpu", **chosen)
 
     def save(self, policy: SB3Policy, path: str) -> None:
         """The weights as safetensors."""
@@ -197,3 +215,70 @@ class SB3PPO:
         spaces_of = {"observation": str(policy.model.observation_space), "action": str(policy.model.action_space)}
         weights = {name: tensor.contiguous() for name, tensor in policy.model.policy.state_dict().items()}
         save_file(weights, path, metadata={"spaces": json.dumps(spaces_of)})
+
+
+class OnPolicy(SB3):
+    """Learns from what the present policy did; the learning rate falls linearly to zero."""
+
+    plays = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete)
+
+    def build(self, env: SuiteVecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
+        """The model, its learning rate falling over the run and not over each call of ``learn()``."""
+        model = super().build(env, total, chosen, seed)
+        rate = chosen["learning_rate"]
+        model.lr_schedule = lambda _: rate * max(0.0, 1 - model.num_timesteps / total)
+        return model
+
+
+class SB3PPO(OnPolicy):
+    """The agent ``sb3-ppo`` (Schulman et al. 2017)."""
+
+    name = "sb3-ppo"
+    model = stable_baselines3.PPO
+
+
+class SB3A2C(OnPolicy):
+    """The agent ``sb3-a2c`` (Mnih et al. 2016, synchronous)."""
+
+    name = "sb3-a2c"
+    model = stable_baselines3.A2C
+
+
+class SB3DQN(SB3):
+    """The agent ``sb3-dqn`` (Mnih et al. 2015)."""
+
+    name = "sb3-dqn"
+    model = stable_baselines3.DQN
+    plays = (spaces.Discrete,)
+
+    def build(self, env: SuiteVecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
+        """The model, its exploration falling over the run and not over each call of ``learn()``."""
+        model = super().build(env, total, chosen, seed)
+        first, last = model.exploration_initial_eps, model.exploration_final_eps
+        fall = model.exploration_fraction * total
+        model.exploration_schedule = lambda _: max(last, first + (last - first) * model.num_timesteps / fall)
+        return model
+
+
+class SB3SAC(SB3):
+    """The agent ``sb3-sac`` (Haarnoja et al. 2018)."""
+
+    name = "sb3-sac"
+    model = stable_baselines3.SAC
+    plays = (spaces.Box,)
+
+
+class SB3TD3(SB3):
+    """The agent ``sb3-td3`` (Fujimoto et al. 2018)."""
+
+    name = "sb3-td3"
+    model = stable_baselines3.TD3
+    plays = (spaces.Box,)
+
+
+class SB3DDPG(SB3):
+    """The agent ``sb3-ddpg`` (Lillicrap et al. 2016)."""
+
+    name = "sb3-ddpg"
+    model = stable_baselines3.DDPG
+    plays = (spaces.Box,)

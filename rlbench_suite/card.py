@@ -65,6 +65,7 @@ class TaskCard:
         weights: linear scalarisation by which a vector reward is scored; same length as ``objectives``.
         hypervolume_reference: the point below every return from which hypervolume is measured.
         agents: number of agents; more than one makes it a PettingZoo task too.
+        host: whether a simulator of the host computes it (:mod:`rlbench_suite.host`), not pure functions.
         partially_observed: whether one observation does not tell all that matters, so that an agent needs a memory.
         optimum: best achievable expected return where it is known in closed form or by enumeration.
         replay_tolerance: allowed difference of a return replayed on another instruction-set class.
@@ -84,6 +85,7 @@ class TaskCard:
     weights: tuple[float, ...] = ()
     hypervolume_reference: tuple[float, ...] = ()
     agents: int = 1
+    host: bool = False
     partially_observed: bool = False
     optimum: float | None = None
     replay_tolerance: float = 0.0

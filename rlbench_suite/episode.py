@@ -161,7 +161,8 @@ def scalar_return(task: Task[Any, Any], total: Any) -> Any:
     weights = task.card.weights if task.card.objectives else (1.0,) * count
     weighted = [total[..., i] * np.asarray(weights[i], task.dtype) for i in range(count)]
     result = functools.reduce(operator.add, weighted)
-    return result if task.card.objectives else result / np.asarray(count, task.dtype)
+    # Not a division: XLA turns one by a constant into this product, NumPy does not.
+    return result if task.card.objectives else result * np.asarray(1 / count, task.dtype)
 
 
 def is_legal(task: Task[Any, Any], mask: jax.Array | None, action: jax.Array) -> jax.Array:

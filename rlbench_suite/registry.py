@@ -25,6 +25,12 @@ FAMILIES = {
     "quadcopter": "rlbench_suite.envs.quadcopter",
     "morl": "rlbench_suite.envs.morl",
     "marl": "rlbench_suite.envs.marl",
+    "locomotion": "rlbench_suite.envs.locomotion",
+    "tools": "rlbench_suite.envs.tools",
+    "memory": "rlbench_suite.envs.memory",
+    "greenhouse": "rlbench_suite.envs.greenhouse",
+    "operations": "rlbench_suite.envs.operations",
+    "driving": "rlbench_suite.envs.driving",
     "offline": "rlbench_suite.envs.offline",
     "exploration": "rlbench_suite.envs.exploration",
 }
@@ -36,7 +42,14 @@ AGENTS = {
     "bc": "rlbench_suite.baselines.bc:BC",
     "td3-bc": "rlbench_suite.baselines.td3_bc:TD3BC",
     "ppo": "rlbench_suite.baselines.ppo:PPO",
+    "sac": "rlbench_suite.baselines.sac:SAC",
+    "dqn": "rlbench_suite.baselines.dqn:DQN",
     "sb3-ppo": "rlbench_suite.baselines.sb3:SB3PPO",
+    "sb3-a2c": "rlbench_suite.baselines.sb3:SB3A2C",
+    "sb3-dqn": "rlbench_suite.baselines.sb3:SB3DQN",
+    "sb3-sac": "rlbench_suite.baselines.sb3:SB3SAC",
+    "sb3-td3": "rlbench_suite.baselines.sb3:SB3TD3",
+    "sb3-ddpg": "rlbench_suite.baselines.sb3:SB3DDPG",
 }
 
 DATASETS = "rlbench_suite.datasets"
@@ -137,7 +150,7 @@ def register() -> None:
             gymnasium.register(
                 id=card.id,
                 entry_point="rlbench_suite.adapters.single:make",
-                vector_entry_point="rlbench_suite.adapters.batch:TaskVectorEnv",
+                vector_entry_point="rlbench_suite.adapters.batch:make_vec",
                 max_episode_steps=card.horizon,
                 kwargs={"task_id": card.id},
             )

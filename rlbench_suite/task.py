@@ -33,12 +33,11 @@ class Split(IntEnum):
     TEST = 1
 
 
-class Task(abc.ABC, Generic[Params, State]):
-    """One task. Subclasses set the two spaces in ``__init__`` and define the functions below.
+class Described(abc.ABC):
+    """What every task has, whatever computes it: its card, its spaces, and its words and pictures for people.
 
-    Making a task touches no JAX computation (constants are NumPy), so that it is safe before a fork. Keys are
-    ``jax.random`` keys, never reused: the kernel gives each function a key of its own that depends only on the
-    episode and the step.
+    Subclasses set the three spaces in ``__init__``. Making a task touches no JAX computation (constants are NumPy), so
+    that it is safe before a fork.
     """
 
     #: What a task measures at every step beyond ``success``, with units: name to description.
@@ -60,6 +59,58 @@ class Task(abc.ABC, Generic[Params, State]):
         self.difficulty = difficulty
         self.dtype = np.dtype(dtype)
         self.scores = card.scores(difficulty)
+
+    @abc.abstractmethod
+    def describe(self, state: Any, params: Any) -> str:
+        """The state in words: all that the structured observation shows, for a language model or a terminal."""
+
+    @abc.abstractmethod
+    def draw(self, state: Any, params: Any) -> np.ndarray:
+        """A picture of the state, uint8 of ``picture_shape``."""
+
+    def parse(self, text: str, state: Any, params: Any) -> np.ndarray:
+        """An action from text. By default numbers separated by spaces, as the action space asks for.
+
+        Raises:
+            ValueError: the text is no action; the message says what was expected.
+        """
+        space: Any = self.action_space
+        try:
+            numbers = np.array([float(word) for word in text.replace(",", " ").split()])
+            action = numbers.astype(space.dtype).reshape(space.shape)
+        except (ValueError, OverflowError):
+            raise ValueError(f"expected {int(np.prod(space.shape))} number(s) of {space}, got {text!r}") from None
+        if not (np.array_equal(action, numbers.reshape(space.shape).astype(space.dtype)) and space.contains(action)):
+            raise ValueError(f"expected an action in {space}, got {text!r}")
+        return action
+
+    def how_to_act(self) -> str:
+        """One line for a text player: what an action looks like."""
+        numbers = int(np.prod(self.action_space.shape or (), dtype=int))
+        return f"Answer with {numbers} number(s): an element of {self.action_space}."
+
+    def why_over(self, state: Any, params: Any) -> str:
+        """Why :meth:`terminal` holds here, in words."""
+        return "the task is over"
+
+    def noop_action(self) -> np.ndarray:
+        """The constant action of the ``noop`` player: zero, or the nearest to it that the space allows."""
+        space: Any = self.action_space
+        if isinstance(space, spaces.Box):
+            return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)
+        return np.zeros(space.shape, space.dtype)
+
+    def box(self, low: Any, high: Any, shape: tuple[int, ...] | None = None) -> spaces.Box:
+        """A ``Box`` of this task's dtype; the bounds are broadcast to ``shape``, or to each other."""
+        low, high = np.asarray(low, self.dtype), np.asarray(high, self.dtype)
+        shape = np.broadcast_shapes(low.shape, high.shape) if shape is None else shape
+        return spaces.Box(np.broadcast_to(low, shape), np.broadcast_to(high, shape), shape, self.dtype.type)
+
+
+class Task(Described, Generic[Params, State]):
+    """A task made of pure functions, defined below. Keys are ``jax.random`` keys, never reused: the kernel gives each
+    function a key of its own that depends only on the episode and the step.
+    """
 
     # -- the functions of an episode, in the order of use ------------------------------------------------------
 
@@ -102,59 +153,11 @@ class Task(abc.ABC, Generic[Params, State]):
         """Constraint cost of the step (safe RL), or None where the task has no constraint."""
         return None
 
-    # -- host side: the text and pixel views -------------------------------------------------------------------
-
-    @abc.abstractmethod
-    def describe(self, state: State, params: Params) -> str:
-        """The state in words: all that the structured observation shows, for a language model or a terminal."""
-
-    @abc.abstractmethod
-    def draw(self, state: State, params: Params) -> np.ndarray:
-        """A picture of the state, uint8 of ``picture_shape``."""
-
-    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """An action from text. By default numbers separated by spaces, as the action space asks for.
-
-        Raises:
-            ValueError: the text is no action; the message says what was expected.
-        """
-        space: Any = self.action_space
-        try:
-            numbers = np.array([float(word) for word in text.replace(",", " ").split()])
-            action = numbers.astype(space.dtype).reshape(space.shape)
-        except (ValueError, OverflowError):
-            raise ValueError(f"expected {int(np.prod(space.shape))} number(s) of {space}, got {text!r}") from None
-        if not (np.array_equal(action, numbers.reshape(space.shape).astype(space.dtype)) and space.contains(action)):
-            raise ValueError(f"expected an action in {space}, got {text!r}")
-        return action
-
-    def how_to_act(self) -> str:
-        """One line for a text player: what an action looks like."""
-        numbers = int(np.prod(self.action_space.shape or (), dtype=int))
-        return f"Answer with {numbers} number(s): an element of {self.action_space}."
-
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Why :meth:`action_mask` forbids ``action`` here, in words."""
         return f"action {action} is masked in this state"
 
-    def why_over(self, state: State, params: Params) -> str:
-        """Why :meth:`terminal` holds here, in words."""
-        return "the task is over"
-
-    def noop_action(self) -> np.ndarray:
-        """The constant action of the ``noop`` player: zero, or the nearest to it that the space allows."""
-        space: Any = self.action_space
-        if isinstance(space, spaces.Box):
-            return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)
-        return np.zeros(space.shape, space.dtype)
-
     # -- small conveniences ------------------------------------------------------------------------------------
-
-    def box(self, low: Any, high: Any, shape: tuple[int, ...] | None = None) -> spaces.Box:
-        """A ``Box`` of this task's dtype; the bounds are broadcast to ``shape``, or to each other."""
-        low, high = np.asarray(low, self.dtype), np.asarray(high, self.dtype)
-        shape = np.broadcast_shapes(low.shape, high.shape) if shape is None else shape
-        return spaces.Box(np.broadcast_to(low, shape), np.broadcast_to(high, shape), shape, self.dtype.type)
 
     def uniform(self, key: jax.Array, count: int) -> jax.Array:
         """``count`` uniform numbers in [0, 1) from one draw, shape ``(count,)``, of this task's dtype."""

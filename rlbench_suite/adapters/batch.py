@@ -238,3 +238,12 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
                 done.copy() if name.startswith("_") else np.where(_spread(done, value), value, value.dtype.type(0))
             )
         return {"final_obs": final_obs, "_final_obs": done, "final_info": final_info, "_final_info": done.copy()}
+
+
+def make_vec(task_id: str, num_envs: int = 1, **keywords: Any) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
+    """The vector entry point of every id: :class:`TaskVectorEnv`, or its counterpart for host simulators."""
+    if not find_card(task_id).host:
+        return TaskVectorEnv(task_id, num_envs, **keywords)
+    from rlbench_suite.adapters.host import HostVectorEnv
+
+    return HostVectorEnv(task_id, num_envs, **keywords)

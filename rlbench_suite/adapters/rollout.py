@@ -9,7 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.adapters import host
+from rlbench_suite.adapters.record import Record
 from rlbench_suite.episode import Draw, Episode, Role, Step, advance, begin, draw_key, reset_where, seed_key
+from rlbench_suite.host import HostTask
 from rlbench_suite.lanes import in_lanes
 from rlbench_suite.policy import Policy, View
 from rlbench_suite.process import precision, refuse_after_fork
@@ -46,23 +49,6 @@ def step_stream(
     return Stream(*reset_where(task, step.terminated | step.truncated, episodes, step, draw)), step, totals
 
 
-class Record(NamedTuple):
-    """Finished episodes, batched on axis 0 (NumPy)."""
-
-    total: np.ndarray
-    """Undiscounted return, ``(n, *reward shape)``."""
-    length: np.ndarray
-    """Steps, int ``(n,)``."""
-    terminated: np.ndarray
-    """Whether the task ended the episode (else the time limit did), bool ``(n,)``."""
-    info: dict[str, np.ndarray]
-    """The last step's info (``success``, measures), each ``(n,)``."""
-    cost: Any
-    """Summed constraint cost, ``(n,)``; zeros where the task has none."""
-    actions: Any
-    """``(n, horizon, *action shape)``; entries from ``length`` on are zeros."""
-
-
 def play(
     task: Task[Any, Any],
     policy: Policy,
@@ -83,6 +69,8 @@ def play(
         split: as for the single env.
         limit: time limit in steps, the card's horizon if None. A new value compiles anew.
     """
+    if isinstance(task, HostTask):
+        return host.play(task, host.player(task, policy, seeds), seeds, split, limit)
     refuse_after_fork()
     keys = np.stack([seed_key(int(seed)) for seed in seeds])
     horizon = task.card.horizon if limit is None else limit
@@ -157,10 +145,12 @@ def replay(task: Task[Any, Any], actions: np.ndarray, seeds: range, *, split: st
     Raises:
         ValueError: the actions have another shape.
     """
-    refuse_after_fork()
     shape = (len(seeds), task.card.horizon, *(task.action_space.shape or ()))
     if actions.shape != shape:
         raise ValueError(f"Actions to replay have shape {shape} (seeds, horizon, *action), got {actions.shape}.")
+    if isinstance(task, HostTask):
+        return host.play(task, lambda _, t: actions[:, t], seeds, split)
+    refuse_after_fork()
     keys = np.stack([seed_key(int(seed)) for seed in seeds])
     memory = np.zeros(len(seeds), np.int32), actions
     with precision(task):

@@ -321,6 +321,11 @@ def make(
     task = find_card(task_id).build(difficulty=difficulty, dtype=dtype)
     if view not in VIEWS:
         raise ValueError(unknown("view", view, VIEWS))
+    if task.card.host:
+        from rlbench_suite.adapters import host
+
+        views = {"structured": host.HostEnv, "text": host.HostTextEnv, "pixels": host.HostPixelEnv}
+        return views[view](task, split, render_mode)
     if view == "text":
         from rlbench_suite.adapters.text import TextEnv
 

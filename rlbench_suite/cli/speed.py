@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite import registry
-from rlbench_suite.adapters.batch import TaskVectorEnv
+from rlbench_suite.adapters.batch import make_vec
 from rlbench_suite.adapters.rollout import Stream, open_stream, step_stream
 from rlbench_suite.card import TaskCard
 from rlbench_suite.episode import Draw, Role, draw_key, seed_key
@@ -43,7 +43,7 @@ def single(card: TaskCard, seconds: float) -> float:
 
 def batched(card: TaskCard, envs: int, seconds: float) -> float:
     """Steps a second of the vector environment with NumPy arrays in and out."""
-    env = TaskVectorEnv(card.id, envs, autoreset_mode="SameStep")
+    env: Any = make_vec(card.id, envs, autoreset_mode="SameStep")
     env.action_space.seed(0)
     actions = [env.action_space.sample() for _ in range(8)]
     env.reset(seed=0)

@@ -120,17 +120,17 @@ def play(
         env = gymnasium.wrappers.HumanRendering(env)
     core: Any = env.unwrapped
     choose = _watch(core) if reference else _ask(core.task)
-    env.reset(seed=seed)
+    observation, info = env.reset(seed=seed)
     print(f"{card.summary}\n{core.task.how_to_act()} q quits, r begins a new episode.")
     while True:
         print(f"\n{core.task.describe(core.state, core.params)}")
-        action = choose(core.episode)
+        action = choose(core.episode, observation, info)
         if isinstance(action, str):
             if action == "q":
                 break
-            env.reset()
+            observation, info = env.reset()
             continue
-        _, reward, terminated, truncated, info = env.step(action)
+        observation, reward, terminated, truncated, info = env.step(action)
         refused = f" ({info['invalid_reason']})" if "invalid_reason" in info else ""
         print(f"action {action}, reward {reward}{refused}")
         if terminated or truncated:
@@ -139,12 +139,12 @@ def play(
             print(f"\n{core.task.describe(core.state, core.params)}\nOver: {why}. Return {core.episode.total}{score}.")
             if reference:
                 break
-            env.reset()
+            observation, info = env.reset()
     env.close()
 
 
-def _ask(task: "Task[Any, Any]") -> "Callable[[Episode], Any]":
-    def choose(episode: "Episode") -> Any:
+def _ask(task: "Task[Any, Any]") -> "Callable[[Episode, Any, dict[str, Any]], Any]":
+    def choose(episode: "Episode", observation: Any, info: dict[str, Any]) -> Any:
         while True:
             try:
                 answer = input("> ").strip()
@@ -160,7 +160,7 @@ def _ask(task: "Task[Any, Any]") -> "Callable[[Episode], Any]":
     return choose
 
 
-def _watch(env: Any) -> "Callable[[Episode], Any]":
+def _watch(env: Any) -> "Callable[[Episode, Any, dict[str, Any]], Any]":
     import jax
 
     from rlbench_suite.episode import Role, draw_key
@@ -170,19 +170,16 @@ def _watch(env: Any) -> "Callable[[Episode], Any]":
     memory: Any = None
 
     @jax.jit
-    def act(memory: Any, episode: "Episode") -> Any:
-        seen, chance = (
-            draw_key(episode.seed, episode.index, episode.t, role) for role in (Role.OBSERVATION, Role.POLICY)
-        )
-        state, params = episode.state, episode.params
-        view = View(task.observation(state, seen, params), task.action_mask(state, params), state, params)
-        return player.act(memory, view, chance)
+    def act(memory: Any, episode: "Episode", observation: Any, mask: Any) -> Any:
+        view = View(observation, mask, episode.state, episode.params)
+        return player.act(memory, view, draw_key(episode.seed, episode.index, episode.t, Role.POLICY))
 
-    def choose(episode: "Episode") -> Any:
+    def choose(episode: "Episode", observation: Any, info: dict[str, Any]) -> Any:
         nonlocal memory
         if episode.t == 0:
             memory = player.initial(episode.params)
-        action, memory = act(memory, episode)
+        mask = info["action_mask"].astype(bool) if "action_mask" in info else None
+        action, memory = act(memory, episode, observation, mask)
         if sys.stdout.isatty():
             time.sleep(0.1)
         return jax.device_get(action).astype(task.action_space.dtype)
@@ -199,7 +196,7 @@ def bench(
     """Measure steps a second under random actions on this device, resets included.
 
     Single: `gymnasium.make`. Batched: the vector environment, NumPy in and out. Fused: acting, stepping and resetting
-    in one compiled program, as agents train.
+    in one compiled program, as agents train. Simulators of the host are not fused, and a batch is 8 of them in turn.
 
     **Example**: `rlsuite bench QuadcopterHover-v0,SAT-v0 --envs 8192`
     """
@@ -215,7 +212,9 @@ def bench(
     for column in ("task", "single", "batched", "fused"):
         table.add_column(column, justify="left" if column == "task" else "right")
     for card in cards:
-        speeds = single(card, seconds), batched(card, envs, seconds), fused(card, envs, seconds)
+        speeds = [single(card, seconds), batched(card, 8 if card.host else envs, seconds)]
+        if not card.host:
+            speeds.append(fused(card, envs, seconds))
         table.add_row(card.name, *(f"{speed:,.0f}" for speed in speeds))
     Console().print(table)
 

@@ -169,7 +169,7 @@ def _remarks(report: Report) -> Iterable[str]:
     """What must be known to read the numbers rightly."""
     for agent, tasks in report.run.manifest.not_applicable.items():
         for task, reason in tasks.items():
-            yield f"Not applicable: {agent} on {task}: {reason}."
+            yield f"Not applicable: {agent} on {task}: {reason.rstrip('.')}."
     if report.comparison is None:
         yield "The agents have no task in common, so there is nothing to aggregate or compare."
     elif report.comparison.left_out:

@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 
 from rlbench_suite import registry
 from rlbench_suite.agent import Agent, CannotPlay
-from rlbench_suite.card import unknown
+from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.evaluation.protocol import EPISODES, TRAINING_SEEDS, Cell, Outcome, run_cell
 from rlbench_suite.evaluation.store import Manifest, Run
 
@@ -83,6 +83,7 @@ def plan(agents: str, suite: str, seeds: int, budget: str) -> Manifest:
     for name, player in players.items():
         for card in cards:
             try:
+                _check_installed(card)
                 player.check(card.build())
                 hyperparameters[name][card.id] = player.hyperparameters(card.build(), budget)
             except CannotPlay as reason:
@@ -97,6 +98,16 @@ def plan(agents: str, suite: str, seeds: int, budget: str) -> Manifest:
         hyperparameters=hyperparameters,
         not_applicable=not_applicable,
     )
+
+
+def _check_installed(card: TaskCard) -> None:
+    """Raise :class:`CannotPlay` where a task's simulator is not installed: the others of its suite go on without it."""
+    if card.host:
+        simulated: Any = card.build()
+        try:
+            simulated.simulator().close()
+        except ImportError as error:
+            raise CannotPlay(str(error)) from None
 
 
 @cache

@@ -26,8 +26,8 @@ WORDS = {"end_reason", "_end_reason", "invalid_reason", "_invalid_reason"}
 def assert_same(mine: object, theirs: object, where: str) -> None:
     if isinstance(theirs, dict):
         assert isinstance(mine, dict)
-        assert set(mine) == set(theirs) - WORDS, where
-        for name in mine:
+        assert set(mine) - WORDS == set(theirs) - WORDS, where
+        for name in set(mine) - WORDS:
             assert_same(mine[name], theirs[name], f"{where}.{name}")
     elif isinstance(theirs, np.ndarray) and theirs.dtype == object:
         for i, value in enumerate(theirs):
@@ -72,7 +72,7 @@ def test_every_entry_goes_as_the_single_env_of_its_seed(card: TaskCard) -> None:
             observation, reward, *over, _ = env.step(actions[i])
             if any(over):
                 observation, _ = env.reset()
-            np.testing.assert_array_equal(np.float32(reward), rewards[i])
+            np.testing.assert_array_equal(np.asarray(reward, rewards.dtype), rewards[i])
             assert over == [terminated[i], truncated[i]]
             assert flat(observation) == flat(jax.tree.map(lambda leaf, i=i: leaf[i], observations))
 
@@ -94,6 +94,10 @@ def test_whole_episode_rollouts_replay_in_the_single_env_to_the_bit(card: TaskCa
 
 
 def test_jax_backend_gives_the_same_on_the_device(card: TaskCard) -> None:
+    if card.host:
+        with pytest.raises(ValueError, match="runs on the host"):
+            gymnasium.make_vec(card.id, num_envs=3, backend="jax")
+        return
     a = gymnasium.make_vec(card.id, num_envs=3)
     b = gymnasium.make_vec(card.id, num_envs=3, backend="jax")
     a.reset(seed=0)

@@ -17,6 +17,7 @@ from gymnasium.utils.env_checker import check_env
 
 import rlbench_suite
 from rlbench_suite.card import TaskCard
+from rlbench_suite.episode import action_sizes
 
 sys.path.insert(0, str(Path(__file__).parent))
 from trajectories import digest, flat, random_actions
@@ -275,18 +276,34 @@ def test_mask_agrees_between_info_and_method(card: TaskCard) -> None:
         return
     for _ in range(20):
         np.testing.assert_array_equal(info["action_mask"].astype(bool), env.unwrapped.action_masks())
-        illegal = np.flatnonzero(info["action_mask"] == 0)
-        if len(illegal):
+        if not info["action_mask"].all():
             before = env.unwrapped.state
-            *_, invalid = env.step(int(illegal[0]))
+            *_, invalid = env.step(_illegal(env.action_space, info["action_mask"]))
             assert invalid["invalid_action"]
             assert invalid["invalid_reason"]
             for mine, theirs in zip(_leaves(before), _leaves(env.unwrapped.state), strict=True):
                 np.testing.assert_array_equal(mine, theirs)
-        _, _, terminated, truncated, info = env.step(int(env.action_space.sample(info["action_mask"])))
+        _, _, terminated, truncated, info = env.step(_legal(env.action_space, info["action_mask"]))
         assert not info["invalid_action"]
         if terminated or truncated:
             _, info = env.reset()
+
+
+def _legal(space: spaces.Space, mask: np.ndarray) -> int | np.ndarray:
+    """A random legal action; the mask of a multi-discrete one holds its parts one after another."""
+    parts = tuple(np.split(mask, np.cumsum(action_sizes(space))[:-1]))
+    return space.sample(parts) if space.shape else int(space.sample(mask))
+
+
+def _illegal(space: spaces.Space, mask: np.ndarray) -> int | np.ndarray:
+    """The same, but for the first forbidden choice."""
+    place = np.flatnonzero(mask == 0)[0]
+    if not space.shape:
+        return int(place)
+    ends = np.cumsum(action_sizes(space))
+    part, action = np.searchsorted(ends, place, side="right"), _legal(space, mask)
+    action[part] = place - (0 if part == 0 else ends[part - 1])
+    return action
 
 
 def test_the_module_prefix_needs_no_import() -> None:

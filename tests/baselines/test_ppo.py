@@ -16,7 +16,8 @@ from rlbench_suite.adapters.rollout import play
 from rlbench_suite.agent import CannotPlay, Progress
 from rlbench_suite.baselines import ppo
 from rlbench_suite.baselines.networks import Moments, multilayer
-from rlbench_suite.baselines.ppo import PPO, Config, Networks, advantages, rows_of
+from rlbench_suite.baselines.ppo import PPO, Config, Networks, advantages
+from rlbench_suite.baselines.rows import rows_of
 from rlbench_suite.episode import seed_key
 from rlbench_suite.evaluation.protocol import evaluation_seeds
 
@@ -119,7 +120,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others() -> None:
 
 def test_seeds_vmapped_learn_what_each_learns_alone() -> None:
     task, config = Chain(), Config(**SMALL | {"total_steps": 1_000})
-    rows = rows_of(task)
+    rows = rows_of(task, "ppo")
     seeds = [0, 1, 2]
     networks = [Networks.initial(rows, config, seed) for seed in seeds]
 

@@ -13,6 +13,7 @@ from scipy import stats
 from rlbench_suite import registry
 from rlbench_suite.adapters.batch import TaskVectorEnv
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.agent import CannotPlay, Progress
 
 sys.path.insert(0, str(Path(__file__).parent))
 from toy_tasks import Bandit, Digits, Target
@@ -70,6 +71,60 @@ def test_sb3_learns_the_treasure_and_is_judged_like_the_others(tmp_path: Path) -
     assert record.terminated.all()  # random play runs out of time in one game of five
     agent.save(policy, str(tmp_path / "policy.safetensors"))
     assert (tmp_path / "policy.safetensors").stat().st_size > 10_000
+
+
+SIX = {"sb3-ppo": 2_048, "sb3-a2c": 256, "sb3-dqn": 1_100, "sb3-sac": 1_060, "sb3-td3": 1_060, "sb3-ddpg": 1_060}
+"""Steps of a short run with some updates."""
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+@pytest.mark.parametrize("name", SIX)
+def test_every_sb3_agent_trains_plays_inside_the_space_and_is_saved(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = registry.card("DeepSeaTreasure-v0" if name == "sb3-dqn" else "PMSMCurrent-v0").build()
+    agent = registry.agent(name)
+    short = agent.hyperparameters(task, "smoke") | {"total_steps": SIX[name], "net_arch": [8]}
+    monkeypatch.setattr(type(agent), "hyperparameters", lambda *_: dict(short))
+    before = None
+    for event in agent.train(task, seed=0, budget="smoke"):
+        if isinstance(event, Progress):
+            assert before is None or event.steps >= before.steps
+            before = event
+    assert before.steps == before.total_steps >= SIX[name]
+    assert event.model._n_updates > 0
+    space = task.action_space
+    observations = np.stack([task.observation_space.sample() for _ in range(16)])
+    assert all(space.contains(action) for action in event.act(observations, None))
+    agent.save(event, str(tmp_path / "policy.safetensors"))
+    assert (tmp_path / "policy.safetensors").stat().st_size > 0
+
+
+def test_sb3s_exploration_falls_over_the_run_and_not_over_each_report() -> None:
+    env = sb3.SuiteVecEnv(TaskVectorEnv("rlsuite/DeepSeaTreasure-v0", 2, autoreset_mode="SameStep"))
+    agent = sb3.SB3DQN()
+    chosen = agent.hyperparameters(registry.card("DeepSeaTreasure-v0").build(), "smoke")
+    del chosen["total_steps"], chosen["n_envs"]
+    model = agent.build(env, 400, chosen | {"exploration_fraction": 0.5, "exploration_final_eps": 0.1}, seed=0)
+    for goal, epsilon in ((100, 0.55), (200, 0.1), (300, 0.1)):
+        model.learn(goal - model.num_timesteps, reset_num_timesteps=goal == 100)
+        assert model.exploration_rate == pytest.approx(epsilon)
+
+
+def test_sb3_agents_say_what_they_cannot_play() -> None:
+    hover, treasure = (registry.card(name).build() for name in ("QuadcopterHover-v0", "DeepSeaTreasure-v0"))
+    for name in ("sb3-sac", "sb3-td3", "sb3-ddpg"):
+        registry.agent(name).check(hover)
+        with pytest.raises(CannotPlay, match=rf"{name} plays Box actions, not Discrete\(\d\)"):
+            registry.agent(name).check(treasure)
+    registry.agent("sb3-dqn").check(treasure)
+    with pytest.raises(CannotPlay, match="sb3-dqn plays Discrete actions, not Box"):
+        registry.agent("sb3-dqn").check(hover)
+    with pytest.raises(CannotPlay, match="not MultiDiscrete"):
+        registry.agent("sb3-dqn").check(Digits())
+    for name in ("sb3-ppo", "sb3-a2c"):
+        for task in (hover, treasure, Digits()):
+            registry.agent(name).check(task)
 
 
 SUBPROCESS = """

@@ -144,3 +144,32 @@ class TwoAgents(Toy):
 
     def reward(self, state, action, next_state, key, params):
         return (action == jnp.arange(2)).astype(jnp.float32)
+
+
+class Cued(NamedTuple):
+    place: Any
+    cue: Any
+
+
+class Cue(Toy):
+    """A cue, one of two, is shown at first and asked for ``delay`` steps later. Without a memory half is chance."""
+
+    def __init__(self, delay: int = 5, partially_observed: bool = True) -> None:
+        super().__init__(horizon=delay + 3, partially_observed=partially_observed)
+        self.delay = delay
+        self.observation_space = self.box(-1.0, 1.0, (2,))
+
+    def initial(self, key, params):
+        return Cued(jnp.int32(0), jnp.int32(self.uniform(key, 1)[0] < 0.5))
+
+    def transition(self, state, action, key, params):
+        return state._replace(place=state.place + 1)
+
+    def observation(self, state, key, params):
+        return self.stack(jnp.where(state.place == 0, 2.0 * state.cue - 1, 0.0), state.place == self.delay)
+
+    def reward(self, state, action, next_state, key, params):
+        return ((state.place == self.delay) & (action == state.cue)).astype(jnp.float32)
+
+    def terminal(self, state, key, params):
+        return state.place > self.delay

@@ -1,0 +1,246 @@
+"""PPO with a memory, for tasks where one observation does not tell all that matters.
+
+The same algorithm as ``ppo.py`` (losses, advantages, hyperparameters are its own); what differs is here: a gated
+recurrent unit (Cho et al. 2014, arXiv:1406.1078) in front of actor and critic, its state carried from step to step,
+begun anew with every episode, and learned by backpropagation through each rollout from the state in which the rollout
+began (Hausknecht & Stone 2015, arXiv:1507.06527, "stored state"; Ni et al. 2022, arXiv:2110.05038, on how well that
+does). Minibatches divide the environments and keep their sequences whole.
+
+Actor and critic see the observation beside the memory: what needs no memory is learned as fast as without.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from rlbench_suite.adapters.rollout import Stream, step_stream
+from rlbench_suite.episode import Draw, scalar_return
+from rlbench_suite.policy import View
+
+from . import ppo
+from .distributions import Categorical, Gaussian
+from .networks import Linear, Moments, initial_layers, multilayer, orthogonal
+from .ppo import Actor, Batch, Config, Returns, Training, Transition, Variant, advantages, discount, optimiser
+from .rows import Rows
+
+# -- networks ------------------------------------------------------------------------------------------------------
+
+
+class GRU(NamedTuple):
+    """A gated recurrent unit of ``U`` numbers; gates side by side: reset, keep, candidate."""
+
+    inputs: Linear
+    """``(features, 3 U)``."""
+    recurrence: Linear
+    """``(U, 3 U)``."""
+
+    @classmethod
+    def initial(cls, generator: np.random.Generator, features: int, units: int) -> GRU:
+        """Orthogonal weights, gate by gate; the keep gate is biased to keep (Jozefowicz et al. 2015)."""
+
+        def gates(n: int) -> np.ndarray:
+            return np.concatenate([orthogonal(generator, n, units) for _ in range(3)], 1)
+
+        keep = np.repeat(np.array([0, 1, 0], np.float32), units)
+        return cls(Linear(gates(features), keep), Linear(gates(units), np.zeros(3 * units, np.float32)))
+
+    def __call__(self, x: jax.Array, memory: jax.Array) -> jax.Array:
+        """The memory ``(..., U)`` after seeing normalised observations ``(..., features)``."""
+        seen = jnp.split(x @ self.inputs.weight + self.inputs.bias, 3, -1)
+        known = jnp.split(memory @ self.recurrence.weight + self.recurrence.bias, 3, -1)
+        reset, keep = jax.nn.sigmoid(seen[0] + known[0]), jax.nn.sigmoid(seen[1] + known[1])
+        return keep * memory + (1 - keep) * jnp.tanh(seen[2] + reset * known[2])
+
+
+class RecurrentActor(NamedTuple):
+    """What a policy needs: the memory's unit, and the actor, which sees observation and memory side by side."""
+
+    unit: GRU
+    head: Actor
+
+    def __call__(self, rows: Rows, known: jax.Array, mask: jax.Array | None) -> Categorical | Gaussian:
+        """The distribution of actions given ``(..., features + U)``."""
+        return self.head(rows, known, mask)
+
+
+class Networks(NamedTuple):
+    """One memory for actor and critic; both shape it."""
+
+    actor: RecurrentActor
+    critic: tuple[Linear, ...]
+
+    @classmethod
+    def initial(cls, rows: Rows, config: Config, seed: int) -> Networks:
+        """Weights as in PPO, made on the host."""
+        generator = np.random.default_rng(seed)
+        unit = GRU.initial(generator, rows.features, config.memory)
+        wide = rows.features + config.memory
+        critic = initial_layers(generator, (wide, *config.hidden, 1), gain=1.0)
+        return cls(RecurrentActor(unit, Actor.initial(generator, rows, config, wide)), critic)
+
+
+class RecurrentPolicy(eqx.Module):
+    """A trained policy with a memory ``(A, U)``; and the normalisation of its observations, frozen."""
+
+    actor: RecurrentActor
+    moments: Moments
+    rows: Rows = eqx.field(static=True)
+    config: Config = eqx.field(static=True)
+
+    def initial(self, params: Any) -> jax.Array:
+        """Nothing is known."""
+        return jnp.zeros((self.rows.agents, self.config.memory))
+
+    def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The most likely action, or a sample, and what is now known."""
+        x, mask = self.rows.look(view.observation, view.action_mask)
+        x = self.moments.normalise(x)
+        memory = self.actor.unit(x, memory)
+        distribution = self.actor(self.rows, jnp.concatenate([x, memory], -1), mask)
+        if self.config.evaluate == "mode":
+            return self.rows.action(distribution.mode()), memory
+        return self.rows.action(distribution.sample(distribution.noise(key, self.rows.noise_shape))), memory
+
+
+# -- collect -------------------------------------------------------------------------------------------------------
+
+
+class RecurrentTraining(NamedTuple):
+    """What PPO carries from update to update, and the memories of the running episodes."""
+
+    base: Training
+    memory: Any
+    """``(environments, A, U)``; zeros where an episode is about to begin."""
+
+
+def forget(memory: jax.Array, over: jax.Array) -> jax.Array:
+    """The memory of the next step: nothing where the episode is over."""
+    return jnp.where(over[..., None], 0, memory)
+
+
+def collect(
+    rows: Rows, config: Config, training: RecurrentTraining, key: jax.Array
+) -> tuple[Stream, jax.Array, Transition, jax.Array, Returns]:
+    """``num_steps`` steps of every environment; also the memories in the end, and those with which each step acted."""
+    base = training.base
+    task, actor, moments = rows.task, base.networks.actor, base.moments
+    draw, limit = Draw.parse("train", task), np.int32(task.card.horizon)
+    make_noise = Categorical.noise if rows.choices else Gaussian.noise
+    noise = make_noise(key, (config.num_steps, config.num_envs, *rows.noise_shape))
+
+    def step(carry: tuple[Stream, jax.Array], noise: jax.Array) -> tuple[tuple[Stream, jax.Array], Any]:
+        stream, memory = carry
+        x, mask = jax.vmap(rows.look)(stream.last.observation, stream.last.info.get("action_mask"))
+        normal = moments.normalise(x)
+        memory = actor.unit(normal, memory)
+        distribution = actor(rows, jnp.concatenate([normal, memory], -1), mask)
+        action = distribution.sample(noise)
+        stream, made, totals = step_stream(task, stream, jax.vmap(rows.action)(action), limit, draw)
+        over = made.terminated | made.truncated
+        transition = Transition(
+            x,
+            mask,
+            action,
+            distribution.log_prob(action),
+            jax.vmap(rows.reward)(made.reward),
+            jax.vmap(rows.look)(made.observation)[0],
+            *(jnp.repeat(flag[:, None], rows.agents, 1) for flag in (made.terminated, over)),
+        )
+        ended = Returns(jnp.where(over, scalar_return(task, totals), 0).sum(), over.sum())
+        return (stream, forget(memory, transition.over)), (transition, memory, ended)
+
+    carry = base.stream, training.memory
+    (stream, memory), (transitions, memories, ended) = jax.lax.scan(step, carry, noise)
+    return stream, memory, transitions, memories, jax.tree.map(jnp.sum, ended)
+
+
+# -- update --------------------------------------------------------------------------------------------------------
+
+
+def recall(unit: GRU, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
+    """Memories ``(steps, n, U)`` through a rollout that began with ``(n, U)``, under the present weights."""
+
+    def step(memory: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        x, over = now
+        memory = unit(x, memory)
+        return forget(memory, over), memory
+
+    return jax.lax.scan(step, memory, (x, over))[1]
+
+
+def loss(networks: Networks, batch: Batch, memory: jax.Array, over: jax.Array, rows: Rows, config: Config) -> jax.Array:
+    """PPO's loss of whole sequences, ``(steps, n, ...)``."""
+    memories = recall(networks.actor.unit, memory, batch.x, over)
+    known = batch._replace(x=jnp.concatenate([batch.x, memories], -1))
+    return ppo.loss(networks, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), known), rows, config)
+
+
+def update(rows: Rows, config: Config, training: RecurrentTraining) -> tuple[RecurrentTraining, Returns]:
+    """Collect, then learn from it for some epochs."""
+    base = training.base
+    _, own_key = jax.random.split(jax.random.wrap_key_data(base.seed))
+    collect_key, learn_key = jax.random.split(jax.random.fold_in(own_key, base.updates))
+    stream, memory, seen, memories, ended = collect(rows, config, training, collect_key)
+
+    reward, discounted, mean_square = seen.reward, base.discounted, base.mean_square
+    if config.scale_rewards:
+        discounted, returns = discount(discounted, reward, seen.over, config.gamma)
+        mean_square += ((returns**2).mean() - mean_square) / (base.updates + 1)
+        reward = reward * jax.lax.rsqrt(mean_square + 1e-8)
+
+    x, next_x = base.moments.normalise(seen.x), base.moments.normalise(seen.next_x)
+    # What the step led to is looked at with the memory of the same episode, over or not.
+    next_memories = base.networks.actor.unit(next_x, memories)
+    value, next_value = (
+        multilayer(base.networks.critic, jnp.concatenate(known, -1))[..., 0]
+        for known in ((x, memories), (next_x, next_memories))
+    )
+    advantage = advantages(reward, value, next_value, seen.terminated, seen.over, config.gamma, config.gae_lambda)
+    target = advantage + value
+    advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+
+    # Sequences: one an agent of an environment, (steps, sequences, ...).
+    batch, over = jax.tree.map(
+        lambda leaf: leaf.reshape(leaf.shape[0], -1, *leaf.shape[3:]),
+        (Batch(x, seen.mask, seen.action, seen.log_prob, advantage, target), seen.over),
+    )
+    begun = training.memory.reshape(-1, config.memory)
+
+    def learn(carry: tuple[Networks, Any], chosen: jax.Array) -> tuple[tuple[Networks, Any], None]:
+        networks, state = carry
+        part, part_over = jax.tree.map(lambda leaf: leaf[:, chosen], (batch, over))
+        gradient = jax.grad(loss)(networks, part, begun[chosen], part_over, rows, config)
+        change, state = optimiser(config).update(gradient, state)
+        return (optax.apply_updates(networks, change), state), None
+
+    orders = jax.random.bits(learn_key, (config.epochs, config.num_envs * rows.agents)).argsort()
+    minibatches = orders.reshape(config.epochs * config.minibatches, -1)
+    (networks, state), _ = jax.lax.scan(learn, (base.networks, base.optimiser), minibatches)
+
+    moments = base.moments.update(seen.x.reshape(-1, rows.features))
+    base = Training(networks, state, moments, discounted, mean_square, stream, base.seed, base.updates + 1)
+    return RecurrentTraining(base, memory), ended
+
+
+# -- train ---------------------------------------------------------------------------------------------------------
+
+
+def start(rows: Rows, config: Config, networks: Networks, seed: jax.Array) -> RecurrentTraining:
+    """The beginning of a run; ``seed`` is key data."""
+    memory = jnp.zeros((config.num_envs, rows.agents, config.memory))
+    return RecurrentTraining(ppo.start(rows, config, networks, seed), memory)
+
+
+def train_chunk(rows: Rows, config: Config, training: RecurrentTraining) -> tuple[RecurrentTraining, Returns]:
+    """``config.chunk`` updates; a pure function, to be jitted and vmapped."""
+    training, ended = jax.lax.scan(lambda training, _: update(rows, config, training), training, length=config.chunk)
+    return training, jax.tree.map(jnp.sum, ended)
+
+
+VARIANT = Variant(Networks.initial, start, train_chunk, lambda training: training.base, RecurrentPolicy)

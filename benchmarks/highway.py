@@ -1,0 +1,68 @@
+"""Steps a second of the highway among 50 vehicles, beside highway-env's highway-v0, in one run on one machine.
+
+    pip install highway-env && python benchmarks/highway.py
+
+Random legal actions on both sides, resets included, 50 vehicles, 15 simulation steps a second and one decision a second
+on both. highway-env makes one episode at a time and tests every pair of vehicles for collisions. Ours: one environment
+through ``gymnasium.make``, a batch with NumPy arrays in and out, and one fused program. Figures are medians of three
+rounds in turn, so that other load on the machine meets all of them.
+"""
+
+import statistics
+import time
+from importlib.util import find_spec
+
+import gymnasium
+import jax
+
+from rlbench_suite.cli import speed
+from rlbench_suite.registry import card
+
+TASK = "rlsuite/Highway-v0"
+ENVS = 1024
+ROUNDS = 3
+SECONDS = 3.0
+PEER_STEPS = 40
+
+
+def peer() -> float:
+    """Steps a second of highway-v0; choosing the action is not counted."""
+    import highway_env  # noqa: F401  registers its ids
+
+    env = gymnasium.make("highway-v0", config={"vehicles_count": 49})  # and the ego
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    spent, steps = 0.0, 0
+    while steps < PEER_STEPS:
+        action = env.action_space.sample()
+        begun = time.perf_counter()
+        *_, terminated, truncated, _ = env.step(action)
+        if terminated or truncated:
+            env.reset()
+        spent += time.perf_counter() - begun
+        steps += 1
+    return steps / spent
+
+
+def main() -> None:
+    ours = card(TASK)
+    ways = {
+        f"{TASK}, one environment": lambda: speed.single(ours, SECONDS),
+        f"{TASK}, batch of {ENVS}": lambda: speed.batched(ours, ENVS, SECONDS),
+        f"{TASK}, {ENVS} fused": lambda: speed.fused(ours, ENVS, SECONDS),
+    }
+    if find_spec("highway_env"):
+        ways = {"highway-env, highway-v0": peer} | ways
+    else:
+        print("highway-env is not installed, so there is nothing to compare with: pip install highway-env")
+    rounds = [{name: measure() for name, measure in ways.items()} for _ in range(ROUNDS)]
+    figures = {name: statistics.median(one[name] for one in rounds) for name in ways}
+    print(f"{jax.devices()[0]}, steps a second among 50 vehicles, median of {ROUNDS} rounds")
+    base = figures.get("highway-env, highway-v0")
+    for name, figure in figures.items():
+        ratio = f"{figure / base:10,.0f} x" if base else ""
+        print(f"{name:44s}{figure:12,.1f}{ratio}")
+
+
+if __name__ == "__main__":
+    main()

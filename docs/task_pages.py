@@ -1,0 +1,136 @@
+"""A page for every task, made from its card, its spaces, its measured scores, its tests and a played episode.
+
+MkDocs runs this as a hook (``hooks`` in mkdocs.yml), so that a page cannot disagree with the code.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import jax
+import numpy as np
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from PIL import Image
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.policy import View
+from rlbench_suite.registry import cards
+
+ROOT = Path(__file__).resolve().parent.parent
+FRAMES = 40
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Put the pages into the navigation, by family."""
+    families: dict[str, list[str]] = {}
+    for card in cards().values():
+        families.setdefault(card.family, []).append(f"tasks/{card.name}.md")
+    tasks = ["tasks/index.md", *({family: pages} for family, pages in families.items())]
+    config.nav = [{"Tasks": tasks} if "Tasks" in entry else entry for entry in config.nav or []]
+
+
+def on_files(files: Files, config: MkDocsConfig) -> None:
+    """Make the pages and their pictures."""
+    rows = ["# Tasks", "", "| task | family | what | reference |", "| --- | --- | --- | --- |"]
+    for card in cards().values():
+        files.append(File.generated(config, f"tasks/{card.name}.gif", content=animation(card)))
+        files.append(File.generated(config, f"tasks/{card.name}.md", content=page(card)))
+        player = card.reference.split(":")[1]
+        rows.append(f"| [`{card.name}`]({card.name}.md) | {card.family} | {card.summary} | {words(player)} |")
+    files.append(File.generated(config, "tasks/index.md", content="\n".join(rows) + "\n"))
+
+
+def page(card: TaskCard) -> str:
+    """The page of a task."""
+    task = card.build()
+    facts = {
+        "id": f"`{card.id}`",
+        "source": card.source,
+        "observation": space(task.observation_space),
+        "action": space(task.action_space),
+        "reward": space(task.reward_space),
+        "time limit": f"{card.horizon} steps",
+        "difficulties": ", ".join(f"`{tier}` ({number:g})" for tier, number in card.difficulties.items()),
+        "contexts": "sampled; train and test never overlap" if card.contexts else "one",
+        "objectives": ", ".join(f"{name} (weight {weight:g})" for name, weight in zip(card.objectives, card.weights)),  # noqa: B905
+        "agents": str(card.agents) if card.agents > 1 else "",
+        "optimum": "" if card.optimum is None else f"{card.optimum:g}",
+        "partially observed": "yes: an agent needs a memory" if card.partially_observed else "",
+        "tags": ", ".join(card.tags),
+    }
+    text = [f"# {card.name}", "", card.summary, "", f"![Its reference player at work]({card.name}.gif)", ""]
+    text += ["| | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in facts.items() if value), ""]
+    text += ["```python", "import gymnasium, rlbench_suite", "", f'env = gymnasium.make("{card.id}")', "```", ""]
+    text += ["## What an episode measures", "", "`info` has `success`, `score` (0 random, 1 reference), and:", ""]
+    text += [f"* `{name}`: {meaning}" for name, meaning in task.measures.items()]
+    text += [
+        "",
+        "## Measured scores",
+        "",
+        f"Mean return on the test split with its 95 % interval: `rlsuite calibrate {card.name}`.",
+        "",
+    ]
+    text += ["| difficulty | player | return | interval | episodes |", "| --- | --- | --- | --- | --- |"]
+    for tier in card.difficulties or (None,):
+        for player, s in card.scores(tier).items():
+            text.append(f"| {tier or '-'} | {player} | {s.mean:g} | [{s.low:g}, {s.high:g}] | {s.episodes} |")
+    module = sys.modules[type(task).__module__]
+    text += ["", "## Rules", "", (module.__doc__ or "").replace("``", "`"), "", "## How it is checked", ""]
+    text += ["Beside the checks that every id passes (`tests/adapters`, `tests/test_laws.py`):", "", *checks(card)]
+    return "\n".join(text) + "\n"
+
+
+def checks(card: TaskCard) -> list[str]:
+    """The tests of the task's family that are about this task, one line each."""
+    lines = []
+    name = card.entry_point.split(":")[0].rsplit(".", 1)[1]
+    family = sorted((ROOT / "tests" / card.family).glob("test_*.py"))
+    own = [path for path in family if name in path.stem] or family
+    for path in own:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                lines.append(f"* {node.name.removeprefix('test_').replace('_', ' ')} (`{path.relative_to(ROOT)}`)")
+    return lines
+
+
+def animation(card: TaskCard) -> bytes:
+    """An episode of the reference player on the test split, as a GIF of at most ``FRAMES`` pictures."""
+    env: Any = gymnasium.make(card.id, split="test", render_mode="rgb_array").unwrapped
+    player = env.reference()
+    observation, info = env.reset(seed=4)
+    memory = player.initial(env.params)
+    act = jax.jit(lambda player, *seen: player.act(*seen))
+    states = [env.state]
+    for t in range(min(card.horizon, 400)):
+        view = View(observation, info.get("action_mask"), env.state, env.params)
+        action, memory = act(player, memory, view, jax.random.key(t))
+        observation, _, terminated, _, info = env.step(np.asarray(action).astype(env.task.action_space.dtype))
+        states.append(env.state)
+        if terminated:
+            break
+    shown = [states[i] for i in np.unique(np.linspace(0, len(states) - 1, FRAMES).astype(int))]
+    frames = [Image.fromarray(env.task.draw(state, env.params)).quantize(64) for state in shown]
+    buffer = io.BytesIO()
+    frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:], duration=5000 // len(frames), loop=0)
+    return buffer.getvalue()
+
+
+def space(shown: Any) -> str:
+    """A space in one line."""
+    if hasattr(shown, "spaces"):
+        return "; ".join(f"{name}: {space(part)}" for name, part in shown.spaces.items())
+    if hasattr(shown, "low"):
+        low, high = shown.low.min(), shown.high.max()
+        return f"`Box` of shape {shown.shape}, {shown.dtype}, from {low:g} to {high:g}"
+    return f"`{shown}`".replace("|", "\\|")
+
+
+def words(name: str) -> str:
+    """A class name in words."""
+    return "".join(f" {c.lower()}" if c.isupper() and i else c for i, c in enumerate(name))

@@ -1,0 +1,524 @@
+"""Drive fast on a highway among drivers who follow and change lanes as people do, without touching anyone.
+
+Traffic: ``traffic.py`` (IDM, MOBIL, kinematic bicycle), 49 cars and trucks besides the ego on four lanes, simulated at
+15 Hz for 40 s. The task is that of highway-env's highway-v0 (Leurent 2018), rebuilt: speeds, lane changes and braking
+are bounded by what tyres hold, the ego may be told to slow down to 10 m/s (traffic does), collisions are found between
+sub-steps too, and standing still or creeping along pays nothing.
+
+======================  ====================================================================================
+action, ``Highway``     once a second, one of LANE_LEFT, IDLE, LANE_RIGHT, FASTER, SLOWER. Speeds to keep are 10,
+                        15, 20, 25, 30 m/s, reached with 3 m/s^2 at most, 6 m/s^2 in braking; a lane change takes
+                        about 3 s. Masked: speeds beyond the ends, lanes beyond the edges, and during a change
+                        all lanes but the one to turn back to
+action,                 five times a second, ``(2,)`` in [-1, 1]: acceleration (1 is +3 m/s^2, -1 is -6 m/s^2; not
+``HighwayContinuous``   beyond 0 and 40 m/s) and steering, in parts of the largest angle to the left: 45 degrees
+                        or what makes a lateral acceleration of 4.9 m/s^2, whichever is less
+observation             the ego: speed (by 40 m/s), y (by the road's width of 16 m), heading (by 90 degrees), offset
+                        from its lane's centre (by a lane's width of 4 m, to the left); ``Highway`` adds the speed
+                        to keep, its target lane (0 the right one, 1 the left one), and whether it is changing lanes.
+                        Then nine places, in the lane to the right, its own, and to the left, each nearest
+                        ahead, second ahead, nearest behind: occupied (0 or 1), gap from bumper to bumper (by
+                        150 m; 1 where nobody is within that), speed along the road relative to the ego (by
+                        20 m/s), y relative to the ego (by 8 m), own lateral speed (by 4 m/s). Its own lane is the
+                        target lane in ``Highway``, the one it is in otherwise. Left is positive. Cut off at +-1
+reward                  in [0, 1]: u (1 - 0.2 r); u is the mean speed along the road over the step, from 0 at
+                        10 m/s to 1 at 30 m/s and above; r is the distance from the centre of the right lane, in
+                        parts of the road: keep right. Nothing in the step of a crash
+terminated              a crash: the ego touches a vehicle or an edge of the road, or turns by more than 90 degrees
+success                 no crash
+cost                    1 for a step that ends in a crash or with less than 1.5 s to a collision with a vehicle
+                        ahead in its lanes, at present speeds
+context                 the drivers: cars (desired speed 23..31 m/s, 5 x 2 m) and, up to a quarter, trucks (20..23
+                        m/s, 12 x 2.5 m), time gaps 1..1.8 s, accelerations 1..2 m/s^2 (trucks 0.6..1), comfortable
+                        braking 1.5..3 m/s^2, politeness 0..0.5; and density, within 10 % of the difficulty. Train
+                        and test densities lie in alternating bands of 1 %, so a test asks for interpolation
+difficulty              vehicles a kilometre and lane: 16 flows at 20 to 25 m/s, 25 is close to a jam
+======================  ====================================================================================
+
+Source: Leurent 2018, An Environment for Autonomous Driving Decision-Making (highway-env),
+https://github.com/Farama-Foundation/HighwayEnv; typical parameters of drivers: Kesting, Treiber & Helbing 2010,
+doi:10.1098/rsta.2010.0084, table 1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+from PIL import Image, ImageDraw
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.task import Task
+
+from ..alternating_bands import alternating_bands
+from . import bicycle, traffic
+from .bicycle import Pose
+from .car_following import Driver, Scalar
+from .traffic import INDEX_BITS, LANE_WIDTH, LANES, ROAD_WIDTH, SUBSTEP, VEHICLES, Fleet, Traffic, lane_centre
+
+LANE_LEFT, IDLE, LANE_RIGHT, FASTER, SLOWER = range(5)
+ACTIONS = ("LANE_LEFT", "IDLE", "LANE_RIGHT", "FASTER", "SLOWER")
+SLOWEST, FASTEST = 10.0, 30.0
+"""m/s: speeds the ego may be told to keep, and range of the reward."""
+LEVELS = 5
+"""Of speed to keep."""
+LEVEL_STEP = (FASTEST - SLOWEST) / (LEVELS - 1)
+SPEED_TIME = 0.6
+"""s: time constant of the ego's speed control, highway-env's."""
+STRONGEST_ACCELERATION = 3.0
+"""m/s^2, of the ego."""
+STRONGEST_BRAKING = 6.0
+"""m/s^2, of the ego."""
+TOP_SPEED = 40.0
+"""m/s"""
+KEEP_RIGHT = 0.2
+"""Part of the reward lost in the left lane."""
+SIGHT = 150.0
+"""m, ahead and behind."""
+TIME_TO_COLLISION = 1.5
+"""s: less is a near miss."""
+FAR = 100.0
+"""s: what the time to collision is called where none is ahead."""
+CAR_LENGTH, CAR_WIDTH = 5.0, 2.0
+TRUCK_LENGTH, TRUCK_WIDTH = 12.0, 2.5
+"""m"""
+TRUCKS = 0.25
+"""Largest share of trucks."""
+START_GAP = 20.0
+"""m, of a slot on the road at the start: what neither a truck nor the spread of positions takes."""
+SECOND = round(1 / SUBSTEP)
+"""Sub-steps."""
+FIRST_HALF = 8
+"""Sub-steps of a second between the look to the left and that to the right; one less from there to the next."""
+
+
+class State(NamedTuple):
+    """The road and what the ego did so far."""
+
+    traffic: Traffic
+    travelled: Scalar
+    """m, by the ego along the road."""
+    level: Scalar
+    """int32: speed to keep, 0 to LEVELS - 1."""
+    lane_changes: Scalar
+    """int32: lines the ego has crossed."""
+    crashed: Scalar
+    """bool"""
+    steps: Scalar
+    """int32"""
+
+
+def ego_pose(state: State) -> Pose:
+    """Scalars."""
+    return Pose(*(value[0] for value in state.traffic.pose))
+
+
+def lane_of(y: Scalar) -> Scalar:
+    """int32: the lane at a lateral position."""
+    return jnp.clip(jnp.floor(y * (1 / LANE_WIDTH)), 0, LANES - 1).astype(jnp.int32)
+
+
+class Road(Task[Fleet, State]):
+    """What both tasks share: drivers, start, rewards, ends, pictures."""
+
+    measures: ClassVar[dict[str, str]] = {
+        "collision": "whether the ego has crashed",
+        "mean_speed": "of the ego along the road since the start, m/s",
+        "distance": "travelled by the ego along the road, m",
+        "lane_changes": "lines between lanes that the ego has crossed",
+        "time_to_collision": f"with a vehicle ahead in the ego's lanes, at present speeds, s; {FAR:.0f} at most",
+    }
+    picture_shape: ClassVar[tuple[int, int, int]] = (160, 800, 3)
+    #: Sub-steps of a step.
+    substeps: ClassVar[int]
+    #: Number of entries of the observation about the ego itself.
+    own_entries: ClassVar[int]
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        if difficulty is None or not 2 <= difficulty <= 30:
+            raise ValueError(
+                f"The difficulty of {card.id} is a number of vehicles a kilometre and lane in [2, 30], "
+                f"got {difficulty!r}."
+            )
+        self.density = difficulty / 1000
+        low = np.concatenate([np.tile([0, 0, -1, -1, 0, 0, 0][: self.own_entries], 1), np.tile([0, -1, -1, -1, -1], 9)])
+        self.observation_space = self.box(low, np.ones(len(low)))
+        self.reward_space = self.box(0, 1)
+
+    @property
+    def duration(self) -> float:
+        """s, of a step."""
+        return self.substeps * SUBSTEP
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Fleet:
+        """Drivers, vehicles and density."""
+        u = self.uniform(key, 5 * VEHICLES + 3)
+        density = self.density * alternating_bands(u[-1], split, 0.9, 1.1, bands=20)
+        kind, speed, time_gap, eagerness, braking = (u[i * VEHICLES : (i + 1) * VEHICLES] for i in range(5))
+        ego = traffic.is_ego()
+        truck = (kind < TRUCKS * u[-2]) & ~ego
+        driver = Driver(
+            desired_speed=jnp.where(truck, 20 + 3 * speed, 23 + 8 * speed),
+            time_gap=1 + 0.8 * time_gap,
+            jam_gap=jnp.full(VEHICLES, 2, self.dtype),
+            acceleration=jnp.where(truck, 0.6 + 0.4 * eagerness, 1 + eagerness),
+            deceleration=1.5 + 1.5 * braking,
+        )
+        # Others cannot know the ego's mind: they take it for a usual driver.
+        usual = Driver(FASTEST, 1.4, 2.0, 1.4, 2.0)
+        return Fleet(
+            driver=Driver(*(jnp.where(ego, mine, theirs) for mine, theirs in zip(usual, driver, strict=True))),
+            length=jnp.where(truck, TRUCK_LENGTH, CAR_LENGTH).astype(self.dtype),
+            width=jnp.where(truck, TRUCK_WIDTH, CAR_WIDTH).astype(self.dtype),
+            politeness=0.5 * u[-3],
+            circumference=VEHICLES / LANES / density,
+        )
+
+    def initial(self, key: jax.Array, params: Fleet) -> State:
+        """Everyone in the middle of a lane, spread over equal slots, at a speed that suits the gaps."""
+        u = self.uniform(key, VEHICLES + LANES + 1)
+        index = np.arange(VEHICLES)
+        column = index % LANES
+        in_column = np.bincount(column)[column]
+        slot = params.circumference * (1 / in_column).astype(self.dtype)
+        spread = 0.5 * (slot - START_GAP)
+        x = slot * (index // LANES + u[VEHICLES : VEHICLES + LANES][column]) + spread * (u[:VEHICLES] - 0.5)
+        x = jnp.where(x - x[0] >= 0.5 * params.circumference, x - params.circumference, x)
+        shift = jnp.floor(LANES * u[-1]).astype(jnp.int32)
+        lane = (column.astype(np.int32) + shift) % LANES
+        fitting = 0.7 * (slot - CAR_LENGTH) / params.driver.time_gap
+        speed = jnp.minimum(0.95 * params.driver.desired_speed, jnp.minimum(fitting, 25))
+        pose = Pose(x, lane_centre(lane).astype(self.dtype), jnp.zeros_like(x), speed)
+        start, _ = traffic.recentre(Traffic(pose, lane, lane), params)
+        nothing = jnp.int32(0)
+        level = jnp.clip(jnp.round((speed[0] - SLOWEST) * (1 / LEVEL_STEP)), 0, LEVELS - 1).astype(jnp.int32)
+        return State(start, jnp.zeros((), self.dtype), level, nothing, jnp.bool_(False), nothing)
+
+    def drive(
+        self, state: State, params: Fleet, control: traffic.Control, direction: Scalar, substeps: Scalar
+    ) -> State:
+        """Everyone looks around, then drives for some sub-steps; positions are relative to the ego again."""
+        begun, leaders = traffic.look(state.traffic, params, direction)
+        ended, crashed = traffic.drive(begun, params, leaders, state.crashed, control, substeps)
+        ended, moved = traffic.recentre(ended, params)
+        return state._replace(
+            traffic=traffic.finish_changes(ended, params), travelled=state.travelled + moved, crashed=crashed
+        )
+
+    def close_step(self, before: State, after: State) -> State:
+        """Counts."""
+        crossed = lane_of(ego_pose(before).y) != lane_of(ego_pose(after).y)
+        return after._replace(lane_changes=after.lane_changes + crossed.astype(jnp.int32), steps=after.steps + 1)
+
+    # -- what the ego sees -----------------------------------------------------------------------------------------
+
+    def neighbours(self, state: State, params: Fleet, place: Scalar, lane: Scalar) -> list[tuple[Scalar, Scalar]]:
+        """Nearest ahead, second ahead, nearest behind in a lane: each an index (the ego's if nobody) and a gap, m."""
+        x = state.traffic.pose.x
+        index = jnp.arange(VEHICLES, dtype=jnp.int32)
+        there = ((state.traffic.lane == lane) | (state.traffic.target == lane)) & ~traffic.is_ego()
+        nobody = VEHICLES << INDEX_BITS
+
+        def order(between: Scalar) -> Scalar:
+            between = jnp.where(between < 0, between + VEHICLES, between)
+            return jnp.where(there, (between << INDEX_BITS) | index, nobody)
+
+        ahead, behind = order(place - place[0]), order(place[0] - place)
+        first, last = ahead.min(), behind.min()
+        second = jnp.where(ahead > first, ahead, nobody).min()
+        found = []
+        for key, sign in ((first, 1), (second, 1), (last, -1)):
+            who = key & ((1 << INDEX_BITS) - 1)
+            distance = sign * x[who]
+            distance = jnp.where(distance < 0, distance + params.circumference, distance)
+            gap = distance - 0.5 * (params.length[0] + params.length[who])
+            found.append((who, jnp.where(who == 0, params.circumference, gap)))
+        return found
+
+    def see(self, state: State, params: Fleet, lane: Scalar) -> list[Scalar]:
+        """The 45 entries about the others around a lane that counts as the ego's own."""
+        pose, ego = state.traffic.pose, ego_pose(state)
+        forward = traffic.forward_speed(pose)
+        sideways = pose.speed * jnp.sin(pose.heading)
+        place = traffic.places(pose.x)
+        seen = []
+        for neighbour in (lane - 1, lane, lane + 1):
+            for who, gap in self.neighbours(state, params, place, neighbour):
+                near = (who != 0) & (gap < SIGHT)
+                seen.append(near)
+                seen.append(jnp.where(near, jnp.clip(gap * (1 / SIGHT), -1, 1), 1))
+                for value, scale in (
+                    (forward[who] - forward[0], 20.0),
+                    (pose.y[who] - ego.y, 8.0),
+                    (sideways[who], 4.0),
+                ):
+                    seen.append(jnp.where(near, jnp.clip(value * (1 / scale), -1, 1), 0))
+        return seen
+
+    def see_itself(self, state: State, lane: Scalar) -> list[Scalar]:
+        """The first four entries."""
+        ego = ego_pose(state)
+        return [
+            jnp.clip(ego.speed * (1 / TOP_SPEED), 0, 1),
+            jnp.clip(ego.y * (1 / ROAD_WIDTH), 0, 1),
+            jnp.clip(ego.heading * (2 / math.pi), -1, 1),
+            jnp.clip((ego.y - lane_centre(lane)) * (1 / LANE_WIDTH), -1, 1),
+        ]
+
+    def time_to_collision(self, state: State, params: Fleet) -> Scalar:
+        """s, with whoever is ahead in the ego's lanes, at present speeds along the road; FAR at most."""
+        forward = traffic.forward_speed(state.traffic.pose)
+        place = traffic.places(state.traffic.pose.x)
+
+        def ahead(lane: Scalar) -> Scalar:
+            who, gap = self.neighbours(state, params, place, lane)[0]
+            closing = forward[0] - forward[who]
+            time = jnp.maximum(gap, 0) / jnp.where(closing > 0, closing, 1)
+            return jnp.where((closing > 0) & (who != 0), jnp.minimum(time, FAR), FAR)
+
+        return jnp.minimum(ahead(state.traffic.lane[0]), ahead(state.traffic.target[0]))
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Fleet) -> jax.Array:
+        """Mean speed over the step, less in lanes to the left; nothing for a crash."""
+        speed = (next_state.travelled - state.travelled) * (1 / self.duration)
+        fast = jnp.clip((speed - SLOWEST) * (1 / (FASTEST - SLOWEST)), 0, 1)
+        left = jnp.clip((ego_pose(next_state).y - lane_centre(0)) * (1 / (ROAD_WIDTH - LANE_WIDTH)), 0, 1)
+        return jnp.where(next_state.crashed, 0, fast * (1 - KEEP_RIGHT * left))
+
+    def terminal(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
+        """A crash."""
+        return state.crashed
+
+    def cost(self, state: State, action: jax.Array, next_state: State, params: Fleet) -> jax.Array:
+        """A crash or a near miss."""
+        near = self.time_to_collision(next_state, params) < TIME_TO_COLLISION
+        return (next_state.crashed | near).astype(self.dtype)
+
+    def info(self, state: State, params: Fleet) -> dict[str, jax.Array]:
+        """``success`` and the measures."""
+        time = jnp.maximum(state.steps, 1) * np.asarray(self.duration, self.dtype)
+        return {
+            "success": ~state.crashed,
+            "collision": state.crashed,
+            "mean_speed": state.travelled / time,
+            "distance": state.travelled,
+            "lane_changes": state.lane_changes,
+            "time_to_collision": self.time_to_collision(state, params),
+        }
+
+    # -- text and pixels -------------------------------------------------------------------------------------------
+
+    def why_over(self, state: State, params: Fleet) -> str:
+        """What the ego hit."""
+        ego = jax.tree.map(float, ego_pose(state))
+        if abs(ego.heading) > math.pi / 2:
+            return "the ego turned around"
+        half = 0.5 * (CAR_LENGTH * abs(math.sin(ego.heading)) + CAR_WIDTH * abs(math.cos(ego.heading)))
+        if ego.y < half + 0.1 or ego.y > ROAD_WIDTH - half - 0.1:
+            return "the ego hit the edge of the road"
+        return "the ego collided with another vehicle"
+
+    def describe(self, state: State, params: Fleet) -> str:
+        """The ego and the vehicles around it, with units."""
+        ego = jax.tree.map(float, ego_pose(state))
+        pose = Pose(*(np.asarray(value, np.float64) for value in state.traffic.pose))
+        lanes, targets = np.asarray(state.traffic.lane), np.asarray(state.traffic.target)
+        turn, side = abs(math.degrees(ego.heading)), "left" if ego.heading >= 0 else "right"
+        lines = [
+            f"You drive {ego.speed:.1f} m/s at {ego.y:.1f} m from the right edge of a road of {LANES} lanes of "
+            f"{LANE_WIDTH:.0f} m (lane 0 is the right one), heading {turn:.1f} degrees to the {side}. "
+            f"{self.describe_plan(state)}"
+        ]
+        length = np.asarray(params.length, np.float64)
+        for i in np.argsort(-pose.x).tolist():
+            gap = abs(pose.x[i]) - 0.5 * (length[0] + length[i])
+            if i == 0 or gap > SIGHT:
+                continue
+            where = f"lane {lanes[i]}" if lanes[i] == targets[i] else f"changing from lane {lanes[i]} to {targets[i]}"
+            side = "beside you" if gap < 0 else f"{gap:.0f} m {'ahead' if pose.x[i] > 0 else 'behind'}"
+            kind = "truck" if length[i] > CAR_LENGTH else "car"
+            lines.append(f"A {kind} {side}, {where}, {pose.speed[i]:.1f} m/s.")
+        return "\n".join(lines)
+
+    def describe_plan(self, state: State) -> str:
+        """What the ego is told to do; nothing where it is driven by hand."""
+        return ""
+
+    def draw(self, state: State, params: Fleet) -> np.ndarray:
+        """The road from above, driving to the right: the others blue, the ego green, red after a crash."""
+        height, width, _ = self.picture_shape
+        image = Image.new("RGB", (width, height), "darkseagreen")
+        canvas = ImageDraw.Draw(image)
+        scale, middle = 4.0, 0.35 * width  # pixels a metre
+
+        def pixel(x: float, y: float) -> tuple[float, float]:
+            return middle + scale * x, height / 2 - scale * (y - ROAD_WIDTH / 2)
+
+        canvas.rectangle((0, pixel(0, ROAD_WIDTH)[1], width, pixel(0, 0)[1]), fill="dimgray")
+        dash = 12.0
+        first = -float(state.travelled) % dash - dash * math.ceil(middle / scale / dash)
+        for lane in range(LANES + 1):
+            y = pixel(0, lane * LANE_WIDTH)[1]
+            if lane in (0, LANES):
+                canvas.line((0, y, width, y), fill="white", width=2)
+                continue
+            for x in np.arange(first, (width - middle) / scale, dash):
+                canvas.line((pixel(x, 0)[0], y, pixel(x + dash / 3, 0)[0], y), fill="white")
+        pose = Pose(*(np.asarray(value, np.float64) for value in state.traffic.pose))
+        for i in reversed(range(VEHICLES)):
+            ahead = np.array([math.cos(pose.heading[i]), math.sin(pose.heading[i])])
+            left = np.array([-ahead[1], ahead[0]])
+            half = 0.5 * np.array([params.length[i], params.width[i]], np.float64)
+            corners = [
+                pixel(*(np.array([pose.x[i], pose.y[i]]) + a * half[0] * ahead + b * half[1] * left))
+                for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))
+            ]
+            colour = ("red" if bool(state.crashed) else "lime") if i == 0 else "cornflowerblue"
+            canvas.polygon(corners, fill=colour, outline="black")
+        return np.asarray(image)
+
+
+class Highway(Road):
+    """Five meta-actions, once a second."""
+
+    substeps = SECOND
+    own_entries = 7
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.action_space = spaces.Discrete(len(ACTIONS))
+
+    def action_mask(self, state: State, params: Fleet) -> jax.Array:
+        """See the table; shape ``(5,)``."""
+        lane, target = state.traffic.lane[0], state.traffic.target[0]
+        return jnp.stack(
+            [
+                (target < LANES - 1) & (target <= lane),
+                jnp.bool_(True),
+                (target > 0) & (target >= lane),
+                state.level < LEVELS - 1,
+                state.level > 0,
+            ]
+        )
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Fleet) -> State:
+        """One second."""
+        lane, target = state.traffic.lane[0], state.traffic.target[0]
+        aside = (action == LANE_LEFT).astype(jnp.int32) - (action == LANE_RIGHT).astype(jnp.int32)
+        new_target = target + aside
+        # Turning back swaps both lanes: the ego still counts in the one it leaves.
+        new_lane = jnp.where(new_target == lane, target, lane)
+        ego = traffic.is_ego()
+        level = state.level + (action == FASTER).astype(jnp.int32) - (action == SLOWER).astype(jnp.int32)
+        told = state.traffic._replace(
+            lane=jnp.where(ego & (aside != 0), new_lane, state.traffic.lane),
+            target=jnp.where(ego, new_target, state.traffic.target),
+        )
+        y, speed = lane_centre(new_target), SLOWEST + LEVEL_STEP * level
+
+        def control(pose: Pose) -> tuple[Scalar, Scalar]:
+            wanted = (speed - pose.speed) * (1 / SPEED_TIME)
+            acceleration = jnp.clip(wanted, -STRONGEST_BRAKING, STRONGEST_ACCELERATION)
+            return acceleration, bicycle.steer_to(pose, y, params.length[0])
+
+        def half(right: Scalar, now: State) -> State:
+            return self.drive(now, params, control, 1 - 2 * right, FIRST_HALF - right)
+
+        after = jax.lax.fori_loop(0, 2, half, state._replace(traffic=told, level=level))
+        return self.close_step(state, after)
+
+    def observation(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
+        """Shape ``(52,)``; see the table."""
+        lane, target = state.traffic.lane[0], state.traffic.target[0]
+        return self.stack(
+            *self.see_itself(state, target),
+            state.level * (1 / (LEVELS - 1)),
+            target * (1 / (LANES - 1)),
+            lane != target,
+            *self.see(state, params, target),
+        )
+
+    def noop_action(self) -> np.ndarray:
+        """IDLE."""
+        return np.array(IDLE)
+
+    def parse(self, text: str, state: State, params: Fleet) -> np.ndarray:
+        """The name of an action, in any case."""
+        word = text.strip().upper()
+        if word not in ACTIONS:
+            raise ValueError(f"expected one of {', '.join(ACTIONS)}, got {text!r}")
+        return np.array(ACTIONS.index(word))
+
+    def how_to_act(self) -> str:
+        """One line for a text player."""
+        return f"Answer with one of {', '.join(ACTIONS)}, once a second."
+
+    def why_illegal(self, action: np.ndarray, state: State, params: Fleet) -> str:
+        """Which end it is at."""
+        if action in (FASTER, SLOWER):
+            return f"{ACTIONS[int(action)]}: the speed to keep is between {SLOWEST:.0f} and {FASTEST:.0f} m/s"
+        if state.traffic.lane[0] != state.traffic.target[0]:
+            return f"{ACTIONS[int(action)]}: a lane change is under way, it can only be turned back"
+        return f"{ACTIONS[int(action)]}: there is no lane on that side"
+
+    def describe_plan(self, state: State) -> str:
+        """Speed to keep and target lane."""
+        speed = SLOWEST + LEVEL_STEP * int(state.level)
+        return f"You are to keep {speed:.0f} m/s in lane {int(state.traffic.target[0])}."
+
+
+class HighwayContinuous(Road):
+    """Acceleration and steering, five times a second."""
+
+    substeps = SECOND // 5
+    own_entries = 4
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.action_space = self.box([-1] * 2, [1] * 2)
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Fleet) -> State:
+        """A fifth of a second. Drivers weigh the left lane at a second's first look, the right one at its third."""
+        told = self.counted_where_it_is(state, params)
+        push = jnp.where(action[0] > 0, STRONGEST_ACCELERATION, STRONGEST_BRAKING) * action[0]
+        phase = state.steps % 5
+        direction = (phase == 0).astype(jnp.int32) - (phase == 2).astype(jnp.int32)
+
+        def control(pose: Pose) -> tuple[Scalar, Scalar]:
+            room = (TOP_SPEED - pose.speed) * (1 / SUBSTEP)
+            return jnp.minimum(push, room), action[1] * bicycle.slip_bound(pose.speed, params.length[0])
+
+        return self.close_step(state, self.drive(told, params, control, direction, self.substeps))
+
+    def counted_where_it_is(self, state: State, params: Fleet) -> State:
+        """The ego counts in every lane that its body reaches into, up to two."""
+        ego = ego_pose(state)
+        half = 0.5 * (
+            params.length[0] * jnp.abs(jnp.sin(ego.heading)) + params.width[0] * jnp.abs(jnp.cos(ego.heading))
+        )
+        half = jnp.minimum(half, 0.49 * LANE_WIDTH)
+        first = traffic.is_ego()
+        now = state.traffic
+        return state._replace(
+            traffic=now._replace(
+                lane=jnp.where(first, lane_of(ego.y - half), now.lane),
+                target=jnp.where(first, lane_of(ego.y + half), now.target),
+            )
+        )
+
+    def observation(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
+        """Shape ``(49,)``; see the table."""
+        lane = lane_of(ego_pose(state).y)
+        return self.stack(*self.see_itself(state, lane), *self.see(state, params, lane))
+
+    def how_to_act(self) -> str:
+        """One line for a text player."""
+        return (
+            "Answer with two numbers from -1 to 1: acceleration (1 is +3 m/s^2, -1 is -6 m/s^2) and steering to the "
+            "left, in parts of the largest safe angle, for the next 0.2 s."
+        )

@@ -1,0 +1,120 @@
+"""The reference players: a driver who follows by IDM and changes lanes by MOBIL, through the task's own actions.
+
+It reads positions and speeds of the vehicles around it, as a driver does, and knows nothing of the others' parameters
+but what is usual: MOBIL is applied with the usual driver in everyone's place. Keeping right is an incentive in either
+direction (the bias of Kesting, Treiber & Helbing 2007, doi:10.3141/1999-10, section on asymmetric rules).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from . import bicycle, highway, lane_changing, traffic
+from .car_following import Driver, Scalar
+from .highway import FASTER, IDLE, LANE_LEFT, LANE_RIGHT, LEVEL_STEP, LEVELS, SLOWER, SLOWEST, State, ego_pose
+from .traffic import LANES, Fleet
+
+EGO = Driver(desired_speed=40.0, time_gap=0.6, jam_gap=2.0, acceleration=3.0, deceleration=4.0)
+USUAL = Driver(desired_speed=27.0, time_gap=1.4, jam_gap=2.0, acceleration=1.4, deceleration=2.0)
+POLITENESS = 0.1
+KEEP_RIGHT = 0.2
+"""m/s^2: bias of the incentive to the right."""
+
+
+class Situation(NamedTuple):
+    """What the driver makes of the road."""
+
+    acceleration: Scalar
+    """By IDM, m/s^2."""
+    left: Scalar
+    """Incentive to change to the left, m/s^2; minus infinity where unsafe or impossible."""
+    right: Scalar
+
+
+def judge(mind: Driver, state: State, params: Fleet, target: Scalar) -> Situation:
+    """The situation of the ego, on its way to or in the lane ``target``, to a driver of these parameters."""
+    ego = traffic.is_ego()
+    guess = Driver(*(jnp.where(ego, a, b).astype(params.length.dtype) for a, b in zip(mind, USUAL, strict=True)))
+    fleet = params._replace(driver=guess)
+    road = state.traffic._replace(target=jnp.where(ego, target, state.traffic.target))
+    place = traffic.places(road.pose.x)
+    acceleration = traffic.follow(road, fleet, traffic.find_leaders(road, fleet, place))[0]
+
+    def towards(direction: int) -> Scalar:
+        prospect = jax.tree.map(lambda value: value[0], traffic.prospect(road, fleet, place, jnp.int32(direction)))
+        gain = lane_changing.incentive(prospect, POLITENESS) - KEEP_RIGHT * direction
+        there = (target + direction >= 0) & (target + direction < LANES)
+        return jnp.where(lane_changing.is_safe(prospect) & there, gain, -jnp.inf)
+
+    return Situation(acceleration, towards(1), towards(-1))
+
+
+class ReferenceDriver(NamedTuple):
+    """For ``Highway``: changes lanes if worthwhile, else moves the speed to keep towards that of IDM."""
+
+    mind: Driver = EGO
+    preview: Any = 1.0
+    """s, over which the speed of IDM is foreseen."""
+    haste: Any = 0.9
+    """Part of a speed level that is rounded up."""
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> ReferenceDriver:
+        """The player of any density."""
+        return cls()
+
+    def initial(self, params: Fleet) -> tuple[()]:
+        """Nothing to remember."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """One of the five actions."""
+        state: State = view.state
+        mask: Any = view.action_mask
+        settled = state.traffic.lane[0] == state.traffic.target[0]
+        situation = judge(self.mind, state, view.params, state.traffic.target[0])
+        speed = ego_pose(state).speed + self.preview * situation.acceleration
+        level = jnp.clip(jnp.floor((speed - SLOWEST) * (1 / LEVEL_STEP) + self.haste), 0, LEVELS - 1)
+        pace = jnp.where(level > state.level, FASTER, jnp.where(level < state.level, SLOWER, IDLE))
+        side = jnp.where(situation.left >= situation.right, LANE_LEFT, LANE_RIGHT)
+        best = jnp.maximum(situation.left, situation.right)
+        change = settled & (best > lane_changing.THRESHOLD) & mask[side]
+        return jnp.where(change, side, jnp.where(mask[pace], pace, IDLE)), memory
+
+
+class ContinuousReferenceDriver(NamedTuple):
+    """For ``HighwayContinuous``: accelerates by IDM, steers along its target lane. Memory: that lane."""
+
+    mind: Driver = EGO
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> ContinuousReferenceDriver:
+        """The player of any density."""
+        return cls()
+
+    def initial(self, params: Fleet) -> Scalar:
+        """No lane chosen yet."""
+        return jnp.int32(-1)
+
+    def act(self, memory: Scalar, view: View, key: jax.Array) -> tuple[jax.Array, Scalar]:
+        """Acceleration and steering, shape ``(2,)``."""
+        state: State = view.state
+        ego, length = ego_pose(state), view.params.length[0]
+        target = jnp.where(memory < 0, highway.lane_of(ego.y), memory)
+        settled = jnp.abs(ego.y - traffic.lane_centre(target)) < 0.25 * traffic.LANE_WIDTH
+        situation = judge(self.mind, state, view.params, target)
+        best = jnp.maximum(situation.left, situation.right)
+        aside = jnp.where(situation.left >= situation.right, 1, -1)
+        change = settled & (best > lane_changing.THRESHOLD)
+        target = jnp.where(change, target + aside, target).astype(jnp.int32)
+        wanted = situation.acceleration
+        limit = jnp.where(wanted > 0, highway.STRONGEST_ACCELERATION, highway.STRONGEST_BRAKING)
+        slip = bicycle.steer_to(ego, traffic.lane_centre(target), length)
+        action = jnp.stack([wanted / limit, slip / bicycle.slip_bound(ego.speed, length)])
+        return jnp.clip(action, -1, 1), target

@@ -1,0 +1,269 @@
+"""Traffic on a straight road of several lanes that closes on itself: followers by IDM, lane changes by MOBIL.
+
+Vehicle 0 is the ego, driven from outside; all others drive themselves. The road is periodic, as in the ring roads on
+which traffic models are studied: whoever falls half a circumference behind the ego is the one that far ahead of it, so
+that density never changes and nothing appears or vanishes. At ordinary differences of speed the ego does not come
+around to the same neighbours within an episode. Positions are kept relative to the ego, within half a circumference,
+where float32 resolves 0.03 mm.
+
+Twice a second drivers look around (``look``): who is ahead of me in which lane, and is the neighbouring lane better?
+Left neighbours are weighed at one look, right ones at the other, so that no two drivers move into one gap from both
+sides. Between looks nobody joins or leaves a lane and everyone keeps its leader: no sub-step searches.
+
+A driver who changes lanes counts in both until its body is within the new one; so does the ego. Everyone respects the
+nearest vehicle ahead in each lane it counts in. Lanes are numbered from the right, 0 to LANES - 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from . import bicycle, car_following, collision, lane_changing
+from .bicycle import Motion, Pose
+from .car_following import Driver, Scalar
+from .collision import Sweep
+from .lane_changing import Prospect
+
+LANES = 4
+LANE_WIDTH = 4.0
+"""m"""
+ROAD_WIDTH = LANES * LANE_WIDTH
+VEHICLES = 50
+"""With the ego."""
+SUBSTEP = 1 / 15
+"""s"""
+INDEX_BITS = 6
+"""Of a vehicle's index: VEHICLES are at most 64."""
+
+
+class Fleet(NamedTuple):
+    """What stays the same during an episode; arrays ``(VEHICLES,)`` unless said."""
+
+    driver: Driver
+    """The ego's is what others take it for."""
+    length: Scalar
+    """m"""
+    width: Scalar
+    """m"""
+    politeness: Scalar
+    """p of MOBIL, scalar."""
+    circumference: Scalar
+    """m, scalar"""
+
+
+class Traffic(NamedTuple):
+    """Where everyone is; arrays ``(VEHICLES,)``."""
+
+    pose: Pose
+    """x from the ego's place at the last look, within half a circumference then."""
+    lane: Scalar
+    """int32: the lane a vehicle comes from, or is in."""
+    target: Scalar
+    """int32: the lane it goes to, or is in."""
+
+
+class Leaders(NamedTuple):
+    """Whom everyone follows until the next look; ``(VEHICLES,)`` each."""
+
+    index: Scalar
+    """int32: the nearest ahead in ``lane``; a vehicle alone in its lane follows itself, once around."""
+    offset: Scalar
+    """m, to add to the difference of both x: the bumper-to-bumper gap."""
+    target_index: Scalar
+    """The nearest ahead in ``target``."""
+    target_offset: Scalar
+
+
+def lane_centre(lane: Scalar) -> Scalar:
+    """m from the right edge of the road."""
+    return LANE_WIDTH * (lane + 0.5)
+
+
+def forward_speed(pose: Pose) -> Scalar:
+    """m/s along the road, as those behind see it."""
+    return pose.speed * jnp.cos(pose.heading)
+
+
+def is_ego() -> Any:
+    """``(VEHICLES,)`` bool."""
+    return jnp.arange(VEHICLES) == 0
+
+
+# -- looking around ------------------------------------------------------------------------------------------------
+
+
+def recentre(traffic: Traffic, fleet: Fleet) -> tuple[Traffic, Scalar]:
+    """Positions relative to the ego, within half a circumference; and how far (m) the ego had come."""
+    moved = traffic.pose.x[0]
+    x = traffic.pose.x - moved
+    half = 0.5 * fleet.circumference
+    x = jnp.where(x >= half, x - fleet.circumference, x)
+    x = jnp.where(x < -half, x + fleet.circumference, x)
+    return traffic._replace(pose=traffic.pose._replace(x=x)), moved
+
+
+def finish_changes(traffic: Traffic, fleet: Fleet) -> Traffic:
+    """Whoever's body is within its target lane has left the other."""
+    room = 0.5 * (LANE_WIDTH - fleet.width)
+    inside = jnp.abs(traffic.pose.y - lane_centre(traffic.target)) < room
+    return traffic._replace(lane=jnp.where(inside, traffic.target, traffic.lane))
+
+
+def places(x: Scalar) -> Scalar:
+    """int32: everyone's place in the order of x, 0 for the last; equal ones by index."""
+    index = jnp.arange(VEHICLES)
+    before = (x < x[:, None]) | ((x == x[:, None]) & (index < index[:, None]))
+    return before.sum(1, dtype=jnp.int32)
+
+
+def nearest(traffic: Traffic, place: Scalar, lane: Scalar, *, ahead: bool) -> Scalar:
+    """Index of the nearest vehicle ahead of (or behind) each in a lane given for each, around the circumference.
+
+    Whoever finds nobody finds itself. The minimum is over whole numbers, order and index in one: no search, no ties.
+    """
+    index = jnp.arange(VEHICLES, dtype=jnp.int32)
+    between = (place - place[:, None] if ahead else place[:, None] - place) - 1
+    between = jnp.where(between < 0, between + VEHICLES, between)  # of a vehicle to itself: all others
+    counts = (traffic.lane == lane[:, None]) | (traffic.target == lane[:, None]) | (index == index[:, None])
+    key = jnp.where(counts, (between << INDEX_BITS) | index, VEHICLES << INDEX_BITS)
+    return key.min(1) & ((1 << INDEX_BITS) - 1)
+
+
+def around(x: Scalar, front: Scalar, index: Scalar, front_index: Scalar, fleet: Fleet) -> Scalar:
+    """m to add to ``front - x``: a circumference if the vehicle ahead is met only beyond the end of the positions."""
+    before = (front < x) | ((front == x) & (front_index <= index))
+    return jnp.where(before, fleet.circumference, 0)
+
+
+def find_leaders(traffic: Traffic, fleet: Fleet, place: Scalar) -> Leaders:
+    """Whom everyone follows."""
+    index = jnp.arange(VEHICLES, dtype=jnp.int32)
+    x = traffic.pose.x
+
+    def ahead(lane: Scalar) -> tuple[Scalar, Scalar]:
+        leader = nearest(traffic, place, lane, ahead=True)
+        bodies = 0.5 * (fleet.length + fleet.length[leader])
+        return leader, around(x, x[leader], index, leader, fleet) - bodies
+
+    return Leaders(*ahead(traffic.lane), *ahead(traffic.target))
+
+
+def prospect(traffic: Traffic, fleet: Fleet, place: Scalar, direction: Scalar) -> Prospect:
+    """What everyone would gain and impose by changing to the next lane in ``direction`` (1 left, -1 right)."""
+    index = jnp.arange(VEHICLES, dtype=jnp.int32)
+    x, speed = traffic.pose.x, traffic.pose.speed
+    forward = forward_speed(traffic.pose)
+    new = traffic.target + direction
+    old_leader = nearest(traffic, place, traffic.target, ahead=True)
+    old_follower = nearest(traffic, place, traffic.target, ahead=False)
+    new_leader = nearest(traffic, place, new, ahead=True)
+    new_follower = nearest(traffic, place, new, ahead=False)
+
+    def ahead(leader: Scalar) -> Scalar:
+        return x[leader] - x + around(x, x[leader], index, leader, fleet)
+
+    def behind(follower: Scalar) -> Scalar:
+        return x - x[follower] + around(x[follower], x, follower, index, fleet)
+
+    def own(leader: Scalar) -> Scalar:
+        gap = ahead(leader) - 0.5 * (fleet.length + fleet.length[leader])
+        return car_following.acceleration(fleet.driver, speed, gap, forward[leader])
+
+    def followers(follower: Scalar, leader: Scalar) -> tuple[Scalar, Scalar]:
+        """Acceleration of a follower behind this vehicle, and behind this vehicle's leader instead."""
+        driver = Driver(*(value[follower] for value in fleet.driver))
+        length = 0.5 * fleet.length[follower]
+        gap = behind(follower) - length - 0.5 * fleet.length
+        further = jnp.where(follower == index, 0, behind(follower)) + ahead(leader)
+        without = further - length - 0.5 * fleet.length[leader]
+        return (
+            car_following.acceleration(driver, speed[follower], gap, forward),
+            car_following.acceleration(driver, speed[follower], without, forward[leader]),
+        )
+
+    new_with, new_without = followers(new_follower, new_leader)
+    old_with, old_without = followers(old_follower, old_leader)
+    return Prospect(own(old_leader), own(new_leader), new_without, new_with, old_with, old_without)
+
+
+def change_lanes(traffic: Traffic, fleet: Fleet, place: Scalar, direction: Scalar) -> Traffic:
+    """The others decide by MOBIL whether to begin a change to the lane in ``direction`` (1 left, -1 right, 0 none)."""
+    new = traffic.target + direction
+    may = (
+        (traffic.lane == traffic.target)
+        & (new != traffic.target)
+        & (new >= 0)
+        & (new < LANES)
+        & (traffic.pose.speed > bicycle.CRAWL)
+        & ~is_ego()
+    )
+    wants = lane_changing.wants_to_change(prospect(traffic, fleet, place, direction), fleet.politeness)
+    return traffic._replace(target=jnp.where(may & wants, new, traffic.target))
+
+
+def look(traffic: Traffic, fleet: Fleet, direction: Scalar) -> tuple[Traffic, Leaders]:
+    """Who goes where, and whom everyone follows from now on. Expects positions just made relative to the ego."""
+    place = places(traffic.pose.x)
+    traffic = change_lanes(traffic, fleet, place, direction)
+    return traffic, find_leaders(traffic, fleet, place)
+
+
+# -- driving -------------------------------------------------------------------------------------------------------
+
+Control = Callable[[Pose], tuple[Scalar, Scalar]]
+"""The ego's acceleration (m/s^2) and sine of the slip angle, from its pose."""
+
+
+def follow(traffic: Traffic, fleet: Fleet, leaders: Leaders) -> Scalar:
+    """Everyone's acceleration by IDM, m/s^2, limited to the hardest braking."""
+    pose = traffic.pose
+    forward = forward_speed(pose)
+
+    def crowded(leader: Scalar, offset: Scalar) -> Scalar:
+        gap = pose.x[leader] - pose.x + offset
+        return car_following.crowding(fleet.driver, pose.speed, gap, forward[leader])
+
+    most = jnp.maximum(crowded(leaders.index, leaders.offset), crowded(leaders.target_index, leaders.target_offset))
+    wanted = car_following.acceleration_when_crowded(fleet.driver, pose.speed, most)
+    return jnp.maximum(wanted, -car_following.HARDEST_BRAKING)
+
+
+def substep(
+    traffic: Traffic, fleet: Fleet, leaders: Leaders, crashed: Scalar, control: Control
+) -> tuple[Traffic, Scalar]:
+    """Everyone moves by SUBSTEP, and whether the ego has crashed by then. After a crash time stands still."""
+    pose = traffic.pose
+    ego_acceleration, ego_slip = control(Pose(*(value[0] for value in pose)))
+    acceleration = jnp.where(is_ego(), ego_acceleration, follow(traffic, fleet, leaders))
+    slip = jnp.where(is_ego(), ego_slip, bicycle.steer_to(pose, lane_centre(traffic.target), fleet.length))
+    motion = bicycle.move(pose, acceleration, slip, fleet.length, SUBSTEP)
+    hit = ego_crashes(pose, motion, fleet)
+    end = jax.tree.map(lambda new, old: jnp.where(crashed, old, new), motion.end, pose)
+    return traffic._replace(pose=end), crashed | hit
+
+
+def ego_crashes(start: Pose, motion: Motion, fleet: Fleet) -> Scalar:
+    """Whether the ego touched another vehicle or an edge of the road during a sub-step, or turned around."""
+    everyone = Sweep(start, motion, fleet.length, fleet.width)
+    ego: Sweep = jax.tree.map(lambda value: value[0], everyone)
+    hit = (collision.met(ego, everyone, SUBSTEP) & ~is_ego()).any()
+    half = 0.5 * (ego.length * jnp.abs(ego.motion.sine) + ego.width * jnp.abs(ego.motion.cosine))
+    half = half + collision.turn_margin(ego) + collision.bow_margin(SUBSTEP)
+    low, high = jnp.minimum(ego.start.y, ego.motion.end.y), jnp.maximum(ego.start.y, ego.motion.end.y)
+    turned = jnp.abs(ego.motion.end.heading) > 0.5 * jnp.pi
+    return hit | (low < half) | (high > ROAD_WIDTH - half) | turned
+
+
+def drive(
+    traffic: Traffic, fleet: Fleet, leaders: Leaders, crashed: Scalar, control: Control, substeps: Scalar
+) -> tuple[Traffic, Scalar]:
+    """Everyone moves by ``substeps`` sub-steps under leaders that stay."""
+
+    def one(_: Any, carry: tuple[Traffic, Scalar]) -> tuple[Traffic, Scalar]:
+        return substep(carry[0], fleet, leaders, carry[1], control)
+
+    return jax.lax.fori_loop(0, substeps, one, (traffic, crashed))

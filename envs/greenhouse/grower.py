@@ -1,0 +1,65 @@
+"""The reference player: a grower's rules for heating, vents and carbon dioxide.
+
+Heat in proportion up to a day or a night temperature; open the vents in proportion above it and above a humidity; dose
+carbon dioxide by day while the vents are nearly closed. The rules see only what the sensors show.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from .lettuce import CO2_LIMIT, HEATING_LIMIT, SCALES, VENTILATION_LIMIT, Params
+
+
+class Grower(NamedTuple):
+    """Set points and gains."""
+
+    light: Any = 20.0
+    """W/m2 of radiation above which it is day"""
+    warm_day: Any = 11.0
+    """degC up to which is heated by day"""
+    warm_night: Any = 11.0
+    """degC"""
+    heating_gain: Any = 20.0
+    """W/(m2 K)"""
+    hot: Any = 28.0
+    """degC above which is vented"""
+    venting_gain: Any = 4e-3
+    """m/(s K)"""
+    damp: Any = 90.0
+    """% above which is vented"""
+    drying_gain: Any = 0.1e-3
+    """m/s a per cent"""
+    co2: Any = 1550.0
+    """ppm up to which is dosed by day"""
+    co2_gain: Any = 2e-8
+    """kg/(m2 s) a ppm"""
+    closed: Any = 7.5e-3
+    """m/s of ventilation up to which is dosed"""
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> Grower:
+        """The same rules for every greenhouse."""
+        return cls()
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Nothing to remember."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """The setting, shape ``(3,)``."""
+        ppm, inside, humidity, radiation = (view.observation[i] * float(SCALES[i]) for i in (1, 2, 3, 4))
+        day = radiation > self.light
+        heating = self.heating_gain * (jnp.where(day, self.warm_day, self.warm_night) - inside)
+        venting = self.venting_gain * jnp.maximum(0.0, inside - self.hot)
+        drying = self.drying_gain * jnp.maximum(0.0, humidity - self.damp)
+        ventilation = jnp.minimum(venting + drying, VENTILATION_LIMIT)
+        dosing = jnp.where(day & (ventilation <= self.closed), self.co2_gain * (self.co2 - ppm), 0.0)
+        setting = (dosing * (1 / CO2_LIMIT), ventilation * (1 / VENTILATION_LIMIT), heating * (1 / HEATING_LIMIT))
+        return jnp.clip(jnp.stack(setting), 0.0, 1.0), memory

@@ -1,0 +1,334 @@
+"""Grow a crop of lettuce for forty days: dose carbon dioxide, open the vents, heat, and earn more than that costs.
+
+Crop and climate: ``van_henten.py``, integrated over control intervals of half an hour in which actuators and weather
+stay as they are. Weather: ``weather.py``. Profit is what the crop's growth is worth minus carbon dioxide and heat, per
+square metre; bounds on the climate are a constraint of their own, not mixed into it.
+
+======================  ====================================================================================
+action ``(3,)``         in [0, 1], of the actuators' ranges: carbon dioxide 0..1.2 mg/(m2 s), ventilation
+                        0..7.5 mm/s, heating 0..150 W/m2. Above 2000 ppm the dosing valve stays shut
+observation ``(18,)``   crop dry weight (by 0.25 kg/m2); inside carbon dioxide (1000 ppm), temperature (20 degC),
+                        relative humidity (100 %); outside radiation (500 W/m2), temperature (20 degC), relative
+                        humidity (100 %), all now, no forecast; the last action (3); part of the season gone;
+                        sine and cosine of the time of day and of the day of the year; prices of lettuce
+                        (20 EUR/kg), heat (0.1 EUR/kWh), carbon dioxide (0.2 EUR/kg). Sensors have ranges: ``SENSORS``
+reward                  EUR/m2: value of the dry weight gained in the step minus carbon dioxide and heat used.
+                        A lost crop's value is taken off. The return is the season's profit: harvest minus young
+                        plants, carbon dioxide and heat
+cost                    by how much the climate at the end of the step is beyond its bounds: temperature
+                        10..30 degC in units of 10 K, carbon dioxide 300..1600 ppm in units of 1000 ppm, relative
+                        humidity at most 90 % in units of 10 %, added
+terminated              harvest, after 40 days (1,920 steps); or the crop is lost, inside below 0 or above 45 degC
+success                 harvested, with at least 0.3 kg/m2 of dry weight, and at most 0.1 of cost a step on average
+start                   planted at midnight, 3.5 g/m2 of dry weight, 15 degC, 80 % and 400 ppm inside
+context                 planting day, 10 February to 28 August, train and test in alternating bands of ten days;
+                        latitude 50..54 deg; the year's warmth +-1.5 K and cloudiness; prices; and the constants of
+                        greenhouse and crop (not shown), each within the difficulty's part of van Henten's
+difficulty              half width of that part: 0.1, easy 0, hard 0.25
+======================  ====================================================================================
+
+Prices lie between two published sheets, by a level in [0, 1] on a logarithmic scale and +-20 % each. Level 0 is van
+Henten 1994: lettuce 16 Hfl/kg of dry weight, heat 6.35e-9 Hfl/J, carbon dioxide 0.42 Hfl/kg, at 2.20371 Hfl/EUR. Level
+1 are those of present greenhouse benchmarks: 22.285125 EUR/kg, 0.1281 EUR/kWh, 0.1906 EUR/kg.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from PIL import Image, ImageDraw
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.task import Task
+
+from ..alternating_bands import alternating_bands
+from . import van_henten
+from .van_henten import Climate, Control, Greenhouse, Scalar, Weather, co2_ppm, relative_humidity
+from .weather import HOUR, YEAR, Site, Sky, day_angle, next_sky, weather
+
+STEP = 1800.0
+"""s"""
+SEASON = 40 * 48
+"""steps"""
+CO2_LIMIT, VENTILATION_LIMIT, HEATING_LIMIT = 1.2e-6, 7.5e-3, 150.0
+"""kg/(m2 s), m/s, W/m2: what the actuators can do (van Henten 1994)."""
+COLDEST, WARMEST = 10.0, 30.0
+"""degC: bounds of the climate, as are the next two."""
+LEAST_CO2, MOST_CO2 = 300.0, 1600.0
+"""ppm"""
+DAMPEST = 90.0
+"""%"""
+FROST, SCORCH = 0.0, 45.0
+"""degC between which a crop lives. Open vents keep it cooler than this on any summer day."""
+INTERLOCK = 2000.0
+"""ppm from which the dosing valve stays shut; the model was fitted well below."""
+HARVEST_WEIGHT = 0.3
+"""kg/m2 of dry weight"""
+TOLERATED = 0.1
+"""Mean cost a step."""
+FIRST_DAY, LAST_DAY = 40.0, 240.0
+"""Planting, day of the year."""
+HFL = 1 / 2.20371
+"""EUR"""
+KWH = 3.6e6
+"""J"""
+LETTUCE_PRICES = (16 * HFL, 22.285125)
+"""EUR/kg of dry weight, at price levels 0 and 1."""
+HEAT_PRICES = (6.35e-9 * HFL * KWH, 0.1281)
+"""EUR/kWh"""
+CO2_PRICES = (0.42 * HFL, 0.1906)
+"""EUR/kg"""
+PRICE_SPREAD = 0.2
+SCALES = np.array([0.25, 1000, 20, 100, 500, 20, 100])
+"""Of the seven measurements, in their units."""
+SENSORS = np.array([[0, 1], [0, 5000], [-20, 60], [0, 100], [0, 1000], [-40, 60], [0, 100]])
+"""Ranges of the seven measurements."""
+
+
+class Prices(NamedTuple):
+    """What the grower pays and is paid."""
+
+    lettuce: Scalar
+    """EUR/kg of dry weight"""
+    heat: Scalar
+    """EUR/kWh"""
+    co2: Scalar
+    """EUR/kg"""
+
+
+class Params(NamedTuple):
+    """The context: a site and season, prices, a greenhouse and its crop."""
+
+    site: Site
+    prices: Prices
+    house: Greenhouse
+
+
+class State(NamedTuple):
+    """Crop and climate, the actuators' last setting (parts of their ranges), and what is outside now."""
+
+    climate: Climate
+    applied: Control
+    sky: Sky
+    outside: Weather
+    steps: Scalar
+    """int32, since planting"""
+    violation: Scalar
+    """Sum of the cost so far"""
+
+
+class Lettuce(Task[Params, State]):
+    """The task of this file's docstring."""
+
+    measures: ClassVar[dict[str, str]] = {
+        "dry_weight": "kg/m2",
+        "temperature": "inside, degC",
+        "co2": "inside, ppm",
+        "humidity": "inside, relative, %",
+        "mean_violation": "constraint cost a step so far, see cost",
+    }
+    picture_shape = (240, 320, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        if not 0 <= (difficulty or 0) <= 0.5:
+            raise ValueError(f"The difficulty of {card.id} is a relative tolerance in [0, 0.5], got {difficulty!r}.")
+        low = np.concatenate([SENSORS[:, 0] / SCALES, [0] * 4, [-1] * 4, [0] * 3])
+        high = np.concatenate([SENSORS[:, 1] / SCALES, [1] * 4, [1] * 4, [2] * 3])
+        self.observation_space = self.box(low, high)
+        self.action_space = self.box([0] * 3, [1] * 3)
+        self.reward_space = self.box(-30, 1)  # 1 kg/m2 lost at the highest price; grown in a step, 4 g/m2 and less
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
+        """A planting day in the bands of the split; everything else alike for both."""
+        u = self.uniform(key, 16)
+
+        def between(low: float, high: float, unit: Scalar) -> Scalar:
+            return low + (high - low) * unit
+
+        def price(sheets: tuple[float, float], unit: Scalar) -> Scalar:
+            level = sheets[0] * jnp.exp(math.log(sheets[1] / sheets[0]) * u[4])
+            return level * between(1 - PRICE_SPREAD, 1 + PRICE_SPREAD, unit)
+
+        site = Site(
+            latitude=between(math.radians(50), math.radians(54), u[0]),
+            start=alternating_bands(u[1], split, FIRST_DAY, LAST_DAY, bands=20),
+            warmth=between(-1.5, 1.5, u[2]),
+            cloudiness=between(0.0, 2.0, u[3]),
+        )
+        prices = Prices(price(LETTUCE_PRICES, u[5]), price(HEAT_PRICES, u[6]), price(CO2_PRICES, u[7]))
+        part = self.difficulty or 0.0
+        house = Greenhouse(*(v * between(1 - part, 1 + part, u[8 + i]) for i, v in enumerate(Greenhouse())))
+        return Params(site, prices, house)
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """Just planted, at midnight."""
+        sky = Sky(*jax.random.normal(key, (3,), self.dtype))
+        zero = jnp.zeros((), self.dtype)
+        temperature = zero + 15.0
+        air = van_henten.co2_density(400.0, temperature), temperature, 0.8 * van_henten.saturated_air(temperature)
+        outside = weather(params.site, sky, zero)
+        return State(Climate(zero + 3.5e-3, *air), Control(zero, zero, zero), sky, outside, jnp.int32(0), zero)
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """Half an hour under the weather shown, then the weather of the next."""
+        ppm = co2_ppm(state.climate.co2, state.climate.temperature)
+        dosing = jnp.where(ppm < INTERLOCK, action[0], 0.0)
+        applied = Control(dosing, action[1], action[2])
+        climate = van_henten.step(state.climate, actuators(applied), state.outside, params.house, STEP)
+        steps = state.steps + 1
+        sky = next_sky(state.sky, jax.random.normal(key, (3,), self.dtype), STEP)
+        outside = weather(params.site, sky, STEP * steps.astype(self.dtype))
+        state = State(climate, applied, sky, outside, steps, state.violation + violation(climate))
+        # Else the compiler integrates again for what it puts elsewhere.
+        return jax.lax.optimization_barrier(state)
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Shape ``(18,)``; see the table."""
+        inside, outside = state.climate, state.outside
+        measured = (
+            inside.dry_weight,
+            co2_ppm(inside.co2, inside.temperature),
+            inside.temperature,
+            relative_humidity(inside.humidity, inside.temperature),
+            outside.radiation,
+            outside.temperature,
+            relative_humidity(outside.humidity, outside.temperature),
+        )
+        shown = [
+            jnp.clip(value, low, high) * (1 / scale)
+            for value, (low, high), scale in zip(measured, SENSORS, SCALES, strict=True)
+        ]
+        time = STEP * state.steps.astype(self.dtype)
+        hour = day_angle(time)
+        season = (2 * math.pi / YEAR) * (params.site.start + time * (1 / (24 * HOUR)))
+        prices = params.prices
+        return self.stack(
+            *shown,
+            *state.applied,
+            state.steps.astype(self.dtype) * (1 / SEASON),
+            jnp.sin(hour),
+            jnp.cos(hour),
+            jnp.sin(season),
+            jnp.cos(season),
+            prices.lettuce * 0.05,
+            prices.heat * 10.0,
+            prices.co2 * 5.0,
+        )
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Profit of the step, EUR/m2."""
+        used = actuators(next_state.applied)
+        spent = (STEP / KWH) * params.prices.heat * used.heating + STEP * params.prices.co2 * used.co2
+        standing = jnp.where(lost(next_state.climate), 0.0, next_state.climate.dry_weight)
+        gained = standing - state.climate.dry_weight
+        return params.prices.lettuce * gained - spent
+
+    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Harvest, or the crop is lost."""
+        return (state.steps >= SEASON) | lost(state.climate)
+
+    def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
+        """How far the climate is beyond its bounds."""
+        return violation(next_state.climate)
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """``success`` and the measures."""
+        climate = state.climate
+        mean = state.violation / jnp.maximum(state.steps, 1).astype(self.dtype)
+        return {
+            "success": (climate.dry_weight >= HARVEST_WEIGHT) & (mean <= TOLERATED) & ~lost(climate),
+            "dry_weight": climate.dry_weight,
+            "temperature": climate.temperature,
+            "co2": co2_ppm(climate.co2, climate.temperature),
+            "humidity": relative_humidity(climate.humidity, climate.temperature),
+            "mean_violation": mean,
+        }
+
+    # -- text and pixels ---------------------------------------------------------------------------------------
+
+    def why_over(self, state: State, params: Params) -> str:
+        """Harvest or loss."""
+        if bool(lost(state.climate)):
+            return (
+                f"the crop is lost: {float(state.climate.temperature):.1f} degC, it lives at {FROST:g}..{SCORCH:g} degC"
+            )
+        return f"harvest after 40 days: {float(state.climate.dry_weight):.3f} kg/m2 of dry weight"
+
+    def how_to_act(self) -> str:
+        """One line for a text player."""
+        return "Answer with three numbers from 0 to 1: carbon dioxide, ventilation and heating, parts of their ranges."
+
+    def describe(self, state: State, params: Params) -> str:
+        """Crop, climate, weather, actuators, time and prices in words, with units."""
+        inside, outside = (jax.tree.map(float, part) for part in (state.climate, state.outside))
+        lettuce, heat, co2 = map(float, params.prices)
+        days, hours = divmod(int(state.steps) * STEP / HOUR, 24)
+        dosed, vented, heated = (100 * float(part) for part in state.applied)
+        return (
+            f"Day {days:.0f} of 40, {hours:04.1f} h, planted on day {float(params.site.start):.0f} of the year. "
+            f"Crop {inside.dry_weight:.4f} kg/m2. "
+            f"Inside {inside.temperature:.1f} degC, {float(co2_ppm(inside.co2, inside.temperature)):.0f} ppm, "
+            f"{float(relative_humidity(inside.humidity, inside.temperature)):.0f} % humidity. "
+            f"Outside {outside.temperature:.1f} degC, {outside.radiation:.0f} W/m2 of sun, "
+            f"{float(relative_humidity(outside.humidity, outside.temperature)):.0f} % humidity. "
+            f"Last setting: carbon dioxide {dosed:.0f} %, ventilation {vented:.0f} %, heating {heated:.0f} %. "
+            f"Prices: lettuce {lettuce:.2f} EUR/kg dry, heat {heat:.4f} EUR/kWh, carbon dioxide {co2:.3f} EUR/kg."
+        )
+
+    def draw(self, state: State, params: Params) -> np.ndarray:
+        """The greenhouse from the side: crop by its weight, vents by their opening, pipes by their heat, sky by sun."""
+        height, width, _ = self.picture_shape
+        light = min(1.0, float(state.outside.radiation) / 700)
+        image = Image.new(
+            "RGB", (width, height), tuple(int(c) for c in (20 + 120 * light, 30 + 160 * light, 80 + 160 * light))
+        )
+        canvas = ImageDraw.Draw(image)
+        ground, eaves, ridge = height - 40, 110, 50
+        canvas.rectangle((0, ground, width, height), fill=(95, 75, 50))
+        warm = min(1.0, max(0.0, float(state.climate.temperature) / 40))
+        canvas.polygon(
+            ((40, ground), (40, eaves), (width / 2, ridge), (width - 40, eaves), (width - 40, ground)),
+            fill=(int(120 + 120 * warm), 200, int(240 - 140 * warm)),
+            outline="white",
+        )
+        opening = 40 * float(state.applied.ventilation)
+        canvas.line((width / 2, ridge, width / 2 + 70, ridge + 30 - opening), fill="white", width=4)
+        pipe = int(60 + 195 * float(state.applied.heating))
+        canvas.line((50, ground - 8, width - 50, ground - 8), fill=(pipe, 60, 60), width=5)
+        radius = 4 + 14 * min(1.0, float(state.climate.dry_weight) / 0.3)
+        for x in range(64, width - 60, 32):
+            canvas.ellipse((x - radius, ground - 12 - 1.4 * radius, x + radius, ground - 12), fill=(40, 140, 50))
+        canvas.text((8, 4), f"day {int(state.steps) / 48:.1f}", fill="white")
+        canvas.text(
+            (8, 18),
+            f"{float(state.climate.temperature):.1f} C in, {float(state.outside.temperature):.1f} C out",
+            fill="white",
+        )
+        canvas.text((8, height - 16), f"{1000 * float(state.climate.dry_weight):.0f} g/m2", fill="white")
+        return np.asarray(image)
+
+
+def actuators(setting: Control) -> Control:
+    """SI units from parts of the actuators' ranges."""
+    return Control(CO2_LIMIT * setting.co2, VENTILATION_LIMIT * setting.ventilation, HEATING_LIMIT * setting.heating)
+
+
+def lost(climate: Climate) -> Scalar:
+    """Whether the crop froze or burnt."""
+    return (climate.temperature < FROST) | (climate.temperature > SCORCH)
+
+
+def violation(climate: Climate) -> Scalar:
+    """The constraint cost of a climate, see the table."""
+    t, ppm = climate.temperature, co2_ppm(climate.co2, climate.temperature)
+    damp = relative_humidity(climate.humidity, t)
+    return (
+        jnp.maximum(0.0, jnp.maximum(COLDEST - t, t - WARMEST)) * 0.1
+        + jnp.maximum(0.0, jnp.maximum(LEAST_CO2 - ppm, ppm - MOST_CO2)) * 1e-3
+        + jnp.maximum(0.0, damp - DAMPEST) * 0.1
+    )

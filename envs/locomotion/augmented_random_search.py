@@ -1,0 +1,106 @@
+"""Find the linear policy that is the yardstick of a locomotion task, and write it down.
+
+    python -m rlbench_suite.envs.locomotion.augmented_random_search hopper Hopper-v5 [SEED]
+
+Augmented random search, version V2-t (Mania, Guy & Recht 2018, arXiv:1803.07055, Algorithm 2 and Table 9 for the
+hyperparameters of Hopper): random directions in the space of weights, rollouts forth and back along each, and a step
+along the best of them, in units of the standard deviation of their returns. Observations are normalised by what was
+seen so far; the survival bonus is left out of the search, as there. The best policy met is kept, judged by its full
+return over episodes of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+DIRECTIONS, TOP, STEP, NOISE = 8, 4, 0.01, 0.025
+ITERATIONS, JUDGED_EVERY, JUDGED_EPISODES = 160, 10, 5
+SEED = 2
+"""Seed 0 stays at a return of 300, where the robot falls after one hop; 1 and 2 find a gait of about 3000."""
+
+
+class RunningMoments:
+    """Mean and standard deviation of the observations so far (Welford 1962)."""
+
+    def __init__(self, size: int) -> None:
+        self.count, self.mean, self.squares = 0, np.zeros(size), np.zeros(size)
+
+    def push(self, x: np.ndarray) -> None:
+        """One more observation."""
+        self.count += 1
+        before = x - self.mean
+        self.mean = self.mean + before / self.count
+        self.squares = self.squares + before * (x - self.mean)
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """Standard deviation; 1 where nothing has varied yet."""
+        deviation = np.sqrt(self.squares / max(1, self.count - 1))
+        return np.where(deviation < 1e-7, 1.0, deviation)
+
+
+def rollout(
+    env: Any, gain: np.ndarray, mean: np.ndarray, seed: int, bonus: float, seen: RunningMoments | None = None
+) -> float:
+    """The return of one episode under ``action = clip(gain (x - mean))``, less ``bonus`` a step."""
+    x, _ = env.reset(seed=seed)
+    total, over = 0.0, False
+    while not over:
+        if seen:
+            seen.push(x)
+        action = np.clip(gain @ (x - mean), env.action_space.low, env.action_space.high).astype(np.float32)
+        x, reward, terminated, truncated, _ = env.step(action)
+        total += float(reward) - bonus
+        over = terminated or truncated
+    return total
+
+
+def search(env_id: str, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Gain ``(actions, observations)``, mean ``(observations,)`` and judged return of the best policy met."""
+    env: Any = gymnasium.make(env_id)
+    bonus = env.unwrapped._healthy_reward
+    generator = np.random.default_rng(seed)
+    shape = env.action_space.shape[0], env.observation_space.shape[0]
+    weights, seen = np.zeros(shape), RunningMoments(shape[1])
+    best: tuple[np.ndarray, np.ndarray, float] = (weights, np.zeros(shape[1]), -np.inf)
+    episode = 0
+    for iteration in range(1, ITERATIONS + 1):
+        mean, deviation = seen.mean.copy(), seen.deviation
+        directions = generator.standard_normal((DIRECTIONS, *shape))
+        returns = np.zeros((DIRECTIONS, 2))
+        for i, direction in enumerate(directions):
+            for j, sign in enumerate((1, -1)):
+                gain = (weights + sign * NOISE * direction) / deviation
+                returns[i, j] = rollout(env, gain, mean, episode := episode + 1, bonus, seen)
+        top = np.argsort(-returns.max(1))[:TOP]
+        change = ((returns[top, 0] - returns[top, 1])[:, None, None] * directions[top]).sum(0)
+        weights = weights + STEP / (TOP * max(returns[top].std(), 1e-6)) * change
+        if iteration % JUDGED_EVERY == 0:
+            gain, mean = weights / seen.deviation, seen.mean.copy()
+            judged = np.mean([rollout(env, gain, mean, 10**6 + i, 0.0) for i in range(JUDGED_EPISODES)])
+            print(f"iteration {iteration}, episode {episode}: return {judged:.0f}", flush=True)
+            if judged > best[2]:
+                best = gain, mean, float(judged)
+    return best
+
+
+def main() -> None:
+    """Search, and write ``NAME_linear_policy.json`` beside this file."""
+    name, env_id = sys.argv[1:3]
+    gain, mean, judged = search(env_id, int(sys.argv[3]) if len(sys.argv) > 3 else SEED)
+    path = Path(__file__).with_name(f"{name}_linear_policy.json")
+    # Six digits are far more than a policy needs, and the same on every machine.
+    policy = {"env": env_id, "return": round(judged, 1), "gain": gain.tolist(), "mean": mean.tolist()}
+    rounded = json.loads(json.dumps(policy), parse_float=lambda text: float(f"{float(text):.6g}"))
+    path.write_text(json.dumps(rounded, indent=1) + "\n")
+    print(f"return {judged:.0f}: {path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,274 @@
+"""The endless T-maze: what the sign at a corridor's start says is needed at its far end, over and over.
+
+A corridor ends in a junction; a turn there, right or wrong, leads into the next corridor, for as long as the episode
+lasts. Bakker 2001 (NIPS 14) poses one such corridor, Shchendrigin et al. 2026 (arXiv:2601.15086) the endless chain, to
+tell two uses of a memory apart:
+
+===========  =======================================================================================================
+rewriting    a new sign, left or right with probability 1/2 each, at the start of every corridor: what was remembered
+             before is worthless and must be overwritten
+retention    one sign at the start of the first corridor, good for all: it must survive every later corridor
+===========  =======================================================================================================
+
+A corridor's length, in steps from its start to its junction, is drawn anew for every corridor, uniform on 1..L, or is
+always L ("Uniform" and "Fixed" in the paper). No time or place tells which way to turn, only the sign.
+
+=============  =====================================================================================================
+action         0 forward, 1 left, 2 right. Forward walks one step; at the junction it meets a wall. Left and right
+               turn at the junction; elsewhere they meet a wall. Meeting a wall wastes the step and nothing else.
+observation    ``Box(0, 1, (3,))``: 1 if a sign is in sight and points left; 1 if one is in sight and points right;
+               the part of the corridor that is walked, 0 at its start, 1 at the junction. A sign is in sight from
+               the start of its corridor only.
+reward         1 for the turn the sign said, 0 for everything else
+termination    never: the time limit truncates. The return is the number of right turns in 200 steps.
+success        every turn was right and no step was wasted
+difficulty     a number: its size is L; negative for retention; a half more (10.5, -10.5) for corridors always L long
+context        none
+=============  =====================================================================================================
+
+**What is published and what is not.** Modes, lengths and observation are the paper's. Its rewards are 1 for a right
+turn, -1 for a wrong one, -0.01 for a move. A wrong turn here is worth 0 and the maze goes on, because -1 pays a player
+without a memory for standing still in front of a sign that its habit would get wrong: it walks when the sign agrees
+with the turn that it always makes, and waits for the time limit when it does not
+(``tests/memory/test_t_maze.py::test_punished_turns_would_pay_for_standing_still``). With 0, waiting wins nothing, and
+time lost is turns lost, so a cost of moving adds nothing.
+
+**Optimum.** A corridor of length l takes at least l + 1 steps, whatever is remembered. Let m be the expected number of
+corridors that straight walking finishes in T steps (:func:`expected_turns`, exact). A player that remembers the sign
+gets m: 30.44 in 200 steps with L = 10, and nobody gets more.
+
+**Ceiling without memory.** A policy that sees only the present observation gets at most m / 2. At the junction the
+observation is the same whatever the sign was, so it turns left there with one probability p, and what it did before
+only decides how long the corridor took, never less than l + 1 steps. With V(t) for the return of t steps, rewriting:
+V(t) <= E[(p + (1 - p)) / 2 + V(t - l - 1)], which is the recursion of m / 2. Retention: p m for one sign, (1 - p) m for
+the other, half each. Walking straight and turning always left (or at random) reaches it.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import comb
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.card import TaskCard, unknown
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+ACTIONS = ("forward", "left", "right")
+FORWARD, LEFT, RIGHT = range(3)
+LONGEST = 1000
+"""No corridor is longer."""
+
+FLOOR, WALL, SIGN, WALKER = (245, 245, 240), (70, 70, 78), (0, 114, 178), (213, 94, 0)
+
+
+class Params(NamedTuple):
+    """Nothing varies between episodes but what is drawn on the way."""
+
+
+class State(NamedTuple):
+    """Where the walker is, and what is true of its corridor; int32."""
+
+    position: Any
+    """Steps from the corridor's start, in [0, length]."""
+    length: Any
+    """Steps from the corridor's start to its junction."""
+    way: Any
+    """The turn that is right here: 1 left, 2 right."""
+    right_turns: Any
+    wrong_turns: Any
+    wasted: Any
+    """Steps that met a wall."""
+
+
+def expected_turns(longest: int, steps: int, *, fixed: bool = False) -> Fraction:
+    """Corridors that straight walking finishes in ``steps`` steps, on average: exact.
+
+    The sum over k >= 1 of the chance that k corridors, of l + 1 steps each, fit. Of the ``longest**k`` equally likely
+    rows of lengths, those with sum at most s are counted as throws of k dice (de Moivre 1730):
+    sum over j of (-1)**j C(k, j) C(s - longest j, k).
+
+    Args:
+        longest: the longest corridor L; lengths are uniform on 1..L.
+        steps: time.
+        fixed: all corridors have the longest length instead.
+    """
+    if fixed:
+        return Fraction(steps // (longest + 1))
+    total = Fraction(0)
+    for k in range(1, steps // 2 + 1):  # no corridor takes fewer than two steps
+        spare = steps - k
+        ways = sum((-1) ** j * comb(k, j) * comb(spare - longest * j, k) for j in range(spare // longest + 1))
+        total += Fraction(ways, longest**k)
+    return total
+
+
+class TMaze(Task[Params, State]):
+    """The task; see the module's head for its rules.
+
+    Attributes:
+        rewriting: whether every corridor has a sign of its own; else the first one's holds for all.
+        longest: the longest corridor.
+        fixed: whether all corridors are that long.
+        optimum: best expected return over the card's horizon.
+        memoryless_ceiling: best expected return of a policy that sees only the present observation.
+    """
+
+    measures: ClassVar[dict[str, str]] = {
+        "right_turns": "turns that the sign said",
+        "wrong_turns": "turns that it did not",
+        "wasted": "steps that met a wall",
+    }
+    picture_shape = (120, 320, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        number = 10.0 if difficulty is None else difficulty
+        size = abs(number)
+        if not (1 <= size <= LONGEST + 0.5 and size % 0.5 == 0):
+            raise ValueError(
+                f"A difficulty of {card.id} is the longest corridor, 1 to {LONGEST}, negative for retention, with a "
+                f"half more for corridors all of that length; got {difficulty!r}."
+            )
+        self.rewriting, self.longest, self.fixed = number > 0, int(size), size % 1 != 0
+        turns = expected_turns(self.longest, card.horizon, fixed=self.fixed)
+        self.optimum, self.memoryless_ceiling = float(turns), float(turns / 2)
+        self.observation_space = self.box(0.0, 1.0, (3,))
+        self.action_space = spaces.Discrete(len(ACTIONS))
+        self.reward_space = self.box(0.0, 1.0, ())
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
+        """The only context."""
+        return Params()
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """At the start of the first corridor, in sight of its sign."""
+        length, way = self._corridor(key)
+        none = jnp.int32(0)
+        return State(none, length, way, none, none, none)
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """A step along the corridor, a turn into the next one, or a wall."""
+        at_junction = state.position == state.length
+        turns = at_junction & (action != FORWARD)
+        walks = ~at_junction & (action == FORWARD)
+        length, way = self._corridor(key)
+        return State(
+            position=jnp.where(turns, 0, state.position + walks),
+            length=jnp.where(turns, length, state.length),
+            way=jnp.where(turns, way, state.way) if self.rewriting else state.way,
+            right_turns=state.right_turns + (turns & (action == state.way)),
+            wrong_turns=state.wrong_turns + (turns & (action != state.way)),
+            wasted=state.wasted + ~(turns | walks),
+        )
+
+    def _corridor(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Length and way of a new corridor, from one draw: its lowest bit says the way, the others the length."""
+        bits = jax.random.bits(key, (), jnp.uint32)
+        way = LEFT + (bits & 1).astype(jnp.int32)
+        if self.fixed:
+            return jnp.int32(self.longest), way
+        # The remainder of 2**31 favours some lengths by less than one part in two million.
+        return 1 + ((bits >> 1) % np.uint32(self.longest)).astype(jnp.int32), way
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Sign left, sign right, part of the corridor walked: ``(3,)``."""
+        sign = self._sign(state)
+        walked = state.position.astype(self.dtype) / state.length.astype(self.dtype)
+        return self.stack(sign == LEFT, sign == RIGHT, walked)
+
+    def _sign(self, state: State) -> jax.Array:
+        """What the sign in sight says, 1 left or 2 right; 0 if there is none."""
+        here = state.position == 0
+        if not self.rewriting:
+            here &= state.right_turns + state.wrong_turns == 0
+        return jnp.where(here, state.way, 0)
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+        """1 for a right turn."""
+        return (next_state.right_turns - state.right_turns).astype(self.dtype)
+
+    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Never."""
+        return jnp.bool_(False)
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """``success``: at least one turn, all of them right, and no step wasted."""
+        return {
+            "success": (state.right_turns > 0) & (state.wrong_turns == 0) & (state.wasted == 0),
+            "right_turns": state.right_turns,
+            "wrong_turns": state.wrong_turns,
+            "wasted": state.wasted,
+        }
+
+    # -- host side: no more than the observation shows ---------------------------------------------------------
+
+    def describe(self, state: State, params: Params) -> str:
+        """What is in sight."""
+        position, length, sign = int(state.position), int(state.length), int(self._sign(state))
+        if position == length:
+            return "You stand at a junction: the way goes left and right."
+        if position:
+            return f"You are in a corridor and have walked {position} of the {length} steps to its junction."
+        return "You stand at the start of a corridor. " + (
+            f"A sign says: {ACTIONS[sign]} at the next junction{'' if self.rewriting else ' and at every other'}."
+            if sign
+            else "There is no sign here."
+        )
+
+    def how_to_act(self) -> str:
+        """The three words."""
+        return "Answer with one of: " + ", ".join(ACTIONS) + "."
+
+    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
+        """An action by name.
+
+        Raises:
+            ValueError: the text is none of the three.
+        """
+        word = text.strip().lower()
+        if word not in ACTIONS:
+            raise ValueError(unknown("action", text, ACTIONS))
+        return np.array(ACTIONS.index(word), self.action_space.dtype)
+
+    def draw(self, state: State, params: Params) -> np.ndarray:
+        """The corridor from above, drawn to the same length whatever its own; the sign, if in sight, is an arrow."""
+        height, width, _ = self.picture_shape
+        picture = np.empty(self.picture_shape, np.uint8)
+        picture[:] = WALL
+        middle, half, start, junction = height // 2, 14, 30, width - 40
+        picture[middle - half : middle + half, start - half : junction + half] = FLOOR
+        picture[10 : height - 10, junction - half : junction + half] = FLOOR
+        y, x = np.mgrid[:height, :width]
+        at = start + (junction - start) * int(state.position) / int(state.length)
+        picture[(x - at) ** 2 + (y - middle) ** 2 < 64] = WALKER
+        if sign := int(self._sign(state)):
+            side = -1 if sign == LEFT else 1  # who walks to the right of the picture has its upper edge on the left
+            along = side * (y - middle) - half - 4
+            picture[(along >= 0) & (along < 24) & (2 * np.abs(x - start) < 24 - along)] = SIGN
+        return picture
+
+
+class RememberTheSign(eqx.Module):
+    """The optimal player: one number of memory, the last sign seen, and what the observation shows."""
+
+    @classmethod
+    def for_task(cls, task: TMaze) -> RememberTheSign:
+        """The same player for every mode and length."""
+        return cls()
+
+    def initial(self, params: Params) -> jax.Array:
+        """No sign seen: 0."""
+        return jnp.int32(0)
+
+    def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Forward to the junction, there the turn that the last sign said."""
+        left, right, walked = view.observation
+        memory = jnp.where(left > 0, LEFT, jnp.where(right > 0, RIGHT, memory)).astype(jnp.int32)
+        return jnp.where(walked == 1, memory, FORWARD).astype(jnp.int32), memory

@@ -1,0 +1,343 @@
+"""Order stock for shops and the warehouse that supplies them, before demand is known.
+
+Periodic review, whole units. The warehouse orders from a supplier that always delivers; shops order from the
+warehouse. A period goes as follows (Zipkin 2008, doi:10.1287/opre.1070.0471, for a single shop):
+
+1. order: shops' orders are shipped from the warehouse's stock. If that is short it is shared in proportion to the
+   orders, in whole units (:func:`share`); the rest of an order is cancelled. The warehouse's own order goes out;
+2. demand: Poisson at every shop, served from stock on the shelf. What is not served is lost, or waits (backlog);
+3. costs: holding of what is left on shelves and in the warehouse, and a penalty a unit lost, or a unit waiting;
+4. receive: a shipment with lead time L, ordered in period t, is on the shelf for the demand of period t + L.
+
+A shop holds 40 units and the warehouse 150; what finds no room is sent away. Forty customers wait at most; further ones
+are lost, at the same penalty. Sensible policies never come near these limits.
+
+======================  ====================================================================================
+action                  one order a place, whole units: warehouse 0..60 (networks), then each shop 0..20
+observation             stock and shipments on the way, next to arrive first (warehouse: of 50 units; then each shop:
+                        of 10 units); then mean demand (of 10 units), holding cost,
+                        penalty (of 10) of each shop, and holding cost of the warehouse (networks)
+reward                  minus the costs of the period, in units of money
+terminated              never; the task goes on, 100 periods are looked at
+success                 so far at least 90 % of demand served from the shelf, with no more than three periods' mean
+                        demand in stock on average over the periods
+start                   shops: 0..2 times their mean demand on the shelf, the mean demand on the way each period;
+                        warehouse: 0..4 times the mean demand of all in stock, that mean on the way each period
+context                 each shop's mean demand, 2.5..7.5 a period, train and test in alternating bands; holding cost
+                        0.7..1.3 and penalty 6.3..11.7 a unit and period; the warehouse's holding cost is 0.3
+difficulty              network (three shops, lead times 1, 2 and 3, warehouse 3, lost sales), network-backlog,
+                        shop (one, lead time 2, lost sales, unlimited supply), shop-backlog
+======================  ====================================================================================
+
+Costs and ranges of the network follow Alvo et al. 2023, arXiv:2306.11246 (one warehouse, many stores, lost sales).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+from PIL import Image, ImageDraw
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.task import Task
+
+from ..alternating_bands import alternating_bands
+
+Scalar = Any
+"""A scalar array; on the host, where a state is described or drawn, a number."""
+
+SHOP_ORDER, WAREHOUSE_ORDER = 20, 60
+"""Largest orders, units."""
+SHOP_UNIT, WAREHOUSE_UNIT = 10.0, 50.0
+"""Units of the observation's quantities."""
+SHELF, DEPOT = 40, 150
+"""Room of a shop and of the warehouse, units; as many customers wait at a shop at most."""
+MEANS, HOLDING, PENALTY = (2.5, 7.5), (0.7, 1.3), (6.3, 11.7)
+WAREHOUSE_HOLDING = 0.3
+SERVED, PERIODS_IN_STOCK = 0.9, 3.0
+LARGEST_DEMAND = 28
+"""Inverse transform stops here: a Poisson number of mean 7.5 is greater once in 10^9 times."""
+
+
+class Network(NamedTuple):
+    """Who supplies whom, and how long it takes; this is structure, the same in every episode of a tier."""
+
+    leads: tuple[int, ...]
+    """Of the shops, periods, each at least 1"""
+    warehouse_lead: int | None
+    """None: no warehouse, the shops' supplier always delivers"""
+    backlog: bool
+    """Whether demand that is not served waits"""
+
+
+NETWORKS = (
+    Network((1, 2, 3), 3, backlog=False),
+    Network((1, 2, 3), 3, backlog=True),
+    Network((2,), None, backlog=False),
+    Network((2,), None, backlog=True),
+)
+"""By difficulty."""
+
+
+class Shop(NamedTuple):
+    """What a shop sells and what that costs, a period."""
+
+    demand: Scalar
+    """Mean of the Poisson demand, units"""
+    holding: Scalar
+    """Money a unit left"""
+    penalty: Scalar
+    """Money a unit lost, or waiting"""
+
+
+class Params(NamedTuple):
+    """The context."""
+
+    shops: tuple[Shop, ...]
+    warehouse_holding: Scalar
+    """Money a unit and period"""
+
+
+class Place(NamedTuple):
+    """A shop or the warehouse; int32 units."""
+
+    stock: Scalar
+    """On the shelf; negative: waiting customers"""
+    transit: tuple[Scalar, ...]
+    """On the way, next to arrive first: one number less than the lead time"""
+
+
+class State(NamedTuple):
+    """Where the goods are before the orders of a period, and the books so far."""
+
+    shops: tuple[Place, ...]
+    warehouse: Place | None
+    cost: Scalar
+    """Money, of the last period"""
+    demanded: Scalar
+    """int32, units so far"""
+    served: Scalar
+    """int32, of those from the shelf at once"""
+    stored: Scalar
+    """int32, stock at the end of each period so far, all places, summed"""
+    periods: Scalar
+    """int32"""
+
+
+class Inventory(Task[Params, State]):
+    """The task of this file's docstring."""
+
+    networks: ClassVar[tuple[Network, ...]] = NETWORKS
+    measures: ClassVar[dict[str, str]] = {
+        "fill_rate": "part of demand so far served from the shelf at once",
+        "mean_stock": "units in shops and warehouse at the end of a period, mean so far",
+        "period_cost": "money, of the last period",
+    }
+    picture_shape = (240, 320, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        if difficulty not in range(len(self.networks)):
+            names = ", ".join(f"{name} ({number:g})" for name, number in card.difficulties.items())
+            raise ValueError(f"The difficulty of {card.id} is one of {names}, got {difficulty!r}.")
+        self.network = self.networks[int(difficulty or 0)]
+        leads, supplied = self.network.leads, self.network.warehouse_lead is not None
+        orders = [SHOP_ORDER + 1] * len(leads)
+        self.action_space = spaces.MultiDiscrete([WAREHOUSE_ORDER + 1, *orders] if supplied else orders)
+        most = [SHELF / SHOP_UNIT, SHOP_ORDER / SHOP_UNIT]
+        shops = [most[min(i, 1)] for lead in leads for i in range(lead)]
+        depot = [DEPOT / WAREHOUSE_UNIT, WAREHOUSE_ORDER / WAREHOUSE_UNIT]
+        warehouse = [depot[min(i, 1)] for i in range(self.network.warehouse_lead or 0)]
+        high = np.array(warehouse + shops + [2.0] * (3 * len(leads) + supplied))
+        low = np.zeros(len(high))
+        if self.network.backlog:
+            low[len(warehouse) + np.cumsum([0, *leads[:-1]])] = -SHELF / SHOP_UNIT
+        self.observation_space = self.box(low, high)
+        dearest = max(HOLDING[1] * SHELF, PENALTY[1] * (LARGEST_DEMAND + SHELF * self.network.backlog))
+        self.reward_space = self.box(-np.ceil(dearest * len(leads) + WAREHOUSE_HOLDING * DEPOT * supplied), 0)
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
+        """Mean demands in the bands of the split; costs alike for both."""
+        u = self.uniform(key, 3 * len(self.network.leads))
+        shops = tuple(
+            Shop(
+                alternating_bands(u[3 * i], split, *MEANS, bands=20),
+                HOLDING[0] + (HOLDING[1] - HOLDING[0]) * u[3 * i + 1],
+                PENALTY[0] + (PENALTY[1] - PENALTY[0]) * u[3 * i + 2],
+            )
+            for i in range(len(self.network.leads))
+        )
+        return Params(shops, jnp.asarray(WAREHOUSE_HOLDING, self.dtype))
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """Shelves and warehouse at chance levels, a usual shipment on the way for every period."""
+        u = self.uniform(key, len(params.shops) + 1)
+
+        def place(unit: Scalar, most: Scalar, usual: Scalar, lead: int) -> Place:
+            stock = jnp.floor(unit * (most + 1)).astype(jnp.int32)
+            return Place(stock, (jnp.round(usual).astype(jnp.int32),) * (lead - 1))
+
+        shops = tuple(
+            place(u[i], 2 * shop.demand, shop.demand, lead)
+            for i, (shop, lead) in enumerate(zip(params.shops, self.network.leads, strict=True))
+        )
+        total = _sum([shop.demand for shop in params.shops])
+        lead = self.network.warehouse_lead
+        warehouse = None if lead is None else place(u[-1], 4 * total, total, lead)
+        zero = jnp.int32(0)
+        return State(shops, warehouse, jnp.zeros((), self.dtype), zero, zero, zero, zero)
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """A period: order, demand, costs, receive."""
+        places = len(state.shops) + (state.warehouse is not None)
+        orders = [action[i].astype(jnp.int32) for i in range(places)]
+        units = self.uniform(key, len(params.shops))
+        cost, stored = jnp.zeros((), self.dtype), jnp.int32(0)
+        warehouse = state.warehouse
+        if warehouse is None:
+            shipped = orders
+        else:
+            shipped = share(orders[1:], warehouse.stock)
+            stored = warehouse.stock - _sum(shipped)
+            cost = params.warehouse_holding * stored
+            warehouse = _receive(Place(stored, warehouse.transit), orders[0], DEPOT)
+        shops, demanded, served = [], state.demanded, state.served
+        for i, (place, shop) in enumerate(zip(state.shops, params.shops, strict=True)):
+            demand = poisson(units[i], shop.demand)
+            left = place.stock - demand
+            kept, short = jnp.maximum(left, 0), jnp.maximum(-left, 0)
+            cost = cost + (shop.holding * kept + shop.penalty * short)
+            demanded = demanded + demand
+            served = served + jnp.minimum(jnp.maximum(place.stock, 0), demand)
+            stored = stored + kept
+            remains = jnp.maximum(left, -SHELF) if self.network.backlog else kept
+            shops.append(_receive(Place(remains, place.transit), shipped[i], SHELF))
+        state = State(tuple(shops), warehouse, cost, demanded, served, state.stored + stored, state.periods + 1)
+        # Else the compiler computes the period again for every entry of the observation: four times slower.
+        return jax.lax.optimization_barrier(state)
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Quantities, then costs; see the table."""
+        units = [WAREHOUSE_UNIT] * (state.warehouse is not None) + [SHOP_UNIT] * len(state.shops)
+        places = (state.warehouse, *state.shops) if state.warehouse is not None else state.shops
+        quantities = [
+            quantity.astype(self.dtype) * (1 / unit)
+            for place, unit in zip(places, units, strict=True)
+            for quantity in (place.stock, *place.transit)
+        ]
+        costs = [value for s in params.shops for value in (s.demand * 0.1, s.holding, s.penalty * 0.1)]
+        return self.stack(*quantities, *costs, *([] if state.warehouse is None else [params.warehouse_holding]))
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Minus the costs of the period."""
+        return -next_state.cost
+
+    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Never."""
+        return jnp.bool_(False)
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """``success`` and the measures."""
+        fill_rate = state.served.astype(self.dtype) / jnp.maximum(state.demanded, 1).astype(self.dtype)
+        mean_stock = state.stored.astype(self.dtype) / jnp.maximum(state.periods, 1).astype(self.dtype)
+        enough = PERIODS_IN_STOCK * _sum([shop.demand for shop in params.shops])
+        return {
+            "success": (fill_rate >= SERVED) & (mean_stock <= enough),
+            "fill_rate": fill_rate,
+            "mean_stock": mean_stock,
+            "period_cost": state.cost,
+        }
+
+    # -- text and pixels ---------------------------------------------------------------------------------------
+
+    def how_to_act(self) -> str:
+        """One line for a text player."""
+        shops = len(self.network.leads)
+        first = "" if self.network.warehouse_lead is None else f"the warehouse's order, 0 to {WAREHOUSE_ORDER}, then "
+        return f"Answer with whole numbers: {first}the order of each of {shops} shop(s), 0 to {SHOP_ORDER}."
+
+    def describe(self, state: State, params: Params) -> str:
+        """Every place with its stock, its shipments and its costs."""
+        lines = [f"Period {int(state.periods)}; the last one cost {float(state.cost):.1f}."]
+        if state.warehouse is not None:
+            lines.append(f"Warehouse: {_words(state.warehouse)}, holding {float(params.warehouse_holding):.2f} a unit.")
+        unserved = "waiting" if self.network.backlog else "lost"
+        for i, (place, shop) in enumerate(zip(state.shops, params.shops, strict=True)):
+            lines.append(
+                f"Shop {i + 1}: {_words(place)}; demand {float(shop.demand):.2f} a period on average, holding "
+                f"{float(shop.holding):.2f}, a unit {unserved} costs {float(shop.penalty):.2f}."
+            )
+        return "\n".join(lines)
+
+    def draw(self, state: State, params: Params) -> np.ndarray:
+        """A bar a place: stock (green; red below zero), shipments beside it (blue, next to arrive first)."""
+        height, width, _ = self.picture_shape
+        image = Image.new("RGB", (width, height), "white")
+        canvas = ImageDraw.Draw(image)
+        ground = height - 60
+        canvas.line((0, ground, width, ground), fill="black")
+        places = [("W", state.warehouse, 100.0)] if state.warehouse is not None else []
+        places += [(str(i + 1), shop, 30.0) for i, shop in enumerate(state.shops)]
+        across = width / len(places)
+        for i, (name, place, full) in enumerate(places):
+            left = i * across + 8
+            bar = (across - 16) / (1 + len(place.transit))
+            for j, quantity in enumerate((place.stock, *place.transit)):
+                top = ground - max(-50.0, min(150.0, 150 * int(quantity) / full))
+                fill = ("red" if int(quantity) < 0 else "green") if j == 0 else "cornflowerblue"
+                x = left + j * bar
+                canvas.rectangle((x, min(top, ground), x + bar - 3, max(top, ground)), fill=fill, outline="black")
+            canvas.text((left, height - 14), f"{name}: {int(place.stock)}", fill="black")
+        return np.asarray(image)
+
+
+def share(orders: list[Scalar], stock: Scalar) -> list[Scalar]:
+    """What is shipped: the orders, or all the stock in proportion to them.
+
+    Each shop's shipment is a difference of cumulated parts rounded down, so that the shipments are whole, add up to the
+    stock, and are each less than one unit from the exact proportion.
+    """
+    total, shipped = _sum(orders), []
+    divisor = jnp.maximum(total, 1)
+    before: Scalar = 0
+    cumulated: Scalar = 0
+    for order in orders:
+        cumulated = cumulated + order
+        now = jnp.where(total <= stock, cumulated, cumulated * jnp.minimum(stock, total) // divisor)
+        shipped.append(now - before)
+        before = now
+    return shipped
+
+
+def poisson(unit: Scalar, mean: Scalar) -> Scalar:
+    """A Poisson number by inverse transform from one uniform number: how many values of the distribution lie below."""
+    probability = jnp.exp(-mean)
+    cumulated, number = probability, jnp.int32(0)
+    for k in range(1, LARGEST_DEMAND + 1):
+        number = number + (unit >= cumulated).astype(jnp.int32)
+        probability = probability * (mean * (1 / k))
+        cumulated = cumulated + probability
+    return number
+
+
+def _receive(place: Place, shipped: Scalar, room: int) -> Place:
+    arriving, *transit = (*place.transit, shipped)
+    return Place(jnp.minimum(place.stock + arriving, room), tuple(transit))
+
+
+def _sum(values: list[Scalar]) -> Scalar:
+    """In a fixed order."""
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return total
+
+
+def _words(place: Place) -> str:
+    stock = int(place.stock)
+    held = f"{stock} in stock" if stock >= 0 else f"{-stock} waiting"
+    return f"{held}, on the way {[int(quantity) for quantity in place.transit]}"

@@ -1,0 +1,114 @@
+"""What a player of Twenty Questions can know: things, yes/no properties, and the questions that ask for them.
+
+A property is a statement about a thing ("can fly", "has four legs", "is round", "lays eggs"); the first word says how
+it is asked: "Can it fly?", "Does it have four legs?", "Is it round?", "Does it lay eggs?". A question is a filled-in
+slot of this grammar and nothing else is one: no lists, no "or", no free text.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+FIRST = (
+    "bra", "cle", "dro", "fli", "gri", "ho", "ju", "kla", "zo", "lu", "plo", "qui", "ru", "sto", "tru", "vo", "wi", "za"
+)  # fmt: skip
+SECOND = ("bbit", "dle", "fen", "gar", "kin", "lop", "mond", "nix", "pple", "rak", "sp", "tor", "vil", "xo", "zzle")
+"""A fictional thing is called by one of each."""
+
+FICTIONAL_PROPERTIES = (
+    "glows in the dark", "hums softly", "can fly", "can swim", "has a tail", "has spots", "has a hard shell",
+    "has two horns", "is blue", "is warm to the touch", "is hollow", "is magnetic", "is transparent", "is heavy",
+    "floats on water", "tastes salty", "smells of smoke", "changes its color", "grows at night", "burns easily",
+    "breaks easily", "lives underground", "can be folded", "is worth a fortune",
+)  # fmt: skip
+
+
+class Knowledge(NamedTuple):
+    """Names only; what is true of what is a table of bits."""
+
+    things: tuple[str, ...]
+    properties: tuple[str, ...]
+
+
+@cache
+def real_knowledge() -> tuple[Knowledge, np.ndarray]:
+    """The things and properties of ``knowledge.txt``, and the table, bool ``(properties, things)``."""
+    properties: dict[str, str] = {}
+    things: dict[str, set[str]] = {}
+    for line in Path(__file__).with_name("knowledge.txt").read_text("ascii").splitlines():
+        if name := re.fullmatch(r"(\w+): (.+)", line):
+            properties[name[1]] = name[2]
+        elif name := re.fullmatch(r"(\w+) = (.+)", line):
+            things[name[1]] = set(name[2].split())
+    holds = np.array([[key in held for held in things.values()] for key in properties])
+    return Knowledge(tuple(things), tuple(properties.values())), holds
+
+
+@cache
+def fictional_knowledge(names: int, things: int, properties: int) -> Knowledge:
+    """Names of a fictional table: the first in the order of their hashes with the number ``names``."""
+
+    def first(pool: list[str], count: int) -> tuple[str, ...]:
+        return tuple(sorted(pool, key=lambda name: hashlib.sha256(f"{names} {name}".encode()).digest())[:count])
+
+    return Knowledge(
+        first([a + b for a in FIRST for b in SECOND], things), first(list(FICTIONAL_PROPERTIES), properties)
+    )
+
+
+def question(statement: str) -> str:
+    """The question that asks whether a statement holds."""
+    verb, rest = statement.split(" ", 1)
+    if verb in ("is", "can"):
+        return f"{verb.capitalize()} it {rest}?"
+    plain = "have" if verb == "has" else verb[:-3] + "y" if verb.endswith("ies") else verb.removesuffix("s")
+    return f"Does it {plain} {rest}?"
+
+
+def guess(thing: str) -> str:
+    """The question that asks for a thing by name."""
+    return f"Is it {'an' if thing[0] in 'aeiou' else 'a'} {thing}?"
+
+
+@cache
+def spoken(knowledge: Knowledge) -> tuple[str, ...]:
+    """Every action in words: a question for each property, then a guess for each thing."""
+    return (*map(question, knowledge.properties), *map(guess, knowledge.things))
+
+
+def understand(text: str, knowledge: Knowledge) -> int:
+    """The number of the action that a text is; see :func:`spoken`.
+
+    Case, punctuation and articles do not count. "I guess X", "guess X" and "my guess is X" are "Is it X?".
+
+    Raises:
+        ValueError: the text is no question of the grammar; the message gives the nearest one.
+    """
+    words = _plain(text)
+    if named := re.fullmatch(r"(?:i guess|guess|my guess is)(?: it is)? (.+)", words):
+        words = f"is it {named[1]}"
+    known = _by_plain_words(knowledge)
+    if words not in known:
+        near = difflib.get_close_matches(words, known, n=1, cutoff=0)
+        raise ValueError(
+            f"{text.strip()[:100]!r} is no question about one known property and names no known thing; the nearest "
+            f"that is: {spoken(knowledge)[known[near[0]]]!r}"
+        )
+    return known[words]
+
+
+@cache
+def _by_plain_words(knowledge: Knowledge) -> dict[str, int]:
+    return {_plain(words): number for number, words in enumerate(spoken(knowledge))}
+
+
+def _plain(text: str) -> str:
+    """Lower case, single spaces, no punctuation, no articles."""
+    return " ".join(word for word in re.findall(r"[a-z0-9]+", text.lower()) if word not in ("a", "an", "the"))

@@ -1,0 +1,378 @@
+"""Twenty Questions: find the thing that was thought of, by questions that are answered yes or no.
+
+The parlour game, as LMRL-Gym poses it to language models (Abdulhai et al. 2023, arXiv:2311.18232). There a language
+model answers, and contradicts itself. Here an answer is one bit of a table, looked up for a thing that is drawn once,
+at reset, and stays: the same question has one answer, and no two answers contradict each other.
+
+====================  ==============================================================================================
+difficulty            table
+====================  ==============================================================================================
+``medium`` 32 (8-32)  fictional: that many things with invented names, two properties for each doubling of things (32:
+                      10 properties), which things have which drawn anew for every episode. Nothing can be known
+                      beforehand; the observation and the words show the whole table
+``easy`` 16           the same with 16 things and 8 properties
+``real`` 64           64 animals, foods, vehicles, ... and 24 properties (``knowledge.txt``). The words do not show the
+                      table: a player in words has to know the things
+====================  ==============================================================================================
+
+=============  =====================================================================================================
+action         ``Discrete(A + N)``: ask for property 0..A-1, or guess thing 0..N-1. Masked: a question asked before,
+               and a thing that the answers, or a guess before, rule out
+observation    ``(2 A + N + 1 [+ A N],)``: the answer to each question (1 yes, -1 no, 0 not asked); of the things
+               still possible, the part that has each property; whether each thing is still possible; the part of the
+               turns that is left; the table, property by property (fictional only)
+reward         1 - (k - 1) / 20 for the right guess in turn k; 0 for everything else
+termination    the thing is guessed, or 20 turns (questions and wrong guesses) are used
+success        the thing is guessed
+context        the table and the thing. Fictional: the number of ones in the table is even for train, odd for test,
+               however things and properties are renamed. Real: the thing is one of those whose SHA-256 is divisible
+               by four on the test split, one of the others on the train split
+=============  =====================================================================================================
+
+**Fictional tables.** Things differ in log2 N + 1 properties: their patterns there are 0, 1, 2, ... under a random
+bijection, so no two are alike and each of these holds for about half of the things. The other log2 N - 1 properties are
+rare (one thing in eight), worth little as questions. Which is which is shuffled, and can be seen.
+
+**Optimum.** Every turn costs the same, so the best play takes the fewest turns on average. It has all its questions
+before all its guesses (``optimal_questions.py`` says why), which makes it exactly computable. No table can be played in
+fewer than (k + 1/2) turns, on average, with N = 2**k things: 0.775 for 32.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.task import Split, Task
+
+from .knowledge import Knowledge, fictional_knowledge, real_knowledge, spoken, understand
+
+TURNS = 20
+WORD = 32
+REAL = 64
+ROUNDS = 6
+FEWEST, MOST = 8, 32
+"""Things of a fictional table."""
+YES, NO, OPEN, PAPER = (86, 160, 90), (200, 90, 80), (90, 110, 150), (250, 250, 247)
+
+
+class Params(NamedTuple):
+    """The table and the committed thing."""
+
+    table: Any
+    """Things that have each property, uint32 ``(properties, words)``: thing i is bit i % 32 of word i // 32."""
+    hidden: Any
+    """Number of the thing that was thought of, int32."""
+    names: Any
+    """What a fictional table's names are made from, uint32."""
+
+
+class State(NamedTuple):
+    """What was said, and what follows from it."""
+
+    asked: Any
+    """Properties asked for, a bit each, uint32."""
+    yes: Any
+    """Those of them that the thing has, uint32."""
+    guessed: Any
+    """Things guessed, a bit each, uint32 ``(words,)``."""
+    possible: Any
+    """Things that fit every answer and were not guessed wrongly, uint32 ``(words,)``; never empty."""
+    turns: Any
+    """Questions and guesses so far, int32."""
+    found: Any
+    """Whether the last guess was right, bool."""
+    said: Any
+    """The actions in order, int32 ``(20,)``; -1 where none yet."""
+
+
+def count(words: jax.Array) -> jax.Array:
+    """Number of things in a set, int32, from its words on the last axis."""
+    return jax.lax.population_count(words).sum(-1, dtype=jnp.int32)
+
+
+def members(words: Any, size: int) -> Any:
+    """A set as bools: ``(..., words)`` to ``(..., size)``, NumPy or JAX."""
+    bits = words[..., None] >> np.arange(WORD, dtype=np.uint32) & 1 == 1
+    return bits.reshape(*words.shape[:-1], -1)[..., :size]
+
+
+def only(thing: jax.Array, words: int) -> jax.Array:
+    """The set of one thing, uint32 ``(words,)``."""
+    here = np.arange(words) == thing // WORD
+    return jnp.where(here, np.uint32(1) << (thing % WORD).astype(jnp.uint32), 0)
+
+
+def ranks(draws: jax.Array) -> jax.Array:
+    """A random permutation, int32 ``(n,)``: the place of each of n random words in their order.
+
+    Compared pair by pair: on so few words far faster than sorting. Their last bits make them all different.
+    """
+    number = np.arange(len(draws), dtype=np.uint32)
+    distinct = draws & ~np.uint32(2 ** (len(draws) - 1).bit_length() - 1) | number
+    return (distinct[:, None] > distinct).sum(1, dtype=jnp.int32)
+
+
+def scrambled(draws: jax.Array, bits: int, size: int) -> jax.Array:
+    """``size`` different numbers of so many bits, uint32: 0, 1, 2, ... under a random bijection, a round for each draw.
+
+    Multiplying by an odd number, adding, and folding the upper half onto the lower can each be undone.
+    """
+    number = jnp.arange(size, dtype=jnp.uint32)
+    for draw in draws:
+        number = (number * (draw | 1) + (draw >> 16)) & np.uint32(2**bits - 1)
+        number ^= number >> np.uint32((bits + 1) // 2)
+    return number
+
+
+def as_words(holds: np.ndarray) -> np.ndarray:
+    """A table of bools ``(properties, things)`` as sets, uint32 ``(properties, words)``."""
+    padded = np.zeros((holds.shape[0], -(-holds.shape[1] // WORD) * WORD), np.uint64)
+    padded[:, : holds.shape[1]] = holds
+    bits = padded.reshape(holds.shape[0], -1, WORD) << np.arange(WORD, dtype=np.uint64)
+    return bits.sum(-1).astype(np.uint32)
+
+
+def split_of(thing: str) -> Split:
+    """Which split may think of a real thing."""
+    return Split.TEST if int(hashlib.sha256(thing.encode()).hexdigest(), 16) % 4 == 0 else Split.TRAIN
+
+
+class TwentyQuestions(Task[Params, State]):
+    """The task; see the module's docstring.
+
+    Attributes:
+        real: whether the table is that of ``knowledge.txt``; else it is fictional.
+        things: number of things, N.
+        properties: number of properties, A.
+    """
+
+    measures: ClassVar[dict[str, str]] = {"turns": "questions and guesses", "possible": "things still possible"}
+    picture_shape = (460, 400, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        number = MOST if difficulty is None else difficulty
+        if number != REAL and not (FEWEST <= number <= MOST and number % 1 == 0):
+            raise ValueError(
+                f"A difficulty of {card.id} is {FEWEST} to {MOST}, the number of fictional things, or {REAL} for the "
+                f"real ones; got {difficulty!r}."
+            )
+        self.real, self.things = number == REAL, int(number)
+        self._telling = (self.things - 1).bit_length() + 1
+        self._rare = self._telling - 2
+        self.properties = len(real_knowledge()[0].properties) if self.real else self._telling + self._rare
+        self.words = -(-self.things // WORD)
+        a, n = self.properties, self.things
+        low = np.concatenate([np.full(a, -1.0), np.zeros(a + n + 1 + (0 if self.real else a * n))])
+        self.observation_space = self.box(low, 1.0)
+        self.action_space = spaces.Discrete(a + n)
+        self.reward_space = self.box(0.0, 1.0, ())
+
+    @cached_property
+    def _real_table(self) -> np.ndarray:
+        return as_words(real_knowledge()[1])
+
+    @cached_property
+    def _by_split(self) -> tuple[np.ndarray, int]:
+        """The real things, train first, and how many those are."""
+        splits = np.array([split_of(thing) for thing in real_knowledge()[0].things])
+        return np.argsort(splits, kind="stable").astype(np.int32), int((splits == Split.TRAIN).sum())
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
+        """A table of the split and a thing, each thing equally likely; or the real table and a thing of the split."""
+        if self.real:
+            order, train = self._by_split
+            test = split == Split.TEST
+            size = jnp.where(test, len(order) - train, train).astype(jnp.uint32)
+            place = (jax.random.bits(key, (), jnp.uint32) % size).astype(jnp.int32) + jnp.where(test, train, 0)
+            return Params(jnp.asarray(self._real_table), jnp.asarray(order)[place], jnp.uint32(0))
+        bits = jax.random.bits(key, (ROUNDS + self.properties + 3 * self._rare + 3,), jnp.uint32)
+        draws, places, rare, rest = jnp.split(bits, np.cumsum([ROUNDS, self.properties, 3 * self._rare]))
+        table = self._table(draws, rare.reshape(3, self._rare), rest[0], split)[ranks(places)]
+        return Params(table[:, None], (rest[1] % self.things).astype(jnp.int32), rest[2])
+
+    def _table(self, draws: jax.Array, rare: jax.Array, place: jax.Array, split: jax.Array) -> jax.Array:
+        """Sets of things by property, telling ones first, uint32 ``(A,)``, with as many ones as the split asks for.
+
+        Args:
+            draws: random words that scramble the patterns of the telling properties.
+            rare: three sets of random bits for each rare property; what is in all three has it.
+            place: random bits that choose a thing that the first rare property holds for in any case.
+            split: 0 for train, 1 for test.
+        """
+        pattern = scrambled(draws, self._telling, self.things)
+        telling = (pattern >> np.arange(self._telling, dtype=np.uint32)[:, None] & 1) << np.arange(
+            self.things, dtype=np.uint32
+        )
+        # One bit a thing: the sum is the union. Every rare property holds for somebody.
+        at = (place + np.arange(self._rare, dtype=np.uint32)) % self.things
+        everyone = np.uint32(2**self.things - 1)
+        table = jnp.concatenate([
+            telling.sum(1, dtype=jnp.uint32),
+            rare[0] & rare[1] & rare[2] & everyone | np.uint32(1) << at,
+        ])  # fmt: skip
+        odd = jax.lax.population_count(table).sum(dtype=jnp.int32) % 2
+        # The thing beside the one that is sure to have the first rare property gains or loses it.
+        beside = np.uint32(1) << (at[0] + 1) % self.things
+        return table.at[self._telling].set(table[self._telling] ^ jnp.where(odd != split, beside, 0))
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """Nothing said, everything possible."""
+        everyone = as_words(np.ones((1, self.things), bool))[0]
+        none = jnp.zeros(self.words, jnp.uint32)
+        said = jnp.full(TURNS, -1, jnp.int32)
+        return State(
+            jnp.uint32(0), jnp.uint32(0), none, jnp.asarray(everyone), jnp.int32(0), jnp.bool_(False), said
+        )  # fmt: skip
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """The answer to a question or a guess, and what it rules out."""
+        asks = action < self.properties
+        bit = np.uint32(1) << jnp.minimum(action, self.properties - 1).astype(jnp.uint32)
+        having = params.table[jnp.minimum(action, self.properties - 1)]
+        hidden = only(params.hidden, self.words)
+        answer = (having & hidden != 0).any()
+        thing = only(jnp.maximum(action - self.properties, 0), self.words)
+        right = ~asks & (thing == hidden).all()
+        fits = jnp.where(asks, jnp.where(answer, having, ~having), jnp.where(right, thing, ~thing))
+        return State(
+            asked=state.asked | jnp.where(asks, bit, 0),
+            yes=state.yes | jnp.where(asks & answer, bit, 0),
+            guessed=state.guessed | jnp.where(asks, 0, thing),
+            possible=state.possible & fits,
+            turns=state.turns + 1,
+            found=right,
+            said=jnp.where(np.arange(TURNS) == state.turns, action, state.said).astype(jnp.int32),
+        )
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Answers, parts, things still possible, time, and a fictional table; see the module's docstring."""
+        properties = np.arange(self.properties, dtype=np.uint32)
+        asked, yes = (field >> properties & 1 for field in (state.asked, state.yes))
+        parts = [
+            asked.astype(self.dtype) * (2 * yes.astype(self.dtype) - 1),
+            count(params.table & state.possible).astype(self.dtype) / count(state.possible).astype(self.dtype),
+            members(state.possible, self.things).astype(self.dtype),
+            ((TURNS - state.turns).astype(self.dtype) / TURNS)[None],
+        ]
+        if not self.real:
+            parts.append(members(params.table, self.things).ravel().astype(self.dtype))
+        return jnp.concatenate(parts)
+
+    def action_mask(self, state: State, params: Params) -> jax.Array:
+        """Questions not asked before, and things still possible: bool ``(A + N,)``."""
+        asked = state.asked >> np.arange(self.properties, dtype=np.uint32) & 1 == 1
+        return jnp.concatenate([~asked, members(state.possible, self.things)])
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+        """1, less a twentieth for every turn before this one, for the right guess."""
+        won = jnp.where(next_state.found & ~state.found, TURNS + 1 - next_state.turns, 0)
+        return won.astype(self.dtype) / TURNS
+
+    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """The thing is guessed, or the turns are used."""
+        return state.found | (state.turns >= TURNS)
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """``success``: the thing is guessed."""
+        return {"success": state.found, "turns": state.turns, "possible": count(state.possible)}
+
+    # -- host side -----------------------------------------------------------------------------------------------
+
+    def knowledge(self, params: Params) -> Knowledge:
+        """The names of things and properties."""
+        if self.real:
+            return real_knowledge()[0]
+        return fictional_knowledge(int(params.names), self.things, self.properties)
+
+    def holds(self, params: Params) -> np.ndarray:
+        """The table, bool ``(properties, things)``."""
+        return np.asarray(members(np.asarray(params.table), self.things))
+
+    def describe(self, state: State, params: Params) -> str:
+        """The things (fictional: with all that is true of them), and the questions and answers so far."""
+        known, turns = self.knowledge(params), int(state.turns)
+        lines = [f"Twenty questions: {turns} of {TURNS} turns used. One of {self.things} things was thought of."]
+        if self.real:
+            lines.append(f"Things: {', '.join(known.things)}.")
+            lines.append(f"Questions: {' '.join(spoken(known)[: self.properties])}")
+        else:
+            lines.append("The things, and all that is true of each; what is not said of a thing is not true of it:")
+            for thing, column in zip(known.things, self.holds(params).T, strict=True):
+                true = [statement for statement, holds in zip(known.properties, column, strict=True) if holds]
+                lines.append(f"- {thing}: {'; '.join(true) or 'nothing of all this'}")
+        for turn, action in enumerate(state.said[:turns]):
+            lines.append(f"{turn + 1}. {spoken(known)[action]} {self._answer(int(action), turn, state)}")
+        if bool(state.found) or turns >= TURNS:
+            lines.append(f"The game is over: {self.why_over(state, params)}.")
+        return "\n".join(lines)
+
+    def _answer(self, action: int, turn: int, state: State) -> str:
+        """What was answered; read from what the player has been told, not from the hidden thing."""
+        if action < self.properties:
+            return "Yes." if int(state.yes) >> action & 1 else "No."
+        return "Yes." if bool(state.found) and turn + 1 == int(state.turns) else "No."
+
+    def how_to_act(self) -> str:
+        """What an answer looks like."""
+        return (
+            "Ask for one property in a question that can be answered yes or no ('Can it fly?', 'Does it have ...?', "
+            "'Is it ...?'), or guess one thing ('Is it a ...?', 'I guess ...'). One question or guess an answer."
+        )
+
+    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
+        """A question for one property, or a guess of one thing; see :func:`.knowledge.understand`.
+
+        Raises:
+            ValueError: neither; the message names the nearest question or guess.
+        """
+        return np.asarray(understand(text, self.knowledge(params)), self.action_space.dtype)
+
+    def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
+        """The answer that was given before, or the first that rules the thing out."""
+        said = [int(action) for action in state.said[: int(state.turns)]]
+        words = spoken(self.knowledge(params))
+        thing = int(action) - self.properties
+        rows = self.holds(params)
+        for turn, before in enumerate(said):
+            answer = self._answer(before, turn, state)
+            if before == int(action):
+                return f"{words[before]!r} was answered in turn {turn + 1}: {answer}"
+            if before < self.properties and thing >= 0 and rows[before, thing] != (answer == "Yes."):
+                return f"{words[int(action)]!r} is ruled out by turn {turn + 1}: {words[before]} {answer}"
+        return f"{words[int(action)]!r} is ruled out: the thing was found"
+
+    def why_over(self, state: State, params: Params) -> str:
+        """How the game ended; a lost game shows the thing."""
+        thing = self.knowledge(params).things[int(params.hidden)]
+        if bool(state.found):
+            return f"the thing is {thing!r}, found in turn {int(state.turns)}"
+        return f"all {TURNS} turns are used; the thing was {thing!r}"
+
+    def draw(self, state: State, params: Params) -> np.ndarray:
+        """The table: a row a thing, a column a property; things ruled out are pale, columns show their answers."""
+        height, width, _ = self.picture_shape
+        picture = np.full(self.picture_shape, PAPER, np.uint8)
+        down, across, top, left = (height - 24) // self.things, (width - 40) // self.properties, 18, 34
+        holds = self.holds(params)
+        possible = np.asarray(members(np.asarray(state.possible), self.things))
+        for a in range(self.properties):
+            asked, yes = int(state.asked) >> a & 1, int(state.yes) >> a & 1
+            colour = (YES if yes else NO) if asked else OPEN
+            x = slice(left + a * across, left + (a + 1) * across - 2)
+            picture[4 : top - 4, x] = colour if asked else (225, 225, 225)
+            for i in np.flatnonzero(holds[a]):
+                shade = 1.0 if possible[i] else 0.15
+                tone = np.array(PAPER) * (1 - shade) + np.array(colour) * shade
+                picture[top + i * down : top + (i + 1) * down - 1, x] = tone.astype(np.uint8)
+        for i in np.flatnonzero(possible):
+            picture[top + i * down : top + (i + 1) * down - 1, 6 : left - 8] = (40, 40, 40)
+        return picture

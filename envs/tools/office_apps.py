@@ -1,0 +1,325 @@
+"""rlsuite/OfficeApps-v0: carry out an instruction by calling the APIs of three apps, and change nothing else.
+
+A user has a phone book, a calendar and a payment account, and asks for one thing: "Move the review to the first free
+hour on Wed". The player looks up what it needs through 33 APIs, changes what was asked for, and says that it is done;
+or refuses, and says why. The judge compares the world at the end with the world at the start, as AppWorld (Trivedi et
+al. 2024, arXiv:2407.18901) does: how a goal was reached does not count, and any change beyond it fails the episode.
+
+=============  =====================================================================================================
+action         one call, ``MultiDiscrete([33, 13, 11, 17, 32])``: API, contact id, record id (event or request), word
+               (name, city, title, ...), number (euros, time, phone); 0 in a part means "not given", and parts that
+               the API does not take have no effect. Legal are: ids that the instruction or an answer has shown; APIs
+               whose table has room for what they add. All else that is wrong is an error of the API, which changes
+               nothing
+observation    ``Box(608)``: the instruction (one-hot), the last call and what it returned, and a notebook: all that was
+               shown so far, as it is now, and what was asked
+reward         1 at the end if the outcome is right, else 0
+termination    ``assistant.finish``, ``assistant.answer`` or ``assistant.refuse`` was called
+success        the end is the right one (finish, the right answer, or a refusal with the right reason), and the world
+               is what the instruction makes of the first one, cell by cell
+context        a random office, an instruction from one of the tier's templates, an obstacle in one instance of eight
+               of the templates that know obstacles. Train and test share no person (``population.py``)
+=============  =====================================================================================================
+
+Tiers: ``easy`` names rows by their ids (1 to 3 calls and the last word), ``medium`` by name and title (1 to 4),
+``hard`` needs up to a dozen calls among namesakes and near misses. Each has templates of its own: 26 in all
+(``easy.py``, ``medium.py``, ``hard.py``).
+
+The notebook makes one look as good as a memory of all answers: a policy without memory can play perfectly, and the
+reference does. Only errors are not kept beyond the next call.
+
+Published tool benchmarks have paid players who do nothing: 38 % of tau-bench's airline tasks (Zhu et al. 2025,
+arXiv:2507.02825). Here each instance asks for a change, an answer or a refusal with its reason, and reading earns
+nothing: ``tests/tools/test_attacks.py`` plays players who do nothing, refuse, list everything, or call everything.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.task import Task
+
+from . import easy, hard, medium, sentences
+from . import world as w
+from .api import KINDS, Ending, Error, Known, Part, Reason, Shown, State, carry_out
+from .api_reference import parse_call, reference_text
+from .apis import APIS, part_sizes
+from .picture import HEIGHT, WIDTH, picture
+from .population import WORDS, Crowd, random_office
+from .template import Ask, Scene, Sight, Template, choose, first, sight_of
+from .world import World, bit, flags_of, same
+
+TIERS: dict[int, tuple[tuple[Template, ...], Crowd]] = {
+    1: (easy.TEMPLATES, Crowd(contacts=6, events=4, requests=3, transfers=2)),
+    2: (medium.TEMPLATES, Crowd(contacts=9, events=7, requests=4, transfers=3)),
+    3: (hard.TEMPLATES, Crowd(contacts=11, events=7, requests=5, transfers=4)),
+}
+MOST_TEMPLATES = max(len(templates) for templates, _ in TIERS.values())
+OBSTACLES = 8
+"""One instance in so many has an obstacle, where the template knows any."""
+MOST_MONEY = 128.0
+"""No account ever holds as much, euros: nothing comes in, and 130 is all there is."""
+
+
+class Params(NamedTuple):
+    """An instance."""
+
+    start: World
+    ask: Ask
+    reason: Any
+    """What the instruction must be refused for (:class:`Reason`), 0 for nothing. Hidden."""
+    wording: Any
+    """Which of the template's sentences the text view says, int32."""
+
+
+class OfficeApps(Task[Params, State]):
+    """The task; see the module's docstring. ``difficulty`` is 1, 2 or 3."""
+
+    measures: ClassVar[dict[str, str]] = {
+        "template": "number of the instruction's template in its tier",
+        "must_refuse": "1 if the instruction has to be refused, else 0",
+        "refused": "1 if the player refused, else 0",
+        "unchanged": "1 if the world is as it was at the start, else 0",
+    }
+    picture_shape: ClassVar[tuple[int, int, int]] = (HEIGHT, WIDTH, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        if difficulty not in TIERS:
+            raise ValueError(
+                f"{card.id}: difficulty is 1, 2 or 3, or one of {', '.join(card.difficulties)}; got {difficulty!r}."
+            )
+        self.templates, self.crowd = TIERS[int(difficulty)]
+        sizes = part_sizes()
+        self.action_space = spaces.MultiDiscrete(list(sizes.values()))
+        self._part_sizes = sizes
+        self.observation_space = self.box(-1.0, 1.0, (OBSERVATION_SIZE,))
+        self.reward_space = self.box(0.0, 1.0, ())
+        # What the host side looks up, compiled at its first use.
+        self._sight, self._mask, self._verdict = jax.jit(sight_of), jax.jit(self.action_mask), jax.jit(self.solved)
+
+    # -- the episode ---------------------------------------------------------------------------------------------------
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
+        """A random office, in which room is made for an instruction. One draw."""
+        office, cast, limit, chance = random_office(jax.random.bits(key, (WORDS,), jnp.uint32), split, self.crowd)
+        template = (chance[0] % len(self.templates)).astype(jnp.int32)
+        reason = self._reason(template, chance)
+        blank = Ask(*(jnp.int32(0) for _ in Ask._fields))
+        scene = Scene(office, blank._replace(template=template, limit=limit), cast)
+        scene = choose(template, [one.plant(scene, reason) for one in self.templates], scene)
+        return Params(scene.world, scene.ask, reason, (chance[3] % 3).astype(jnp.int32))
+
+    def _reason(self, template: jax.Array, chance: jax.Array) -> jax.Array:
+        counts = jnp.asarray(np.array([len(one.reasons) for one in self.templates], np.uint32))
+        most = max(len(one.reasons) for one in self.templates)
+        table = jnp.asarray(np.array([(one.reasons * most)[:most] or (0,) * most for one in self.templates], np.int32))
+        which = chance[2] % jnp.maximum(counts[template], 1)
+        return jnp.where(chance[1] % OBSTACLES == 0, table[template, which], 0)
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """Nothing shown but the instruction; the first look shows the documentation."""
+        nothing = jnp.uint32(0)
+        zero = jnp.int32(0)
+        known, shown = Known(*(nothing for _ in Known._fields)), Shown(*(nothing for _ in Shown._fields))
+        return State(params.start, known, shown, api=zero, error=zero, ending=zero, said=zero)
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """One call."""
+        return carry_out(APIS, state, action)
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+        """1 for the right end, once."""
+        ends = (state.ending == Ending.RUNNING) & (next_state.ending != Ending.RUNNING)
+        return (ends & self.solved(next_state, params)).astype(self.dtype)
+
+    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """The player has said that it is over."""
+        return state.ending != Ending.RUNNING
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """``success``: the episode ended, and in the right way."""
+        return {
+            "success": self.solved(state, params),
+            "template": params.ask.template,
+            "must_refuse": params.reason > 0,
+            "refused": state.ending == Ending.REFUSED,
+            "unchanged": same(params.start, state.world),
+        }
+
+    def solved(self, state: State, params: Params) -> jax.Array:
+        """The judge: the right end, and the world cell by cell what the instruction makes of the one at the start."""
+        start, ask = params.start, params.ask
+        refuse = params.reason > 0
+        outcomes = [one.outcome(start, ask, state.world) for one in self.templates]
+        wanted = choose(jnp.where(refuse, -1, ask.template), outcomes, start)
+        answers = [jnp.int32(0) if one.answer is None else one.answer(start, ask) for one in self.templates]
+        number = choose(ask.template, answers, jnp.int32(0))
+        ending = jnp.where(number > 0, Ending.ANSWERED, Ending.FINISHED)
+        words = (state.ending == jnp.where(refuse, Ending.REFUSED, ending)) & (
+            state.said == jnp.where(refuse, params.reason, number)
+        )
+        return words & same(wanted, state.world)
+
+    def action_mask(self, state: State, params: Params) -> jax.Array:
+        """Ids that were shown, and APIs for which there is room; bool ``(106,)``."""
+        world, known, ask, sizes = state.world, state.known, params.ask, self._part_sizes
+        room = {column: (getattr(world, column) == 0).any() for column in {one.room for one in APIS if one.room}}
+        yes = jnp.bool_(True)
+        ids = jnp.bool_(True)[None]
+        return jnp.concatenate([
+            jnp.stack([room.get(one.room, yes) for one in APIS]),
+            ids, flags_of(known.contacts | bit(ask.contact), w.CONTACTS),
+            ids, flags_of(known.events | known.requests | bit(ask.event) | bit(ask.request), sizes[Part.RECORD] - 1),
+            jnp.ones(sizes[Part.WORD] + sizes[Part.NUMBER], bool),
+        ])  # fmt: skip
+
+    # -- what is seen --------------------------------------------------------------------------------------------------
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Instruction, last call, notebook: ``(608,)``; the blocks are named in :data:`BLOCKS`."""
+        see = sight_of(state, params.ask)
+        blocks = observed(see, self.dtype)
+        return jnp.concatenate([jnp.ravel(blocks[name]).astype(self.dtype) for name in BLOCKS])
+
+    def oracle_call(self, see: Sight) -> jax.Array:
+        """What the template's own program calls next, from what was shown: int32 ``(5,)``."""
+        calls = [first(one.plan(see)) for one in self.templates]
+        return choose(see.ask.template, calls, jnp.zeros(len(Part), jnp.int32))
+
+    # -- host side: the text and pixel views ---------------------------------------------------------------------------
+
+    def describe(self, state: State, params: Params) -> str:
+        """The instruction, the rules, what the last call returned, and the notebook; the documentation when asked."""
+        template = self.templates[int(params.ask.template)]
+        see = jax.tree.map(np.asarray, self._sight(state, params.ask))
+        parts = [sentences.instruction(template, see.ask, int(params.wording)), sentences.rules(int(see.ask.limit))]
+        if int(state.api) == 0:
+            parts.append(reference_text(APIS))
+        parts.append(sentences.last_result(APIS, state, see))
+        parts.append(sentences.notebook(see))
+        return "\n\n".join(parts)
+
+    def how_to_act(self) -> str:
+        """What an answer looks like."""
+        return 'Answer with one call as JSON: {"api": "contacts.search_by_name", "args": {"name": "Ana"}}'
+
+    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
+        """The action of a JSON call.
+
+        Raises:
+            ValueError: not exactly one known API with exactly its arguments; the message says what is wrong, and the
+                nearest valid name.
+        """
+        return parse_call(APIS, text).astype(self.action_space.dtype)
+
+    def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Which part of the call is not allowed yet."""
+        mask = np.asarray(self._mask(state, params))
+        chosen = [int(part) for part in action]
+        if not mask[chosen[Part.API]]:
+            return f"{APIS[chosen[Part.API]].name}: the app has no room for more"
+        offset = len(APIS)
+        for part in (Part.CONTACT, Part.RECORD):
+            if not mask[offset + chosen[part]]:
+                what = "contact" if part is Part.CONTACT else "event or request"
+                return f"id {chosen[part]} of {what} has not been shown by the instruction or an answer"
+            offset += self._part_sizes[part]
+        return "the call is allowed"
+
+    def why_over(self, state: State, params: Params) -> str:
+        """How the player ended it, and what the judge says."""
+        ending, said = int(state.ending), int(state.said)
+        how = {
+            Ending.FINISHED: "the player says it is done",
+            Ending.ANSWERED: f"the player answered {said}",
+            Ending.REFUSED: f"the player refused: {Reason(said).name.lower()}" if ending == Ending.REFUSED else "",
+        }[Ending(ending)]
+        return f"{how}; that is {'right' if bool(self._verdict(state, params)) else 'wrong'}"
+
+    def draw(self, state: State, params: Params) -> np.ndarray:
+        """The three apps as they are; what the player has not seen is pale."""
+        template = self.templates[int(params.ask.template)]
+        return picture(state, sentences.instruction(template, params.ask, int(params.wording)), self.card.name)
+
+
+# -- the observation, block by block -----------------------------------------------------------------------------
+
+SLOTS = {"contact": w.CONTACTS, "event": w.EVENTS, "request": w.REQUESTS, "name": len(w.NAMES), "city": len(w.CITIES),
+         "relation": len(w.RELATIONS), "day": len(w.DAYS), "title": len(w.TITLES), "place": len(w.PLACES),
+         "number": w.LARGEST}  # fmt: skip
+ASKED = {"asked_names": len(w.NAMES), "asked_cities": len(w.CITIES), "asked_relations": len(w.RELATIONS),
+         "asked_titles": len(w.TITLES), "asked_requests": 1, "asked_transfers": w.CONTACTS}  # fmt: skip
+RESULTS = {"contacts": w.CONTACTS, "events": w.EVENTS, "requests": w.REQUESTS, "transfers": w.TRANSFERS,
+           "times": len(w.TIMES)}  # fmt: skip
+COLUMNS = {"name": len(w.NAMES), "city": len(w.CITIES), "relation": len(w.RELATIONS), "phone": w.LARGEST,
+           "title": len(w.TITLES), "time": len(w.TIMES), "place": len(w.PLACES),
+           "request_contact": w.CONTACTS, "request_amount": w.LARGEST, "request_direction": 2, "request_status": 4,
+           "transfer_contact": w.CONTACTS, "transfer_amount": w.LARGEST, "transfer_direction": 2}  # fmt: skip
+"""Columns of the notebook, shown as value / largest value, and 0 where not known."""
+
+BLOCKS: dict[str, int] = {
+    "template": MOST_TEMPLATES,
+    **{f"ask_{slot}": count for slot, count in SLOTS.items()},
+    "ask_limit": 1,
+    "last_api": len(APIS),
+    "last_error": len(Error) - 1,
+    **{f"last_{name}": count for name, count in RESULTS.items()},
+    "known_contacts": w.CONTACTS,
+    "known_relations": w.CONTACTS,
+    "known_events": w.EVENTS,
+    **{
+        f"note_{column}": {"title": w.EVENTS, "time": w.EVENTS, "place": w.EVENTS}.get(
+            column, w.CONTACTS if column in ("name", "city", "relation", "phone") else w.REQUESTS
+        )
+        for column in COLUMNS
+    },
+    "note_guests": w.EVENTS * w.CONTACTS,
+    "note_hours": len(w.TIMES),
+    "note_accounts": 3,
+    **ASKED,
+}
+"""Blocks of the observation in their order, with their lengths."""
+OBSERVATION_SIZE = sum(BLOCKS.values())
+
+
+def observed(see: Sight, dtype: np.dtype[Any]) -> dict[str, Any]:
+    """The blocks of the observation.
+
+    ``template``, ``ask_*``, ``last_api``, ``last_error`` are one-hot (all 0 for none); ``ask_limit`` is a share of 31
+    euros; ``last_*`` and ``known_*`` are sets; ``note_guests`` (event by event) and ``note_hours`` hold 1 for yes, -1
+    for no, 0 for not known; ``note_accounts``: known, balance and savings as shares of 128 euros; ``asked_*`` are sets.
+    """
+
+    def one_hot(value: Any, count: int, low: int = 1) -> jax.Array:
+        return value == np.arange(low, low + count)
+
+    ask, world, known = see.ask, see.world, see.known
+    guests = jnp.where(flags_of(world.guests, w.CONTACTS), 1, -1)
+    hours = jnp.where(flags_of(see.taken, len(w.TIMES)), 1, -1)
+    money = jnp.stack([jnp.where(known.accounts > 0, 1.0, 0.0), world.balance / MOST_MONEY, world.savings / MOST_MONEY])
+    return {
+        "template": one_hot(ask.template, MOST_TEMPLATES, 0),
+        **{f"ask_{slot}": one_hot(getattr(ask, slot), count) for slot, count in SLOTS.items()},
+        "ask_limit": ask.limit.astype(dtype) * dtype.type(1 / w.LARGEST),
+        "last_api": one_hot(see.api, len(APIS), 0),
+        "last_error": one_hot(see.error, len(Error) - 1),
+        **{f"last_{name}": flags_of(getattr(see.shown, name), count) for name, count in RESULTS.items()},
+        "known_contacts": flags_of(known.contacts, w.CONTACTS),
+        "known_relations": flags_of(known.relations, w.CONTACTS),
+        "known_events": flags_of(known.events, w.EVENTS),
+        **{f"note_{c}": getattr(world, c).astype(dtype) * dtype.type(1 / count) for c, count in COLUMNS.items()},
+        "note_guests": jnp.where(flags_of(known.guests, w.EVENTS)[:, None], guests, 0),
+        "note_hours": jnp.where(flags_of(known.times, len(w.TIMES)), hours, 0),
+        "note_accounts": money,
+        **{name: flags_of(getattr(known, name), count) for name, count in ASKED.items()},
+    }
+
+
+assert {kind.part for kind in KINDS} == set(Part) - {Part.API}

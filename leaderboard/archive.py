@@ -1,0 +1,223 @@
+"""Archives on disk: a plain zip of fixed members, written one way and read within limits.
+
+A reader believes nothing. The layout of the zip is checked before anything is inflated; a member is inflated up to a
+limit known beforehand; nothing is ever written to a path that the archive names. Inside, tables are flat, required,
+uncompressed columns of Parquet without metadata: the zip compresses them, so the zip's limits are the only ones that
+matter, and a reader of flat columns gives no more values than the number of rows, which is checked first.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .schema import MANIFEST, MAX_JSON, MAX_TASKS, Rejected, Submission
+
+MAX_ARCHIVE = 2 * 2**30
+_MAX_DIRECTORY = 2**20
+_OVERHEAD = 2**20
+"""Bytes of a Parquet file beyond its values: footer, page headers."""
+
+_END = struct.Struct("<4s4H2LH")
+_LOCAL_HEADER = 30
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_REGULAR_FILE = 0o100644 << 16
+_PHYSICAL = {"float": "FLOAT", "double": "DOUBLE", "int32": "INT32", "int64": "INT64", "bool": "BOOLEAN"}
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def write_archive(file: IO[bytes], members: Iterator[tuple[str, bytes]]) -> None:
+    """Write members in the order given. Equal members give equal bytes."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, data in members:
+            info = zipfile.ZipInfo(name, _EPOCH)
+            info.compress_type, info.create_system, info.external_attr = zipfile.ZIP_DEFLATED, 3, _REGULAR_FILE
+            archive.writestr(info, data, compresslevel=9)
+
+
+def write_table(schema: pa.Schema, groups: Sequence[Sequence[np.ndarray]]) -> bytes:
+    """One Parquet file with one row group a training seed, given by its columns."""
+    # Bytes of floats of one significance lie together, where they are alike: an eighth smaller after the zip.
+    split = {f.name: "BYTE_STREAM_SPLIT" if pa.types.is_floating(f.type) else "PLAIN" for f in schema}
+    file = io.BytesIO()
+    with pq.ParquetWriter(
+        file,
+        schema,
+        compression="none",
+        use_dictionary=False,
+        column_encoding=split,
+        write_statistics=False,
+        store_schema=False,
+    ) as writer:
+        for columns in groups:
+            table = pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema)
+            writer.write_table(table, row_group_size=max(1, len(table)))
+    return file.getvalue()
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+class Archive:
+    """An archive open for reading. Use :meth:`open`."""
+
+    def __init__(self, zipped: zipfile.ZipFile) -> None:
+        self._zipped = zipped
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path) -> Iterator[Archive]:
+        """Open an archive and check its layout; nothing is inflated yet.
+
+        Raises:
+            OSError: the file cannot be read.
+            Rejected: it is no zip of the kind that ``pack`` writes.
+        """
+        with path.open("rb") as file:
+            size = file.seek(0, io.SEEK_END)
+            if size > MAX_ARCHIVE:
+                raise Rejected(f"The archive has {size:,} bytes; at most {MAX_ARCHIVE:,} are allowed.")
+            directory = _check_end(file, size)
+            try:
+                with zipfile.ZipFile(file) as zipped:
+                    _check_members(zipped, directory)
+                    yield cls(zipped)
+            except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, UnicodeDecodeError) as error:
+                raise Rejected(f"The zip is damaged ({error}).") from None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the members, in the order in which they lie."""
+        return self._zipped.namelist()
+
+    def read(self, name: str, limit: int) -> bytes:
+        """A member's bytes.
+
+        Raises:
+            Rejected: there is no such member, it is larger than ``limit`` once inflated, or damaged.
+        """
+        if name not in self.names:
+            raise Rejected(f"The member {name} is missing.")
+        declared = self._zipped.getinfo(name).file_size
+        if declared > limit:
+            raise Rejected(f"{name} inflates to {declared:,} bytes; at most {limit:,} can be right.")
+        try:
+            with self._zipped.open(name) as member:
+                data = member.read(limit + 1)
+        except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError) as error:
+            raise Rejected(f"{name} is damaged ({error}).") from None
+        if len(data) != declared:
+            raise Rejected(f"{name} is said to hold {declared:,} bytes and holds {len(data):,} or more.")
+        return data
+
+    def submission(self) -> Submission:
+        """What the archive claims; checked against the schema and nothing else."""
+        return Submission.parse(self.read(MANIFEST, MAX_JSON))
+
+    def table(self, name: str, schema: pa.Schema, seeds: int, least: int, most: int) -> Iterator[dict[str, np.ndarray]]:
+        """Row groups of a table, one a training seed, each a mapping from column to values.
+
+        Args:
+            name: of the member.
+            schema: the columns it must have.
+            seeds: the row groups it must have.
+            least: rows that each must have at least.
+            most: rows that each may have at most.
+
+        Raises:
+            Rejected: anything is otherwise.
+        """
+        width = sum(field.type.bit_width for field in schema) // 8 + 1
+        data = self.read(name, seeds * most * width + seeds * len(schema) * 1024 + _OVERHEAD)
+        try:
+            source = pa.BufferReader(data)
+            limits = {"thrift_string_size_limit": 2**20, "thrift_container_size_limit": 2**20}
+            file = pq.ParquetFile(source, **limits)
+            _check_table(name, file, schema, seeds, least, most)
+            for i in range(seeds):
+                group = file.read_row_group(i, use_threads=False)
+                group.validate(full=True)
+                if len(group) != file.metadata.row_group(i).num_rows:
+                    raise Rejected(f"{name} holds another number of rows than it says.")
+                yield {column: group[column].to_numpy() for column in schema.names}
+        except (pa.ArrowException, OSError, MemoryError) as error:
+            first = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+            raise Rejected(f"{name} is no Parquet file that can be read ({first}).") from None
+
+
+def _check_end(file: IO[bytes], size: int) -> int:
+    """Where the directory begins. The end record must be the last thing in the file and plain: no comment, no zip64."""
+    file.seek(max(0, size - _END.size))
+    record = file.read(_END.size)
+    if len(record) < _END.size or not record.startswith(b"PK\5\6"):
+        raise Rejected("The file is no zip, is cut short, or has something after its end.")
+    _, disk, first_disk, here, members, length, start, comment = _END.unpack(record)
+    if disk or first_disk or comment or here != members or start + length != size - _END.size:
+        raise Rejected("The zip has a comment, parts, or a directory that is not at its end.")
+    if members > 2 * MAX_TASKS + 1 or length > _MAX_DIRECTORY:
+        raise Rejected(f"The zip has {members} members; at most {2 * MAX_TASKS + 1} are allowed.")
+    return start
+
+
+def _check_members(zipped: zipfile.ZipFile, directory: int) -> None:
+    """Members lie one after another from the first byte on, plain files, each name once and safe."""
+    place = 0
+    names: set[str] = set()
+    for info in zipped.infolist():
+        name = info.orig_filename
+        parts = name.split("/")
+        if name.startswith("/") or "\\" in name or ":" in name or not name.isprintable() or {"", ".", ".."} & {*parts}:
+            raise Rejected(f"The zip has the member {name[:80]!r}, which is no path inside it.")
+        if name in names:
+            raise Rejected(f"The zip has the member {name[:80]} twice.")
+        names.add(name)
+        kind = info.external_attr >> 16 & 0o170000
+        if kind not in (0, 0o100000) or info.external_attr & 0x10:
+            raise Rejected(f"The member {name[:80]} is no plain file (a link, a folder or a device).")
+        if info.flag_bits & ~0x800 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise Rejected(f"The member {name[:80]} is encrypted, streamed or compressed in another way than deflate.")
+        if info.header_offset != place or info.extra:
+            raise Rejected(f"Before or in the member {name[:80]} lie bytes that belong to no member.")
+        place += _LOCAL_HEADER + len(name.encode()) + info.compress_size
+    if place != directory:
+        raise Rejected("After the last member lie bytes that belong to no member.")
+
+
+def _check_table(name: str, file: pq.ParquetFile, schema: pa.Schema, seeds: int, least: int, most: int) -> None:
+    metadata = file.metadata
+    if metadata.metadata:
+        raise Rejected(f"{name} carries metadata of its own; none is allowed.")
+    expected = [(field.name, _PHYSICAL[str(field.type)]) for field in schema]
+    columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
+    found = [(column.path, column.physical_type) for column in columns]
+    if found != expected:
+        wrong = next((f"{a} {b}" for (a, b) in found if (a, b) not in expected), "fewer, or in another order")
+        wanted = ", ".join(f"{a} {b}" for a, b in expected[:8]) + (", ..." if len(expected) > 8 else "")
+        raise Rejected(f"{name} has other columns than {wanted} (found: {wrong[:80]}).")
+    plain = all(
+        c.max_definition_level == c.max_repetition_level == 0 and c.logical_type.type == "NONE" for c in columns
+    )
+    if not plain:
+        raise Rejected(f"{name} has nested, optional or converted columns; plain required ones are allowed.")
+    if metadata.num_row_groups != seeds:
+        raise Rejected(f"{name} has {metadata.num_row_groups} row groups; it has {seeds}, one a seed, by its claims.")
+    for i in range(seeds):
+        group = metadata.row_group(i)
+        if not least <= group.num_rows <= most:
+            allowed = f"{least}" if least == most else f"{least} to {most}"
+            raise Rejected(f"{name} has {group.num_rows} rows in row group {i}; {allowed} can be right.")
+        chunks = [group.column(j) for j in range(metadata.num_columns)]
+        if any(chunk.compression != "UNCOMPRESSED" or chunk.num_values != group.num_rows for chunk in chunks):
+            raise Rejected(f"{name} has columns that are compressed or of unequal length in row group {i}.")

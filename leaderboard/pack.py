@@ -1,0 +1,179 @@
+"""A run to an archive."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from rlbench_suite.card import unknown
+from rlbench_suite.evaluation.protocol import Cell
+from rlbench_suite.evaluation.statistics import iqm, mean
+from rlbench_suite.evaluation.store import EPISODES, CellResult, Run, read_manifest, replacing
+from rlbench_suite.registry import card as find_card
+from rlbench_suite.registry import resolve_suite
+from rlbench_suite.task import Task
+
+from .archive import write_archive, write_table
+from .schema import (
+    MANIFEST,
+    CellClaim,
+    Entry,
+    Origin,
+    Submission,
+    TaskClaim,
+    actions_member,
+    actions_schema,
+    episodes_member,
+    episodes_schema,
+    trace_dtype,
+)
+
+Columns = list[np.ndarray]
+
+
+def choose_agent(path: Path, agent: str | None) -> str:
+    """The agent of a run that is meant.
+
+    Raises:
+        ValueError: there is no such agent in the run, or several and none is named.
+    """
+    agents = list(read_manifest(path).hyperparameters)
+    if agent is None:
+        if len(agents) > 1:
+            raise ValueError(f"The run in {path} has several agents ({', '.join(agents)}); choose one with --agent.")
+        return agents[0]
+    if agent not in agents:
+        raise ValueError(unknown(f"agent of the run in {path}", agent, agents))
+    return agent
+
+
+def pack(path: Path, entry: Entry, to: Path, *, suite: str | None = None) -> Submission:
+    """Write the archive of one agent of a run. The same run and entry give the same bytes.
+
+    Args:
+        path: the run directory; it is only read.
+        entry: who submits what; ``entry.agent`` names the agent of the run.
+        to: the file to write, whole or not at all.
+        suite: suites and ids to pack, all tasks that the agent has if None.
+
+    Raises:
+        ValueError: the run is damaged or lacks cells of what is to be packed.
+        OSError: something cannot be read or written.
+    """
+    manifest = read_manifest(path)
+    tasks = list(manifest.hyperparameters[entry.agent])
+    if suite is not None:
+        wanted = [card.id for card in resolve_suite(suite)]
+        if absent := [task for task in wanted if task not in tasks]:
+            raise ValueError(f"The run in {path} has {entry.agent} not on {', '.join(absent)}.")
+        tasks = wanted
+    run = Run(path, manifest, tuple(Cell(entry.agent, task, seed) for task in tasks for seed in range(manifest.seeds)))
+    if missing := run.missing():
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        cells = "; ".join(map(str, missing[:3]))
+        raise ValueError(f"The run in {path} lacks {cells}{more}; finish it with rlsuite-eval --resume.")
+    traces = {task: _Trace(run, entry.agent, task) for task in tasks}
+    claims = tuple(trace.claim() for trace in traces.values())
+    scores = {claim.task: [cell.score for cell in claim.cells] for claim in claims}
+    machines = dict.fromkeys(Origin.of(sitting.machine).model_dump_json() for sitting in manifest.sittings)
+    submission = Submission(
+        format="rlbench-suite submission 1",
+        version=manifest.version,
+        protocol=manifest.protocol,
+        budget=manifest.budget,
+        created=max(sitting.finished or sitting.started for sitting in manifest.sittings),
+        entry=entry,
+        machines=tuple(Origin.model_validate_json(machine) for machine in machines),
+        tasks=claims,
+        iqm=iqm(scores, replicates=1).point,
+        mean=mean(scores, replicates=1).point,
+    )
+
+    def members() -> Iterator[tuple[str, bytes]]:
+        yield MANIFEST, submission.model_dump_json(indent=1).encode()
+        for trace in traces.values():
+            yield episodes_member(trace.task.card.name), write_table(episodes_schema(trace.task), trace.episodes())
+            yield actions_member(trace.task.card.name), write_table(actions_schema(trace.task), trace.actions())
+
+    to.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(to) as unfinished:
+        try:
+            with unfinished.open("wb") as file:
+                write_archive(file, members())
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+    return submission
+
+
+def fingerprint(columns: Columns) -> str:
+    """SHA-256 of the actions of a cell, as stored: row after row, little-endian."""
+    rows = np.stack(columns, axis=-1)
+    return hashlib.sha256(rows.astype(rows.dtype.newbyteorder("<"), copy=False).tobytes()).hexdigest()
+
+
+class _Trace:
+    """The cells of an agent on a task."""
+
+    def __init__(self, run: Run, agent: str, task: str) -> None:
+        self.run, self.agent = run, agent
+        self.task: Task[Any, Any] = find_card(task).build()
+        self.cells = [Cell(agent, task, seed) for seed in range(run.manifest.seeds)]
+
+    def claim(self) -> TaskClaim:
+        card, manifest = self.task.card, self.run.manifest
+        results = [self.run.result(cell) for cell in self.cells]
+        cells = tuple(
+            _cell_claim(result, fingerprint(columns))
+            for result, columns in zip(results, self.actions(), strict=True)
+            if result
+        )
+        return TaskClaim(
+            task=card.id,
+            random=manifest.references[card.id]["random"].mean,
+            reference=manifest.references[card.id]["reference"].mean,
+            score=float(np.mean([cell.score for cell in cells])),
+            hyperparameters=manifest.hyperparameters[self.agent][card.id],
+            cells=cells,
+        )
+
+    def actions(self) -> list[Columns]:
+        """Columns of :func:`actions_schema` by cell."""
+        kind = trace_dtype(self.task)
+        groups = []
+        for cell in self.cells:
+            _, actions = self.run.read_trace(cell, self.task)
+            flat = actions.reshape(*actions.shape[:2], -1).astype(kind)
+            rows = np.concatenate([e[:n] for e, n in zip(flat, self._episodes(cell)["length"], strict=True)])
+            groups.append([np.ascontiguousarray(column) for column in rows.T])
+        return groups
+
+    def episodes(self) -> list[Columns]:
+        """Columns of :func:`episodes_schema` by cell."""
+        groups = []
+        for cell in self.cells:
+            table = self._episodes(cell)
+            returns = np.array(table["returns"], np.float64)
+            names = ("episode_seed", "length", "success", "terminated", "cost")
+            groups.append([np.array(table[name]) for name in names] + list(returns.T))
+        return groups
+
+    def _episodes(self, cell: Cell) -> dict[str, list[Any]]:
+        table = pq.read_table(self.run.cell_path(cell) / "episodes.parquet", schema=EPISODES)
+        names = ["episode_seed", "length", "success", "terminated", "cost", "returns"]
+        columns: dict[str, list[Any]] = table.select(names).to_pydict()
+        return columns
+
+
+def _cell_claim(result: CellResult, actions: str) -> CellClaim:
+    names = ("seed", "episodes", "mean_return", "score", "success_rate", "mean_length", "mean_cost")
+    costs = ("training_steps", "train_seconds", "compile_seconds", "device")
+    return CellClaim(**{name: getattr(result, name) for name in names + costs}, actions=actions)

@@ -1,0 +1,282 @@
+"""What an archive may say: the strict models of ``submission.json`` and the columns of its traces (see SCHEMA.md)."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import numpy as np
+import pyarrow as pa
+from gymnasium import spaces
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from rlbench_suite.evaluation.machine import Machine
+from rlbench_suite.task import Task
+
+FORMAT = "rlbench-suite submission 1"
+MANIFEST = "submission.json"
+
+MAX_JSON = 4 * 2**20
+MAX_TASKS, MAX_SEEDS = 1000, 100
+_MAX_DEPTH, _MAX_VALUES = 4, 500
+
+
+class Rejected(ValueError):
+    """The archive is not what the schema allows; the message says why, in one sentence."""
+
+
+def _printable(text: str) -> str:
+    if not all(line.isprintable() for line in text.split("\n")):
+        raise ValueError("holds characters that cannot be printed")
+    return text
+
+
+def _plain_url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        raise ValueError("is no http or https address")
+    if not re.fullmatch(r"[!#-;=?-\[\]_a-z~]+", text):
+        raise ValueError("holds characters that an address does not have")
+    return text
+
+
+def _plain_values(values: dict[str, Any]) -> dict[str, Any]:
+    """Hyperparameters: numbers, booleans, short strings, null, and small lists and mappings of them."""
+    count = 0
+
+    def check(value: Any, depth: int) -> None:
+        nonlocal count
+        count += 1
+        if depth > _MAX_DEPTH or count > _MAX_VALUES:
+            raise ValueError(f"may hold {_MAX_VALUES} values nested {_MAX_DEPTH} deep at most")
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                check(name, depth + 1)
+                check(inner, depth + 1)
+        elif isinstance(value, list):
+            for inner in value:
+                check(inner, depth + 1)
+        elif isinstance(value, str):
+            if len(value) > 200 or not value.isprintable():
+                raise ValueError("may hold printable strings of 200 characters at most")
+        elif isinstance(value, float):
+            if not math.isfinite(value):
+                raise ValueError("must be finite")
+        elif isinstance(value, int):
+            if abs(value) >= 2**64:
+                raise ValueError("may hold integers of 64 bits at most")
+        elif value is not None:
+            raise ValueError(f"may not hold a {type(value).__name__}")
+
+    check(values, 0)
+    return values
+
+
+Label = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,38}[A-Za-z0-9])?$")]
+"""A name that is safe as a file name and in an address."""
+Line = Annotated[str, StringConstraints(min_length=1, max_length=120, pattern=r"^[^\n]*$"), AfterValidator(_printable)]
+Text = Annotated[str, StringConstraints(max_length=2000), AfterValidator(_printable)]
+Url = Annotated[str, StringConstraints(max_length=300), AfterValidator(_plain_url)]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Hyperparameters = Annotated[dict[str, Any], AfterValidator(_plain_values)]
+Count = Annotated[int, Field(ge=0, le=2**53)]
+Duration = Annotated[float, Field(ge=0)]
+Rate = Annotated[float, Field(ge=0, le=1)]
+
+
+class Strict(BaseModel):
+    """Exactly the fields named, of exactly their types; no NaN and no infinity."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class Entry(Strict):
+    """Who submits what: shown on the pages, and believed."""
+
+    name: Label
+    version: Annotated[int, Field(ge=1, le=10**6)] = 1
+    agent: Label
+    authors: Annotated[tuple[Line, ...], Field(max_length=50)] = ()
+    links: Annotated[tuple[Url, ...], Field(max_length=10)] = ()
+    description: Text = ""
+
+    @property
+    def title(self) -> str:
+        """``name-v1``: one entry has one archive of this name."""
+        return f"{self.name}-v{self.version}"
+
+
+class Origin(Strict):
+    """The machine that played, as far as bits depend on it; no path, no user, no host name."""
+
+    python: Line
+    packages: Annotated[dict[Label, Line], Field(max_length=20)]
+    platform: Line
+    cpu: Line
+    cores: Annotated[int, Field(ge=1, le=2**20)]
+    instruction_set: Line
+    xla_flags: Annotated[str, StringConstraints(max_length=1000)] = ""
+    revision: Line | None = None
+
+    @classmethod
+    def of(cls, machine: Machine) -> Origin:
+        """What an archive says of a machine."""
+        return cls(
+            python=machine.python,
+            packages=machine.packages,
+            platform=machine.platform[:120],
+            cpu=machine.cpu[:120] or "unknown",
+            cores=machine.cores,
+            instruction_set=machine.instruction_set,
+            xla_flags=machine.settings.get("XLA_FLAGS", "")[:1000],
+            revision=machine.git_revision,
+        )
+
+    @property
+    def bits(self) -> tuple[str | None, ...]:
+        """What two machines must share so that the same actions give the same bits on their processors."""
+        return self.instruction_set, self.packages.get("jaxlib"), self.xla_flags
+
+
+class CellClaim(Strict):
+    """One training seed on one task: means over its evaluation episodes, and what the training is said to have cost."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**31)]
+    episodes: Annotated[int, Field(ge=1, le=2**20)]
+    mean_return: float
+    score: float
+    success_rate: Rate
+    mean_length: Annotated[float, Field(ge=1)]
+    mean_cost: float
+    actions: Sha256
+    """Of the actions of all episodes (:func:`fingerprint`)."""
+    training_steps: Count
+    train_seconds: Duration
+    compile_seconds: Duration
+    device: Line
+
+
+class TaskClaim(Strict):
+    """One task: the scores it was normalised by, how the agent was set, and its cells."""
+
+    task: Annotated[str, StringConstraints(max_length=100)]
+    random: float
+    reference: float
+    score: float
+    """Mean over seeds."""
+    hyperparameters: Hyperparameters
+    cells: Annotated[tuple[CellClaim, ...], Field(min_length=1, max_length=MAX_SEEDS)]
+
+
+class Submission(Strict):
+    """``submission.json``."""
+
+    format: Literal["rlbench-suite submission 1"]
+    version: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,6}(\.[0-9]{1,6}){1,3}[A-Za-z0-9.+]{0,20}$")]
+    """Of the package that made the run."""
+    protocol: Count
+    budget: Annotated[str, StringConstraints(max_length=20)]
+    created: AwareDatetime
+    """When the run ended."""
+    entry: Entry
+    machines: Annotated[tuple[Origin, ...], Field(min_length=1, max_length=20)]
+    tasks: Annotated[tuple[TaskClaim, ...], Field(min_length=1, max_length=MAX_TASKS)]
+    iqm: float
+    mean: float
+
+    @property
+    def day(self) -> str:
+        """The day the run ended."""
+        return f"{self.created:%Y-%m-%d}"
+
+    @classmethod
+    def parse(cls, text: bytes) -> Submission:
+        """Read and check the file.
+
+        Raises:
+            Rejected: it is not what the schema allows; the first few faults are named.
+        """
+        try:
+            json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            faults = [f"{'.'.join(map(str, e['loc'])) or 'the file'}: {_short(e['msg'])}" for e in error.errors()[:3]]
+            more = f"; and {error.error_count() - 3} more" if error.error_count() > 3 else ""
+            raise Rejected(f"{MANIFEST} is not what {FORMAT!r} allows ({'; '.join(faults)}{more}).") from None
+        except RecursionError:
+            raise Rejected(f"{MANIFEST} is nested too deeply.") from None
+        except ValueError as error:  # no UTF-8, no JSON, a name twice
+            raise Rejected(f"{MANIFEST} is no JSON of this format ({_short(str(error))}).") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        twice = next(name for i, (name, _) in enumerate(pairs) if name in dict(pairs[:i]))
+        raise ValueError(f"the name {twice[:40]!r} stands twice in one object")
+    return table
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _short(text: str) -> str:
+    return text.replace("\n", " ")[:200]
+
+
+# -- traces ----------------------------------------------------------------------------------------------------------
+
+
+def actions_member(name: str) -> str:
+    """The member that holds a task's actions; ``name`` as in :attr:`TaskCard.name`."""
+    return f"actions/{name}.parquet"
+
+
+def episodes_member(name: str) -> str:
+    """The member that holds what is claimed of a task's episodes."""
+    return f"episodes/{name}.parquet"
+
+
+def actions_schema(task: Task[Any, Any]) -> pa.Schema:
+    """One row a step, one column a number of the action (its array flattened in C order)."""
+    kind = pa.from_numpy_dtype(trace_dtype(task))
+    count = int(np.prod(task.action_space.shape or (), dtype=int))
+    return pa.schema([pa.field(f"action_{i}", kind, nullable=False) for i in range(count)])
+
+
+def episodes_schema(task: Task[Any, Any]) -> pa.Schema:
+    """One row an episode; one return for each objective or agent."""
+    returns = int(np.prod(task.reward_space.shape, dtype=int))
+    columns = [
+        ("episode_seed", pa.int64()), ("length", pa.int32()), ("success", pa.bool_()), ("terminated", pa.bool_()),
+        ("cost", pa.float64()), *((f"return_{i}", pa.float64()) for i in range(returns)),
+    ]  # fmt: skip
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in columns])
+
+
+def trace_dtype(task: Task[Any, Any]) -> np.dtype[Any]:
+    """How the numbers of an action are stored: integers in 32 bits, others as in the action space."""
+    space = task.action_space
+    if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
+        return np.dtype(space.dtype)
+    return np.dtype(np.int32)
+
+
+def action_bounds(task: Task[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Least and greatest value of each number of an action, flattened.
+
+    Raises:
+        TypeError: the space is none that a trace can hold.
+    """
+    space = task.action_space
+    if isinstance(space, spaces.Box):
+        return space.low.ravel(), space.high.ravel()
+    if isinstance(space, spaces.Discrete):
+        return np.array([space.start]), np.array([space.start + space.n - 1])
+    if isinstance(space, spaces.MultiDiscrete):
+        return space.start.ravel(), (space.start + space.nvec - 1).ravel()
+    raise TypeError(f"{task.card.id} has the action space {space}, which no trace can hold.")

@@ -1,0 +1,234 @@
+"""Simulators of the host with the face of every id: single, in words or pixels, batched, played and replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, SupportsFloat
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import TimeLimit
+
+from rlbench_suite.adapters.record import Record
+from rlbench_suite.adapters.single import ActionCheck, PixelEnv, TaskEnv
+from rlbench_suite.adapters.text import TextEnv
+from rlbench_suite.card import unknown
+from rlbench_suite.episode import Episode, Role, draw_key, seed_key
+from rlbench_suite.host import HostTask
+from rlbench_suite.policy import Policy, View
+from rlbench_suite.process import refuse_after_fork
+from rlbench_suite.registry import card as find_card
+
+
+class HostEnv(TaskEnv):
+    """A simulator as the suite shows it. Trajectories are the simulator's own, bit for bit in float64.
+
+    Its seeds are Gymnasium's: ``reset(seed=s)`` seeds the simulator, a reset without a seed goes on from there.
+    """
+
+    task: Any  # a HostTask: what TaskEnv does with a task beyond its face is overridden here
+
+    def __init__(self, task: HostTask[Any], split: str | int = "train", render_mode: str | None = None) -> None:
+        super().__init__(task, split, render_mode)  # type: ignore[arg-type]
+        self._simulator = task.simulator()
+        self._t, self._total = 0, 0.0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode: with a seed its first one, without the next one of the last seed.
+
+        Raises:
+            ValueError: the seed is negative or too large, or options are given (there are none).
+        """
+        if options:
+            raise ValueError(f"{self.card.id} takes no reset options, got {options!r}.")
+        if seed is not None or self._seed is None:
+            seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+            self._seed, self._index = seed_key(seed), 0
+            gymnasium.Env.reset(self, seed=int(seed) % 2**63)
+            observation, told = self._simulator.reset(seed=int(seed))
+        else:
+            self._index += 1
+            observation, told = self._simulator.reset()
+        self._t, self._total = 0, 0.0
+        self._buffer = observation, 0.0, False, self._info(told)
+        shown, *_, info = self._show()
+        return shown, info
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """One step.
+
+        Raises:
+            ValueError, TypeError: the action is not in the action space.
+            gymnasium.error.ResetNeeded: no episode was begun.
+        """
+        if self._buffer is None:
+            raise gymnasium.error.ResetNeeded("Call reset() before step().")
+        observation, reward, terminated, _, told = self._simulator.step(self._check_action(action))
+        self._t, self._total = self._t + 1, self._total + float(reward)
+        self._buffer = observation, float(reward), bool(terminated), self._info(told)
+        shown, reward, terminated, truncated, info = self._show()
+        if terminated:
+            info["end_reason"] = self.task.why_over(self.state, ())
+        return shown, reward, terminated, truncated, info
+
+    def _info(self, told: dict[str, Any]) -> dict[str, Any]:
+        info: dict[str, Any] = self.task.info(self._simulator, told)
+        if self.task.scores.keys() >= {"random", "reference"}:
+            info["score"] = self.card.normalise(self._total, self.task.difficulty)
+        return info
+
+    def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, info = self._buffer
+        return np.array(observation, self.task.dtype), reward, terminated, False, dict(info)
+
+    @property
+    def episode(self) -> Episode:
+        """The running episode: save it, restore it, branch from it.
+
+        Raises:
+            gymnasium.error.ResetNeeded: no episode was begun.
+        """
+        if self._buffer is None:
+            raise gymnasium.error.ResetNeeded("Call reset() first: there is no running episode yet.")
+        state = self.task.get_state(self._simulator)
+        return Episode(self._seed, np.int32(self._index), np.int32(self._t), np.float64(self._total), (), state)
+
+    @episode.setter
+    def episode(self, episode: Episode) -> None:
+        if self._buffer is None:
+            raise gymnasium.error.ResetNeeded("Call reset() before restoring an episode.")
+        self._seed, self._index = np.asarray(episode.seed, np.uint32), int(episode.index)
+        self._t, self._total = int(episode.t), float(episode.total)
+        self.task.set_state(self._simulator, episode.state)
+
+    def action_masks(self) -> np.ndarray:
+        """Raise AttributeError: every action is legal."""
+        raise AttributeError(f"{self.card.id} has no action mask: every action is legal.")
+
+    def close(self) -> None:
+        """Close the simulator."""
+        self._simulator.close()
+
+
+class HostTextEnv(TextEnv, HostEnv):
+    """A host simulator in words."""
+
+
+class HostPixelEnv(PixelEnv, HostEnv):
+    """A host simulator as an image."""
+
+
+class HostVectorEnv(SyncVectorEnv):
+    """Simulators of the host in turn, with the arguments of :class:`~rlbench_suite.adapters.batch.TaskVectorEnv`.
+
+    Raises:
+        ValueError: a value is unknown, out of range, or has no meaning for a host simulator.
+    """
+
+    def __init__(
+        self,
+        task_id: str,
+        num_envs: int = 1,
+        *,
+        max_episode_steps: int | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        backend: str = "numpy",
+        split: str | int = "train",
+        difficulty: str | float | None = None,
+        dtype: str = "float32",
+        render_mode: None = None,
+    ) -> None:
+        self.task: Any = find_card(task_id).build(difficulty=difficulty, dtype=dtype)
+        self.card = self.task.card
+        if num_envs < 1:
+            raise ValueError(f"num_envs is at least 1, got {num_envs}.")
+        if backend != "numpy":
+            raise ValueError(f"{self.card.id} runs on the host: backend is 'numpy', got {backend!r}.")
+        modes = {mode.value: mode for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)}
+        mode = getattr(autoreset_mode, "value", autoreset_mode)
+        if mode not in modes:
+            raise ValueError(unknown("autoreset_mode", mode, modes))
+        if render_mode is not None:
+            raise ValueError(f"A batch has no picture; leave render_mode out (given: {render_mode!r}).")
+        limit = self.card.horizon if max_episode_steps is None else max_episode_steps
+        if limit < 1:
+            raise ValueError(f"max_episode_steps is at least 1, got {max_episode_steps}.")
+        self.backend = backend
+        self.reward_space = self.task.reward_space
+        self._check_actions = ActionCheck(self.task.action_space, num_envs)
+        super().__init__(
+            [lambda: TimeLimit(HostEnv(self.task, split), limit)] * num_envs, autoreset_mode=modes[mode], copy=True
+        )
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """One step of every episode.
+
+        Raises:
+            ValueError, TypeError: an action is not in the action space.
+        """
+        return super().step(self._check_actions(actions))
+
+
+def play(
+    task: HostTask[Any],
+    choose: Callable[[Any, int], np.ndarray],
+    seeds: Sequence[int] | np.ndarray,
+    split: str | int,
+    limit: int | None = None,
+) -> Record:
+    """The first episode of each seed.
+
+    Args:
+        task: the task.
+        choose: actions ``(n, ...)`` of all episodes from their observations ``(n, ...)`` and the step's number.
+        seeds: environment seeds.
+        split: as for the single env.
+        limit: time limit in steps, the card's horizon if None.
+    """
+    horizon = task.card.horizon if limit is None else limit
+    envs = [HostEnv(task, split) for _ in seeds]
+    observations = np.stack([env.reset(seed=int(seed))[0] for env, seed in zip(envs, seeds, strict=True)])
+    actions = np.zeros((len(envs), horizon, *(task.action_space.shape or ())), task.action_space.dtype)
+    length, terminated = np.zeros(len(envs), np.int32), np.zeros(len(envs), bool)
+    infos: list[dict[str, Any]] = [{}] * len(envs)
+    for t in range(horizon):
+        alive = np.flatnonzero(~terminated)
+        if not alive.size:
+            break
+        chosen = choose(observations, t)
+        for i in alive:
+            actions[i, t] = chosen[i]
+            observations[i], _, terminated[i], _, infos[i] = envs[i].step(actions[i, t])
+            length[i] = t + 1
+    total = np.array([env.episode.total for env in envs])
+    for env in envs:
+        env.close()
+    info = {name: np.array([told[name] for told in infos]) for name in ("success", *task.measures)}
+    return Record(total, length, terminated, info, np.zeros(len(envs)), actions)
+
+
+def player(task: HostTask[Any], policy: Any, seeds: Sequence[int] | np.ndarray) -> Callable[[Any, int], np.ndarray]:
+    """``choose`` of :func:`play` for a policy, compiled or of the host. It sees observations, and ``()`` as state."""
+    if not isinstance(policy, Policy):
+        return lambda observations, t: np.asarray(policy.act(observations, None))
+    refuse_after_fork()
+    keys = np.stack([seed_key(int(seed)) for seed in seeds])
+    memory = jax.vmap(lambda _: policy.initial(()))(jnp.arange(len(keys)))
+
+    @jax.jit
+    def act(memory: Any, observations: Any, t: Any) -> Any:
+        def one(memory: Any, observation: Any, seed: Any) -> Any:
+            key = draw_key(seed, jnp.int32(0), t, Role.POLICY)
+            return policy.act(memory, View(observation, None, (), ()), key)
+
+        return jax.vmap(one)(memory, observations, keys)
+
+    def choose(observations: Any, t: int) -> np.ndarray:
+        nonlocal memory
+        chosen, memory = act(memory, observations, np.int32(t))
+        return np.asarray(chosen)
+
+    return choose

@@ -1,0 +1,24 @@
+"""What is kept of finished episodes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Record(NamedTuple):
+    """Finished episodes, batched on axis 0 (NumPy)."""
+
+    total: np.ndarray
+    """Undiscounted return, ``(n, *reward shape)``."""
+    length: np.ndarray
+    """Steps, int ``(n,)``."""
+    terminated: np.ndarray
+    """Whether the task ended the episode (else the time limit did), bool ``(n,)``."""
+    info: dict[str, np.ndarray]
+    """The last step's info (``success``, measures), each ``(n,)``."""
+    cost: Any
+    """Summed constraint cost, ``(n,)``; zeros where the task has none."""
+    actions: Any
+    """``(n, horizon, *action shape)``; entries from ``length`` on are zeros."""

@@ -1,0 +1,230 @@
+"""``rlsuite-leaderboard``: archives of runs, their replay, and pages of what was verified."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from rlbench_suite.card import load
+from rlbench_suite.cli import App, prepare_jax
+
+if TYPE_CHECKING:
+    from rlbench_suite.leaderboard.verify import Verdict
+
+app = App(help="Pack runs into archives that anyone can replay, verify them, and build pages of what was verified.")
+
+WING = "rlbench_suite.leaderboard"
+"""The wing is reached by name, as families and agents are: the kernel knows no wing."""
+
+_LOG_WIDTH = 140
+
+Archives = Annotated[list[Path], typer.Argument(help="Archives that `pack` wrote.", show_default=False)]
+
+
+@app.command()
+def pack(
+    run: Annotated[Path, typer.Argument(help="Directory of a finished run of `rlsuite-eval`.")],
+    agent: Annotated[
+        str | None, typer.Option(help="Agent of the run. [default: its only one]", show_default=False)
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the entry. [default: the agent's]", show_default=False)
+    ] = None,
+    entry_version: Annotated[int, typer.Option(help="1, 2, ...: a later result of the same entry.")] = 1,
+    author: Annotated[list[str] | None, typer.Option(help="Who made it; may be repeated.", show_default=False)] = None,
+    link: Annotated[list[str] | None, typer.Option(help="Paper, code; may be repeated.", show_default=False)] = None,
+    description: Annotated[str, typer.Option(help="A few sentences on what is new.", show_default=False)] = "",
+    suite: Annotated[
+        str | None,
+        typer.Option(help="Suites or tasks of the run to pack. [default: all it has]", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write. [default: NAME-vVERSION.zip]", show_default=False)
+    ] = None,
+    check: Annotated[bool, typer.Option("--check/--no-check", help="Verify the archive before keeping it.")] = True,
+) -> None:
+    """Pack a run: every action of every evaluation episode, and what is claimed of them.
+
+    **Examples**
+
+    * `rlsuite-leaderboard pack runs/ppo-smoke-smoke --author "Ada Lovelace" --link https://example.org/paper`
+
+    * `rlsuite-leaderboard pack runs/all --agent ppo --name ppo-wide --suite motor --out wide.zip`
+    """
+    _prepare()
+    from pydantic import ValidationError
+
+    choose_agent = load(f"{WING}.pack:choose_agent")
+    chosen = choose_agent(run, agent)
+    try:
+        entry = load(f"{WING}.schema:Entry")(
+            name=name or chosen,
+            version=entry_version,
+            agent=chosen,
+            authors=tuple(author or ()),
+            links=tuple(link or ()),
+            description=description,
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{first['loc'][0]} cannot be {first['input']!r}: {first['msg']}.") from None
+    to = out or Path(f"{entry.title}.zip")
+    if to.exists():
+        raise ValueError(f"{to} exists; choose another --out.")
+    submission = load(f"{WING}.pack:pack")(run, entry, to, suite=suite)
+    seeds = len(submission.tasks[0].cells)
+    if check:
+        verdict = _verify(to)
+        if not verdict.accepted:
+            to.unlink()
+            _say_rejected(to, verdict)
+            raise typer.Exit(1)
+    size = to.stat().st_size
+    print(
+        f"{to}: {entry.title}, {_count(len(submission.tasks), 'task')}, {_count(seeds, 'seed')}, {size / 1e6:.2f} MB, "
+        f"{_manner(verdict) if check else 'not verified'}."
+    )
+    if not entry.authors:
+        print("No authors are named; --author adds them.", file=sys.stderr)
+
+
+@app.command()
+def verify(archives: Archives) -> None:
+    """Replay archives in fresh environments and compute every number anew.
+
+    Exit codes: 0 all accepted, 1 one was rejected (the reasons are on stderr), 2 a wrong argument.
+
+    **Example**: `rlsuite-leaderboard verify ppo-v1.zip`
+    """
+    for path in archives:
+        if not path.is_file():
+            raise OSError(f"There is no file {path}.")
+    _prepare()
+    rejected = False
+    for path in archives:
+        verdict = _verify(path)
+        if verdict.accepted:
+            _print_verdict(path, verdict)
+        else:
+            _say_rejected(path, verdict)
+        rejected |= not verdict.accepted
+    if rejected:
+        raise typer.Exit(1)
+
+
+@app.command()
+def submit(
+    archive: Annotated[Path, typer.Argument(help="An archive that `pack` wrote.")],
+    to: Annotated[
+        Path, typer.Argument(help="Directory of submissions, or the checkout of a repository that has them.")
+    ],
+) -> None:
+    """Verify an archive and put it with the others.
+
+    In the checkout of a git repository it is committed, by your own git; pushing it is left to you.
+
+    **Examples**
+
+    * `rlsuite-leaderboard submit ppo-v1.zip submissions`
+
+    * `rlsuite-leaderboard submit ppo-v1.zip ~/leaderboard && git -C ~/leaderboard push`
+    """
+    if not archive.is_file():
+        raise OSError(f"There is no file {archive}.")
+    _prepare()
+    with _progress() as progress:
+        place, verdict = load(f"{WING}.submit:submit")(archive, to, progress=progress)
+    if not verdict.accepted:
+        _say_rejected(archive, verdict)
+        raise typer.Exit(1)
+    print(f"{place}: accepted, {_manner(verdict)}.")
+
+
+@app.command()
+def build(
+    submissions: Annotated[Path, typer.Argument(help="Directory of archives.")],
+    site: Annotated[Path, typer.Argument(help="Directory to write: new, empty, or an earlier site.")],
+    fresh: Annotated[bool, typer.Option("--fresh", help="Replay everything, whatever was judged before.")] = False,
+) -> None:
+    """Verify all archives and write static pages: rankings, a page for each entry, `results.json`.
+
+    Rejected archives are named on the first page and on stderr; they are in no ranking.
+
+    **Example**: `rlsuite-leaderboard build submissions site`
+    """
+    _prepare()
+    with _progress() as progress:
+        built = load(f"{WING}.site:build")(submissions, site, fresh=fresh, progress=progress)
+    for name, problems in built.refused.items():
+        more = f" And {len(problems) - 1} more." if len(problems) > 1 else ""
+        print(f"refused: {name}: {problems[0]}{more}", file=sys.stderr)
+    entries, rankings = len(built.entries), len(built.boards)
+    print(f"{site / 'index.html'}: {_count(entries, 'entry', 'entries')}, {_count(rankings, 'ranking')}.")
+
+
+def _prepare() -> None:
+    """The judge is the processor: bits are promised there."""
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    prepare_jax()
+
+
+def _verify(path: Path) -> "Verdict":
+    with _progress() as progress:
+        verdict: Verdict = load(f"{WING}.verify:verify")(path, progress=progress)
+    return verdict
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[..., None]]:
+    console = Console(stderr=True)
+    with console.status("reading") as status:
+        yield status.update
+
+
+def _manner(verdict: "Verdict") -> str:
+    if verdict.exact:
+        return f"every return replayed to the bit ({verdict.judge.instruction_set})"
+    return "replayed on another class of machine, every return within its task's tolerance"
+
+
+def _print_verdict(path: Path, verdict: "Verdict") -> None:
+    statistics: Any = load("rlbench_suite.evaluation.statistics:mean")
+    console = Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in ("task", "return", "score", "95 % interval", "success", "seeds", "episodes"):
+        table.add_column(column, justify="left" if column == "task" else "right", no_wrap=True)
+    for task, scores in verdict.scores.items():
+        cells = [cell for cell in verdict.cells if cell.task == task]
+        estimate = statistics({task: scores})
+        table.add_row(
+            task.split("/")[-1],
+            f"{sum(cell.mean_return for cell in cells) / len(cells):.4g}",
+            f"{estimate.point:.3f}",
+            f"[{estimate.low:.2f}, {estimate.high:.2f}]" if len(scores) > 1 else "-",
+            f"{sum(cell.success_rate for cell in cells) / len(cells):.0%}",
+            str(len(cells)),
+            str(sum(cell.episodes for cell in cells)),
+        )
+    console.print(table)
+    title = verdict.submission.entry.title if verdict.submission else path.name
+    episodes = sum(cell.episodes for cell in verdict.cells)
+    console.print(
+        f"accepted: {title}: {_manner(verdict)}, {episodes:,} episodes in {verdict.seconds:.0f} s.",
+        highlight=False, markup=False, soft_wrap=True,
+    )  # fmt: skip
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _say_rejected(path: Path, verdict: "Verdict") -> None:
+    for problem in verdict.problems:
+        print(f"rejected: {path.name}: {problem}", file=sys.stderr)

@@ -1,0 +1,114 @@
+"""``rlsuite-leaderboard`` as people meet it: pack, verify, submit, build, and what it says when that cannot be."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rlbench_suite.cli import evaluate, leaderboard
+
+PROGRAM = str(Path(sys.executable).with_name("rlsuite-leaderboard"))
+
+
+@pytest.fixture
+def call(toys: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable:
+    """Run the program in this process: exit code, stdout, stderr."""
+    monkeypatch.setattr(leaderboard, "_prepare", lambda: None)
+    monkeypatch.setattr(evaluate, "prepare_jax", lambda *_: None)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str, app: Callable = leaderboard.app) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            app(list(arguments))
+        said = capsys.readouterr()
+        return int(left.value.code or 0), said.out, said.err
+
+    return call
+
+
+@pytest.fixture
+def run(call: Callable, tmp_path: Path) -> str:
+    arguments = ("--agent", "toy", "--suite", "ToyWalk-v0", "--seeds", "2", "--workers", "0", "--out", "run")
+    assert call(*arguments, app=evaluate.app)[0] == 0
+    return "run"
+
+
+def test_from_a_run_to_a_page(call: Callable, run: str, tmp_path: Path):
+    code, out, err = call("pack", run, "--author", "Ada Lovelace", "--link", "https://example.org")
+    assert (code, err) == (0, "")
+    assert "toy-v1.zip: toy-v1, 1 task, 2 seeds" in out
+    assert "every return replayed to the bit" in out
+    code, out, err = call("verify", "toy-v1.zip")
+    assert (code, err) == (0, "")
+    assert "accepted: toy-v1: every return replayed to the bit" in out
+    assert "ToyWalk-v0" in out
+    code, out, err = call("submit", "toy-v1.zip", "subs")
+    assert (code, err) == (0, "")
+    assert "accepted" in out
+    (tmp_path / "subs" / "junk.zip").write_text("junk")
+    code, out, err = call("build", "subs", "site")
+    assert code == 0
+    assert "index.html: 1 entry, 0 rankings." in out
+    assert err.startswith("refused: junk.zip: The file is no zip")
+    assert (tmp_path / "site" / "index.html").exists()
+    code, _, err = call("submit", "toy-v1.zip", "subs")
+    assert code == 2
+    assert err.strip().endswith("toy-v1 is already in subs; a new result needs a new name or --entry-version.")
+
+
+def test_a_rejected_archive_is_exit_code_1_with_the_reasons(call: Callable, run: str, tmp_path: Path):
+    assert call("pack", run)[0] == 0
+    data = (tmp_path / "toy-v1.zip").read_bytes()
+    (tmp_path / "cut.zip").write_bytes(data[:-5])
+    code, out, err = call("verify", "cut.zip", "toy-v1.zip")
+    assert code == 1
+    assert err.strip() == "rejected: cut.zip: The file is no zip, is cut short, or has something after its end."
+    assert "accepted: toy-v1" in out
+    code, _, err = call("submit", "cut.zip", "subs")
+    assert code == 1
+    assert err.startswith("rejected: cut.zip")
+    assert not (tmp_path / "subs").exists()
+
+
+def test_a_run_that_does_not_replay_is_not_packed(call: Callable, run: str, tmp_path: Path):
+    result = tmp_path / "run" / "cells" / "toy" / "ToyWalk-v0" / "0" / "result.json"
+    result.write_text(re.sub(r'"success_rate": [0-9.]+', '"success_rate": 0.123', result.read_text()))
+    code, _, err = call("pack", run)
+    assert code == 1
+    assert "ToyWalk-v0, seed 0: the success rate is claimed to be 0.123 and is " in err
+    assert not (tmp_path / "toy-v1.zip").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("pack", "nowhere"), "nowhere exists and is no run directory"),
+        (("pack", "run", "--agent", "ppo"), "Unknown agent of the run in run 'ppo'"),
+        (("pack", "run", "--name", "a b"), "name cannot be 'a b'"),
+        (("pack", "run", "--link", "ftp://x.org"), "links cannot be 'ftp://x.org'"),
+        (("pack", "run", "--entry-version", "0"), "version cannot be 0"),
+        (("pack", "run", "--out", "run/manifest.json"), "exists; choose another --out"),
+        (("verify", "nowhere.zip"), "There is no file nowhere.zip"),
+        (("submit", "nowhere.zip", "subs"), "There is no file nowhere.zip"),
+        (("build", "nowhere", "site"), "There is no directory nowhere"),
+        (("build", "run", "run"), "is no leaderboard site"),
+    ],
+)
+def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
+    call: Callable, run: str, arguments: tuple[str, ...], words: str
+):
+    code, out, err = call(*arguments)
+    assert code == 2
+    assert err.startswith("error: ")
+    assert words in err
+    assert len(err.strip().splitlines()) == 1
+    assert "Traceback" not in out + err
+
+
+def test_help_of_the_installed_program():
+    shown = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
+    assert all(command in shown for command in ("pack", "verify", "submit", "build"))

@@ -1,0 +1,384 @@
+"""The highway tasks: whole episodes against a plain simulation, no crash missed, rewards, contexts, players."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.card import load
+from rlbench_suite.envs.driving import highway, traffic
+from rlbench_suite.envs.driving.bicycle import Pose
+from rlbench_suite.envs.driving.highway import ACTIONS, IDLE, LANE_LEFT, LANE_RIGHT, SLOWER, State
+from rlbench_suite.envs.driving.traffic import VEHICLES, Fleet, Traffic
+from rlbench_suite.episode import Draw, advance, begin, seed_key
+from rlbench_suite.policy import View, reference_player
+from rlbench_suite.process import precision
+from rlbench_suite.registry import agent, card
+
+sys.path.insert(0, str(Path(__file__).parent))
+import plain_traffic
+from plain_traffic import PlainTraffic
+
+DISCRETE, CONTINUOUS = "Highway-v0", "HighwayContinuous-v0"
+TRAIN = Draw(np.int32(0), np.int32(-1))
+
+
+@cache
+def task(name: str, difficulty: str = "medium", dtype: str = "float32") -> Any:
+    return card(name).build(difficulty=difficulty, dtype=dtype)
+
+
+@cache
+def starter(which: Any) -> Any:
+    return jax.jit(jax.vmap(lambda seed: begin(which, seed, 0, TRAIN)[0]))
+
+
+def begun(which: Any, count: int) -> Any:
+    with precision(which):
+        return jax.tree.map(np.asarray, starter(which)(np.stack([seed_key(seed) for seed in range(count)])))
+
+
+# -- whole episodes, step by step, against the plain simulation ----------------------------------------------------
+
+
+@cache
+def recorder(which: Any, steps: int) -> Any:
+    """Episodes under hostile actions: states before each step, actions, states after."""
+    limit = np.int32(which.card.horizon)
+
+    def choose(episode: Any, key: Any) -> Any:
+        if which.card.name == DISCRETE:
+            mask = which.action_mask(episode.state, episode.params)
+            return jax.random.categorical(key, jnp.where(mask, 0.0, -jnp.inf)).astype(jnp.int32)
+        # Pushes held for a while, weak and full steering, so that episodes last long enough to meet others.
+        u = jax.random.uniform(jax.random.fold_in(key, 0), (4,), which.dtype)
+        steer = jnp.where(u[2] < 0.2, 2 * u[1] - 1, 0.1 * (2 * u[1] - 1) - 0.5 * episode.state.traffic.pose.heading[0])
+        return jnp.stack([jnp.where(u[3] < 0.5, 2 * u[0] - 1, 0.5), jnp.clip(steer, -1, 1)])
+
+    def one(episode: Any, key: Any) -> Any:
+        keys = jax.random.split(key, episode.t.shape[0])
+        actions = jax.vmap(choose)(episode, keys)
+        after = jax.vmap(lambda e, a: advance(which, e, a, limit)[0])(episode, actions)
+        return after, (episode.state, actions, after.state)
+
+    return jax.jit(lambda episode, keys: jax.lax.scan(one, episode, keys))
+
+
+def hostile_episodes(name: str, difficulty: str, count: int, steps: int) -> tuple[Fleet, State, np.ndarray, State]:
+    which = task(name, difficulty, "float64")
+    start = begun(which, count)
+    with precision(which):
+        _, (before, actions, after) = recorder(which, steps)(start, jax.random.split(jax.random.key(7), steps))
+    to_numpy = partial(jax.tree.map, np.asarray)
+    return to_numpy(start.params), to_numpy(before), np.asarray(actions), to_numpy(after)
+
+
+def plain_step(name: str, params: Fleet, before: State, action: np.ndarray) -> PlainTraffic:
+    """One step of the task's docstring in plain NumPy, from the task's state before it."""
+    pose, lane, target = before.traffic.pose, before.traffic.lane.copy(), before.traffic.target.copy()
+    road = PlainTraffic(params, *pose, lane, target, before.travelled)
+    if name == DISCRETE:
+        aside = np.select([action == LANE_LEFT, action == LANE_RIGHT], [1, -1], 0)
+        back = (aside != 0) & (target[:, 0] + aside == lane[:, 0])
+        lane[back, 0], target[back, 0] = target[back, 0], lane[back, 0]
+        target[~back, 0] += aside[~back]
+        speed = 10 + 5 * (before.level + (action == 3) - (action == 4))
+        y = 4 * target[:, 0] + 2
+
+        def ego(_: Any, at: Any, heading: Any, v: Any) -> Any:
+            return np.clip((speed - v) / 0.6, -6, 3), plain_traffic.steer(at, heading, v, y, 5.0)
+
+        halves = ((np.ones(len(action), int), 8), (-np.ones(len(action), int), 7))
+    else:
+        heading, at = pose.heading[:, 0], pose.y[:, 0]
+        half = np.minimum((5 * np.abs(np.sin(heading)) + 2 * np.abs(np.cos(heading))) / 2, 1.96)
+        lane[:, 0], target[:, 0] = (np.clip((at + sign * half) // 4, 0, 3) for sign in (-1, 1))
+        push = np.where(action[:, 0] > 0, 3, 6) * action[:, 0]
+
+        def ego(_: Any, at: Any, heading: Any, v: Any) -> Any:
+            return np.minimum(push, (40 - v) * 15), action[:, 1] * plain_traffic.slip_bound(v, 5.0)
+
+        halves = ((np.select([before.steps % 5 == 0, before.steps % 5 == 2], [1, -1], 0), 3),)
+    for direction, substeps in halves:
+        road.weigh_lanes(direction)
+        road.choose_leaders()
+        for _ in range(substeps):
+            road.substep(ego)
+        road.settle()
+    return road
+
+
+def at(tree: Any, index: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf[index], tree)
+
+
+@pytest.mark.parametrize(
+    ("name", "difficulty", "count", "steps"), [(DISCRETE, "hard", 64, 16), (CONTINUOUS, "easy", 64, 60)]
+)
+def test_every_step_is_that_of_a_plain_simulation(name: str, difficulty: str, count: int, steps: int) -> None:
+    """Positions to a nanometre, decisions exactly, crashes never missed: brute force in NumPy at float64."""
+    params, before, actions, after = hostile_episodes(name, difficulty, count, steps)
+    compared = changes = 0
+    for t in range(steps):
+        running = np.flatnonzero(~before.crashed[t])
+        road = plain_step(name, at(params, running), at(at(before, t), running), actions[t, running])
+        mine = at(at(after, t), running)
+        assert not (road.touched & ~mine.crashed).any()
+        whole = ~mine.crashed  # the task stops at a crash
+        for field in ("x", "y", "heading", "speed"):
+            np.testing.assert_allclose(
+                getattr(mine.traffic.pose, field)[whole], getattr(road, field)[whole], rtol=0, atol=1e-9
+            )
+        np.testing.assert_allclose(mine.travelled[whole], road.travelled[whole], rtol=0, atol=1e-9)
+        np.testing.assert_array_equal(mine.traffic.lane[whole], road.lane[whole])
+        np.testing.assert_array_equal(mine.traffic.target[whole], road.target[whole])
+        compared += whole.sum()
+        changes += (mine.traffic.target != before.traffic.target[t, running])[:, 1:].sum()
+    assert compared > 200
+    assert changes > 20
+
+
+# -- the road ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("difficulty", ["easy", "medium", "hard"])
+def test_start_is_at_the_density_asked_for_without_overlap(difficulty: str) -> None:
+    which = task(DISCRETE, difficulty)
+    start = begun(which, 200)
+    ring = start.params.circumference.astype(float)
+    density = VEHICLES / traffic.LANES / ring * 1000
+    assert (np.abs(density / which.difficulty - 1) <= 0.1).all()
+    roads = PlainTraffic(
+        start.params, *start.state.traffic.pose, start.state.traffic.lane, start.state.traffic.target, ring
+    )
+    assert not roads.others_touch().any()
+    _, distance = roads.neighbour(roads.lane, ahead=True)
+    ahead = roads.neighbour(roads.lane, ahead=True)[0]
+    length = start.params.length
+    assert (distance - (length + plain_traffic.take(length, ahead)) / 2).min() > 5
+    assert np.bincount(start.state.traffic.lane[:, 0]).min() > 20  # the ego starts in any lane
+    assert (start.state.traffic.pose.x[:, 0] == 0).all()
+
+
+def test_train_and_test_densities_lie_in_bands_that_alternate() -> None:
+    which = task(DISCRETE)
+    keys = jax.random.split(jax.random.key(0), 2000)
+    for split in (0, 1):
+        params = jax.vmap(lambda key, split=split: which.sample_params(key, split))(keys)
+        share = VEHICLES / traffic.LANES / np.asarray(params.circumference, float) * 1000 / which.difficulty
+        band = np.floor((share - 0.9) / 0.01 + 1e-4)
+        assert set(band) == set(range(split, 20, 2))
+
+
+@pytest.fixture(scope="module")
+def reference_runs() -> Any:
+    return play(task(DISCRETE), reference_player(task(DISCRETE)), range(300), split="test")
+
+
+def test_reference_clearly_beats_idle_and_random(reference_runs: Any) -> None:
+    assert reference_runs.info["success"].mean() > 0.98
+    assert reference_runs.info["lane_changes"].mean() > 1
+    assert reference_runs.cost.mean() < 0.1
+    for player, most in (("noop", 0.8), ("random", 0.6)):
+        *_, policy = agent(player).train(task(DISCRETE), seed=0, budget="smoke")
+        theirs = play(task(DISCRETE), policy, range(300), split="test")
+        assert theirs.total.mean() < most * reference_runs.total.mean()
+
+
+def test_traffic_left_alone_flows_without_touching(reference_runs: Any) -> None:
+    """Forty seconds of the densest traffic around a careful ego: nobody touches anybody, and it flows."""
+    which = task(DISCRETE, "hard", "float64")
+    player = reference_player(which)
+    start = begun(which, 48)
+
+    def one(episode: Any, _: Any) -> Any:
+        def act(e: Any) -> Any:
+            action, _ = player.act((), View(None, which.action_mask(e.state, e.params), e.state, e.params), None)
+            return advance(which, e, action, np.int32(40))[0]
+
+        after = jax.vmap(act)(episode)
+        return after, after.state
+
+    with precision(which):
+        _, states = jax.jit(lambda e: jax.lax.scan(one, e, None, 40))(start)
+    states = jax.tree.map(np.asarray, states)
+    for t in range(40):
+        now = at(states.traffic, t)
+        road = PlainTraffic(jax.tree.map(np.asarray, start.params), *now.pose, now.lane, now.target, now.pose.x[:, 0])
+        assert not road.others_touch().any()
+    speed = states.traffic.pose.speed[10:, :, 1:]
+    assert 12 < speed.mean() < 22
+    assert np.abs(speed).min() >= 0
+    moving = (states.traffic.target != states.traffic.lane)[:, :, 1:].mean()
+    assert 0.002 < moving < 0.2  # some change lanes at any time, not all
+
+
+# -- reward, cost, mask, ends --------------------------------------------------------------------------------------
+
+
+def empty_road(name: str, **ego: float) -> tuple[Fleet, State]:
+    """The ego and, far away, everyone else."""
+    start = begun(task(name), 1)
+    params, state = at(start.params, 0), at(start.state, 0)
+    pose = {field: getattr(state.traffic.pose, field).copy() for field in state.traffic.pose._fields}
+    others = np.arange(VEHICLES - 1)
+    pose["x"][1:] = params.circumference * (0.3 + 0.4 * others / len(others) - (others > len(others) / 2))
+    pose["speed"][1:] = 25
+    for field, value in ego.items():
+        pose[field][0] = value
+    lane = np.arange(VEHICLES, dtype=np.int32) % traffic.LANES
+    pose["y"][1:] = 4 * lane[1:] + 2
+    lane[0] = np.clip(pose["y"][0] // 4, 0, 3)
+    return params, state._replace(traffic=Traffic(Pose(**pose), lane, lane))
+
+
+@pytest.mark.parametrize(
+    ("metres", "y", "crashed", "expected"),
+    [
+        (30, 2, False, 1.0),
+        (30, 14, False, 0.8),
+        (20, 2, False, 0.5),
+        (20, 8, False, 0.45),
+        (10, 2, False, 0.0),
+        (0, 2, False, 0.0),
+        (38, 2, False, 1.0),
+        (30, 2, True, 0.0),
+    ],
+)
+def test_reward_by_hand(metres: float, y: float, crashed: bool, expected: float) -> None:
+    params, state = empty_road(DISCRETE, y=y)
+    after = state._replace(travelled=state.travelled + np.float32(metres), crashed=np.bool_(crashed))
+    assert float(task(DISCRETE).reward(state, None, after, None, params)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_cost_is_a_crash_or_a_near_miss() -> None:
+    """A car 20 m ahead of bumper to bumper, closing at 10 m/s: 2 s; at 15 m/s: 1.33 s."""
+    which = task(DISCRETE)
+    params, state = empty_road(DISCRETE, y=6.0, speed=30.0)
+    pose = Pose(*(value.copy() for value in state.traffic.pose))
+    lane = state.traffic.lane.copy()
+    pose.x[1], pose.y[1], lane[1] = 20 + (5 + params.length[1]) / 2, 6, 1
+    for speed, time, cost in ((20, 2.0, 0), (15, 4 / 3, 1), (31, 100.0, 0)):
+        pose.speed[1] = speed
+        now = state._replace(traffic=Traffic(pose, lane, lane))
+        assert float(which.info(now, params)["time_to_collision"]) == pytest.approx(time, rel=1e-4)
+        assert float(which.cost(state, None, now, params)) == cost
+    assert float(which.cost(state, None, state._replace(crashed=np.bool_(True)), params)) == 1
+
+
+def test_mask_and_turning_back() -> None:
+    env = gymnasium.make("rlsuite/Highway-v0").unwrapped
+    env.reset(seed=0)
+    params, state = empty_road(DISCRETE, y=2.0, speed=25.0)
+    env.state, env.episode = state._replace(level=np.int32(4)), env.episode._replace(params=params)
+    env.state = state._replace(level=np.int32(4))
+    allowed = lambda: [name for name, ok in zip(ACTIONS, env.action_masks(), strict=True) if ok]  # noqa: E731
+    assert allowed() == ["LANE_LEFT", "IDLE", "SLOWER"]
+    env.step(LANE_LEFT)
+    assert 2.5 < env.state.traffic.pose.y[0] < 4.5
+    assert allowed() == ["IDLE", "LANE_RIGHT", "SLOWER"]
+    *_, info = env.step(LANE_LEFT)
+    assert info["invalid_action"]
+    assert "turned back" in info["invalid_reason"]
+    env.step(LANE_RIGHT)
+    assert (env.state.traffic.lane[0], env.state.traffic.target[0]) in ((1, 0), (0, 0))
+    for _ in range(4):
+        env.step(IDLE)
+    assert env.state.traffic.pose.y[0] == pytest.approx(2.0, abs=0.05)
+    env.step(LANE_LEFT)
+    for _ in range(3):
+        env.step(IDLE)
+    assert env.state.traffic.pose.y[0] == pytest.approx(6.0, abs=0.3)
+    assert env.state.traffic.lane[0] == env.state.traffic.target[0] == 1
+    for _ in range(5):
+        if "SLOWER" in allowed():
+            env.step(SLOWER)
+    assert "SLOWER" not in allowed()
+    *_, info = env.step(SLOWER)
+    assert "10 and 30 m/s" in info["invalid_reason"]
+
+
+@pytest.mark.parametrize(("action", "reason"), [((0, 1), "edge"), ((0, -1), "edge"), ((-1, 0), None)])
+def test_leaving_the_road_ends_the_episode_and_standing_still_does_not_pay(action: Any, reason: str | None) -> None:
+    env = gymnasium.make("rlsuite/HighwayContinuous-v0")
+    env.reset(seed=1)
+    params, state = empty_road(CONTINUOUS, y=8.0, speed=20.0)
+    env.unwrapped.episode = env.unwrapped.episode._replace(params=params)
+    env.unwrapped.state = state
+    for _ in range(40):
+        _, reward, terminated, _, info = env.step(np.array(action, np.float32))
+        if terminated:
+            break
+    assert terminated == (reason is not None)
+    if reason:
+        assert reason in info["end_reason"]
+        assert not info["success"]
+    assert reward == 0
+
+
+def test_holding_the_wheel_straight_keeps_speed_and_lane() -> None:
+    which = task(CONTINUOUS)
+    params, state = empty_road(CONTINUOUS, y=6.0, speed=20.0)
+    state = jax.jit(which.transition)(state, jnp.zeros(2), None, params)
+    ego = highway.ego_pose(state)
+    assert (float(ego.y), float(ego.heading), float(ego.speed)) == (6.0, 0.0, 20.0)
+    assert float(state.travelled) == pytest.approx(4.0, rel=1e-6)
+
+
+def test_observation_shows_the_nearest_in_three_lanes() -> None:
+    """Against a search by hand; the gap is from bumper to bumper."""
+    which = task(DISCRETE)
+    start = begun(which, 40)
+    for k in range(40):
+        params, state = at(start.params, k), at(start.state, k)
+        seen = np.asarray(which.observation(state, None, params), float)
+        pose, lane = state.traffic.pose, state.traffic.lane
+        assert seen[:7] == pytest.approx(
+            [pose.speed[0] / 40, pose.y[0] / 16, 0, 0, state.level / 4, lane[0] / 3, 0], abs=1e-6
+        )
+        places = seen[7:].reshape(3, 3, 5)
+        for i, shown in enumerate(places):
+            there = [j for j in range(1, VEHICLES) if lane[j] == lane[0] - 1 + i]
+            half = {j: (5 + params.length[j]) / 2 for j in there}
+            front = sorted((pose.x[j] % params.circumference - half[j], j) for j in there)
+            back = sorted((-pose.x[j] % params.circumference - half[j], j) for j in there)
+            for place, found in zip(shown, [*front[:2], back[0]] if there else [None] * 3, strict=True):
+                if found is None or found[0] >= 150:
+                    np.testing.assert_array_equal(place, [0, 1, 0, 0, 0])
+                    continue
+                gap, j = found
+                relative = (pose.speed[j] - pose.speed[0]) / 20
+                assert place == pytest.approx(
+                    [1, gap / 150, np.clip(relative, -1, 1), (pose.y[j] - pose.y[0]) / 8, 0], abs=1e-5
+                )
+
+
+def test_text_names_vehicles_and_takes_names_of_actions() -> None:
+    env = gymnasium.make("rlsuite/Highway-v0", view="text")
+    text, _ = env.reset(seed=0)
+    assert "m ahead, lane" in text
+    assert "You are to keep" in text
+    *_, info = env.step("faster")
+    assert not info["invalid_action"]
+    *_, info = env.step("fly")
+    assert "LANE_LEFT" in info["invalid_reason"]
+
+
+@pytest.mark.parametrize("difficulty", [0, 1, 31, -5])
+def test_densities_that_do_not_fit_are_refused(difficulty: float) -> None:
+    with pytest.raises(ValueError, match=r"vehicles a kilometre and lane in \[2, 30\]"):
+        gymnasium.make("rlsuite/Highway-v0", difficulty=difficulty)
+
+
+def test_card_names_the_reference() -> None:
+    for name in (DISCRETE, CONTINUOUS):
+        assert isinstance(reference_player(task(name)), load(card(name).reference))

@@ -1,0 +1,46 @@
+"""A small run and its archive."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forgery import run_agents
+
+from rlbench_suite.leaderboard.pack import pack
+from rlbench_suite.leaderboard.schema import Entry
+
+
+@pytest.fixture(scope="session")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What tests share and do not change."""
+    return tmp_path_factory.mktemp("shelf")
+
+
+@pytest.fixture
+def toy_run(toys: Path, shelf: Path) -> Path:
+    """Two agents on both toys, two seeds; not to be changed."""
+    return shelf / "run" if (shelf / "run").exists() else run_agents(shelf / "run", "toy,random", "toys", 2)
+
+
+@pytest.fixture
+def honest(toy_run: Path, shelf: Path, tmp_path: Path) -> Path:
+    """The archive of agent ``toy``, as ``pack`` writes it; a copy of the test's own."""
+    if not (shelf / "toy-v1.zip").exists():
+        pack(toy_run, Entry(name="toy", agent="toy", authors=("Ada Lovelace",)), shelf / "toy-v1.zip")
+    return Path(shutil.copy(shelf / "toy-v1.zip", tmp_path))
+
+
+@pytest.fixture
+def packed(toy_run: Path, tmp_path: Path) -> Callable[..., Path]:
+    """Pack an agent of the run under a name."""
+
+    def packed(agent: str = "toy", **known: Any) -> Path:
+        entry = Entry(**{"name": agent, "agent": agent} | known)
+        pack(toy_run, entry, tmp_path / "packed" / f"{entry.title}.zip")
+        return tmp_path / "packed" / f"{entry.title}.zip"
+
+    return packed

@@ -1,0 +1,135 @@
+"""Zips that ``pack`` does not write: damaged, disguised, or made to hurt a reader."""
+
+import io
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forgery import Forgery
+
+from rlbench_suite.leaderboard import archive as archives
+from rlbench_suite.leaderboard.verify import verify
+
+
+def rezip(path: Path, change: Callable[[zipfile.ZipInfo], None], **options: Any) -> bytes:
+    """The archive written again with every member's header changed."""
+    members = Forgery(path).members
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", **options) as archive:
+        for name, data in members.items():
+            info = zipfile.ZipInfo(name)
+            info.compress_type = archive.compression
+            change(info)
+            archive.writestr(info, data)
+    return file.getvalue()
+
+
+def symlink(info: zipfile.ZipInfo) -> None:
+    if info.filename != "submission.json":
+        info.create_system, info.external_attr = 3, 0o120777 << 16
+
+
+def extra(info: zipfile.ZipInfo) -> None:
+    info.extra = struct.pack("<HH4s", 0xCAFE, 4, b"code")
+
+
+def duplicated(path: Path) -> bytes:
+    file = io.BytesIO(path.read_bytes())
+    with zipfile.ZipFile(file, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("submission.json", "{}")
+    return file.getvalue()
+
+
+def overlapping(path: Path) -> bytes:
+    """A second entry of the directory that points to the first member's bytes."""
+    data = bytearray(path.read_bytes())
+    *_, length, start, _ = struct.unpack("<4s4H2LH", data[-22:])
+    directory = data[start : start + length]
+    name_length, *_ = struct.unpack("<H", directory[28:30])
+    again = directory[: 46 + name_length].replace(b"submission.json", b"submission.jsoM")
+    count = data[-22:][8] + 1
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, count, count, length + len(again), start, 0)
+    return bytes(data[:start] + directory + again + end)
+
+
+def flagged(path: Path) -> bytes:
+    """Marked as encrypted, in both headers of the first member."""
+    data = bytearray(path.read_bytes())
+    data[6] |= 1
+    data[data.index(b"PK\1\2") + 8] |= 1
+    return bytes(data)
+
+
+def lying_size(path: Path) -> bytes:
+    """The directory says that the first member is small."""
+    data = bytearray(path.read_bytes())
+    at = data.index(b"PK\1\2") + 24
+    data[at : at + 4] = struct.pack("<L", 100)
+    return bytes(data)
+
+
+def streamed(path: Path) -> bytes:
+    class Pipe(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+        def seek(self, *_: Any) -> int:
+            raise io.UnsupportedOperation
+
+        def tell(self) -> int:
+            raise io.UnsupportedOperation
+
+    file = Pipe()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in Forgery(path).members.items():
+            archive.writestr(name, data)
+    return file.getvalue()
+
+
+def bomb(path: Path) -> bytes:
+    """300 MB of zeros as actions, in 300 kB."""
+    forged = Forgery(path)
+    forged.members[forged.member("actions")] = b"\0" * 300_000_000
+    file = io.BytesIO()
+    archives.write_archive(file, iter(forged.members.items()))
+    assert len(file.getvalue()) < 400_000
+    return file.getvalue()
+
+
+ZIPS: dict[str, tuple[Callable[[Path], bytes], str]] = {
+    "empty": (lambda _: b"", "is no zip"),
+    "no zip": (lambda _: b"\x80\x04\x95" * 1000, "is no zip"),
+    "truncated": (lambda p: p.read_bytes()[:-30], "cut short"),
+    "half": (lambda p: p.read_bytes()[:5000], "cut short"),
+    "something after the end": (lambda p: p.read_bytes() + b"#!/bin/sh", "something after its end"),
+    "something before the beginning": (lambda p: b"#!/bin/sh\n" + p.read_bytes(), "directory that is not at its end"),
+    "comment": (lambda p: p.read_bytes()[:-2] + b"\x03\x00abc", "is no zip"),
+    "symbolic link": (lambda p: rezip(p, symlink), "is no plain file"),
+    "extra fields": (lambda p: rezip(p, extra), "belong to no member"),
+    "another compression": (lambda p: rezip(p, lambda _: None, compression=zipfile.ZIP_LZMA), "than deflate"),
+    "streamed": (streamed, "streamed"),
+    "encrypted": (flagged, "encrypted"),
+    "name twice": (duplicated, "submission.json twice"),
+    "overlapping members": (overlapping, "belong to no member"),
+    "size that lies": (lying_size, "damaged"),
+    "bomb": (bomb, "inflates to 300,000,000 bytes; at most"),
+    "flipped bit": (lambda p: bytes([*(d := p.read_bytes())[:2000], d[2000] ^ 1, *d[2001:]]), "damaged"),
+}
+
+
+@pytest.mark.parametrize("name", ZIPS)
+def test_zips_that_pack_does_not_write_are_rejected(name: str, honest: Path, tmp_path: Path):
+    make, words = ZIPS[name]
+    (tmp_path / "forged.zip").write_bytes(make(honest))
+    verdict = verify(tmp_path / "forged.zip")
+    assert len(verdict.problems) == 1, verdict.problems
+    assert words in verdict.problems[0]
+    assert "\n" not in verdict.problems[0]
+
+
+def test_too_large_a_file_is_not_opened(honest: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(archives, "MAX_ARCHIVE", 1000)
+    assert "at most 1,000 are allowed" in verify(honest).problems[0]

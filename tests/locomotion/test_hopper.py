@@ -1,0 +1,120 @@
+"""The hopper is Gymnasium's own, to the bit, under the suite's face."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from rlbench_suite import registry
+from rlbench_suite.adapters.host import HostVectorEnv
+from rlbench_suite.adapters.rollout import play, replay
+from rlbench_suite.baselines.ppo import PPO
+from rlbench_suite.baselines.scripted import RandomAgent
+from rlbench_suite.evaluation import runner
+from rlbench_suite.policy import reference_player
+
+pytest.importorskip("mujoco")
+ID = "rlsuite/Hopper-v0"
+
+
+def actions(seed: int, count: int) -> Iterator[np.ndarray]:
+    generator = np.random.default_rng(seed)
+    # Weak torques keep it up for longer than full ones.
+    return (generator.uniform(-0.4, 0.4, 3).astype(np.float32) for _ in range(count))
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_trajectories_are_those_of_gymnasium(seed: int) -> None:
+    ours, theirs = gymnasium.make(ID, dtype="float64"), gymnasium.make("Hopper-v5")
+    np.testing.assert_array_equal(ours.reset(seed=seed)[0], theirs.reset(seed=seed)[0])
+    episodes = 0
+    for action in actions(seed, 1500):
+        mine, other = ours.step(action), theirs.step(action)
+        np.testing.assert_array_equal(mine[0], other[0])
+        assert mine[1:4] == other[1:4]
+        assert mine[4]["distance"] == other[4]["x_position"]
+        assert mine[4]["speed"] == other[4]["x_velocity"]
+        if mine[2] or mine[3]:
+            episodes += 1
+            np.testing.assert_array_equal(ours.reset()[0], theirs.reset()[0])
+    assert episodes > 3
+
+
+def test_single_precision_is_the_same_trajectory_rounded() -> None:
+    single, double = gymnasium.make(ID), gymnasium.make(ID, dtype="float64")
+    single.reset(seed=1)
+    double.reset(seed=1)
+    for action in actions(1, 40):
+        a, b = single.step(action), double.step(action)
+        assert a[0].dtype == np.float32
+        np.testing.assert_array_equal(a[0], b[0].astype(np.float32))
+        assert a[1] == b[1]
+
+
+def test_time_limit_is_that_of_gymnasium() -> None:
+    assert registry.card(ID).horizon == gymnasium.spec("Hopper-v5").max_episode_steps
+
+
+def test_a_state_put_back_goes_on_as_before() -> None:
+    env: Any = gymnasium.make(ID, dtype="float64").unwrapped
+    env.reset(seed=3)
+    for action in actions(3, 15):
+        env.step(action)
+    saved = env.episode
+    first = [env.step(action) for action in actions(4, 10)]
+    env.reset(seed=9)
+    env.episode = saved
+    for action, before in zip(actions(4, 10), first, strict=True):
+        observation, reward, _, _, info = env.step(action)
+        np.testing.assert_array_equal(observation, before[0])
+        assert (reward, info["distance"]) == (before[1], before[4]["distance"])
+
+
+def test_the_reference_hops_and_its_actions_replay_to_the_bit() -> None:
+    task = registry.card(ID).build()
+    record = play(task, reference_player(task), range(4))
+    assert (record.info["distance"] > 8).all()
+    again = replay(task, record.actions, range(4))
+    np.testing.assert_array_equal(again.total, record.total)
+    np.testing.assert_array_equal(again.length, record.length)
+    changed = record.actions.copy()
+    changed[0, 5] = -changed[0, 5]
+    assert replay(task, changed, range(4)).total[0] != record.total[0]
+
+
+def test_ppo_learns_through_simulators_of_the_host() -> None:
+    task = registry.card(ID).build()
+    *_, random = RandomAgent().train(task, seed=0, budget="smoke")
+    runs = [list(PPO(total_steps=14_000, reports=3).train(task, seed=0, budget="smoke")) for _ in range(2)]
+    learned = [play(task, run[-1], range(10)).total for run in runs]
+    assert learned[0].mean() > 4 * play(task, random, range(10)).total.mean()
+    np.testing.assert_array_equal(*learned)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"num_envs": 0}, "at least 1, got 0"),
+        ({"backend": "jax"}, "runs on the host"),
+        ({"autoreset_mode": "SameStap"}, "Did you mean 'SameStep'"),
+        ({"render_mode": "human"}, "A batch has no picture"),
+        ({"max_episode_steps": 0}, "at least 1, got 0"),
+    ],
+)
+def test_wrong_keywords_of_a_batch(keywords: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        HostVectorEnv(ID, **keywords)
+
+
+def test_without_mujoco_the_rest_of_a_suite_still_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gymnasium.envs.mujoco.hopper_v5", None)
+    with pytest.raises(ImportError, match=r"rlbench-suite\[mujoco\]"):
+        gymnasium.make(ID)
+    plan = runner.plan("random", f"{ID},DeepSeaTreasure-v0", seeds=1, budget="smoke")
+    assert "rlbench-suite[mujoco]" in plan.not_applicable["random"][ID]
+    assert list(plan.hyperparameters["random"]) == ["rlsuite/DeepSeaTreasure-v0"]

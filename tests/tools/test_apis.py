@@ -1,0 +1,157 @@
+"""The APIs against a second implementation in plain Python; their documentation; calls in JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import gymnasium
+import jax
+import numpy as np
+import pytest
+
+import rlbench_suite  # noqa: F401  (registers the ids)
+from rlbench_suite.envs.tools.api import KINDS, Error, Part, api
+from rlbench_suite.envs.tools.api_reference import call_text, json_schema, parse_call, reference_text
+from rlbench_suite.envs.tools.apis import APIS
+from rlbench_suite.envs.tools.template import sight_of
+from rlbench_suite.registry import card
+
+sys.path.insert(0, str(Path(__file__).parent))
+from office import Office
+from plays import TIERS, at, play
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_random_calls_do_what_a_second_implementation_does(tier: str) -> None:
+    """World and error after every call, over thousands of calls of every API."""
+    played = play(tier, 2, seed=5, noise=1.0)
+    made, failed = np.zeros(len(APIS), int), set()
+    for i in range(len(played.actions)):
+        office = Office.of(at(played.params.start, i))
+        for t in range(played.actions.shape[1]):
+            action, after = played.actions[i, t], at(played.states, i, t)
+            one = APIS[action[Part.API]]
+            arguments = {name: int(action[kind.part]) for name, kind in one.arguments.items()}
+            if not played.legal[i, t]:
+                continue
+            error = "invalid_argument"
+            if all(1 <= value <= one.arguments[name].size for name, value in arguments.items()):
+                error = office.call(one.name, **arguments) or "none"
+            assert Error(int(after.error)).name.lower() == error, (one.name, arguments)
+            assert office.sheet() == Office.of(after.world).sheet(), (one.name, arguments)
+            made[action[Part.API]] += error == "none"
+            failed.add((one.name, error))
+    assert (made[4:] > 0).all(), [one.name for one, n in zip(APIS, made, strict=True) if not n]
+    for one in APIS:
+        for _, error in (pair for pair in failed if pair[0] == one.name):
+            allowed = (
+                {e.name.lower() for e in one.errors} | {"none"} | ({"invalid_argument"} if one.arguments else set())
+            )
+            assert error in allowed
+
+
+def test_documentation_names_every_api_argument_and_error() -> None:
+    text = reference_text(APIS)
+    assert len(APIS) == len({one.name for one in APIS}) == 33
+    for one in APIS:
+        line = next(line for line in text.splitlines() if line.startswith(f"  {one.name}("))
+        assert one.summary in line
+        for part in [*one.arguments, *(error.name.lower() for error in one.errors)]:
+            assert part in line
+        schema = json_schema(one)
+        assert set(schema["parameters"]["required"]) == set(one.arguments)
+        json.dumps(schema)
+    for kind in KINDS:
+        assert f"  {kind.name}: {kind.meaning}" in text
+
+
+def test_every_call_makes_the_round_trip_through_json() -> None:
+    rng = np.random.default_rng(0)
+    for number, one in enumerate(APIS):
+        for _ in range(20):
+            action = np.zeros(5, int)
+            action[0] = number
+            for kind in one.arguments.values():
+                action[kind.part] = rng.integers(1, kind.size + 1)
+            np.testing.assert_array_equal(parse_call(APIS, call_text(APIS, action)), action)
+    with pytest.raises(ValueError, match="gives no contact"):
+        call_text(APIS, np.array([next(i for i, one in enumerate(APIS) if one.name == "contacts.get"), 0, 0, 0, 0]))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("contacts.list", "expected one JSON object"),
+        ("[1]", "expected one JSON object"),
+        ("[" * 900, "expected one JSON object"),
+        ('{"api": "contact.list"}', "Did you mean 'contacts.list'"),
+        ('{"api": ["contacts.list"]}', "unknown api"),
+        ('{"api": "contacts.list", "args": {}, "then": 1}', "keys api and args"),
+        ('{"api": "contacts.list", "args": []}', "JSON object"),
+        ('{"api": "contacts.list", "api": "contacts.list"}', "twice"),
+        ('{"api": "contacts.list", "args": {"name": "Ana"}}', "no argument"),
+        ('{"api": "contacts.get", "args": {"contcat": 1}}', "Did you mean 'contact'"),
+        ('{"api": "contacts.get"}', "needs the argument 'contact'"),
+        ('{"api": "contacts.get", "args": {"contact": "1"}}', "whole number from 1 to 12"),
+        ('{"api": "contacts.get", "args": {"contact": 1.0}}', "whole number from 1 to 12"),
+        ('{"api": "contacts.get", "args": {"contact": true}}', "whole number from 1 to 12"),
+        ('{"api": "contacts.get", "args": {"contact": 0}}', "whole number from 1 to 12"),
+        ('{"api": "contacts.get", "args": {"contact": 13}}', "whole number from 1 to 12"),
+        ('{"api": "contacts.get", "args": {"contact": NaN}}', "no JSON value"),
+        ('{"api": "calendar.find", "args": {"title": "Review"}}', "Did you mean 'review'"),
+        ('{"api": "calendar.move", "args": {"event": 1, "time": "Mon 9:00"}}', "Did you mean 'Mon 09:00'"),
+        ('{"api": "assistant.finish"} {"api": "assistant.finish"}', "expected one JSON object"),
+        ('{"api": "payments.send", "args": {"contact": 1, "amount": ' + "9" * 900 + "}}", "whole number from 1 to 31"),
+    ],
+)
+def test_wrong_calls_are_refused_with_a_sentence(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_call(APIS, text)
+
+
+def test_two_arguments_of_one_part_are_refused() -> None:
+    by_name = {kind.name: kind for kind in KINDS}
+    with pytest.raises(ValueError, match="at most one argument"):
+        api("x.y", name=by_name["name"], city=by_name["city"])
+
+
+def test_json_and_structured_actions_play_the_same_episode() -> None:
+    tier = "hard"
+    plain = gymnasium.make("rlsuite/OfficeApps-v0", difficulty=tier)
+    text = gymnasium.make("rlsuite/OfficeApps-v0", difficulty=tier, view="text")
+    task = card("OfficeApps-v0").build(difficulty=tier)
+    oracle_call = jax.jit(lambda state, params: task.oracle_call(sight_of(state, params.ask)))
+    rng, total, refused = np.random.default_rng(2), 0.0, 0
+    for seed in range(12):
+        plain.reset(seed=seed)
+        said, _ = text.reset(seed=seed)
+        assert said.startswith("User: ")
+        assert "calendar.create(" in said
+        for _ in range(20):
+            state, params = plain.unwrapped.state, plain.unwrapped.params
+            action = np.asarray(oracle_call(state, params))
+            if rng.random() < 0.2:  # another call, its other parts empty as JSON gives them
+                action = np.array([rng.integers(4, len(APIS)), *(rng.integers(1, n) for n in (13, 11, 5, 25))])
+                action = parse_call(APIS, call_text(APIS, action))
+            _, reward, terminated, truncated, info = plain.step(action)
+            said, *theirs, their_info = text.step(call_text(APIS, action))
+            assert theirs == [reward, terminated, truncated]
+            assert their_info["success"] == info["success"]
+            assert reward == (terminated and info["success"])
+            assert ("Not allowed" in said) == bool(info["invalid_action"])
+            total, refused = total + reward, refused + bool(info["invalid_action"])
+            if terminated or truncated:
+                break
+        assert plain.unwrapped.task.describe(plain.unwrapped.state, plain.unwrapped.params) in said
+    assert total > 3
+    assert refused
+
+
+def test_ids_must_have_been_shown() -> None:
+    env = gymnasium.make("rlsuite/OfficeApps-v0", difficulty="hard", view="text")
+    env.reset(seed=0)
+    _, _, _, _, info = env.step('{"api": "contacts.delete", "args": {"contact": 3}}')
+    assert info["invalid_action"]
+    assert "id 3 of contact has not been shown" in info["invalid_reason"]
