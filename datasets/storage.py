@@ -171,7 +171,7 @@ def write(entry: Entry, episodes: Iterable[Episode], data: Path) -> dict[str, An
         EpisodeBuffer(
             seed=episode.seed,
             observations=episode.observations,
-            actions=episode.actions,
+            actions=episode.actions,  # arrays are stored as lists are
             rewards=episode.rewards,
             terminations=episode.terminations,
             truncations=episode.truncations,
