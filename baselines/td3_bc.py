@@ -34,7 +34,7 @@ class Config(OfflineConfig):
     """Hyperparameters. Values by task and budget are data: ``hyperparameters/td3-bc.yaml``."""
 
     gamma: float = 0.99
-    reward_scale: float = 0.01
+    reward_scale: float = 1.0
     """What rewards are multiplied by."""
     alpha: float = 2.5
     """Weight of the value against cloning; 0 is cloning alone."""
