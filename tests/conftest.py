@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -16,6 +17,7 @@ from rlbench_suite import registry
 from rlbench_suite.card import TaskCard
 from rlbench_suite.registry import cards
 
+MOST_MAPS = 20_000
 PLUGIN = Path(__file__).with_name("plugin")
 
 
@@ -23,6 +25,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "card" in metafunc.fixturenames:
         table = cards()
         metafunc.parametrize("card", table.values(), ids=[card.name for card in table.values()])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def room_for_programs() -> Iterator[None]:
+    """Let go of compiled programs before their memory maps reach Linux's limit of 65,530, where XLA crashes."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and "jax" in sys.modules and len(maps.read_bytes().splitlines()) > MOST_MAPS:
+        import jax
+
+        jax.clear_caches()
 
 
 @pytest.fixture
