@@ -194,11 +194,18 @@ def test_a_habit_reaches_the_ceiling(name: str, random: bool) -> None:
 def test_ppo_without_memory_stays_at_the_ceiling() -> None:
     """It learns to walk, three times the turns of the random player, and there it stops."""
     task = CARD.build(difficulty="rewriting-short")
-    *_, policy = PPO(total_steps=60_000).train(task, seed=0, budget="smoke")
+    *_, policy = PPO(total_steps=60_000, recurrent="none").train(task, seed=0, budget="smoke")
     *_, chance = agent("random").train(task, seed=0, budget="smoke")
     total = play(task, policy, range(500)).total
     assert total.mean() > 1.5 * play(task, chance, range(500)).total.mean()
     assert total.mean() == pytest.approx(task.memoryless_ceiling, rel=0.05)
+
+
+def test_recurrent_ppo_remembers_the_sign() -> None:
+    """The card says partially observed, so PPO gets a memory: it comes near the optimum, twice the ceiling."""
+    task = CARD.build(difficulty="rewriting-short")
+    *_, policy = PPO(total_steps=60_000).train(task, seed=0, budget="smoke")
+    assert play(task, policy, range(500)).total.mean() > 0.95 * task.optimum
 
 
 # -- the task keeps its rules ----------------------------------------------------------------------------------------
