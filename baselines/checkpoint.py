@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from dataclasses import asdict
 from typing import Any
 
 import jax
@@ -11,23 +13,37 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 
-def write(path: str, weights: Any, header: dict[str, str]) -> None:
-    """The leaves of a pytree by their places in it; appears whole or not at all."""
+def write(path: str, weights: Any, agent: str, task_id: str, config: Any) -> None:
+    """The leaves of a pytree by their places in it, and whose they are; appears whole or not at all.
+
+    Args:
+        path: the file.
+        weights: the pytree, its leaves arrays.
+        agent: name of the agent.
+        task_id: id of the task's card.
+        config: the agent's hyperparameters, a dataclass.
+    """
+    header = {"agent": agent, "task": task_id, "config": json.dumps(asdict(config))}
     named = {jax.tree_util.keystr(place): np.array(leaf, order="C") for place, leaf in _places(weights)}
     unfinished = f"{path}.{os.getpid()}.tmp"
     save_file(named, unfinished, metadata=header)
     os.replace(unfinished, path)
 
 
-def header(path: str) -> dict[str, str]:
-    """What was written beside the weights.
+def read_config(path: str, agent: str, task_id: str, kind: type[Any]) -> Any:
+    """The hyperparameters beside the weights, of the dataclass ``kind``.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not safetensors.
+        ValueError: it is not safetensors, or belongs to another agent or task.
     """
     with _opened(path) as file:
-        return file.metadata() or {}
+        header = file.metadata() or {}
+    owner = header.get("agent"), header.get("task")
+    if owner != (agent, task_id):
+        raise ValueError(f"{path} holds a policy of {owner[0]} for {owner[1]}, not of {agent} for {task_id}.")
+    stored = json.loads(header["config"])
+    return kind(**stored | {"hidden": tuple(stored["hidden"])})
 
 
 def read(path: str, like: Any) -> Any:

@@ -7,7 +7,6 @@ steps of a run are gradient steps, and its learning curve has no returns.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -33,6 +32,7 @@ from . import checkpoint
 from .configuration import FOLDER, configure
 from .networks import Linear, Moments, initial_layers, multilayer
 from .rows import Rows, rows_of
+from .training import Returns, compiled, in_chunks
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def train_chunk(algorithm: Algorithm, config: Any, run: Run, dataset: Batch) -> 
     return Run(learning, run.seed, run.steps + config.chunk)
 
 
-class Program:
+class Programs:
     """``train_chunk`` for a task, algorithm and configuration, compiled once for all seeds."""
 
     def __init__(self, task: Task[Any, Any], algorithm: Algorithm, config: Any) -> None:
@@ -185,15 +185,19 @@ class Program:
         begun = time.perf_counter()
         run = self.start(algorithm, config, 0)
         chunk = jax.jit(lambda run, dataset: train_chunk(algorithm, config, run, dataset))
-        self.chunk = chunk.lower(run, self.dataset).compile()
+        self._chunk = chunk.lower(run, self.dataset).compile()
         self.seconds = time.perf_counter() - begun
 
     def start(self, algorithm: Algorithm, config: Any, seed: int) -> Run:
         """The beginning of a run."""
         return Run(jax.device_put(algorithm.start(self.rows, config, seed)), seed_key(seed), np.int32(0))
 
+    def chunk(self, run: Run) -> tuple[Run, Returns]:
+        """A chunk of gradient steps; no episode is played."""
+        return jax.block_until_ready(self._chunk(run, self.dataset)), Returns(0.0, 0)
 
-program: Any = cache(Program)
+
+programs: Any = cache(Programs)
 
 
 class OfflineAgent:
@@ -261,26 +265,14 @@ class OfflineAgent:
         refuse_after_fork()
         self.check(task)
         config = self.config(task, budget)
-        known = program.cache_info().misses
-        compiled = program(task, self.algorithm, config)
-        compile_seconds = compiled.seconds if program.cache_info().misses > known else 0.0
-        begun = time.perf_counter()
-        run = compiled.start(self.algorithm, config, seed)
-        for chunk in range(1, config.chunks + 1):
-            run = jax.block_until_ready(compiled.chunk(run, compiled.dataset))
-            yield Progress(
-                steps=chunk * config.chunk,
-                total_steps=config.chunks * config.chunk,
-                seconds=time.perf_counter() - begun,
-                compile_seconds=compile_seconds,
-                episode_return=float("nan"),
-            )
-        yield OfflinePolicy(run.learning.actor, compiled.moments, compiled.rows, config)
+        program, compile_seconds = compiled(programs, task, self.algorithm, config)
+        run = program.start(self.algorithm, config, seed)
+        run = yield from in_chunks(program.chunk, run, config.chunks, config.chunk, compile_seconds)
+        yield OfflinePolicy(run.learning.actor, program.moments, program.rows, config)
 
     def save(self, policy: OfflinePolicy, path: str) -> None:
         """The policy as safetensors: actor, normalisation, and in the header what they belong to."""
-        header = {"task": policy.rows.task.card.id, "config": json.dumps(asdict(policy.config))}
-        checkpoint.write(path, (policy.actor, policy.moments), header)
+        checkpoint.write(path, (policy.actor, policy.moments), self.name, policy.rows.task.card.id, policy.config)
 
     def load(self, path: str, task: Task[Any, Any]) -> OfflinePolicy:
         """A saved policy.
@@ -289,11 +281,7 @@ class OfflineAgent:
             OSError: the file cannot be read.
             ValueError: it is not a policy of this agent for this task.
         """
-        header = checkpoint.header(path)
-        if header.get("task") != task.card.id:
-            raise ValueError(f"{path} holds a policy for {header.get('task')}, not for {task.card.id}.")
-        stored = json.loads(header["config"])
-        config = self.configuration(**stored | {"hidden": tuple(stored["hidden"])})
+        config = checkpoint.read_config(path, self.name, task.card.id, self.configuration)
         rows = rows_of(task, self.name)
         moments = Moments(*(np.zeros(rows.features, np.float32),) * 2, np.float32(0))
         like = actor_layers(rows, config.hidden, np.random.default_rng(0)), moments

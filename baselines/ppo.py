@@ -15,7 +15,6 @@ Where the card says that a task is partially observed, actor and critic get a me
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -40,6 +39,7 @@ from .configuration import FOLDER, configure
 from .distributions import Categorical, Gaussian
 from .networks import Linear, Moments, initial_layers, multilayer
 from .rows import Rows, rows_of
+from .training import Returns, compiled, in_chunks
 
 HYPERPARAMETERS = FOLDER / "ppo.yaml"
 
@@ -176,9 +176,14 @@ class PPOPolicy(eqx.Module):
         """The most likely action, or a sample."""
         x, mask = self.rows.look(view.observation, view.action_mask)
         distribution = self.actor(self.rows, self.moments.normalise(x), mask)
-        if self.config.evaluate == "mode":
-            return self.rows.action(distribution.mode()), memory
-        return self.rows.action(distribution.sample(distribution.noise(key, self.rows.noise_shape))), memory
+        return decide(self.rows, self.config, distribution, key), memory
+
+
+def decide(rows: Rows, config: Config, distribution: Categorical | Gaussian, key: jax.Array) -> jax.Array:
+    """What a trained policy does: the most likely action, or a sample."""
+    if config.evaluate == "mode":
+        return rows.action(distribution.mode())
+    return rows.action(distribution.sample(distribution.noise(key, rows.noise_shape)))
 
 
 # -- collect -------------------------------------------------------------------------------------------------------
@@ -219,39 +224,42 @@ class Training(NamedTuple):
     """Updates done."""
 
 
-class Returns(NamedTuple):
-    """Episodes that ended: the sum of their scalar returns, and their number."""
+def make_noise(rows: Rows, config: Config, key: jax.Array) -> jax.Array:
+    """What the actions of ``num_steps`` steps of every environment are drawn with."""
+    kind = Categorical if rows.choices else Gaussian
+    return kind.noise(key, (config.num_steps, config.num_envs, *rows.noise_shape))
 
-    total: Any
-    episodes: Any
+
+def play(
+    rows: Rows, stream: Stream, x: jax.Array, mask: jax.Array | None, distribution: Any, noise: jax.Array
+) -> tuple[Stream, tuple[Transition, Returns]]:
+    """One step of every environment, its actions drawn from a distribution."""
+    task = rows.task
+    action = distribution.sample(noise)
+    limit, draw = np.int32(task.card.horizon), Draw.parse("train", task)
+    stream, made, totals = step_stream(task, stream, jax.vmap(rows.action)(action), limit, draw)
+    over = made.terminated | made.truncated
+    transition = Transition(
+        x,
+        mask,
+        action,
+        distribution.log_prob(action),
+        jax.vmap(rows.reward)(made.reward),
+        jax.vmap(rows.look)(made.observation)[0],
+        *(jnp.repeat(flag[:, None], rows.agents, 1) for flag in (made.terminated, over)),
+    )
+    return stream, (transition, Returns(jnp.where(over, scalar_return(task, totals), 0).sum(), over.sum()))
 
 
 def collect(rows: Rows, config: Config, training: Training, key: jax.Array) -> tuple[Stream, Transition, Returns]:
     """``num_steps`` steps of every environment under the present policy. Episodes run on between updates."""
-    task, actor, moments = rows.task, training.networks.actor, training.moments
-    limit, draw = np.int32(task.card.horizon), Draw.parse("train", task)
-    distribution_type = Categorical if rows.choices else Gaussian
-    noise = distribution_type.noise(key, (config.num_steps, config.num_envs, *rows.noise_shape))
+    actor, moments = training.networks.actor, training.moments
 
     def step(stream: Stream, noise: jax.Array) -> tuple[Stream, tuple[Transition, Returns]]:
         x, mask = jax.vmap(rows.look)(stream.last.observation, stream.last.info.get("action_mask"))
-        distribution = actor(rows, moments.normalise(x), mask)
-        action = distribution.sample(noise)
-        stream, made, totals = step_stream(task, stream, jax.vmap(rows.action)(action), limit, draw)
-        over = made.terminated | made.truncated
-        transition = Transition(
-            x,
-            mask,
-            action,
-            distribution.log_prob(action),
-            jax.vmap(rows.reward)(made.reward),
-            jax.vmap(rows.look)(made.observation)[0],
-            *(jnp.repeat(flag[:, None], rows.agents, 1) for flag in (made.terminated, over)),
-        )
-        ended = Returns(jnp.where(over, scalar_return(task, totals), 0).sum(), over.sum())
-        return stream, (transition, ended)
+        return play(rows, stream, x, mask, actor(rows, moments.normalise(x), mask), noise)
 
-    stream, (transitions, ended) = jax.lax.scan(step, training.stream, noise)
+    stream, (transitions, ended) = jax.lax.scan(step, training.stream, make_noise(rows, config, key))
     return stream, transitions, jax.tree.map(jnp.sum, ended)
 
 
@@ -341,19 +349,30 @@ def update_keys(training: Training) -> tuple[jax.Array, ...]:
     return tuple(jax.random.split(jax.random.fold_in(own_key, training.updates)))
 
 
+def scaled_rewards(config: Config, training: Training, seen: Transition) -> tuple[jax.Array, Training]:
+    """The rewards to learn from, and the run with the scale it now knows."""
+    if not config.scale_rewards:
+        return seen.reward, training
+    discounted, returns = discount(training.discounted, seen.reward, seen.over, config.gamma)
+    mean_square = training.mean_square + ((returns**2).mean() - training.mean_square) / (training.updates + 1)
+    scaled = seen.reward * jax.lax.rsqrt(mean_square + 1e-8)
+    return scaled, training._replace(discounted=discounted, mean_square=mean_square)
+
+
+def aims(
+    config: Config, seen: Transition, reward: jax.Array, value: jax.Array, next_value: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Advantages, of mean 0 and deviation 1 over the batch, and what the critic should have said."""
+    advantage = advantages(reward, value, next_value, seen.terminated, seen.over, config.gamma, config.gae_lambda)
+    return (advantage - advantage.mean()) / (advantage.std() + 1e-8), advantage + value
+
+
 def learn(rows: Rows, config: Config, training: Training, seen: Transition, key: jax.Array) -> Training:
     """Some epochs over the steps just seen."""
-    reward, discounted, mean_square = seen.reward, training.discounted, training.mean_square
-    if config.scale_rewards:
-        discounted, returns = discount(discounted, reward, seen.over, config.gamma)
-        mean_square += ((returns**2).mean() - mean_square) / (training.updates + 1)
-        reward = reward * jax.lax.rsqrt(mean_square + 1e-8)
-
+    reward, training = scaled_rewards(config, training, seen)
     x, next_x = training.moments.normalise(seen.x), training.moments.normalise(seen.next_x)
     value, next_value = (multilayer(training.networks.critic, inputs)[..., 0] for inputs in (x, next_x))
-    advantage = advantages(reward, value, next_value, seen.terminated, seen.over, config.gamma, config.gae_lambda)
-    target = advantage + value
-    advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+    advantage, target = aims(config, seen, reward, value, next_value)
     batch = Batch(x, seen.mask, seen.action, seen.log_prob, advantage, target)
     batch = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:]), batch)
 
@@ -370,9 +389,7 @@ def learn(rows: Rows, config: Config, training: Training, seen: Transition, key:
     (networks, state), _ = jax.lax.scan(descend, (training.networks, training.optimiser), minibatches)
 
     moments = training.moments.update(seen.x.reshape(-1, rows.features))
-    return Training(
-        networks, state, moments, discounted, mean_square, training.stream, training.seed, training.updates + 1
-    )
+    return training._replace(networks=networks, optimiser=state, moments=moments, updates=training.updates + 1)
 
 
 # -- train ---------------------------------------------------------------------------------------------------------
@@ -499,29 +516,17 @@ class PPO:
         refuse_after_fork()
         self.check(task)
         config = self.config(task, budget)
-        known = programs.cache_info().misses
-        compiled = programs(task, config)
-        compile_seconds = compiled.seconds if programs.cache_info().misses > known else 0.0
-        begun = time.perf_counter()
         kind = variant(config)
-        training = compiled.start(kind.networks(compiled.rows, config, seed), seed_key(seed))
-        for chunk in range(1, config.chunks + 1):
-            training, ended = compiled.chunk(training)
-            total, episodes = float(ended.total), int(ended.episodes)
-            yield Progress(
-                steps=chunk * config.chunk * config.batch,
-                total_steps=config.chunks * config.chunk * config.batch,
-                seconds=time.perf_counter() - begun,
-                compile_seconds=compile_seconds,
-                episode_return=total / episodes if episodes else float("nan"),
-            )
+        program, compile_seconds = compiled(programs, task, config)
+        training = program.start(kind.networks(program.rows, config, seed), seed_key(seed))
+        steps = config.chunk * config.batch
+        training = yield from in_chunks(program.chunk, training, config.chunks, steps, compile_seconds)
         trained = kind.base(training)
-        yield kind.policy(trained.networks.actor, trained.moments, compiled.rows, config)
+        yield kind.policy(trained.networks.actor, trained.moments, program.rows, config)
 
     def save(self, policy: PPOPolicy, path: str) -> None:
         """The policy as safetensors: actor, normalisation, and in the header what they belong to."""
-        header = {"task": policy.rows.task.card.id, "config": json.dumps(asdict(policy.config))}
-        checkpoint.write(path, (policy.actor, policy.moments), header)
+        checkpoint.write(path, (policy.actor, policy.moments), self.name, policy.rows.task.card.id, policy.config)
 
     def load(self, path: str, task: Task[Any, Any]) -> PPOPolicy:
         """A saved policy.
@@ -530,11 +535,7 @@ class PPO:
             OSError: the file cannot be read.
             ValueError: it is not a policy of PPO for this task.
         """
-        header = checkpoint.header(path)
-        if header.get("task") != task.card.id:
-            raise ValueError(f"{path} holds a policy for {header.get('task')}, not for {task.card.id}.")
-        stored = json.loads(header["config"])
-        config = Config(**stored | {"hidden": tuple(stored["hidden"])})
+        config = checkpoint.read_config(path, self.name, task.card.id, Config)
         rows = rows_of(task, "ppo")
         like = (
             variant(config).networks(rows, config, 0).actor,

@@ -15,10 +15,10 @@ import numpy as np
 from rlbench_suite.adapters.host import HostVectorEnv
 from rlbench_suite.episode import seed_key
 
-from .distributions import Categorical, Gaussian
 from .networks import Moments
-from .ppo import Actor, Config, Networks, Returns, Training, Transition, learn, start, update_keys
+from .ppo import Actor, Config, Networks, Training, Transition, learn, make_noise, start, update_keys
 from .rows import Rows, rows_of
+from .training import Returns
 
 
 class HostPrograms:
@@ -31,7 +31,8 @@ class HostPrograms:
         arguments = Networks.initial(rows, config, 0), seed_key(0)
         self._start = jax.jit(partial(start, rows, config)).lower(*arguments).compile()
         self._learn = jax.jit(lambda training, seen: learn(rows, config, training, seen, update_keys(training)[1]))
-        self._act, self._noise = jax.jit(self._choose), jax.jit(self._draw)
+        self._act = jax.jit(self._choose)
+        self._noise = jax.jit(lambda training: make_noise(rows, config, update_keys(training)[0]))
         self.chunk(self.start(*arguments), updates=1)  # compiles
         self.seconds = time.perf_counter() - begun
 
@@ -64,11 +65,6 @@ class HostPrograms:
         distribution = actor(self.rows, moments.normalise(x), None)
         action = distribution.sample(noise)
         return x, action, distribution.log_prob(action), jax.vmap(self.rows.action)(action)
-
-    def _draw(self, training: Training) -> jax.Array:
-        kind = Categorical if self.rows.choices else Gaussian
-        shape = self.config.num_steps, self.config.num_envs, *self.rows.noise_shape
-        return kind.noise(update_keys(training)[0], shape)
 
 
 class HostStream:

@@ -19,15 +19,29 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from rlbench_suite.adapters.rollout import Stream, step_stream
-from rlbench_suite.episode import Draw, scalar_return
+from rlbench_suite.adapters.rollout import Stream
 from rlbench_suite.policy import View
 
 from . import ppo
 from .distributions import Categorical, Gaussian
 from .networks import Linear, Moments, initial_layers, multilayer, orthogonal
-from .ppo import Actor, Batch, Config, Returns, Training, Transition, Variant, advantages, discount, optimiser
+from .ppo import (
+    Actor,
+    Batch,
+    Config,
+    Training,
+    Transition,
+    Variant,
+    aims,
+    decide,
+    make_noise,
+    optimiser,
+    play,
+    scaled_rewards,
+    update_keys,
+)
 from .rows import Rows
+from .training import Returns
 
 # -- networks ------------------------------------------------------------------------------------------------------
 
@@ -103,9 +117,7 @@ class RecurrentPolicy(eqx.Module):
         x = self.moments.normalise(x)
         memory = self.actor.unit(x, memory)
         distribution = self.actor(self.rows, jnp.concatenate([x, memory], -1), mask)
-        if self.config.evaluate == "mode":
-            return self.rows.action(distribution.mode()), memory
-        return self.rows.action(distribution.sample(distribution.noise(key, self.rows.noise_shape))), memory
+        return decide(self.rows, self.config, distribution, key), memory
 
 
 # -- collect -------------------------------------------------------------------------------------------------------
@@ -129,10 +141,7 @@ def collect(
 ) -> tuple[Stream, jax.Array, Transition, jax.Array, Returns]:
     """``num_steps`` steps of every environment; also the memories in the end, and those with which each step acted."""
     base = training.base
-    task, actor, moments = rows.task, base.networks.actor, base.moments
-    draw, limit = Draw.parse("train", task), np.int32(task.card.horizon)
-    make_noise = Categorical.noise if rows.choices else Gaussian.noise
-    noise = make_noise(key, (config.num_steps, config.num_envs, *rows.noise_shape))
+    actor, moments = base.networks.actor, base.moments
 
     def step(carry: tuple[Stream, jax.Array], noise: jax.Array) -> tuple[tuple[Stream, jax.Array], Any]:
         stream, memory = carry
@@ -140,23 +149,11 @@ def collect(
         normal = moments.normalise(x)
         memory = actor.unit(normal, memory)
         distribution = actor(rows, jnp.concatenate([normal, memory], -1), mask)
-        action = distribution.sample(noise)
-        stream, made, totals = step_stream(task, stream, jax.vmap(rows.action)(action), limit, draw)
-        over = made.terminated | made.truncated
-        transition = Transition(
-            x,
-            mask,
-            action,
-            distribution.log_prob(action),
-            jax.vmap(rows.reward)(made.reward),
-            jax.vmap(rows.look)(made.observation)[0],
-            *(jnp.repeat(flag[:, None], rows.agents, 1) for flag in (made.terminated, over)),
-        )
-        ended = Returns(jnp.where(over, scalar_return(task, totals), 0).sum(), over.sum())
+        stream, (transition, ended) = play(rows, stream, x, mask, distribution, noise)
         return (stream, forget(memory, transition.over)), (transition, memory, ended)
 
     carry = base.stream, training.memory
-    (stream, memory), (transitions, memories, ended) = jax.lax.scan(step, carry, noise)
+    (stream, memory), (transitions, memories, ended) = jax.lax.scan(step, carry, make_noise(rows, config, key))
     return stream, memory, transitions, memories, jax.tree.map(jnp.sum, ended)
 
 
@@ -183,17 +180,9 @@ def loss(networks: Networks, batch: Batch, memory: jax.Array, over: jax.Array, r
 
 def update(rows: Rows, config: Config, training: RecurrentTraining) -> tuple[RecurrentTraining, Returns]:
     """Collect, then learn from it for some epochs."""
-    base = training.base
-    _, own_key = jax.random.split(jax.random.wrap_key_data(base.seed))
-    collect_key, learn_key = jax.random.split(jax.random.fold_in(own_key, base.updates))
+    collect_key, learn_key = update_keys(training.base)
     stream, memory, seen, memories, ended = collect(rows, config, training, collect_key)
-
-    reward, discounted, mean_square = seen.reward, base.discounted, base.mean_square
-    if config.scale_rewards:
-        discounted, returns = discount(discounted, reward, seen.over, config.gamma)
-        mean_square += ((returns**2).mean() - mean_square) / (base.updates + 1)
-        reward = reward * jax.lax.rsqrt(mean_square + 1e-8)
-
+    reward, base = scaled_rewards(config, training.base, seen)
     x, next_x = base.moments.normalise(seen.x), base.moments.normalise(seen.next_x)
     # What the step led to is looked at with the memory of the same episode, over or not.
     next_memories = base.networks.actor.unit(next_x, memories)
@@ -201,9 +190,7 @@ def update(rows: Rows, config: Config, training: RecurrentTraining) -> tuple[Rec
         multilayer(base.networks.critic, jnp.concatenate(known, -1))[..., 0]
         for known in ((x, memories), (next_x, next_memories))
     )
-    advantage = advantages(reward, value, next_value, seen.terminated, seen.over, config.gamma, config.gae_lambda)
-    target = advantage + value
-    advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+    advantage, target = aims(config, seen, reward, value, next_value)
 
     # Sequences: one an agent of an environment, (steps, sequences, ...).
     batch, over = jax.tree.map(
@@ -224,7 +211,7 @@ def update(rows: Rows, config: Config, training: RecurrentTraining) -> tuple[Rec
     (networks, state), _ = jax.lax.scan(learn, (base.networks, base.optimiser), minibatches)
 
     moments = base.moments.update(seen.x.reshape(-1, rows.features))
-    base = Training(networks, state, moments, discounted, mean_square, stream, base.seed, base.updates + 1)
+    base = Training(networks, state, moments, base.discounted, base.mean_square, stream, base.seed, base.updates + 1)
     return RecurrentTraining(base, memory), ended
 
 

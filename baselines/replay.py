@@ -16,7 +16,6 @@ come in all units, and old experience is then read on the same scale as new. Mom
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from abc import ABC, abstractmethod
@@ -41,6 +40,7 @@ from . import checkpoint
 from .configuration import FOLDER, configure
 from .networks import Moments
 from .rows import Rows, rows_of
+from .training import Returns, compiled, in_chunks
 
 # -- configuration -------------------------------------------------------------------------------------------------
 
@@ -173,13 +173,6 @@ class Training(NamedTuple):
     """Key data of the seed."""
     steps: Any
     """Steps done by every environment."""
-
-
-class Returns(NamedTuple):
-    """Episodes that ended: the sum of their scalar returns, and their number."""
-
-    total: Any
-    episodes: Any
 
 
 class Algorithm(ABC):
@@ -393,28 +386,17 @@ class ReplayAgent:
         refuse_after_fork()
         config = self.config(task, budget)
         algorithm = self.algorithm(task, config)
-        known = programs.cache_info().misses
-        compiled = programs(algorithm)
-        compile_seconds = compiled.seconds if programs.cache_info().misses > known else 0.0
-        begun = time.perf_counter()
-        training = compiled.start(algorithm.networks(seed), seed_key(seed))
-        for chunk in range(1, config.chunks + 1):
-            training, ended = compiled.chunk(training)
-            total, episodes = float(ended.total), int(ended.episodes)
-            yield Progress(
-                steps=chunk * config.chunk * config.num_envs,
-                total_steps=config.steps,
-                seconds=time.perf_counter() - begun,
-                compile_seconds=compile_seconds,
-                episode_return=total / episodes if episodes else float("nan"),
-            )
+        program, compile_seconds = compiled(programs, algorithm)
+        training = program.start(algorithm.networks(seed), seed_key(seed))
+        steps = config.chunk * config.num_envs
+        training = yield from in_chunks(program.chunk, training, config.chunks, steps, compile_seconds)
         yield ReplayPolicy(algorithm.actor(training.learner.networks), training.moments, algorithm)
 
     def save(self, policy: ReplayPolicy, path: str) -> None:
         """The policy as safetensors: weights, normalisation, and in the header what they belong to."""
-        config = json.dumps(asdict(policy.algorithm.config))
-        header = {"agent": self.name, "task": policy.algorithm.rows.task.card.id, "config": config}
-        checkpoint.write(path, (policy.actor, policy.moments), header)
+        algorithm = policy.algorithm
+        owner = self.name, algorithm.rows.task.card.id
+        checkpoint.write(path, (policy.actor, policy.moments), *owner, algorithm.config)
 
     def load(self, path: str, task: Task[Any, Any]) -> ReplayPolicy:
         """A saved policy.
@@ -423,14 +405,8 @@ class ReplayAgent:
             OSError: the file cannot be read.
             ValueError: it is not a policy of this agent for this task.
         """
-        header = checkpoint.header(path)
-        owner = header.get("agent"), header.get("task")
-        if owner != (self.name, task.card.id):
-            raise ValueError(
-                f"{path} holds a policy of {owner[0]} for {owner[1]}, not of {self.name} for {task.card.id}."
-            )
-        stored = json.loads(header["config"])
-        algorithm = self.algorithm(task, self.configuration(**stored | {"hidden": tuple(stored["hidden"])}))
+        config = checkpoint.read_config(path, self.name, task.card.id, self.configuration)
+        algorithm = self.algorithm(task, config)
         empty = Moments(*(np.zeros(algorithm.rows.features, np.float32),) * 2, np.float32(0))
         actor, moments = checkpoint.read(path, (algorithm.actor(algorithm.networks(0)), empty))
         return ReplayPolicy(actor, moments, algorithm)

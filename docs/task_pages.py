@@ -11,15 +11,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import gymnasium
-import jax
 import numpy as np
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from PIL import Image
+from reference_episode import reference_episode
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.policy import View
 from rlbench_suite.registry import cards
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -101,19 +99,8 @@ def checks(card: TaskCard) -> list[str]:
 
 def animation(card: TaskCard) -> bytes:
     """An episode of the reference player on the test split, as a GIF of at most ``FRAMES`` pictures."""
-    env: Any = gymnasium.make(card.id, split="test", render_mode="rgb_array").unwrapped
-    player = env.reference()
-    observation, info = env.reset(seed=4)
-    memory = player.initial(env.params)
-    act = jax.jit(lambda player, *seen: player.act(*seen))
-    states = [env.state]
-    for t in range(min(card.horizon, 400)):
-        view = View(observation, info.get("action_mask"), env.state, env.params)
-        action, memory = act(player, memory, view, jax.random.key(t))
-        observation, _, terminated, _, info = env.step(np.asarray(action).astype(env.task.action_space.dtype))
-        states.append(env.state)
-        if terminated:
-            break
+    envs, states = zip(*reference_episode(card.id, min(card.horizon, 400)), strict=True)
+    env = envs[0]
     shown = [states[i] for i in np.unique(np.linspace(0, len(states) - 1, FRAMES).astype(int))]
     frames = [Image.fromarray(env.task.draw(state, env.params)).quantize(64) for state in shown]
     buffer = io.BytesIO()

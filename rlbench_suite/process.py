@@ -50,8 +50,9 @@ def calling_thread_device() -> jax.Device:
     """A CPU device that computes in the thread that calls, for programs of a few microseconds.
 
     JAX's own CPU device hands every program of more than a thousand operations to another thread: two context
-    switches, 40 us on two cores for a quadcopter's step of 6 us. The switch for it, ``jax_cpu_enable_async_dispatch``,
-    is the whole process's and read once, so we open a client of our own and leave the user's alone.
+    switches, which take longer than a quadcopter's step (``benchmarks/single_env.py``). The switch for it,
+    ``jax_cpu_enable_async_dispatch``, is the whole process's and read once, so we open a client of our own and leave
+    the user's alone.
     """
     client: Any = xla_client.make_cpu_client(asynchronous=False)
     device: jax.Device = client.local_devices()[0]

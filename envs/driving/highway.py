@@ -21,9 +21,10 @@ observation             the ego: speed (by 40 m/s), y (by the road's width of 16
                         150 m; 1 where nobody is within that), speed along the road relative to the ego (by
                         20 m/s), y relative to the ego (by 8 m), own lateral speed (by 4 m/s). Its own lane is the
                         target lane in ``Highway``, the one it is in otherwise. Left is positive. Cut off at +-1
-reward                  in [0, 1]: u (1 - 0.2 r); u is the mean speed along the road over the step, from 0 at
+reward                  u (1 - 0.2 r), in [0, 1]; u is the mean speed along the road over the step, from 0 at
                         10 m/s to 1 at 30 m/s and above; r is the distance from the centre of the right lane, in
-                        parts of the road: keep right. Nothing in the step of a crash
+                        parts of the road: keep right. A crash takes away what ten seconds of the best driving
+                        earn, beside what the rest of the episode would have earned
 terminated              a crash: the ego touches a vehicle or an edge of the road, or turns by more than 90 degrees
 success                 no crash
 cost                    1 for a step that ends in a crash or with less than 1.5 s to a collision with a vehicle
@@ -79,6 +80,8 @@ KEEP_RIGHT = 0.2
 """Part of the reward lost in the left lane."""
 SIGHT = 150.0
 """m, ahead and behind."""
+CRASH = 10.0
+"""s of the best driving that a crash costs: without it, what is gained by driving close would pay for the crashes."""
 TIME_TO_COLLISION = 1.5
 """s: less is a near miss."""
 FAR = 100.0
@@ -148,12 +151,17 @@ class Road(Task[Fleet, State]):
         self.density = difficulty / 1000
         low = np.concatenate([np.tile([0, 0, -1, -1, 0, 0, 0][: self.own_entries], 1), np.tile([0, -1, -1, -1, -1], 9)])
         self.observation_space = self.box(low, np.ones(len(low)))
-        self.reward_space = self.box(0, 1)
+        self.reward_space = self.box(-self.crash_cost, 1)
 
     @property
     def duration(self) -> float:
         """s, of a step."""
         return self.substeps * SUBSTEP
+
+    @property
+    def crash_cost(self) -> float:
+        """In rewards of one step of the best driving."""
+        return CRASH / self.duration
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Fleet:
         """Drivers, vehicles and density."""
@@ -284,11 +292,11 @@ class Road(Task[Fleet, State]):
         return jnp.minimum(ahead(state.traffic.lane[0]), ahead(state.traffic.target[0]))
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Fleet) -> jax.Array:
-        """Mean speed over the step, less in lanes to the left; nothing for a crash."""
+        """Mean speed over the step, less in lanes to the left; what a crash costs."""
         speed = (next_state.travelled - state.travelled) * (1 / self.duration)
         fast = jnp.clip((speed - SLOWEST) * (1 / (FASTEST - SLOWEST)), 0, 1)
         left = jnp.clip((ego_pose(next_state).y - lane_centre(0)) * (1 / (ROAD_WIDTH - LANE_WIDTH)), 0, 1)
-        return jnp.where(next_state.crashed, 0, fast * (1 - KEEP_RIGHT * left))
+        return jnp.where(next_state.crashed, -self.crash_cost, fast * (1 - KEEP_RIGHT * left))
 
     def terminal(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
         """A crash."""

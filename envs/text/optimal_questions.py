@@ -33,23 +33,6 @@ from .knowledge import real_knowledge
 from .twenty_questions import Params, State, TwentyQuestions, count, members
 
 
-class OptimalQuestions:
-    """The player of the card: :class:`AnyTable` for fictional tables, :class:`OneTable` for the real one."""
-
-    @classmethod
-    def for_task(cls, task: TwentyQuestions) -> Any:
-        """The optimal player of the task's tables."""
-        return OneTable(*decision_tree(), task) if task.real else AnyTable(task)
-
-    def initial(self, params: Params) -> Any:
-        """As the player that :meth:`for_task` gives."""
-        raise NotImplementedError
-
-    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
-        """As the player that :meth:`for_task` gives."""
-        raise NotImplementedError
-
-
 def first_possible(task: TwentyQuestions, state: State) -> jax.Array:
     """The guess of the first thing still possible."""
     return (task.properties + jnp.argmax(members(state.possible, task.things))).astype(jnp.int32)
@@ -134,6 +117,25 @@ class OneTable(eqx.Module):
         # Where only one thing is left, no question of the tree can tell more.
         guess = (ask[node] < 0) | (count(state.possible) == 1)
         return jnp.where(guess, first_possible(self.task, state), ask[node]), memory
+
+
+class OptimalQuestions(eqx.Module):
+    """The player of the card: :class:`AnyTable` for fictional tables, :class:`OneTable` for the real one."""
+
+    player: AnyTable | OneTable
+
+    @classmethod
+    def for_task(cls, task: TwentyQuestions) -> OptimalQuestions:
+        """The optimal player of the task's tables."""
+        return cls(OneTable(*decision_tree(), task) if task.real else AnyTable(task))
+
+    def initial(self, params: Params) -> Any:
+        """As the player of the tables."""
+        return self.player.initial(params)
+
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
+        """As the player of the tables."""
+        return self.player.act(memory, view, key)
 
 
 # -- one table, on the host ----------------------------------------------------------------------------------------

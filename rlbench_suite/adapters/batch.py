@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from rlbench_suite.adapters.single import ActionCheck
-from rlbench_suite.card import unknown
+from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.episode import Draw, Episode, Step, advance, begin, reset_where, scalar_return, seed_key
 from rlbench_suite.lanes import in_lanes
 from rlbench_suite.process import precision, refuse_after_fork
@@ -67,6 +67,35 @@ def _spread(mask: Any, like: Any) -> Any:
 programs = cache(BatchPrograms)
 
 
+def check_batch(
+    card: TaskCard,
+    num_envs: int,
+    max_episode_steps: int | None,
+    autoreset_mode: AutoresetMode | str,
+    backend: str,
+    render_mode: str | None,
+) -> tuple[AutoresetMode, int]:
+    """The autoreset mode and the time limit in steps.
+
+    Raises:
+        ValueError: an argument of a vector env is unknown or out of range.
+    """
+    if num_envs < 1:
+        raise ValueError(f"num_envs is at least 1, got {num_envs}.")
+    backends = BACKENDS[:1] if card.host else BACKENDS
+    if backend not in backends:
+        raise ValueError(unknown(f"backend of {card.id}", backend, backends))
+    mode = getattr(autoreset_mode, "value", autoreset_mode)
+    if mode not in AUTORESET:
+        raise ValueError(unknown("autoreset_mode", mode, AUTORESET))
+    if render_mode is not None:
+        raise ValueError(f"A batch has no picture; leave render_mode out (given: {render_mode!r}).")
+    limit = card.horizon if max_episode_steps is None else max_episode_steps
+    if limit < 1:
+        raise ValueError(f"max_episode_steps is at least 1, got {max_episode_steps}.")
+    return AUTORESET[mode], limit
+
+
 class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     """A batch of episodes; entry ``i`` seeded with ``seed + i`` goes step by step as the single env of that seed.
 
@@ -99,27 +128,17 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         render_mode: None = None,
     ) -> None:
         self.task = task = find_card(task_id).build(difficulty=difficulty, dtype=dtype)
-        if num_envs < 1:
-            raise ValueError(f"num_envs is at least 1, got {num_envs}.")
-        if backend not in BACKENDS:
-            raise ValueError(unknown("backend", backend, BACKENDS))
-        mode = getattr(autoreset_mode, "value", autoreset_mode)
-        if mode not in AUTORESET:
-            raise ValueError(unknown("autoreset_mode", mode, AUTORESET))
-        if render_mode is not None:
-            raise ValueError(f"A batch has no picture; leave render_mode out (given: {render_mode!r}).")
+        mode, limit = check_batch(task.card, num_envs, max_episode_steps, autoreset_mode, backend, render_mode)
         self.card = task.card
         self.num_envs = num_envs
         self.backend = backend
-        self.metadata = {"autoreset_mode": AUTORESET[mode], "render_modes": []}
+        self.metadata = {"autoreset_mode": mode, "render_modes": []}
         self.single_observation_space, self.single_action_space = task.observation_space, task.action_space
         self.observation_space = batch_space(task.observation_space, num_envs)
         self.action_space = batch_space(task.action_space, num_envs)
         self.reward_space = task.reward_space
-        self._same_step = AUTORESET[mode] is AutoresetMode.SAME_STEP
-        self._limit = np.int32(task.card.horizon if max_episode_steps is None else max_episode_steps)
-        if self._limit < 1:
-            raise ValueError(f"max_episode_steps is at least 1, got {max_episode_steps}.")
+        self._same_step = mode is AutoresetMode.SAME_STEP
+        self._limit = np.int32(limit)
         self._draw = Draw.parse(split, task)
         self._check_actions = ActionCheck(task.action_space, num_envs)
         self._episodes: Episode | None = None

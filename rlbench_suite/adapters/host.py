@@ -12,10 +12,10 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
+from rlbench_suite.adapters.batch import check_batch
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.adapters.single import ActionCheck, PixelEnv, TaskEnv
 from rlbench_suite.adapters.text import TextEnv
-from rlbench_suite.card import unknown
 from rlbench_suite.episode import Episode, Role, draw_key, seed_key
 from rlbench_suite.host import HostTask
 from rlbench_suite.policy import Policy, View
@@ -42,16 +42,7 @@ class HostEnv(TaskEnv):
         Raises:
             ValueError: the seed is negative or too large, or options are given (there are none).
         """
-        if options:
-            raise ValueError(f"{self.card.id} takes no reset options, got {options!r}.")
-        if seed is not None or self._seed is None:
-            seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
-            self._seed, self._index = seed_key(seed), 0
-            gymnasium.Env.reset(self, seed=int(seed) % 2**63)
-            observation, told = self._simulator.reset(seed=int(seed))
-        else:
-            self._index += 1
-            observation, told = self._simulator.reset()
+        observation, told = self._simulator.reset(seed=self._turn(seed, options))
         self._t, self._total = 0, 0.0
         self._buffer = observation, 0.0, False, self._info(told)
         shown, *_, info = self._show()
@@ -143,24 +134,12 @@ class HostVectorEnv(SyncVectorEnv):
     ) -> None:
         self.task: Any = find_card(task_id).build(difficulty=difficulty, dtype=dtype)
         self.card = self.task.card
-        if num_envs < 1:
-            raise ValueError(f"num_envs is at least 1, got {num_envs}.")
-        if backend != "numpy":
-            raise ValueError(f"{self.card.id} runs on the host: backend is 'numpy', got {backend!r}.")
-        modes = {mode.value: mode for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)}
-        mode = getattr(autoreset_mode, "value", autoreset_mode)
-        if mode not in modes:
-            raise ValueError(unknown("autoreset_mode", mode, modes))
-        if render_mode is not None:
-            raise ValueError(f"A batch has no picture; leave render_mode out (given: {render_mode!r}).")
-        limit = self.card.horizon if max_episode_steps is None else max_episode_steps
-        if limit < 1:
-            raise ValueError(f"max_episode_steps is at least 1, got {max_episode_steps}.")
+        mode, limit = check_batch(self.card, num_envs, max_episode_steps, autoreset_mode, backend, render_mode)
         self.backend = backend
         self.reward_space = self.task.reward_space
         self._check_actions = ActionCheck(self.task.action_space, num_envs)
         super().__init__(
-            [lambda: TimeLimit(HostEnv(self.task, split), limit)] * num_envs, autoreset_mode=modes[mode], copy=True
+            [lambda: TimeLimit(HostEnv(self.task, split), limit)] * num_envs, autoreset_mode=mode, copy=True
         )
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:

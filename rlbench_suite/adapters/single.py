@@ -161,19 +161,25 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             ValueError: the seed is negative or too large, or options are given (there are none).
         """
         refuse_after_fork()
-        if options:
-            raise ValueError(f"{self.card.id} takes no reset options, got {options!r}.")
-        if seed is not None or self._seed is None:
-            key = seed_key(int(np.random.SeedSequence().entropy) % 2**64 if seed is None else seed)  # type: ignore[arg-type]
-            self._seed, self._index = key, 0
-            super().reset(seed=None if seed is None else int(seed) % 2**63)
-        else:
-            self._index += 1
+        self._turn(seed, options)
         self._programs = programs(self.task)
         with precision(self.task):
             self._buffer = self._programs.begin(self._seed, np.int32(self._index), self._draw)
         observation, *_, info = self._show()
         return observation, info
+
+    def _turn(self, seed: int | None, options: dict[str, Any] | None) -> int | None:
+        """Count episodes: to the first of a new seed, which is returned, or to the next of the last seed."""
+        if options:
+            raise ValueError(f"{self.card.id} takes no reset options, got {options!r}.")
+        if seed is None and self._seed is not None:
+            self._index += 1
+            return None
+        if seed is None:
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        self._seed, self._index = seed_key(seed), 0
+        super().reset(seed=int(seed) % 2**63)
+        return int(seed)
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         """One step. An action the mask forbids leaves the state as it is; ``info["invalid_reason"]`` says why.

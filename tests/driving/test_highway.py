@@ -251,7 +251,7 @@ def empty_road(name: str, **ego: float) -> tuple[Fleet, State]:
         (10, 2, False, 0.0),
         (0, 2, False, 0.0),
         (38, 2, False, 1.0),
-        (30, 2, True, 0.0),
+        (30, 2, True, -10.0),
     ],
 )
 def test_reward_by_hand(metres: float, y: float, crashed: bool, expected: float) -> None:
@@ -322,7 +322,7 @@ def test_leaving_the_road_ends_the_episode_and_standing_still_does_not_pay(actio
     if reason:
         assert reason in info["end_reason"]
         assert not info["success"]
-    assert reward == 0
+    assert reward == (-50 if reason else 0)
 
 
 def test_holding_the_wheel_straight_keeps_speed_and_lane() -> None:

@@ -1,0 +1,41 @@
+"""What the agents that learn share around their algorithms: programs compiled once, and the loop over their chunks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple
+
+from rlbench_suite.agent import Progress
+
+
+class Returns(NamedTuple):
+    """Episodes that ended: the sum of their scalar returns, and their number."""
+
+    total: Any
+    episodes: Any
+
+
+def compiled(programs: Any, *description: Any) -> tuple[Any, float]:
+    """What the cached function ``programs`` makes of a description, and the seconds this took to compile now."""
+    before = programs.cache_info().misses
+    found = programs(*description)
+    return found, found.seconds if programs.cache_info().misses > before else 0.0
+
+
+def in_chunks(
+    chunk: Callable[[Any], tuple[Any, Returns]], running: Any, chunks: int, steps: int, compile_seconds: float
+) -> Generator[Progress, None, Any]:
+    """Do ``chunks`` chunks of ``steps`` steps each; what is running after the last is the generator's value."""
+    begun = time.perf_counter()
+    for done in range(1, chunks + 1):
+        running, ended = chunk(running)
+        total, episodes = float(ended.total), int(ended.episodes)
+        yield Progress(
+            steps=done * steps,
+            total_steps=chunks * steps,
+            seconds=time.perf_counter() - begun,
+            compile_seconds=compile_seconds,
+            episode_return=total / episodes if episodes else float("nan"),
+        )
+    return running
