@@ -68,7 +68,8 @@ class TaskCard:
         host: whether a simulator of the host computes it (:mod:`rlbench_suite.host`), not pure functions.
         partially_observed: whether one observation does not tell all that matters, so that an agent needs a memory.
         optimum: best achievable expected return where it is known in closed form or by enumeration.
-        replay_tolerance: allowed difference of a return replayed on another instruction-set class.
+        replay_tolerance: allowed difference of a return replayed where processors round otherwise, some four times what
+            ``benchmarks/across_processors.py`` finds.
         tags: free words for filtering.
     """
 

@@ -11,6 +11,7 @@ CARDS = (
         entry_point="rlbench_suite.envs.greenhouse.lettuce:Lettuce",
         reference="rlbench_suite.envs.greenhouse.grower:Grower",
         horizon=1920,
+        replay_tolerance=0.0001,
         difficulties={"medium": 0.1, "easy": 0.0, "hard": 0.25},
         partially_observed=True,
         tags=("continuous", "constrained", "economic"),

@@ -11,6 +11,7 @@ CARDS = (
         entry_point="rlbench_suite.envs.motor.pmsm_current:PMSMCurrent",
         reference="rlbench_suite.envs.motor.field_oriented_control:FieldOrientedControl",
         horizon=500,
+        replay_tolerance=0.02,
         tags=("continuous", "tracking"),
     ),
 )

@@ -11,6 +11,7 @@ CARDS = (
         entry_point="rlbench_suite.envs.operations.inventory:Inventory",
         reference="rlbench_suite.envs.operations.base_stock:BaseStock",
         horizon=100,
+        replay_tolerance=0.02,
         difficulties={"network": 0, "network-backlog": 1, "shop": 2, "shop-backlog": 3},
         tags=("discrete", "stochastic", "economic"),
     ),

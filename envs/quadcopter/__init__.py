@@ -11,6 +11,7 @@ CARDS = (
         entry_point="rlbench_suite.envs.quadcopter.hover:QuadcopterHover",
         reference="rlbench_suite.envs.quadcopter.geometric_control:GeometricControl",
         horizon=500,
+        replay_tolerance=1.0,
         tags=("continuous", "stabilisation"),
     ),
 )

@@ -11,6 +11,7 @@ CARDS = (
         entry_point="rlbench_suite.envs.text.wordle:Wordle",
         reference="rlbench_suite.envs.text.maximum_entropy:MaximumEntropy",
         horizon=12,  # six guesses end the game; the rest is for text that was no word
+        replay_tolerance=1e-06,
         tags=("discrete", "text", "partially-observed"),
     ),
     TaskCard(

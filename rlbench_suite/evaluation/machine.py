@@ -13,7 +13,9 @@ from pydantic import BaseModel
 import rlbench_suite
 
 _SETTINGS = ("JAX_", "XLA_", "PJRT_", "OMP_")
-_INSTRUCTIONS = ("sse4_2", "avx", "fma", "avx2", "avx512f", "asimd", "sve")
+_INSTRUCTIONS = ("fma",)
+"""What bits depend on: whether products are fused into sums. Wider vectors change nothing, and no task computes what
+processors only approximate (``benchmarks/across_processors.py``, ``tests/test_arithmetic.py``)."""
 
 
 class Machine(BaseModel):

@@ -36,7 +36,13 @@ def call(toys: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 
 def start(path: Path, *arguments: str) -> subprocess.Popen[str]:
     command = [PROGRAM, *arguments, "--out", str(path)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    # Where the tests run in the background, SIGINT is ignored, and programs that they start inherit that.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def wait_for_cells(path: Path, count: int) -> set[Path]:

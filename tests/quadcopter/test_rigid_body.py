@@ -85,9 +85,20 @@ def test_torque_free_tumbling_conserves_energy_and_angular_momentum_to_the_metho
     assert (orders > 3.9).all(), orders  # energy of a quadratic flow converges at order 5
 
 
+@pytest.mark.parametrize("drift", [-1e-3, 1e-4, 1e-6])
+def test_normalising_squares_the_drift(drift: float) -> None:
+    """A squared length of 1 + d becomes (1 + d) (1 - d / 2)^2 = 1 - 3/4 d^2 + d^3 / 4."""
+    q = np.array([0.1, -0.7, 0.5, 0.5]) * np.sqrt(1 + drift)
+    body = normalised(at_rest()._replace(qw=q[0], qx=q[1], qy=q[2], qz=q[3]))
+    squared = sum(value**2 for value in (body.qw, body.qx, body.qy, body.qz))
+    assert squared == pytest.approx(1 - 0.75 * drift**2 + 0.25 * drift**3, abs=1e-15)
+
+
 def test_rotation_matrix_is_a_rotation_and_its_last_column_the_body_s_z() -> None:
     rng = np.random.default_rng(0)
-    body = jax.device_get(normalised(RigidBody(*np.float64(rng.normal(size=13)))))
+    values = rng.normal(size=13)
+    values[3:7] /= np.linalg.norm(values[3:7])
+    body = RigidBody(*values)
     rotation = np.array(rotation_matrix(body)).reshape(3, 3)
     np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-15)
     assert np.linalg.det(rotation) == pytest.approx(1.0)
