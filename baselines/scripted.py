@@ -33,10 +33,12 @@ class Uniform(eqx.Module):
             share = jax.random.uniform(key, space.shape, space.dtype)
             return jnp.minimum(space.low + share * (space.high - space.low), space.high), memory
         sizes = action_sizes(space)
-        mask = jnp.ones(sum(sizes), bool) if view.action_mask is None else view.action_mask
-        parts = jnp.split(mask, np.cumsum(sizes)[:-1])
         shares = jax.random.uniform(key, (len(sizes),))
-        chosen = jnp.stack([nth_legal(part, share) for part, share in zip(parts, shares, strict=True)])
+        if view.action_mask is None:
+            chosen = jnp.floor(shares * np.array(sizes, np.float32)).astype(jnp.int32)
+        else:
+            parts = jnp.split(view.action_mask, np.cumsum(sizes)[:-1])
+            chosen = jnp.stack([nth_legal(part, share) for part, share in zip(parts, shares, strict=True)])
         return chosen.reshape(space.shape), memory
 
 
