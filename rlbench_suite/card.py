@@ -59,6 +59,7 @@ class TaskCard:
         reference: ``module:Class`` of the family's own player, a :class:`~rlbench_suite.policy.Policy` with a class
             method ``for_task(task)`` that makes it.
         horizon: time limit in steps.
+        settings: what tells ids of one entry point apart; plain data that the task reads from its card.
         difficulties: tier name to the number that defines it; empty where the task has one difficulty only.
         contexts: whether episodes differ by a sampled context (parameters), so that train and test splits exist.
         objectives: names of the reward's components; empty for a scalar reward.
@@ -80,6 +81,7 @@ class TaskCard:
     entry_point: str
     reference: str
     horizon: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
     difficulties: Mapping[str, float] = field(default_factory=dict)
     contexts: bool = True
     objectives: tuple[str, ...] = ()
