@@ -12,7 +12,7 @@ card, views, time limit as truncation, scores and replay around it.
 | success | it has come 8 m far, 1 m/s on average over a whole episode |
 | episode | 1000 steps; starts standing, every coordinate off by up to 0.005 |
 
-Source: Gymnasium 1.x, ``envs/mujoco/hopper_v5.py``; Erez, Tassa & Todorov 2012.
+Source: Gymnasium 1.x, ``envs/mujoco/hopper_v5.py``; Erez, Tassa & Todorov 2011.
 """  # noqa: E501  (a table)
 
 from __future__ import annotations
