@@ -76,11 +76,12 @@ class Described(abc.ABC):
         """
         space: Any = self.action_space
         try:
-            numbers = np.array([float(word) for word in text.replace(",", " ").split()])
-            action = numbers.astype(space.dtype).reshape(space.shape)
-        except (ValueError, OverflowError):
+            numbers = np.array([float(word) for word in text.replace(",", " ").split()]).reshape(space.shape)
+        except ValueError:
             raise ValueError(f"expected {int(np.prod(space.shape))} number(s) of {space}, got {text!r}") from None
-        if not (np.array_equal(action, numbers.reshape(space.shape).astype(space.dtype)) and space.contains(action)):
+        whole = space.dtype.kind == "f" or (numbers == np.round(numbers)).all()
+        inside = (np.abs(numbers) <= np.iinfo(np.int32).max).all()  # NaN fails; so would a cast of what is beyond
+        if not (whole and inside and space.contains(action := numbers.astype(space.dtype))):
             raise ValueError(f"expected an action in {space}, got {text!r}")
         return action
 
