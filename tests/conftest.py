@@ -23,8 +23,11 @@ PLUGIN = Path(__file__).with_name("plugin")
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "card" in metafunc.fixturenames:
-        table = cards()
-        metafunc.parametrize("card", table.values(), ids=[card.name for card in table.values()])
+        # All tests of an id run in one process: its programs are compiled there once (pytest -n 2 --dist loadgroup).
+        params = [
+            pytest.param(card, marks=pytest.mark.xdist_group(card.name), id=card.name) for card in cards().values()
+        ]
+        metafunc.parametrize("card", params)
 
 
 @pytest.fixture(autouse=True, scope="module")
