@@ -23,7 +23,7 @@ PLUGIN = Path(__file__).with_name("plugin")
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "card" in metafunc.fixturenames:
-        # All tests of an id run in one process: its programs are compiled there once (pytest -n 2 --dist loadgroup).
+        # With --dist loadgroup all tests of an id run in one process: its programs are compiled there once.
         params = [
             pytest.param(card, marks=pytest.mark.xdist_group(card.name), id=card.name) for card in cards().values()
         ]
