@@ -10,6 +10,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,11 +24,21 @@ PLUGIN = Path(__file__).with_name("plugin")
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "card" in metafunc.fixturenames:
-        # With --dist loadgroup all tests of an id run in one process: its programs are compiled there once.
-        params = [
-            pytest.param(card, marks=pytest.mark.xdist_group(card.name), id=card.name) for card in cards().values()
-        ]
-        metafunc.parametrize("card", params)
+        table = cards()
+        metafunc.parametrize("card", table.values(), ids=[card.name for card in table.values()])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """All tests of an id go to one process, where its programs are compiled once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ById(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            named = [card.name for card in cards().values() if card.name in nodeid.partition("[")[2]]
+            return max(named, key=len, default=nodeid)
+
+    return ById(config, log)
 
 
 @pytest.fixture(autouse=True, scope="module")
