@@ -13,6 +13,7 @@ from rlbench_suite.episode import Draw
 from rlbench_suite.process import precision
 
 
+@pytest.mark.every_id
 def test_no_approximate_instruction(card: TaskCard) -> None:
     """XLA makes ``1 / sqrt(x)`` of x86's RSQRTPS, a table lookup that Intel and AMD fill differently."""
     if card.host:

@@ -227,6 +227,7 @@ def test_every_family_folder_is_registered() -> None:
     assert folders == set(registry.FAMILIES)
 
 
+@pytest.mark.every_id
 def test_card_is_complete(card: TaskCard) -> None:
     assert re.fullmatch(r"rlsuite/[A-Z][A-Za-z0-9]*-v\d+", card.id)
     assert card.summary.strip() == card.summary != ""
@@ -238,6 +239,7 @@ def test_card_is_complete(card: TaskCard) -> None:
     assert len(card.hypervolume_reference) in (0, len(card.objectives))
 
 
+@pytest.mark.every_id
 def test_card_names_a_task_and_a_player(card: TaskCard) -> None:
     assert issubclass(load(card.entry_point), HostTask if card.host else Task)
     player = load(card.reference)

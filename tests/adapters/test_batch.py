@@ -60,6 +60,7 @@ def test_equal_to_a_sync_vector_env_step_by_step(card: TaskCard, mode: Autoreset
         assert_same(mine[0], other[0], "second reset")
 
 
+@pytest.mark.every_id
 def test_every_entry_goes_as_the_single_env_of_its_seed(card: TaskCard) -> None:
     ours = gymnasium.make_vec(card.id, num_envs=4, autoreset_mode="SameStep")
     singles = [gymnasium.make(card.id) for _ in range(4)]
@@ -77,6 +78,7 @@ def test_every_entry_goes_as_the_single_env_of_its_seed(card: TaskCard) -> None:
             assert flat(observation) == flat(jax.tree.map(lambda leaf, i=i: leaf[i], observations))
 
 
+@pytest.mark.every_id
 def test_whole_episode_rollouts_replay_in_the_single_env_to_the_bit(card: TaskCard) -> None:
     task = card.build()
     *_, policy = agent("random").train(task, seed=0, budget="smoke")

@@ -13,6 +13,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import pytest
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.registry import cards
@@ -44,6 +45,7 @@ def trajectory(task_id: str) -> dict[str, Any]:
     return shown
 
 
+@pytest.mark.every_id
 def test_trajectories_are_those_of_this_version(card: TaskCard) -> None:
     golden = json.loads(GOLDEN.read_text())
     assert set(golden) == set(cards()), "a new id needs a golden trajectory: python tests/adapters/test_golden.py"

@@ -25,6 +25,7 @@ from trajectories import digest, flat, random_actions
 VIEWS = ("structured", "text", "pixels")
 
 
+@pytest.mark.every_id
 @pytest.mark.parametrize("view", VIEWS)
 def test_gymnasium_checks_pass(card: TaskCard, view: str) -> None:
     with warnings.catch_warnings():
@@ -57,6 +58,7 @@ def test_human_rendering_opens_a_window(card: TaskCard) -> None:
     env.close()
 
 
+@pytest.mark.every_id
 def test_observations_rewards_and_flags_are_what_the_spaces_say(card: TaskCard) -> None:
     env = gymnasium.make(card.id)
     task = env.unwrapped.task
@@ -82,6 +84,7 @@ def test_observations_rewards_and_flags_are_what_the_spaces_say(card: TaskCard) 
     assert episodes > 0 or card.horizon > 400
 
 
+@pytest.mark.every_id
 def test_every_action_at_its_bounds_keeps_the_observation_inside(card: TaskCard) -> None:
     env = gymnasium.make(card.id)
     rng = np.random.default_rng(0)
@@ -101,6 +104,7 @@ def test_every_action_at_its_bounds_keeps_the_observation_inside(card: TaskCard)
             env.reset()
 
 
+@pytest.mark.every_id
 def test_same_seed_same_bytes_over_many_episodes(card: TaskCard) -> None:
     assert digest(gymnasium.make(card.id), 11, 300) == digest(gymnasium.make(card.id), 11, 300)
     assert digest(gymnasium.make(card.id), 11, 300) != digest(gymnasium.make(card.id), 12, 300)
@@ -181,6 +185,7 @@ def test_state_is_a_value_to_save_restore_and_branch_from(card: TaskCard) -> Non
         np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.every_id
 def test_hostile_actions_are_refused_with_a_sentence(card: TaskCard) -> None:
     env = gymnasium.make(card.id)
     env.reset(seed=0)
@@ -221,6 +226,7 @@ def test_wrong_keywords_name_the_nearest_right_one(card: TaskCard, keyword: str,
         rlbench_suite.adapters.single.make(card.id, **{keyword: value})
 
 
+@pytest.mark.every_id
 def test_a_fixed_context_stays_and_the_splits_never_overlap(card: TaskCard) -> None:
     if not card.contexts:
         with pytest.raises(ValueError, match="single context"):
