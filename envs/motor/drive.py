@@ -1,10 +1,10 @@
 """Control currents, torque or speed of an electric drive by the voltages or switch states of its converter.
 
 One task for every machine: ``card.settings`` names the machine (:data:`~.plants.PLANTS`), the goal and the control.
-Dynamics: the machine's equations (``dc.py``, ``synchronous.py``, ``induction.py``) by one Runge-Kutta step a step of the
-episode. Currents and torque are controlled at a speed that a test bench holds; speed with a load of inertia, Coulomb and
-viscous friction. Tasks follow gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), with spaces that hold, time limits,
-seeded references, contexts, and periods in which a voltage moves a current by less than its limit.
+Dynamics: the machine's equations (``dc.py``, ``synchronous.py``, ``induction.py``) by one Runge-Kutta step a step of
+the episode. Currents and torque are controlled at a speed that a test bench holds; speed with a load of inertia,
+Coulomb and viscous friction. Tasks follow gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), with spaces that hold,
+time limits, seeded references, contexts, and periods in which a voltage moves a current by less than its limit.
 
 ======================  ====================================================================================
 action                  continuous: a voltage a converter in [-1, 1] of its largest; three-phase: d and q in field
@@ -98,6 +98,9 @@ class Drive(Task[Params, State]):
         self.finite = card.settings["control"] == "finite"
         self.goal: Goal = GOALS[machine, self.kind]
         self.period = self.goal.finite_period if self.finite else self.goal.period
+        pace = self.period / self.goal.period  # shorter steps, shorter moves
+        self.slowest = tuple(pace * deviation for deviation in self.goal.slowest)
+        self.quicker = tuple(math.log(b / a) for a, b in zip(self.goal.slowest, self.goal.fastest, strict=True))
         self.names = self.plant.currents if self.kind == "current" else (self.kind,)
         self.three_phase = isinstance(self.plant, ThreePhase)
         self.states = 8 if self.three_phase else 4
@@ -168,16 +171,9 @@ class Drive(Task[Params, State]):
             angle = wrapped(angle + (self.plant.pole_pairs * self.period) * state.speed)
         moves = jax.random.normal(key, (len(self.names),), self.dtype)
         reference = tuple(
-            jnp.clip(at + slowest * jnp.exp(math.log(fastest / slowest) * params.pace) * moves[i], low, high)
-            for i, (at, slowest, fastest, low, high) in enumerate(
-                zip(
-                    state.reference,
-                    self.goal.slowest,
-                    self.goal.fastest,
-                    self.goal.low,
-                    self.goal.high,
-                    strict=True,
-                )
+            jnp.clip(at + slowest * jnp.exp(quicker * params.pace) * moves[i], low, high)
+            for i, (at, slowest, quicker, low, high) in enumerate(
+                zip(state.reference, self.slowest, self.quicker, self.goal.low, self.goal.high, strict=True)
             )
         )
         after = State(electrical, speed, angle, self._attainable(reference), applied)

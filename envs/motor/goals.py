@@ -29,7 +29,7 @@ class Goal(NamedTuple):
     period: float = 1e-4
     """s, of a continuous step"""
     finite_period: float = 1e-5
-    """s, of a switch state"""
+    """s, of a switch state; references then move less a step, in proportion"""
     friction: Polynomial = Polynomial()
     """Of the load in speed control, at the middle of its tolerance"""
     jump: float = 0.0
@@ -40,7 +40,7 @@ FAST = 1e-5
 """s: an armature of 19 uH at 60 V moves by 32 A in it."""
 
 GOALS: dict[tuple[str, str], Goal] = {
-    ("PermExDc", "current"): Goal((-97.0,), (97.0,), (0.2,), (2.0,), (5.0,), 210.0, (-280.0, 280.0), FAST),
+    ("PermExDc", "current"): Goal((-97.0,), (97.0,), (0.2,), (2.0,), (5.0,), 210.0, (-280.0, 280.0), FAST, 2e-6),
     ("PermExDc", "torque"): Goal((-16.0,), (16.0,), (0.03,), (0.3,), (0.8,), 38.0, (-280.0, 280.0), FAST),
     ("PermExDc", "speed"): Goal(
         (-280.0,), (280.0,), (0.01,), (0.1,), (3.0,), 400.0, (-250.0, 250.0), friction=Polynomial(0.2, 0.01), jump=15.0

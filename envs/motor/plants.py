@@ -1,8 +1,8 @@
 """The machines as tasks drive them: data of the drive, what is measured, and what a controller knows of each.
 
 Currents and voltages of three-phase machines are in field coordinates: d along the magnets of a synchronous machine,
-or along the rotor's flux of an induction machine, whose angle is known. Voltages are in parts of ``unit``: the supply of
-a four-quadrant converter, or U / sqrt(3) of a bridge with space-vector modulation.
+or along the rotor's flux of an induction machine, whose angle is known. Voltages are in parts of ``unit``: the supply
+of a four-quadrant converter, or U / sqrt(3) of a bridge with space-vector modulation.
 
 Sources: machines, limits and nominal values as gym-electric-motor 3.0.3 has them (doi:10.21105/joss.02498); current
 loops and choice of currents: Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015).
