@@ -94,7 +94,10 @@ class ExternallyExcited(NamedTuple):
     Seen from there (capitals) i_E = 2 i_e / (3 k), u_E = k u_e, R_E = 3/2 k^2 r_e, L_E = 3/2 k^2 l_e, L_M = 3/2 k l_m,
     and psi_d = L_d i_d + L_M i_E, psi_E = L_M i_d + L_E i_E: two coupled circuits on the d axis.
 
-    Parameters: Nguyen & Hofmann 2014, doi:10.1109/ICELMACH.2014.6960287.
+    Parameters: Nguyen & Hofmann 2014, doi:10.1109/ICELMACH.2014.6960287, as gym-electric-motor 3.0.3 has them. In these
+    equations they couple the d axis and the field by more than one, 3/2 l_m^2 > L_d l_e: no machine can, the energy of
+    the inductances is not positive, and currents run away. Good for comparison with the peer only; with l_m divided by
+    sqrt(3/2) the leakage is 13 %.
     """
 
     resistance: Scalar = 15.55e-3

@@ -242,6 +242,15 @@ def test_excited_machine_in_steady_state() -> None:
     assert np.abs(machine.derivative(current, voltage, SPEED)).max() < 1e-7
 
 
+def test_excited_machine_of_the_peer_is_impossible() -> None:
+    """Its d axis runs away without any voltage; with the coupling reduced as the docstring says it decays."""
+    peer = synchronous.ExternallyExcited()
+    possible = peer._replace(mutual_inductance=peer.mutual_inductance / np.sqrt(1.5))
+    for machine, leaks in ((peer, False), (possible, True)):
+        rates = [machine.derivative(Excited(*unit), Excited(0.0, 0.0, 0.0), 0.0) for unit in np.eye(3)]
+        assert (np.linalg.eigvals(np.array(rates).T).real < 0).all() == leaks
+
+
 def test_most_torque_for_a_current() -> None:
     machine = synchronous.PermanentMagnet()
     best = synchronous.most_torque_angle(machine, 240.0)
