@@ -2,6 +2,37 @@
 
 from rlbench_suite.card import TaskCard
 
+_MACHINES = {
+    "PermExDc": "a permanently excited direct-current machine",
+    "ExtExDc": "an externally excited direct-current machine",
+    "SeriesDc": "a series-wound direct-current machine",
+    "ShuntDc": "a shunt-wound direct-current machine",
+    "PMSM": "a permanent-magnet synchronous machine",
+    "SynRM": "a synchronous reluctance machine",
+    "SCIM": "a squirrel-cage induction machine",
+}
+
+
+def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
+    """The card of one drive; see ``drive.py``."""
+    finite = control == "finite"
+    return TaskCard(
+        id=f"rlsuite/{machine}{goal.capitalize()}{'Finite' if finite else ''}-v0",
+        family="motor",
+        summary=(
+            f"Make the {goal} of {_MACHINES[machine]} follow a reference by "
+            f"{'the switch states' if finite else 'the voltage'} of its converter."
+        ),
+        source="Schroeder, Elektrische Antriebe (2015); gym-electric-motor, doi:10.21105/joss.02498",
+        entry_point="rlbench_suite.envs.motor.drive:Drive",
+        reference="rlbench_suite.envs.motor.cascade:Cascade",
+        horizon=horizon,
+        settings={"machine": machine, "goal": goal, "control": control},
+        replay_tolerance=0.02,
+        tags=("discrete" if finite else "continuous", "tracking"),
+    )
+
+
 CARDS = (
     TaskCard(
         id="rlsuite/PMSMCurrent-v0",
@@ -14,4 +45,8 @@ CARDS = (
         replay_tolerance=0.02,
         tags=("continuous", "tracking"),
     ),
+    *(_drive(machine, "current", "continuous", 500) for machine in _MACHINES if machine != "PMSM"),
+    *(_drive(machine, "torque", "continuous", 500) for machine in _MACHINES if machine != "ShuntDc"),
+    *(_drive(machine, "speed", "continuous", 1000) for machine in _MACHINES if machine != "ShuntDc"),
+    *(_drive(machine, "current", "finite", 500) for machine in ("PermExDc", "PMSM", "SCIM")),
 )

@@ -9,12 +9,13 @@ machine: gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), Cont-CC-PMSM-v0.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..runge_kutta import rk4
+from .frames import DQ, Scalar
+from .synchronous import PermanentMagnet
 
-Scalar = Any
-"""A scalar array; on the host, where a state is described or drawn, a float."""
+__all__ = ["DQ", "Machine", "Scalar"]
 
 POLE_PAIRS = 3
 RESISTANCE = 18e-3
@@ -46,13 +47,6 @@ class Machine(NamedTuple):
     """V s"""
 
 
-class DQ(NamedTuple):
-    """A vector in rotor coordinates: currents (A), voltages (V) or flux linkages (V s)."""
-
-    d: Scalar
-    q: Scalar
-
-
 def nominal_machine() -> Machine:
     """The machine of the data sheet."""
     return Machine(RESISTANCE, INDUCTANCE_D, INDUCTANCE_Q, MAGNET_FLUX)
@@ -60,18 +54,12 @@ def nominal_machine() -> Machine:
 
 def flux(current: DQ, machine: Machine) -> DQ:
     """Flux linkages, V s."""
-    return DQ(machine.inductance_d * current.d + machine.magnet_flux, machine.inductance_q * current.q)
+    return PermanentMagnet(*machine, POLE_PAIRS).flux(current)
 
 
 def derivative(current: DQ, voltage: DQ, speed: Scalar, machine: Machine) -> DQ:
     """dI/dt in A/s at the mechanical speed ``speed`` (rad/s): L di = u - R i - p w J psi, with d psi_d = L_d di_d."""
-    electrical = POLE_PAIRS * speed
-    linked = flux(current, machine)
-    per_d, per_q = 1 / machine.inductance_d, 1 / machine.inductance_q
-    return DQ(
-        (voltage.d - machine.resistance * current.d + electrical * linked.q) * per_d,
-        (voltage.q - machine.resistance * current.q - electrical * linked.d) * per_q,
-    )
+    return PermanentMagnet(*machine, POLE_PAIRS).derivative(current, voltage, speed)
 
 
 def step(current: DQ, voltage: DQ, speed: Scalar, machine: Machine, duration: float) -> DQ:
@@ -81,8 +69,7 @@ def step(current: DQ, voltage: DQ, speed: Scalar, machine: Machine, duration: fl
 
 def torque(current: DQ, machine: Machine) -> Scalar:
     """Inner torque, N m: 3/2 p (psi + (L_d - L_q) i_d) i_q."""
-    reluctance = machine.inductance_d - machine.inductance_q
-    return 1.5 * POLE_PAIRS * (machine.magnet_flux + reluctance * current.d) * current.q
+    return PermanentMagnet(*machine, POLE_PAIRS).torque(current)
 
 
 def steady_voltage(current: DQ, speed: Scalar, machine: Machine) -> DQ:

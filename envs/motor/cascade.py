@@ -1,0 +1,136 @@
+"""The reference players of every drive: cascaded control, on the machine of the data sheet.
+
+* currents, continuous: on each axis a proportional controller that would reach the reference in one period (deadbeat,
+  K = L / T), feed-forward of resistive and induced voltages, and an integrator against what tolerances leave, held
+  back by what the converter could not give. In field coordinates this is field-oriented control;
+* currents, finite: the switch state whose currents one period ahead, by the data sheet's machine, are nearest to
+  their references (finite-set model-predictive control with a horizon of one);
+* torque: the currents of least loss for it, corrected by an integrator of the measured torque's error;
+* speed: a proportional-integral controller of the torque, within the range of the torque task.
+
+An induction machine's flux is taken from the simulated machine, as an ideal observer gives it.
+
+Sources: Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015), cascaded and field-oriented control;
+Rodriguez et al. 2007, doi:10.1109/TIE.2006.888802, predictive current control.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from .drive import Drive, Params, State
+from .frames import Scalar
+from .goals import GOALS
+from .plants import Values
+
+LEARNING = 0.05
+"""Part of an error that the integrators of voltage and torque take a period."""
+SPEED_PERIODS = 10.0
+"""In which the speed loop removes an error, as far as the torque reaches; its integrator takes ten times longer."""
+
+
+class Memory(NamedTuple):
+    """Integrators."""
+
+    voltage: Values
+    """V, of each current's loop"""
+    torque: Scalar
+    """N m"""
+
+
+class Cascade(eqx.Module):
+    """The player of one drive."""
+
+    task: Drive = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> Cascade:
+        """The player of any drive.
+
+        Raises:
+            TypeError: another kind of task.
+        """
+        if not isinstance(task, Drive):
+            raise TypeError(f"Cascade controls drives, got {type(task).__name__}.")
+        return cls(task)
+
+    def initial(self, params: Params) -> Memory:
+        """Integrators at zero."""
+        zero = jnp.zeros_like(params.speed)
+        return Memory((zero,) * len(self.task.plant.currents), zero)
+
+    def act(self, memory: Memory, view: View, key: jax.Array) -> tuple[jax.Array, Memory]:
+        """Voltages, or a switch state."""
+        state: State = view.state
+        wanted, torque = self._currents(memory.torque, state, view.params)
+        if self.task.finite:
+            return self._switch_state(wanted, state), Memory(memory.voltage, torque)
+        action, voltage = self._voltages(wanted, memory.voltage, state)
+        return jnp.stack(action), Memory(voltage, torque)
+
+    def _currents(self, integral: Scalar, state: State, params: Params) -> tuple[Values, Scalar]:
+        """Currents to reach, A, and the integrator's next value."""
+        task = self.task
+        if task.kind == "current":
+            return state.reference, integral
+        reference, value = state.reference[0], task.controlled(state, params)[0]
+        if task.kind == "torque":
+            integral = integral + LEARNING * (reference - value)
+            return task.plant.currents_for(reference + integral, state.electrical), integral
+        inertia = 1.5 * task.plant.nominal.inertia  # a load of half the rotor's inertia
+        gain = inertia / (SPEED_PERIODS * task.period)
+        bounds = GOALS[task.card.settings["machine"], "torque"]
+        asked = gain * (reference - value) + integral
+        torque = jnp.clip(asked, bounds.low[0], bounds.high[0])
+        integral = integral + (gain * (reference - value) + torque - asked) * (0.1 / SPEED_PERIODS)
+        return task.plant.currents_for(torque, state.electrical), integral
+
+    def _voltages(self, wanted: Values, integrals: Values, state: State) -> tuple[Values, Values]:
+        """The action, and the integrators' next values."""
+        plant, period = self.task.plant, self.task.period
+        measured = plant.measured(state.electrical)
+        currents = [value * plant.current_limit for value in measured[: len(wanted)]]
+        gains = [inductance / period for inductance in plant.inductances()]
+        errors = [w - i for w, i in zip(wanted, currents, strict=True)]
+        asked = [
+            gain * error + resistance * current + induced + integral
+            for gain, error, resistance, current, induced, integral in zip(
+                gains,
+                errors,
+                plant.resistances(),
+                currents,
+                plant.induced(state.electrical, state.speed),
+                integrals,
+                strict=True,
+            )
+        ]
+        action = plant.within_reach(tuple(jnp.clip(volts * (1 / plant.unit), -3, 3) for volts in asked))
+        action = tuple(jnp.clip(part, -1, 1) for part in action)
+        integrals = tuple(
+            integral + LEARNING * (gain * error - volts + plant.unit * part)
+            for integral, gain, error, volts, part in zip(integrals, gains, errors, asked, action, strict=True)
+        )
+        return action, integrals
+
+    def _switch_state(self, wanted: Values, state: State) -> jax.Array:
+        """The best of all by one period of the data sheet's machine."""
+        task = self.task
+        plant, halving = task.plant, GOALS[task.card.settings["machine"], "current"].halving
+        nominal = Params(plant.nominal, None, state.speed, state.speed)
+        distances = []
+        for number in range(task.states):
+            voltage = plant.switched(jnp.int32(number), state.electrical, state.angle)
+            ahead = task.machine_after(state.electrical, state.speed, voltage, nominal)
+            distance: Scalar = 100.0 * jnp.maximum(plant.length(ahead) - 0.95, 0)
+            for value, reference, unit in zip(plant.measured(ahead), wanted, halving, strict=False):
+                error = (value * plant.current_limit - reference) * (1 / unit)
+                distance = distance + error * error
+            distances.append(distance)
+        return jnp.argmin(jnp.stack(distances))

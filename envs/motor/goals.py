@@ -1,0 +1,86 @@
+"""What is asked of each machine: ranges, pace and exactness of references, speeds and sampling periods.
+
+Ranges lie within nominal currents and within what the converter's voltage holds at every speed of the task. References
+move slower than the voltage moves what they ask for. Errors are halved in worth at 5 % of the nominal current or
+torque, and at 1 % of the nominal speed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .load import Polynomial
+
+
+class Goal(NamedTuple):
+    """One controlled quantity or more of one machine, in A, N m or rad/s."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    slowest: tuple[float, ...]
+    """Standard deviation of a reference's move in a continuous step, at the slowest"""
+    fastest: tuple[float, ...]
+    halving: tuple[float, ...]
+    """The error at which the reward of a quantity is one half"""
+    scale: float
+    """What one stands for in the observation"""
+    speeds: tuple[float, float]
+    """rad/s, of the bench, or at the start"""
+    period: float = 1e-4
+    """s, of a continuous step"""
+    finite_period: float = 1e-5
+    """s, of a switch state; references then move less a step, in proportion"""
+    friction: Polynomial = Polynomial()
+    """Of the load in speed control, at the middle of its tolerance"""
+    jump: float = 0.0
+    """rad/s, by which the first reference of a speed is away at most"""
+
+
+FAST = 1e-5
+"""s: an armature of 19 uH at 60 V moves by 32 A in it."""
+
+GOALS: dict[tuple[str, str], Goal] = {
+    ("PermExDc", "current"): Goal((-97.0,), (97.0,), (0.2,), (2.0,), (5.0,), 210.0, (-280.0, 280.0), FAST, 2e-6),
+    ("PermExDc", "torque"): Goal((-16.0,), (16.0,), (0.03,), (0.3,), (0.8,), 38.0, (-280.0, 280.0), FAST),
+    ("PermExDc", "speed"): Goal(
+        (-280.0,), (280.0,), (0.01,), (0.1,), (3.0,), 400.0, (-250.0, 250.0), friction=Polynomial(0.2, 0.01), jump=15.0
+    ),
+    ("ExtExDc", "current"): Goal(
+        (-97.0, 40.0), (97.0, 97.0), (0.2, 0.005), (2.0, 0.05), (5.0, 5.0), 210.0, (-250.0, 250.0), FAST
+    ),
+    ("ExtExDc", "torque"): Goal((-12.0,), (12.0,), (0.03,), (0.3,), (0.6,), 38.0, (-250.0, 250.0), FAST),
+    ("ExtExDc", "speed"): Goal(
+        (-250.0,), (250.0,), (0.01,), (0.1,), (3.0,), 400.0, (-220.0, 220.0), friction=Polynomial(0.1, 0.01), jump=30.0
+    ),
+    ("SeriesDc", "current"): Goal((-97.0,), (97.0,), (0.05,), (0.5,), (5.0,), 210.0, (0.0, 200.0)),
+    ("SeriesDc", "torque"): Goal((0.0,), (14.0,), (0.01,), (0.1,), (0.8,), 38.0, (0.0, 200.0)),
+    ("SeriesDc", "speed"): Goal(
+        (50.0,), (230.0,), (0.01,), (0.1,), (3.0,), 400.0, (50.0, 230.0), friction=Polynomial(0.01, 0.05), jump=20.0
+    ),
+    ("ShuntDc", "current"): Goal((-80.0,), (80.0,), (0.2,), (2.0,), (5.0,), 210.0, (0.0, 220.0), FAST),
+    ("PMSM", "current"): Goal(
+        (-240.0, -240.0), (0.0, 240.0), (0.4, 0.4), (8.0, 8.0), (12.0, 12.0), 400.0, (-150.0, 150.0)
+    ),
+    ("PMSM", "torque"): Goal((-120.0,), (120.0,), (0.3,), (4.0,), (6.0,), 160.0, (-150.0, 150.0)),
+    ("PMSM", "speed"): Goal(
+        (-140.0,), (140.0,), (0.01,), (0.1,), (3.0,), 419.0, (-130.0, 130.0), friction=Polynomial(1.0, 0.05), jump=25.0
+    ),
+    ("SynRM", "current"): Goal((-10.0, -10.0), (10.0, 10.0), (0.02, 0.02), (0.2, 0.2), (0.5, 0.5), 18.0, (-80.0, 80.0)),
+    ("SynRM", "torque"): Goal((-1.6,), (1.6,), (0.005,), (0.05,), (0.08,), 5.8, (-80.0, 80.0)),
+    ("SynRM", "speed"): Goal(
+        (-90.0,), (90.0,), (0.005,), (0.05,), (1.5,), 450.0, (-80.0, 80.0), friction=Polynomial(0.01, 0.002), jump=15.0
+    ),
+    ("SCIM", "current"): Goal((1.2, -3.0), (3.0, 3.0), (0.01, 0.01), (0.15, 0.15), (0.2, 0.2), 5.5, (-250.0, 250.0)),
+    ("SCIM", "torque"): Goal((-2.4,), (2.4,), (0.01,), (0.1,), (0.12,), 6.3, (-250.0, 250.0)),
+    ("SCIM", "speed"): Goal(
+        (-230.0,),
+        (230.0,),
+        (0.01,),
+        (0.1,),
+        (3.0,),
+        419.0,
+        (-200.0, 200.0),
+        friction=Polynomial(0.01, 0.002),
+        jump=25.0,
+    ),
+}

@@ -1,0 +1,232 @@
+"""The drives: dynamics against SciPy, references, rewards, ends, contexts, and their reference player."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+from scipy.integrate import solve_ivp
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.card import TaskCard
+from rlbench_suite.card import load as loaded
+from rlbench_suite.envs.motor.cascade import Cascade
+from rlbench_suite.envs.motor.drive import Drive, State
+from rlbench_suite.envs.motor.frames import DQ, AlphaBeta
+from rlbench_suite.envs.motor.induction import Electrical
+from rlbench_suite.envs.motor.plants import PMSM, SCIM, SynRM
+from rlbench_suite.episode import Draw, advance, begin, seed_key
+from rlbench_suite.policy import View
+from rlbench_suite.process import precision
+from rlbench_suite.registry import card, cards
+
+DRIVES = [one for one in cards().values() if one.entry_point.endswith(":Drive")]
+CONTINUOUS = [one for one in DRIVES if one.settings["control"] == "continuous"]
+TEST = Draw(np.int32(1), np.int32(-1))
+
+
+def named(one: TaskCard) -> str:
+    return one.name
+
+
+def first(task: Any, seed: int = 0) -> Any:
+    with precision(task):
+        return jax.jit(partial(begin, task))(seed_key(seed), 0, TEST)[0]
+
+
+def test_there_are_drives_of_every_kind() -> None:
+    assert {one.settings["goal"] for one in DRIVES} == {"current", "torque", "speed"}
+    assert {one.settings["control"] for one in DRIVES} == {"continuous", "finite"}
+    assert len({one.settings["machine"] for one in DRIVES}) == 7
+
+
+@pytest.mark.parametrize("one", DRIVES, ids=named)
+def test_transition_equals_scipy(one: TaskCard) -> None:
+    """Thirty steps of small voltages, or of all switch states in turn, at float64.
+
+    One Runge-Kutta step a period leaves less than 1e-5 of the limits where the load has no corners; Coulomb friction's
+    corner at standstill is not passed here.
+    """
+    task: Any = one.build(dtype="float64")
+    episode = first(task)
+    params, state = episode.params, episode.state
+    rng = np.random.default_rng(0)
+    voltages: list[Any] = []
+    start = (state.electrical, state.speed)
+    with precision(task):
+        step = jax.jit(task.transition)
+        for k in range(30):
+            action = np.int32(k % task.states) if task.finite else rng.uniform(-0.02, 0.02, task.plant.inputs)
+            if task.finite:
+                voltages.append(task.plant.switched(action, state.electrical, state.angle))
+            else:
+                voltages.append(task.plant.voltage(tuple(action), state.electrical, state.angle))
+            state = step(state, action, jax.random.key(k), params)
+        flat, unravel = ravel_pytree(start)
+
+        @jax.jit
+        def rate(y: jax.Array, voltage: Any) -> jax.Array:
+            electrical, speed = unravel(y)
+            acceleration = params.load.acceleration(speed, params.machine.torque(electrical), params.machine.inertia)
+            return ravel_pytree((params.machine.derivative(electrical, voltage, speed), acceleration))[0]
+
+        y = np.asarray(flat)
+        for voltage in voltages:
+            held = jax.tree.map(np.float64, voltage)
+            solution = solve_ivp(
+                lambda t, y, held=held: np.asarray(rate(y, held)),
+                (0, task.period),
+                y,
+                "DOP853",
+                rtol=1e-11,
+                atol=1e-11,
+            )
+            y = solution.y[:, -1]
+        truth = unravel(jnp.asarray(y))
+        ours = np.array([*task.plant.measured(state.electrical), state.speed / task.plant.speed_limit])
+        theirs = np.array([*task.plant.measured(truth[0]), truth[1] / task.plant.speed_limit])
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("one", DRIVES, ids=named)
+def test_reference_player_tracks_and_never_trips(one: TaskCard) -> None:
+    task = one.build()
+    assert loaded(one.reference) is Cascade
+    record = play(task, Cascade.for_task(task), range(64))
+    assert not record.terminated.any()
+    assert record.info["success"].mean() > 0.9
+    assert record.total.mean() > 0.7 * one.horizon
+    assert one.normalise(float(record.total.mean())) == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize("one", CONTINUOUS, ids=named)
+def test_reference_player_leaves_no_steady_error(one: TaskCard) -> None:
+    """References that stand still, on a machine that is not the data sheet's."""
+    task: Any = one.build()
+    player = Cascade.for_task(task)
+    episode = first(task, 3)
+    middle = tuple(
+        np.float32(low + 0.7 * (high - low)) for low, high in zip(task.goal.low, task.goal.high, strict=True)
+    )
+    params = episode.params
+    if task.kind == "speed":
+        middle = (np.float32(np.clip(params.speed + 5, task.goal.low[0], task.goal.high[0])),)
+
+    def body(carry: Any, _: None) -> Any:
+        state, memory = carry
+        action, memory = player.act(memory, View(None, None, state, params), jax.random.key(0))
+        state = task.transition(state, action, jax.random.key(0), params)._replace(reference=middle)
+        return (state, memory), jnp.stack(task.controlled(state, params))
+
+    start = episode.state._replace(reference=middle)
+    run = jax.jit(lambda s: jax.lax.scan(body, (s, player.initial(params)), None, 4 * one.horizon)[1])
+    values = np.asarray(run(start))[-1]
+    assert (np.abs(values - np.array(middle)) < 0.2 * np.array(task.goal.halving)).all()
+
+
+def test_reward_by_hand() -> None:
+    task: Any = card("SynRMCurrent-v0").build()
+    plant = SynRM()
+    params = first(task).params
+
+    def at(d: float, q: float, reference: tuple[float, float]) -> State:
+        return State(DQ(d, q), 0.0, 0.0, reference, (0.0, 0.0))
+
+    before = at(0, 0, (4.0, -3.0))
+    assert float(task.reward(before, None, at(4, -3, (9, 9)), None, params)) == pytest.approx(1)
+    assert float(task.reward(before, None, at(4.5, -3, (9, 9)), None, params)) == pytest.approx(0.75)
+    assert float(task.reward(before, None, at(3, -1.5, (9, 9)), None, params)) == pytest.approx((1 / 3 + 1 / 4) / 2)
+    assert float(task.cost(before, None, at(6, 8, (0, 0)), params)) == pytest.approx(0, abs=1e-6)
+    assert float(task.cost(before, None, at(9, 12, (0, 0)), params)) == pytest.approx(0.5)
+    assert not task.terminal(at(10.8, 14.3, (0, 0)), None, params)
+    assert task.terminal(at(10.8, 14.5, (0, 0)), None, params)
+    assert "over-current" in task.why_over(at(10.8, 14.5, (0, 0)), params)
+    fast = at(0, 0, (0, 0))._replace(speed=1.01 * plant.speed_limit)
+    assert task.terminal(fast, None, params)
+    assert "over-speed" in task.why_over(fast, params)
+
+
+def test_induction_machine_is_seen_from_its_rotor_s_flux() -> None:
+    plant = SCIM()
+    angle = 2.1
+    turned = np.exp(1j * angle)
+    current, flux = turned * (2.0 + 1.5j), turned * 0.3
+    state = Electrical(AlphaBeta(current.real, current.imag), AlphaBeta(flux.real, flux.imag))
+    measured = plant.measured(state)
+    np.testing.assert_allclose(measured, [2 / 5.5, 1.5 / 5.5, 0.3 / plant.FLUX], rtol=1e-6)
+    voltage = plant.voltage((0.5, -0.2), state, 0.0).stator
+    assert complex(*map(float, voltage)) == pytest.approx(turned * (0.5 - 0.2j) * plant.unit, rel=1e-6)
+
+
+def test_currents_for_a_torque() -> None:
+    """They make it on the data sheet's machine; the synchronous machine's are the least for it."""
+    for torque in (-110.0, 3.0, 80.0):
+        d, q = PMSM().currents_for(np.float32(torque), None)
+        machine = PMSM.nominal
+        assert float(machine.torque(DQ(d, q))) == pytest.approx(torque, rel=1e-4)
+        length, angle = np.hypot(d, q), np.arctan2(-d, abs(q))
+        others = angle + np.array([-0.05, 0.05])
+        assert (machine.torque(DQ(-length * np.sin(others), length * np.cos(others))) < abs(torque)).all()
+    d, q = SynRM().currents_for(np.float32(-1.2), None)
+    assert float(SynRM.nominal.torque(DQ(d, q))) == pytest.approx(-1.2, rel=1e-5)
+    assert float(d) == pytest.approx(-float(q), rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["SynRMCurrent-v0", "SCIMTorque-v0", "SeriesDcSpeed-v0", "PMSMCurrentFinite-v0"])
+def test_contexts_never_overlap_and_references_stay_within_bounds(name: str) -> None:
+    task: Any = card(name).build()
+    sample = jax.jit(jax.vmap(task.sample_params, in_axes=(0, None)))
+    keys = jax.random.split(jax.random.key(0), 4000)
+    for split in (0, 1):
+        params = jax.device_get(sample(keys, np.int32(split)))
+        low, high = (0.0, task.plant.nominal.inertia) if task.kind == "speed" else task.goal.speeds
+        banded = params.load.inertia if task.kind == "speed" else params.speed
+        band = (banded.astype(np.float64) - low) / (high - low) * 40
+        assert set(np.floor(band)) == set(range(split, 40, 2))
+        for values, nominal, tolerance in zip(params.machine, task.plant.nominal, task.plant.tolerance, strict=True):
+            ends = [nominal * (1 - tolerance), nominal * (1 + tolerance)]
+            np.testing.assert_allclose([values.min(), values.max()], ends, rtol=0.01)
+    keys = np.stack([seed_key(seed) for seed in range(256)])
+    episodes, _ = jax.jit(jax.vmap(lambda seed: begin(task, seed, 0, TEST)))(keys)
+    still = jnp.zeros((256, *(task.action_space.shape or ())), np.int32 if task.finite else np.float32)
+
+    def body(episodes: Any, _: None) -> Any:
+        episodes, _ = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(episodes, still, np.int32(500))
+        return episodes, jnp.stack(episodes.state.reference)
+
+    walk = np.asarray(jax.jit(lambda e: jax.lax.scan(body, e, None, 400))(episodes)[1])
+    for i, (low, high) in enumerate(zip(task.goal.low, task.goal.high, strict=True)):
+        assert walk[:, i].min() >= low
+        assert walk[:, i].max() <= high
+    moves = np.diff(walk[:, 0], axis=0)
+    inside = (walk[:-1, 0] > task.goal.low[0] + 0.2 * (task.goal.high[0] - task.goal.low[0])) & (
+        walk[:-1, 0] < task.goal.high[0] - 0.2 * (task.goal.high[0] - task.goal.low[0])
+    )
+    pace = task.period / task.goal.period
+    ratio = task.goal.fastest[0] / task.goal.slowest[0]
+    deviation = pace * task.goal.slowest[0] * ratio ** np.asarray(episodes.params.pace)
+    scaled = (moves / deviation)[inside]
+    assert [scaled.mean(), scaled.std()] == pytest.approx([0, 1], abs=0.03)
+
+
+def test_other_tasks_are_refused() -> None:
+    with pytest.raises(TypeError, match="controls drives"):
+        Cascade.for_task(card("Inventory-v0").build())
+
+
+@pytest.mark.parametrize("one", DRIVES, ids=named)
+def test_words_and_picture(one: TaskCard) -> None:
+    task: Any = one.build()
+    episode = first(task)
+    words = task.describe(episode.state, episode.params)
+    assert all(f"{name} " in words for name in (*task.names, *task.plant.measured_names))
+    assert task.quantity in words
+    picture = task.draw(episode.state, episode.params)
+    assert picture.shape == task.picture_shape
+    assert (picture == [255, 0, 0]).all(-1).any()
+    assert isinstance(task, Drive)
