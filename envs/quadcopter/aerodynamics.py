@@ -9,7 +9,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from .rigid_body import RigidBody, Scalar, rotation_matrix
-from .vehicles import Air, Four, Vehicle
+from .vehicles import Air, Four
 
 LARGEST_GROUND_EFFECT = 4 / 15
 """Of a rotor's thrust; nearer to the ground than where this is reached it grows no more, as in the peer's code."""
@@ -18,11 +18,11 @@ NEGLIGIBLE_DISTANCE = 10.0
 """m: no downwash from a vehicle that is further away horizontally."""
 
 
-def rotor_heights(body: RigidBody, vehicle: Vehicle) -> Four:
-    """Height of each rotor (m) above the ground z = 0."""
+def rotor_heights(body: RigidBody, rotor_x: Four, rotor_y: Four) -> Four:
+    """Height of each rotor (m) above the ground z = 0, given where rotors are on the body (m)."""
     rotation = rotation_matrix(body)
     r31, r32 = rotation[6], rotation[7]
-    return tuple(body.z + r31 * x + r32 * y for x, y in zip(vehicle.rotor_x, vehicle.rotor_y, strict=True))
+    return tuple(body.z + r31 * x + r32 * y for x, y in zip(rotor_x, rotor_y, strict=True))
 
 
 def ground_effect(height: Scalar, air: Air) -> Scalar:
@@ -36,12 +36,12 @@ def ground_effect(height: Scalar, air: Air) -> Scalar:
     return air.ground * ratio * ratio
 
 
-def in_ground_effect(forces: Four, body: RigidBody, vehicle: Vehicle) -> Four:
+def in_ground_effect(forces: Four, body: RigidBody, rotor_x: Four, rotor_y: Four, air: Air) -> Four:
     """Thrust of each rotor (N) with the ground's help; none for a vehicle on its side or upside down."""
     upright = rotation_matrix(body)[8] > 0
     return tuple(
-        force * (1 + jnp.where(upright, ground_effect(height, vehicle.air), 0))
-        for force, height in zip(forces, rotor_heights(body, vehicle), strict=True)
+        force * (1 + jnp.where(upright, ground_effect(height, air), 0))
+        for force, height in zip(forces, rotor_heights(body, rotor_x, rotor_y), strict=True)
     )
 
 

@@ -43,7 +43,7 @@ def step(body: RigidBody, speeds: Four, vehicle: Vehicle, gravity: float, effect
     """The body one 240th of a second later, its rotors turning at ``speeds`` (rad/s)."""
     forces = vehicles.thrusts(speeds, vehicle)
     if effects.ground:
-        forces = aerodynamics.in_ground_effect(forces, body, vehicle)
+        forces = aerodynamics.in_ground_effect(forces, body, vehicle.rotor_x, vehicle.rotor_y, vehicle.air)
     thrust, tx, ty, tz = vehicles.load(forces, vehicle)
     zx, zy, zz = body_z(body)
     fx, fy, fz = thrust * zx, thrust * zy, thrust * zz

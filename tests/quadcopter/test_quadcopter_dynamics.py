@@ -98,7 +98,8 @@ def test_free_fall_with_rotors_at_rest() -> None:
 
 
 def test_full_thrust_to_weight_is_the_published_one() -> None:
-    thrust = dynamics.load(Rotors(*[dynamics.ROTOR_SPEED_LIMIT] * 4), NOMINAL)[0]
+    full = dynamics.rotor_forces(Rotors(*[dynamics.ROTOR_SPEED_LIMIT] * 4), NOMINAL)
+    thrust = dynamics.load(full, NOMINAL)[0]
     assert thrust / (dynamics.MASS * 9.8) == pytest.approx(2.25, abs=1e-3)  # gym-pybullet-drones, cf2x.urdf
 
 
@@ -109,9 +110,8 @@ def test_motor_lag_is_the_exponential() -> None:
 
 def test_rotor_thrusts_are_the_inverse_of_the_load() -> None:
     wanted = np.array([0.25, 1e-4, -2e-4, 3e-5])
-    forces = np.array(dynamics.thrusts(*wanted, NOMINAL))
-    speeds = Rotors(*np.sqrt(forces / dynamics.THRUST_COEFFICIENT))
-    np.testing.assert_allclose(dynamics.load(speeds, NOMINAL), wanted, rtol=1e-12, atol=1e-15)
+    forces = dynamics.thrusts(*wanted, NOMINAL)
+    np.testing.assert_allclose(dynamics.load(forces, NOMINAL), wanted, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize(("rotors", "axis", "sign"), [("r1r2", "wx", -1), ("r1r4", "wy", -1), ("r1r3", "wz", -1)])
