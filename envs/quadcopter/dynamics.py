@@ -12,6 +12,9 @@ Each rotor gives the thrust ``k n^2`` along body z and the reaction torque ``c k
 follows ``T dn/dt = n_command - n``. Commands are constant over a step, so rotor speeds are known in closed form, and
 Runge-Kutta integrates the body under them: order four, whatever the lag.
 
+Rotors may slow down more slowly than they speed up. Where the air matters (fast flight, near the ground) its forces
+are those of ``aerodynamics.py``, taken at every stage.
+
 Source of equations and constants: Eschmann, Albani & Loianno 2024, arXiv:2311.13081, code
 arplaboratory/learning-to-fly@d07592d (mass, inertia, rotors); thrust coefficient and rotor positions also in
 gym-pybullet-drones, arXiv:2103.02142. The lag: rl-tools' newer identification of the same vehicle (rising speed).
@@ -19,17 +22,15 @@ gym-pybullet-drones, arXiv:2103.02142. The lag: rl-tools' newer identification o
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from ..runge_kutta import rk4
+from .aerodynamics import in_ground_effect, rotor_drag
 from .rigid_body import GRAVITY, Inertia, RigidBody, Scalar, Wrench, body_z, derivative, normalised
-
-RPM = 2 * math.pi / 60
-"""rad/s"""
+from .vehicles import RPM, Air
 
 MASS = 0.027
 """kg"""
@@ -45,6 +46,8 @@ ROTOR_SPEED_LIMIT = 21702 * RPM
 """rad/s: 2.25 times the weight at four rotors' full speed."""
 ROTOR_ARM = 0.028
 """m: distance of a rotor from the body's x axis, and from its y axis."""
+ROTOR_X = (ROTOR_ARM, -ROTOR_ARM, -ROTOR_ARM, ROTOR_ARM)
+ROTOR_Y = (-ROTOR_ARM, -ROTOR_ARM, ROTOR_ARM, ROTOR_ARM)
 
 
 class Rotors(NamedTuple):
@@ -66,6 +69,8 @@ class Airframe(NamedTuple):
     """m"""
     motor_time_constant: Scalar
     """s"""
+    motor_falling_time_constant: Scalar | None = None
+    """s: of a rotor that slows down; None where it is the same."""
 
 
 class Quadcopter(NamedTuple):
@@ -76,29 +81,59 @@ class Quadcopter(NamedTuple):
     """Speeds, rad/s"""
 
 
-def step(vehicle: Quadcopter, command: Rotors, airframe: Airframe, duration: float) -> Quadcopter:
-    """The vehicle ``duration`` seconds later under constant commanded rotor speeds (rad/s)."""
+def step(
+    vehicle: Quadcopter,
+    command: Rotors,
+    airframe: Airframe,
+    duration: float,
+    air: Air | None = None,
+    ground: bool = False,
+) -> Quadcopter:
+    """The vehicle ``duration`` seconds later under constant commanded rotor speeds (rad/s).
+
+    With ``air``, rotors drag; with ``ground`` as well, they feel the ground at z = 0.
+    """
     decay = jnp.exp(-0.5 * duration / airframe.motor_time_constant)
-    middle = lag(vehicle.rotors, command, decay)
-    end = lag(middle, command, decay)
-    loads = {passed: load(rotors, airframe) for passed, rotors in ((0.0, vehicle.rotors), (0.5, middle), (1.0, end))}
+    falling = airframe.motor_falling_time_constant
+    falling_decay = decay if falling is None else jnp.exp(-0.5 * duration / falling)
+    middle = lag(vehicle.rotors, command, decay, falling_decay)
+    end = lag(middle, command, decay, falling_decay)
+    speeds = {0.0: vehicle.rotors, 0.5: middle, 1.0: end}
+    forces = {passed: rotor_forces(rotors, airframe) for passed, rotors in speeds.items()}
+    loads = {passed: load(pushing, airframe) for passed, pushing in forces.items()}
 
     def motion(passed: float, body: RigidBody) -> RigidBody:
         thrust, tx, ty, tz = loads[passed]
+        if air is not None and ground:
+            thrust, tx, ty, tz = load(Rotors(*in_ground_effect(forces[passed], body, ROTOR_X, ROTOR_Y, air)), airframe)
         zx, zy, zz = body_z(body)
-        return derivative(body, Wrench(thrust * zx, thrust * zy, thrust * zz, tx, ty, tz), airframe.inertia)
+        fx, fy, fz = thrust * zx, thrust * zy, thrust * zz
+        if air is not None:
+            dx, dy, dz = rotor_drag(body, speeds[passed], air)
+            fx, fy, fz = fx + dx, fy + dy, fz + dz
+        return derivative(body, Wrench(fx, fy, fz, tx, ty, tz), airframe.inertia)
 
     return Quadcopter(normalised(rk4(motion, vehicle.body, duration)), end)
 
 
-def lag(speeds: Rotors, command: Rotors, decay: Scalar) -> Rotors:
-    """Rotor speeds (rad/s) after a time in which their distance from the command shrinks by ``decay``."""
-    return jax.tree.map(lambda speed, goal: goal + (speed - goal) * decay, speeds, command)
+def lag(speeds: Rotors, command: Rotors, decay: Scalar, falling_decay: Scalar) -> Rotors:
+    """Rotor speeds (rad/s) after a time in which their distance from the command shrinks by ``decay``, if they rise."""
+
+    def after(speed: Scalar, goal: Scalar) -> Scalar:
+        factor = decay if decay is falling_decay else jnp.where(goal > speed, decay, falling_decay)
+        return goal + (speed - goal) * factor
+
+    return jax.tree.map(after, speeds, command)
 
 
-def load(rotors: Rotors, airframe: Airframe) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Thrust along body z (N) and torques about body x, y, z (N m) of rotors turning at these speeds (rad/s)."""
-    f1, f2, f3, f4 = (airframe.thrust_coefficient * speed * speed for speed in rotors)
+def rotor_forces(rotors: Rotors, airframe: Airframe) -> Rotors:
+    """Thrust (N) of rotors turning at these speeds (rad/s)."""
+    return Rotors(*(airframe.thrust_coefficient * speed * speed for speed in rotors))
+
+
+def load(forces: Rotors, airframe: Airframe) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+    """Thrust along body z (N) and torques about body x, y, z (N m) of rotors that push with these forces (N)."""
+    f1, f2, f3, f4 = forces
     return (
         (f1 + f2) + (f3 + f4),
         ROTOR_ARM * ((f3 + f4) - (f1 + f2)),

@@ -5,7 +5,7 @@ attitude error on SO(3) turns it there. The thrust and torques wanted ask for ro
 the command overshoots so that they are reached within one step, as far as rotors can.
 
 Source: Lee, Leok & McClamroch 2010, Geometric tracking control of a quadrotor UAV on SE(3),
-doi:10.1109/CDC.2010.5717652 (z points up here; the goal is at rest, so nothing is fed forward).
+doi:10.1109/CDC.2010.5717652 (z points up here; of the set point, acceleration is fed forward, angular velocity not).
 """
 
 from __future__ import annotations
@@ -20,14 +20,29 @@ from rlbench_suite.task import Task
 
 from . import dynamics
 from .dynamics import Airframe, Quadcopter
-from .hover import STEP, rotor_action
-from .rigid_body import GRAVITY, rotation_matrix
+from .flight import STEP, rotor_action
+from .rigid_body import GRAVITY, Scalar, rotation_matrix
+
+
+class SetPoint(NamedTuple):
+    """Where to be, how fast to move, and how that changes: world frame, SI units. By default at rest at the origin."""
+
+    x: Scalar = 0.0
+    y: Scalar = 0.0
+    z: Scalar = 0.0
+    vx: Scalar = 0.0
+    vy: Scalar = 0.0
+    vz: Scalar = 0.0
+    ax: Scalar = 0.0
+    ay: Scalar = 0.0
+    az: Scalar = 0.0
 
 
 class GeometricControl(NamedTuple):
     """Hover at the origin with the body's x axis along the world's. Knows the vehicle's constants and state.
 
     Gains are natural frequencies (rad/s) of critically damped error dynamics: two for translation, two for attitude.
+    Other players fly to other set points with :meth:`command`.
     """
 
     position: Any = 5.0
@@ -52,8 +67,10 @@ class GeometricControl(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Four rotor commands, shape ``(4,)``, in [-1, 1]."""
-        state: Quadcopter = view.state
-        airframe: Airframe = view.params
+        return self.command(view.state, view.params, SetPoint()), memory
+
+    def command(self, state: Quadcopter, airframe: Airframe, goal: SetPoint) -> jax.Array:
+        """Rotor commands ``(4,)`` in [-1, 1] towards a set point."""
         body = state.body
         mass, jx, jy, jz = airframe.inertia
         r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
@@ -62,10 +79,10 @@ class GeometricControl(NamedTuple):
         # thrust along where its z axis points now.
         stiffness, damping = self.position**2, 2 * self.position
         full = 4 * airframe.thrust_coefficient * dynamics.ROTOR_SPEED_LIMIT**2
-        fz = mass * (-stiffness * body.z - damping * body.vz + GRAVITY)
+        fz = mass * (-stiffness * (body.z - goal.z) - damping * (body.vz - goal.vz) + (goal.az + GRAVITY))
         fz = jnp.clip(fz, 0.3 * mass * GRAVITY, 0.9 * full)
-        fx = mass * (-stiffness * body.x - damping * body.vx)
-        fy = mass * (-stiffness * body.y - damping * body.vy)
+        fx = mass * (-stiffness * (body.x - goal.x) - damping * (body.vx - goal.vx) + goal.ax)
+        fy = mass * (-stiffness * (body.y - goal.y) - damping * (body.vy - goal.vy) + goal.ay)
         side = jnp.minimum(self.lean * fz, jnp.sqrt(full * full - fz * fz))
         share = jnp.minimum(1, side / (jnp.sqrt(fx * fx + fy * fy) + 1e-9))
         fx, fy = share * fx, share * fy
@@ -87,13 +104,19 @@ class GeometricControl(NamedTuple):
         ty = -jy * self.tilt * (self.tilt * ey + 2 * wy) + (jx - jz) * wz * wx
         tz = -jz * self.yaw * (self.yaw * ez + 2 * wz) + (jy - jx) * wx * wy
 
-        # Rotor speeds for these, and the command whose lagged answer is there after one step.
-        decay = jnp.exp(-STEP / airframe.motor_time_constant)
-        wanted = dynamics.thrusts(thrust, tx, ty, tz, airframe)
+        return rotor_commands(state, airframe, thrust, tx, ty, tz)
 
-        def command(force: jax.Array, speed: jax.Array) -> jax.Array:
-            goal = jnp.sqrt(jnp.maximum(force, 0) / airframe.thrust_coefficient)
-            return rotor_action((goal - speed * decay) / (1 - decay))
 
-        commands = jnp.stack([command(force, speed) for force, speed in zip(wanted, state.rotors, strict=True)])
-        return jnp.clip(commands, -1, 1), memory
+def rotor_commands(
+    state: Quadcopter, airframe: Airframe, thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar
+) -> jax.Array:
+    """Commands ``(4,)`` in [-1, 1] whose lagged answer gives this thrust (N) and torque (N m) after one step."""
+    decay = jnp.exp(-STEP / airframe.motor_time_constant)
+    wanted = dynamics.thrusts(thrust, tx, ty, tz, airframe)
+
+    def command(force: jax.Array, speed: jax.Array) -> jax.Array:
+        goal = jnp.sqrt(jnp.maximum(force, 0) / airframe.thrust_coefficient)
+        return rotor_action((goal - speed * decay) / (1 - decay))
+
+    commands = jnp.stack([command(force, speed) for force, speed in zip(wanted, state.rotors, strict=True)])
+    return jnp.clip(commands, -1, 1)

@@ -64,7 +64,7 @@ class Inertia(NamedTuple):
     jz: Scalar
 
 
-def derivative(body: RigidBody, wrench: Wrench, inertia: Inertia) -> RigidBody:
+def derivative(body: RigidBody, wrench: Wrench, inertia: Inertia, gravity: Scalar = GRAVITY) -> RigidBody:
     """Time derivative of the state, field by field: m dv/dt = f - m g e_z, J dw/dt = t - w x J w, dq/dt = q w / 2."""
     _, _, _, qw, qx, qy, qz, vx, vy, vz, wx, wy, wz = body
     fx, fy, fz, tx, ty, tz = wrench
@@ -81,7 +81,7 @@ def derivative(body: RigidBody, wrench: Wrench, inertia: Inertia) -> RigidBody:
         qz=0.5 * (qw * wz + qx * wy - qy * wx),
         vx=fx * per_mass,
         vy=fy * per_mass,
-        vz=fz * per_mass - GRAVITY,
+        vz=fz * per_mass - gravity,
         wx=(tx - (jz - jy) * wy * wz) * per_jx,
         wy=(ty - (jx - jz) * wz * wx) * per_jy,
         wz=(tz - (jy - jx) * wx * wy) * per_jz,

@@ -12,9 +12,10 @@ import pytest
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.card import load
-from rlbench_suite.envs.quadcopter import dynamics, hover
+from rlbench_suite.envs.quadcopter import dynamics, flight
 from rlbench_suite.envs.quadcopter.geometric_control import GeometricControl
 from rlbench_suite.episode import Draw, advance, begin, seed_key
+from rlbench_suite.lanes import in_lanes
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
 
@@ -65,7 +66,7 @@ def test_reference_of_the_card_survives_and_ends_at_the_origin(task: Any, refere
 
 def test_reward_is_one_at_rest_at_the_origin_and_falls_away_from_it(task: Any) -> None:
     state, params = hovering(task)
-    action = np.full(4, hover.HOVER_ACTION, np.float32)
+    action = np.full(4, flight.HOVER_ACTION, np.float32)
 
     def reward(**fields: float) -> float:
         return float(task.reward(state, action, moved(state, **fields), None, params))
@@ -112,9 +113,9 @@ def test_start_is_within_its_ranges_and_fills_them(task: Any) -> None:
 
 
 def test_rotor_commands_cover_the_whole_range() -> None:
-    ends = hover.rotor_speed(np.array([-1.0, 1.0]))
+    ends = flight.rotor_speed(np.array([-1.0, 1.0]))
     np.testing.assert_allclose(ends / dynamics.RPM, [0, 21702])
-    assert hover.rotor_action(hover.rotor_speed(0.334)) == pytest.approx(0.334)
+    assert flight.rotor_action(flight.rotor_speed(0.334)) == pytest.approx(0.334)
 
 
 def test_train_and_test_contexts_never_overlap(task: Any) -> None:
@@ -178,35 +179,33 @@ def test_observation_is_what_the_table_says(task: Any) -> None:
     rotation = seen[3:12].reshape(3, 3)
     np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-6)
     np.testing.assert_array_equal(seen[12:18], [body.vx, body.vy, body.vz, body.wx, body.wy, body.wz])
-    np.testing.assert_allclose(hover.rotor_speed(seen[18:]), episode.state.rotors, rtol=1e-5)
+    np.testing.assert_allclose(flight.rotor_speed(seen[18:]), episode.state.rotors, rtol=1e-5)
 
 
 @pytest.mark.parametrize("size", [7, 64])
 def test_single_batched_and_scanned_flights_are_equal_to_the_bit(task: Any, reference_flights: Any, size: int) -> None:
-    """500 steps of the reference player's own commands."""
+    """500 steps of the reference player's own commands, all in lanes: compiled otherwise, last bits may differ."""
     actions = np.moveaxis(reference_flights.actions[:size], 0, 1)
     keys = np.stack([seed_key(s) for s in range(size)])
-    step = partial(advance, task)
-    batch_step = jax.jit(jax.vmap(step, in_axes=(0, 0, None)))
-    episodes, _ = jax.jit(jax.vmap(lambda s: begin(task, s, 0, TEST)))(keys)
-    batched = []
-    for action in actions:
-        episodes, last = batch_step(episodes, action, LIMIT)
-        batched.append(jax.device_get(last.observation))
 
-    def scanned_step(episode: Any, action: jax.Array) -> Any:
-        episode, last = step(episode, action, LIMIT)
-        return episode, last.observation
+    def step(episodes: Any, action: jax.Array) -> Any:
+        episodes, last = in_lanes(lambda e, a: advance(task, e, a, LIMIT), episodes, action)
+        return episodes, last.observation
 
-    single_step, scan = jax.jit(step), jax.jit(lambda e, a: jax.lax.scan(scanned_step, e, a))
-    for entry in (0, size - 1):
-        episode, _ = first(task, entry)
-        _, scanned = scan(episode, actions[:, entry])
-        single = []
-        for action in actions[:, entry]:
-            episode, last = single_step(episode, action, LIMIT)
-            single.append(jax.device_get(last.observation))
-        assert np.stack(single).tobytes() == np.stack(batched)[:, entry].tobytes() == np.asarray(scanned).tobytes()
+    start = jax.jit(lambda seeds: in_lanes(lambda s: begin(task, s, 0, TEST), seeds)[0])
+    step_one, scan = jax.jit(step), jax.jit(lambda e, a: jax.lax.scan(step, e, a)[1])
+
+    def stepped(seeds: np.ndarray, commands: np.ndarray) -> np.ndarray:
+        episodes, seen = start(seeds), []
+        for action in commands:
+            episodes, observation = step_one(episodes, action)
+            seen.append(jax.device_get(observation))
+        return np.stack(seen)
+
+    batched = stepped(keys, actions)
+    assert np.asarray(scan(start(keys), actions)).tobytes() == batched.tobytes()
+    for entry in (slice(0, 1), slice(size - 1, size)):
+        assert stepped(keys[entry], actions[:, entry]).tobytes() == batched[:, entry].tobytes()
 
 
 def test_float64_flies_in_float64() -> None:

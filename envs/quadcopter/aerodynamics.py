@@ -1,0 +1,82 @@
+"""What the air does beside thrust: ground effect of each rotor, rotor drag, and downwash from a vehicle above.
+
+Coefficients are a vehicle's :class:`~.vehicles.Air`. The forms are those of gym-pybullet-drones (Panerati et al. 2021,
+arXiv:2103.02142, section III-C, eqs. 5 to 7).
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from .rigid_body import RigidBody, Scalar, rotation_matrix
+from .vehicles import Air, Four
+
+LARGEST_GROUND_EFFECT = 4 / 15
+"""Of a rotor's thrust; nearer to the ground than where this is reached it grows no more, as in the peer's code."""
+
+NEGLIGIBLE_DISTANCE = 10.0
+"""m: no downwash from a vehicle that is further away horizontally."""
+
+
+def rotor_heights(body: RigidBody, rotor_x: Four, rotor_y: Four) -> Four:
+    """Height of each rotor (m) above the ground z = 0, given where rotors are on the body (m)."""
+    rotation = rotation_matrix(body)
+    r31, r32 = rotation[6], rotation[7]
+    return tuple(body.z + r31 * x + r32 * y for x, y in zip(rotor_x, rotor_y, strict=True))
+
+
+def ground_effect(height: Scalar, air: Air) -> Scalar:
+    """Thrust gained by a rotor at this height (m) over level ground, by its thrust.
+
+    A paraboloid of influence as in Shi et al. 2019 (Neural Lander, arXiv:1811.08027): coefficient times
+    (radius / (4 height))^2, and never more than 4 / 15.
+    """
+    lowest = 0.25 * air.propeller_radius * jnp.sqrt(air.ground / LARGEST_GROUND_EFFECT)
+    ratio = 0.25 * air.propeller_radius / jnp.maximum(height, jnp.maximum(lowest, 1e-6))
+    return air.ground * ratio * ratio
+
+
+def in_ground_effect(forces: Four, body: RigidBody, rotor_x: Four, rotor_y: Four, air: Air) -> Four:
+    """Thrust of each rotor (N) with the ground's help; none for a vehicle on its side or upside down."""
+    upright = rotation_matrix(body)[8] > 0
+    return tuple(
+        force * (1 + jnp.where(upright, ground_effect(height, air), 0))
+        for force, height in zip(forces, rotor_heights(body, rotor_x, rotor_y), strict=True)
+    )
+
+
+def rotor_drag(body: RigidBody, speeds: Four, air: Air) -> tuple[Scalar, Scalar, Scalar]:
+    """Force (N, world frame) of rotors at ``speeds`` (rad/s) that move through air at rest.
+
+    Linear in airspeed and in the sum of rotor speeds, with one coefficient across the rotors' plane and one along
+    their axis (Forster 2015, sec. 3.1; Faessler, Franchi & Scaramuzza 2018, doi:10.1109/LRA.2017.2776353, eq. 2). The
+    peer applies the coefficients along the world's axes instead of the body's; upright they are the same.
+    """
+    r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
+    s1, s2, s3, s4 = speeds
+    total = (s1 + s2) + (s3 + s4)
+    bx = -air.drag_xy * total * (r11 * body.vx + r21 * body.vy + r31 * body.vz)
+    by = -air.drag_xy * total * (r12 * body.vx + r22 * body.vy + r32 * body.vz)
+    bz = -air.drag_z * total * (r13 * body.vx + r23 * body.vy + r33 * body.vz)
+    return (
+        r11 * bx + r12 * by + r13 * bz,
+        r21 * bx + r22 * by + r23 * bz,
+        r31 * bx + r32 * by + r33 * bz,
+    )
+
+
+def downwash(dx: Scalar, dy: Scalar, dz: Scalar, air: Air) -> Scalar:
+    """Force along world z (N, never positive) on a vehicle from another that is (dx, dy, dz) m away from it.
+
+    Only a vehicle above (dz > 0) pushes: a Gaussian across its axis that widens and weakens downwards.
+    """
+    strength, spread, width = air.downwash
+    above = jnp.maximum(dz, 1e-3)
+    ratio = 0.25 * air.propeller_radius / above
+    across = spread * above + width
+    # The width passes through zero at a short distance (0.69 m for the Crazyflie); there only what is exactly below
+    # would be pushed, and nothing is.
+    squared = jnp.maximum(across * across, 1e-12)
+    distance = dx * dx + dy * dy
+    force = -strength * ratio * ratio * jnp.exp(-0.5 * distance / squared)
+    return jnp.where((dz > 0) & (distance < NEGLIGIBLE_DISTANCE**2), force, 0)

@@ -1,0 +1,137 @@
+"""What all tasks of a single Crazyflie share: its commands, context, sensors, starts, words.
+
+The vehicle is that of Eschmann, Albani & Loianno 2024 (Learning to Fly in Seconds, arXiv:2311.13081), its constants
+those of ``dynamics.py``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..alternating_bands import alternating_bands
+from . import dynamics
+from .dynamics import Airframe, Quadcopter, Rotors
+from .rigid_body import Inertia, RigidBody, Scalar, rotation_matrix
+
+STEP = 0.01
+"""s"""
+GYROSCOPE_RANGE = math.radians(2000)
+"""rad/s about each axis"""
+HOVER_ACTION = 0.334
+"""The nominal vehicle's hover command, as the paper's cost has it."""
+ANGULAR_VELOCITY_BOUND = 100.0
+"""rad/s: one step beyond the gyroscope's range full rotors and gyroscopic torque add at most 60 rad/s."""
+ROUNDING = 1e-5
+"""By which entries of a rotation matrix and of normalised rotor speeds may pass one."""
+HOW_TO_ACT = (
+    "Answer with four numbers from -1 to 1, the commanded speeds of rotors 1 to 4 (front right, rear right, "
+    f"rear left, front left): -1 is standstill, 1 full speed, about {HOVER_ACTION} carries the weight."
+)
+SPINS = f"crash: it spins faster than {GYROSCOPE_RANGE:.1f} rad/s about an axis"
+
+
+def rotor_speed(action: Scalar) -> Scalar:
+    """The rotor speed (rad/s) that an action in [-1, 1] commands."""
+    return 0.5 * dynamics.ROTOR_SPEED_LIMIT * (action + 1)
+
+
+def rotor_action(speed: Scalar) -> Scalar:
+    """The action that commands a rotor speed (rad/s); inverse of :func:`rotor_speed`."""
+    return 2 / dynamics.ROTOR_SPEED_LIMIT * speed - 1
+
+
+def commanded(action: jax.Array) -> Rotors:
+    """The rotor speeds (rad/s) that an action ``(4,)`` commands."""
+    return Rotors(*(rotor_speed(action[rotor]) for rotor in range(4)))
+
+
+def sample_airframe(units: jax.Array, split: jax.Array) -> Airframe:
+    """A vehicle from five numbers in [0, 1): every constant uniform in its range, the mass in the split's bands.
+
+    Mass +-20 %, inertia +-20 %, thrust coefficient +-10 %, torque coefficient +-20 %, motor time constant +-25 %. Train
+    and test masses lie in alternating bands of 1 % of the nominal mass.
+    """
+    mass, inertia, thrust, torque, lag = units
+
+    def near(nominal: float, spread: float, unit: Scalar) -> Scalar:
+        return nominal * (1 - spread + 2 * spread * unit)
+
+    scale = near(1.0, 0.2, inertia)
+    return Airframe(
+        inertia=Inertia(
+            alternating_bands(mass, split, 0.8 * dynamics.MASS, 1.2 * dynamics.MASS, bands=40),
+            *(moment * scale for moment in dynamics.INERTIA),
+        ),
+        thrust_coefficient=near(dynamics.THRUST_COEFFICIENT, 0.1, thrust),
+        torque_coefficient=near(dynamics.TORQUE_COEFFICIENT, 0.2, torque),
+        motor_time_constant=near(dynamics.MOTOR_TIME_CONSTANT, 0.25, lag),
+    )
+
+
+def turn(units: jax.Array, most: float) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+    """A unit quaternion from three numbers in [0, 1): any axis, an angle up to ``most`` (rad)."""
+    # An axis uniform on the sphere (Archimedes: its height is uniform), and an angle.
+    height, longitude, angle = 2 * units[0] - 1, 2 * math.pi * units[1], most * units[2]
+    across, sine = jnp.sqrt(1 - height * height), jnp.sin(0.5 * angle)
+    return (
+        jnp.cos(0.5 * angle),
+        sine * across * jnp.cos(longitude),
+        sine * across * jnp.sin(longitude),
+        sine * height,
+    )
+
+
+def hovering_rotors(airframe: Airframe) -> Rotors:
+    """Rotors at the speed (rad/s) that carries the weight."""
+    hover = dynamics.hover_speed(airframe)
+    return Rotors(hover, hover, hover, hover)
+
+
+def attitude_and_rates(state: Quadcopter) -> tuple[Scalar, ...]:
+    """Rotation matrix by rows (9), velocity (3, m/s), angular velocity (3, rad/s), rotors on the action's scale (4)."""
+    body = state.body
+    rotors = (rotor_action(speed) for speed in state.rotors)
+    return (*rotation_matrix(body), body.vx, body.vy, body.vz, body.wx, body.wy, body.wz, *rotors)
+
+
+def attitude_and_rates_bound(velocity: float) -> list[float]:
+    """The largest size of each of :func:`attitude_and_rates`, given that of a velocity (m/s)."""
+    return [1 + ROUNDING] * 9 + [velocity] * 3 + [ANGULAR_VELOCITY_BOUND] * 3 + [1 + ROUNDING] * 4
+
+
+def spins(body: RigidBody) -> Scalar:
+    """Whether it turns faster about an axis than a Crazyflie's gyroscope can measure (2,000 deg/s)."""
+    return (
+        (jnp.abs(body.wx) > GYROSCOPE_RANGE)
+        | (jnp.abs(body.wy) > GYROSCOPE_RANGE)
+        | (jnp.abs(body.wz) > GYROSCOPE_RANGE)
+    )
+
+
+def squared(x: Scalar, y: Scalar, z: Scalar) -> Scalar:
+    """Squared length of a vector."""
+    return x * x + y * y + z * z
+
+
+def words(state: Quadcopter) -> str:
+    """Velocity, attitude, angular velocity and rotor speeds, with units."""
+    body = RigidBody(*(float(value) for value in state.body))
+    tilt = math.degrees(math.acos(np.clip(rotation_matrix(body)[8], -1, 1)))
+    rows = np.array(rotation_matrix(body)).reshape(3, 3)
+    rotors = ", ".join(f"{float(rotor_action(speed)):+.3f}" for speed in state.rotors)
+    return (
+        f"Velocity {body.vx:+.3f}, {body.vy:+.3f}, {body.vz:+.3f} m/s. "
+        f"Tilt {tilt:.1f} degrees; forward points to {place(rows[:, 0])}, left to {place(rows[:, 1])}, "
+        f"up to {place(rows[:, 2])}. "
+        f"Angular velocity about forward, left, up {body.wx:+.3f}, {body.wy:+.3f}, {body.wz:+.3f} rad/s. "
+        f"Rotor speeds on the action's scale {rotors}."
+    )
+
+
+def place(point: np.ndarray | tuple[Scalar, ...]) -> str:
+    """Three numbers in brackets."""
+    return "(" + ", ".join(f"{float(value):+.3f}" for value in point) + ")"

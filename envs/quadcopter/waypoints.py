@@ -1,0 +1,220 @@
+"""Fly to one waypoint after another, round and round, as many as time allows.
+
+Dynamics: ``dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the episode. Nothing is random after
+the start. Source of the task: waypoint flight as in Hwangbo, Sa, Siegwart & Hutter 2017 (Control of a quadrotor with
+reinforcement learning), doi:10.1109/LRA.2017.2720851, with progress as reward after Song, Steinweg, Kaufmann &
+Scaramuzza 2021 (Autonomous drone racing with deep reinforcement learning), arXiv:2103.08624, eq. 2.
+
+======================  ====================================================================================
+action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear between
+observation ``(25,)``   from the vehicle to the waypoint it flies to and to the one after it (3 and 3, m, world frame),
+                        rotation matrix body to world (9, row by row), velocity in the world frame (3, m/s), angular
+                        velocity in the body frame (3, rad/s), rotor speeds (4, on the action's scale)
+reward                  metres by which it came nearer to its waypoint, plus 1 where the waypoint is reached (0.2 m).
+                        A crash counts as ending 6 m away from the waypoint: whatever the way, a crash costs what
+                        flying off costs, more than coming nearer had brought; hovering earns nothing
+terminated              a crash: further than 6 m from its waypoint, or an angular velocity beyond 2,000 deg/s about
+                        an axis
+success                 all eight waypoints reached
+start                   within 0.1 m of the origin along each axis, tilted by up to 10 degrees, slow (0.1 m/s and
+                        0.1 rad/s an axis), rotors at the speed of hovering
+context                 eight waypoints, uniform in a box of 3 x 3 x 2 m about the origin, visited in turn, the first
+                        again after the last; the vehicle, as in hover: mass +-20 % (train and test in alternating
+                        bands of 1 %), inertia +-20 %, thrust coefficient +-10 %, torque coefficient +-20 %, motor
+                        time constant +-25 %
+======================  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from . import dynamics, flight, picture
+from .dynamics import Airframe, Quadcopter
+from .flight import HOVER_ACTION, STEP, squared
+from .geometric_control import GeometricControl, SetPoint
+from .rigid_body import RigidBody, Scalar
+from .vehicles import CRAZYFLIE_AIR
+
+COUNT = 8
+"""Waypoints."""
+BOX = (1.5, 1.5, 1.0)
+"""m from the origin along each axis"""
+REACHED = 0.2
+"""m"""
+LOST = 6.0
+"""m from the waypoint"""
+BONUS = 1.0
+# The vehicle stays within 6 m of some waypoint, where 41 m/s^2 at most end below 32 m/s; a step is at most 0.35 m.
+VELOCITY_BOUND = 35.0
+DISTANCE_BOUND = LOST + 0.4
+NEXT_BOUND = DISTANCE_BOUND + 2 * max(BOX)
+
+
+class Tour(NamedTuple):
+    """The context."""
+
+    airframe: Airframe
+    x: jax.Array
+    """``(8,)`` m: the waypoints, in the order of visit."""
+    y: jax.Array
+    z: jax.Array
+
+
+class State(NamedTuple):
+    """The vehicle, and how far on its tour it is."""
+
+    vehicle: Quadcopter
+    reached: jax.Array
+    """int32: waypoints reached so far."""
+
+
+class QuadcopterWaypoints(Task[Tour, State]):
+    """The task of this file's docstring."""
+
+    measures: ClassVar[dict[str, str]] = {
+        "reached": "waypoints reached so far",
+        "distance": "from the waypoint it flies to, m",
+        "speed": "m/s",
+    }
+    picture_shape = picture.SHAPE
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        bound = np.array(
+            [DISTANCE_BOUND] * 3 + [NEXT_BOUND] * 3 + flight.attitude_and_rates_bound(VELOCITY_BOUND),
+        )
+        self.observation_space = self.box(-bound, bound)
+        self.action_space = self.box([-1] * 4, [1] * 4)
+        self.reward_space = self.box(-LOST, BONUS + 0.5, ())
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Tour:
+        """A vehicle and its waypoints."""
+        u = self.uniform(key, 5 + 3 * COUNT)
+        x, y, z = 2 * u[5:].reshape(3, COUNT) - 1
+        return Tour(flight.sample_airframe(u[:5], split), BOX[0] * x, BOX[1] * y, BOX[2] * z)
+
+    def initial(self, key: jax.Array, params: Tour) -> State:
+        """Near the origin, nearly at rest."""
+        u = self.uniform(key, 12)
+        x, y, z, vx, vy, vz, wx, wy, wz = (0.1 * (2 * unit - 1) for unit in u[:9])
+        body = RigidBody(x, y, z, *flight.turn(u[9:], math.radians(10)), vx, vy, vz, wx, wy, wz)
+        return State(Quadcopter(body, flight.hovering_rotors(params.airframe)), jnp.int32(0))
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Tour) -> State:
+        """One Runge-Kutta step under constant commands, then a look whether the waypoint is reached."""
+        vehicle = dynamics.step(state.vehicle, flight.commanded(action), params.airframe, STEP, CRAZYFLIE_AIR)
+        near = squared(*ahead(vehicle, state.reached, params)) < REACHED**2
+        return State(vehicle, state.reached + near)
+
+    def observation(self, state: State, key: jax.Array, params: Tour) -> jax.Array:
+        """Shape ``(25,)``; see the table."""
+        goal = ahead(state.vehicle, state.reached, params)
+        after = ahead(state.vehicle, state.reached + 1, params)
+        return self.stack(*goal, *after, *flight.attitude_and_rates(state.vehicle))
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Tour) -> jax.Array:
+        """Progress, waypoint, crash."""
+        before, now = (distance(vehicle, state.reached, params) for vehicle in (state.vehicle, next_state.vehicle))
+        bonus = jnp.where(next_state.reached > state.reached, BONUS, 0)
+        return before + bonus - jnp.where(self.terminal(next_state, key, params), LOST, now)
+
+    def terminal(self, state: State, key: jax.Array, params: Tour) -> jax.Array:
+        """Whether it is lost or spins faster than its gyroscope measures."""
+        lost = squared(*ahead(state.vehicle, state.reached, params)) > LOST**2
+        return lost | flight.spins(state.vehicle.body)
+
+    def info(self, state: State, params: Tour) -> dict[str, jax.Array]:
+        """``success`` and the measures."""
+        body = state.vehicle.body
+        return {
+            "success": state.reached >= COUNT,
+            "reached": state.reached,
+            "distance": distance(state.vehicle, state.reached, params),
+            "speed": jnp.sqrt(squared(body.vx, body.vy, body.vz)),
+        }
+
+    def noop_action(self) -> np.ndarray:
+        """The nominal vehicle's hover command."""
+        return np.full(4, HOVER_ACTION, self.dtype)
+
+    def why_over(self, state: State, params: Tour) -> str:
+        """Which of the limits was passed."""
+        if bool(flight.spins(state.vehicle.body)):
+            return flight.SPINS
+        return f"crash: it is lost, more than {LOST:.0f} m from its waypoint"
+
+    def how_to_act(self) -> str:
+        """One line for a text player."""
+        return flight.HOW_TO_ACT
+
+    def describe(self, state: State, params: Tour) -> str:
+        """The waypoints ahead, attitude, velocities and rotor speeds in words, with units."""
+        goal, after = (ahead(state.vehicle, state.reached + later, params) for later in (0, 1))
+        return (
+            f"{int(state.reached)} waypoints reached. From here the next is at {flight.place(goal)} m, the one after "
+            f"it at {flight.place(after)} m. {flight.words(state.vehicle)}"
+        )
+
+    def draw(self, state: State, params: Tour) -> np.ndarray:
+        """Two views: waypoints (the one flown to in green) and the way between them."""
+        points = np.stack([np.asarray(part, float) for part in (params.x, params.y, params.z)], 1)
+        goal = int(state.reached) % COUNT
+        colours = ["green" if i == goal else "gray" for i in range(COUNT)]
+        marks = [picture.Mark(tuple(point), colour, 6) for point, colour in zip(points, colours, strict=True)]
+        return picture.draw(state.vehicle, 2.0, marks, [(np.vstack([points, points[:1]]), "gainsboro")])
+
+
+def ahead(vehicle: Quadcopter, number: Any, tour: Tour) -> tuple[Scalar, Scalar, Scalar]:
+    """From the vehicle to waypoint ``number`` of its tour (m)."""
+    place, body = number % COUNT, vehicle.body
+    return tour.x[place] - body.x, tour.y[place] - body.y, tour.z[place] - body.z
+
+
+def distance(vehicle: Quadcopter, number: Any, tour: Tour) -> Scalar:
+    """From the vehicle to waypoint ``number`` of its tour (m)."""
+    return jnp.sqrt(squared(*ahead(vehicle, number, tour)))
+
+
+class WaypointPilot(NamedTuple):
+    """The reference player: a velocity towards the waypoint, held by geometric control.
+
+    The speed is the highest from which it can stop there, and never more than ``speed``; it passes through waypoints a
+    little faster than at rest, for near one the speed falls only to ``slowest``.
+    """
+
+    control: GeometricControl
+    speed: Any = 2.5
+    """m/s"""
+    slowest: Any = 1.0
+    """m/s"""
+    braking: Any = 3.5
+    """m/s^2"""
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> WaypointPilot:
+        """Geometric control of a vehicle that leans further and brakes harder than in hover."""
+        return cls(GeometricControl(position=3.0, lean=1.0, least_thrust=0.5))
+
+    def initial(self, params: Tour) -> tuple[()]:
+        """No memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Four rotor commands, shape ``(4,)``, in [-1, 1]."""
+        vehicle, tour = view.state.vehicle, view.params
+        x, y, z = ahead(vehicle, view.state.reached, tour)
+        far = jnp.sqrt(squared(x, y, z))
+        speed = jnp.clip(jnp.sqrt(2 * self.braking * far), self.slowest, self.speed) / jnp.maximum(far, 1e-6)
+        body = vehicle.body
+        goal = SetPoint(body.x, body.y, body.z, speed * x, speed * y, speed * z)
+        return self.control.command(vehicle, tour.airframe, goal), memory

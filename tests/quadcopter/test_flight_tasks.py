@@ -1,0 +1,156 @@
+"""What holds for every task of a single Crazyflie: honest rewards, bounds, starts, contexts, references."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.envs.quadcopter import dynamics
+from rlbench_suite.episode import Draw, advance, begin, seed_key
+from rlbench_suite.policy import View, reference_player
+from rlbench_suite.registry import card
+
+NAMES = ("Recover", "Waypoints", "Trajectory", "Land")
+LIMIT = np.int32(10_000)
+TEST = Draw(np.int32(1), np.int32(-1))
+
+
+class Constant(NamedTuple):
+    """A player of one action."""
+
+    action: Any
+
+    def initial(self, params: Any) -> tuple[()]:
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        return self.action, memory
+
+
+@pytest.fixture(params=NAMES)
+def task(request: pytest.FixtureRequest) -> Any:
+    return card(f"Quadcopter{request.param}-v0").build()
+
+
+@cache
+def flights_of(task: Any) -> Any:
+    return play(task, reference_player(task), range(128), split="test")
+
+
+def airframe(params: Any) -> Any:
+    return getattr(params, "airframe", params)
+
+
+def body(state: Any) -> Any:
+    return getattr(state, "vehicle", state).body
+
+
+def test_the_reference_player_solves_every_flight(task: Any) -> None:
+    flights = flights_of(task)
+    assert flights.info["success"].mean() >= 0.98
+    assert flights.total.mean() == pytest.approx(task.scores["reference"].mean, rel=0.02)
+
+
+def test_no_constant_action_earns_anything_worth_mentioning(task: Any) -> None:
+    """Falling, flying off, and standing still, with the least and the most thrust: below 8 % of the way up."""
+    low, high = task.scores["random"].mean, task.scores["reference"].mean
+    for action in (-1.0, 0.0, 0.3, 0.334, 0.37, 1.0):
+        flights = play(task, Constant(np.full(4, action, np.float32)), range(64), split="test")
+        assert flights.info["success"].mean() <= 0.05
+        assert (flights.total.mean() - low) / (high - low) < 0.08
+
+
+def test_scores_rank_players(task: Any) -> None:
+    scores = task.scores
+    assert scores["reference"].low > max(scores["random"].high, scores["noop"].high)
+    assert abs(scores["noop"].mean - scores["random"].mean) < 0.05 * (scores["reference"].mean - scores["random"].mean)
+
+
+def test_observation_is_always_inside_the_space_to_the_very_end(task: Any) -> None:
+    rng = np.random.default_rng(0)
+    size, steps = 512, 400
+    random = rng.uniform(-1, 1, (steps, size, 4))
+    held = rng.choice([-1.0, 1.0], (steps // 10, size, 4)).repeat(10, 0)
+    level = np.broadcast_to(rng.choice([-1.0, 0.3, 1.0], (size, 1)), (steps, size, 4))
+    seeds = np.stack([seed_key(s) for s in range(size)])
+
+    @jax.jit
+    def extremes(actions: jax.Array) -> tuple[jax.Array, ...]:
+        def one(carry: Any, action: jax.Array) -> tuple[Any, tuple[jax.Array, ...]]:
+            episodes, over = carry
+            episodes, step = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(episodes, action, LIMIT)
+            shown = jnp.where(over[:, None], 0, step.observation)
+            paid = jnp.where(over, 0, step.reward)
+            return (episodes, over | step.terminated), (shown.min(0), shown.max(0), paid.min(), paid.max())
+
+        episodes, first = jax.vmap(lambda s: begin(task, s, 0, TEST))(seeds)
+        (_, over), (low, high, worst, best) = jax.lax.scan(one, (episodes, jnp.zeros(size, bool)), actions)
+        first = first.observation
+        return (
+            jnp.minimum(low.min(0), first.min(0)),
+            jnp.maximum(high.max(0), first.max(0)),
+            worst.min(),
+            best.max(),
+            over,
+        )
+
+    for actions in (random, held, level):
+        low, high, worst, best, over = jax.device_get(extremes(actions.astype(np.float32)))
+        assert over.mean() > 0.6
+        assert task.observation_space.contains(low), low
+        assert task.observation_space.contains(high), high
+        assert task.reward_space.contains(worst)
+        assert task.reward_space.contains(best)
+
+
+def test_train_and_test_vehicles_lie_in_alternating_bands(task: Any) -> None:
+    keys = jax.random.split(jax.random.key(0), 5000)
+    sample = jax.jit(jax.vmap(task.sample_params, in_axes=(0, None)))
+    for split in (0, 1):
+        masses = np.asarray(airframe(sample(keys, np.int32(split))).inertia.mass, np.float64)
+        band = (masses - 0.8 * dynamics.MASS) / (0.4 * dynamics.MASS / 40)
+        assert set(np.floor(band)) == set(range(split, 40, 2))
+        inside = band - np.floor(band)
+        assert inside.min() > 0.04
+        assert inside.max() < 0.96
+
+
+def test_rewards_and_ends_are_told_in_words(task: Any) -> None:
+    """Every end says why, and the words of a state hold what the observation shows."""
+    episode, _ = jax.jit(lambda s: begin(task, s, 0, TEST))(seed_key(3))
+    state, params = jax.device_get((episode.state, episode.params))
+    turning = body(state)._replace(wz=np.float32(40))
+    spun = state._replace(vehicle=state.vehicle._replace(body=turning)) if hasattr(state, "vehicle") else None
+    spun = state._replace(body=turning) if spun is None else spun
+    assert task.terminal(spun, None, params)
+    assert "spins" in task.why_over(spun, params)
+    words = task.describe(state, params)
+    for value in (body(state).vx, body(state).wy):
+        assert f"{float(value):+.3f}" in words
+    assert task.draw(state, params).shape == task.picture_shape
+
+
+def test_gradients_through_a_flight_exist(task: Any) -> None:
+    """Of the return of twenty steps by one constant command: finite, and what finite differences say, at float64."""
+    double = task.card.build(dtype="float64")
+    with jax.enable_x64(True):
+
+        def total(command: jax.Array) -> jax.Array:
+            def one(episode: Any, _: None) -> tuple[Any, jax.Array]:
+                episode, step = advance(double, episode, jnp.asarray([0.0, 0.01, -0.02, 0.01]) + command, LIMIT)
+                return episode, step.reward
+
+            start, _ = begin(double, seed_key(1), 0, TEST)
+            return jax.lax.scan(one, start, length=20)[1].sum()
+
+        total = jax.jit(total)
+        slope = float(jax.jit(jax.jacfwd(total))(0.35))
+        difference = (float(total(0.35 + 1e-5)) - float(total(0.35 - 1e-5))) / 2e-5
+    assert slope == pytest.approx(difference, rel=1e-5)
+    assert slope != 0
