@@ -94,10 +94,10 @@ def card(task_id: str) -> TaskCard:
 
 
 def suites() -> dict[str, tuple[str, ...]]:
-    """Suite name to ids: ``smoke``, ``all``, and one a family."""
+    """Suite name to ids: ``smoke``, ``all`` (every task, without variants), and one a family (with them)."""
     families = dict.fromkeys(c.family for c in cards().values())
     by_family = {family: tuple(c.id for c in cards().values() if c.family == family) for family in families}
-    return {"smoke": SMOKE, "all": tuple(cards()), **by_family}
+    return {"smoke": SMOKE, "all": tuple(c.id for c in cards().values() if not c.variant), **by_family}
 
 
 def resolve_suite(names: str) -> tuple[TaskCard, ...]:

@@ -33,7 +33,11 @@ _EVERY = 10.0
 def evaluate(
     agent: Annotated[str, typer.Option(help="Agents by name, separated by commas: `ppo`, `ppo,reference`.")] = "ppo",
     suite: Annotated[
-        str, typer.Option(help="Suites or task ids, separated by commas: `smoke`, `all`, `motor`, `SAT-v0,Wordle-v0`.")
+        str,
+        typer.Option(
+            help="Suites or task ids, separated by commas: `smoke`, `all` (without variants), `motor`, "
+            "`SAT-v0,Wordle-v0`."
+        ),
     ] = "smoke",
     seeds: Annotated[int, typer.Option(help="Training runs for each agent and task, seeds 0 to N-1.")] = 5,
     budget: Annotated[
