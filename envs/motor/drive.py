@@ -155,7 +155,9 @@ class Drive(Task[Params, State]):
             reference = (jnp.clip(away, self.goal.low[0], self.goal.high[0]),)
         angle = 2 * math.pi * (u[-1] - 0.5) if self.finite and self.three_phase else zero
         applied = (zero,) * (self.switches if self.finite else self.plant.inputs)
-        return State(self.plant.still(params.machine), params.speed, angle, self._attainable(reference), applied)
+        still = self.plant.still(params.machine)
+        # Else references are contracted with the errors of the first observation, otherwise in a batch than alone.
+        return jax.lax.optimization_barrier(State(still, params.speed, angle, self._attainable(reference), applied))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """One Runge-Kutta step, then new references."""
