@@ -16,7 +16,7 @@ from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View, reference_player
 from rlbench_suite.registry import card
 
-NAMES = ("Recover", "Waypoints", "Trajectory", "Land")
+NAMES = ("Recover", "Waypoints", "Trajectory", "Land", "Gates")
 LIMIT = np.int32(10_000)
 TEST = Draw(np.int32(1), np.int32(-1))
 
