@@ -136,6 +136,7 @@ def test_rewards_and_ends_are_told_in_words(task: Any) -> None:
     assert task.draw(state, params).shape == task.picture_shape
 
 
+@pytest.mark.slow
 def test_gradients_through_a_flight_exist(task: Any) -> None:
     """Of the return of twenty steps by one constant command: finite, and what finite differences say, at float64."""
     double = task.card.build(dtype="float64")
