@@ -58,4 +58,15 @@ CARDS = (
         replay_tolerance=0.5,
         tags=("continuous", "landing"),
     ),
+    TaskCard(
+        id="rlsuite/QuadcopterGates-v0",
+        family="quadcopter",
+        summary="Race through a procedural ring of gates, as many as time allows.",
+        source="Song, Steinweg, Kaufmann & Scaramuzza 2021, arXiv:2103.08624",
+        entry_point="rlbench_suite.envs.quadcopter.gates:QuadcopterGates",
+        reference="rlbench_suite.envs.quadcopter.gates:GatePilot",
+        horizon=1000,
+        replay_tolerance=1.0,
+        tags=("continuous", "navigation", "racing"),
+    ),
 )

@@ -16,7 +16,7 @@ from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View, reference_player
 from rlbench_suite.registry import card
 
-NAMES = ("Recover", "Waypoints", "Trajectory", "Land")
+NAMES = ("Recover", "Waypoints", "Trajectory", "Land", "Gates")
 LIMIT = np.int32(10_000)
 TEST = Draw(np.int32(1), np.int32(-1))
 
@@ -136,6 +136,7 @@ def test_rewards_and_ends_are_told_in_words(task: Any) -> None:
     assert task.draw(state, params).shape == task.picture_shape
 
 
+@pytest.mark.slow
 def test_gradients_through_a_flight_exist(task: Any) -> None:
     """Of the return of twenty steps by one constant command: finite, and what finite differences say, at float64."""
     double = task.card.build(dtype="float64")
