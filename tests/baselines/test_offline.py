@@ -41,7 +41,7 @@ def own_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(root))
     yield
     offline.data.cache_clear()
-    offline.program.cache_clear()
+    offline.programs.cache_clear()
 
 
 class Room(Target):
@@ -165,7 +165,7 @@ def test_a_policy_is_the_same_after_saving_and_loading(noisy: None, tmp_path: Pa
     agent.save(policy, path)
     for a, b in zip(jax.tree.leaves(policy), jax.tree.leaves(agent.load(path, task)), strict=True):
         np.testing.assert_array_equal(a, b)
-    with pytest.raises(ValueError, match="not for rlsuite/SAT-v0"):
+    with pytest.raises(ValueError, match="not of bc for rlsuite/SAT-v0"):
         agent.load(path, registry.card("SAT-v0").build())
 
 

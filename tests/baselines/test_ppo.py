@@ -148,7 +148,7 @@ def test_a_policy_is_the_same_after_saving_and_loading(tmp_path: Path) -> None:
     (tmp_path / "broken").write_bytes(b"no weights")
     with pytest.raises(ValueError, match="not a safetensors file"):
         agent.load(str(tmp_path / "broken"), task)
-    with pytest.raises(ValueError, match="not for rlsuite/SAT-v0"):
+    with pytest.raises(ValueError, match="not of ppo for rlsuite/SAT-v0"):
         agent.load(path, registry.card("SAT-v0").build())
 
 
@@ -170,8 +170,11 @@ def test_what_ppo_cannot_play_it_says_before_anything_runs() -> None:
 
 @pytest.mark.slow
 def test_hover_is_learned_in_a_smoke_budget() -> None:
-    """Seeds 0 to 4 reached 0.90 to 0.97 when this was written; random play is 0, the geometric controller 1."""
+    """The mean of three seeds; random play is 0, the geometric controller 1."""
     task = registry.card("QuadcopterHover-v0").build()
-    *_, policy = PPO().train(task, seed=0, budget="smoke")
-    record = play(task, policy, evaluation_seeds(0, "smoke"))
-    assert task.card.normalise(float(record.total.mean())) >= 0.9
+    scores = []
+    for seed in range(3):
+        *_, policy = PPO().train(task, seed=seed, budget="smoke")
+        record = play(task, policy, evaluation_seeds(seed, "smoke"))
+        scores.append(task.card.normalise(float(record.total.mean())))
+    assert np.mean(scores) >= 0.9, scores
