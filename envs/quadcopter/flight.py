@@ -7,13 +7,17 @@ those of ``dynamics.py``.
 from __future__ import annotations
 
 import math
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.card import TaskCard
+from rlbench_suite.task import Params, State, Task
+
 from ..alternating_bands import alternating_bands
-from . import dynamics
+from . import dynamics, picture
 from .dynamics import Airframe, Quadcopter, Rotors
 from .rigid_body import Inertia, RigidBody, Scalar, rotation_matrix
 
@@ -27,11 +31,28 @@ ANGULAR_VELOCITY_BOUND = 100.0
 """rad/s: one step beyond the gyroscope's range full rotors and gyroscopic torque add at most 60 rad/s."""
 ROUNDING = 1e-5
 """By which entries of a rotation matrix and of normalised rotor speeds may pass one."""
-HOW_TO_ACT = (
-    "Answer with four numbers from -1 to 1, the commanded speeds of rotors 1 to 4 (front right, rear right, "
-    f"rear left, front left): -1 is standstill, 1 full speed, about {HOVER_ACTION} carries the weight."
-)
 SPINS = f"crash: it spins faster than {GYROSCOPE_RANGE:.1f} rad/s about an axis"
+
+
+class Flight(Task[Params, State]):
+    """A task whose actions, ``(4,)`` in [-1, 1], command the rotors of one vehicle."""
+
+    picture_shape: ClassVar[tuple[int, int, int]] = picture.SHAPE
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.action_space = self.box([-1] * 4, [1] * 4)
+
+    def noop_action(self) -> np.ndarray:
+        """The nominal vehicle's hover command: rotors at standstill would be a fall."""
+        return np.full(4, HOVER_ACTION, self.dtype)
+
+    def how_to_act(self) -> str:
+        """One line for a text player."""
+        return (
+            "Answer with four numbers from -1 to 1, the commanded speeds of rotors 1 to 4 (front right, rear right, "
+            f"rear left, front left): -1 is standstill, 1 full speed, about {HOVER_ACTION} carries the weight."
+        )
 
 
 def rotor_speed(action: Scalar) -> Scalar:
@@ -115,6 +136,17 @@ def spins(body: RigidBody) -> Scalar:
 def squared(x: Scalar, y: Scalar, z: Scalar) -> Scalar:
     """Squared length of a vector."""
     return x * x + y * y + z * z
+
+
+def ahead(vehicle: Quadcopter, number: Any, course: Any) -> tuple[Scalar, Scalar, Scalar]:
+    """From the vehicle to point ``number`` of a course that begins anew after its last (arrays ``x, y, z``, m)."""
+    place, body = number % course.x.shape[0], vehicle.body
+    return course.x[place] - body.x, course.y[place] - body.y, course.z[place] - body.z
+
+
+def distance(vehicle: Quadcopter, number: Any, course: Any) -> Scalar:
+    """From the vehicle to point ``number`` of its course (m)."""
+    return jnp.sqrt(squared(*ahead(vehicle, number, course)))
 
 
 def words(state: Quadcopter) -> str:

@@ -43,7 +43,7 @@ from rlbench_suite.task import Task
 
 from . import dynamics, flight, picture
 from .dynamics import Airframe, Quadcopter
-from .flight import HOVER_ACTION, STEP, squared
+from .flight import STEP, Flight, ahead, distance, squared
 from .geometric_control import GeometricControl, SetPoint
 from .rigid_body import RigidBody, Scalar
 from .vehicles import CRAZYFLIE_AIR
@@ -96,7 +96,7 @@ class Crossing(NamedTuple):
     """m"""
 
 
-class QuadcopterGates(Task[Track, State]):
+class QuadcopterGates(Flight[Track, State]):
     """The task of this file's docstring."""
 
     measures: ClassVar[dict[str, str]] = {
@@ -104,14 +104,12 @@ class QuadcopterGates(Task[Track, State]):
         "distance": "from the middle of the next gate, m",
         "speed": "m/s",
     }
-    picture_shape = picture.SHAPE
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         one, other = ([bound] * 3 + [1 + flight.ROUNDING] * 2 for bound in (DISTANCE_BOUND, NEXT_BOUND))
         bound = np.array(one + other + flight.attitude_and_rates_bound(VELOCITY_BOUND))
         self.observation_space = self.box(-bound, bound)
-        self.action_space = self.box([-1] * 4, [1] * 4)
         self.reward_space = self.box(-LOST, BONUS + 0.5, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Track:
@@ -173,10 +171,6 @@ class QuadcopterGates(Task[Track, State]):
             "speed": jnp.sqrt(squared(body.vx, body.vy, body.vz)),
         }
 
-    def noop_action(self) -> np.ndarray:
-        """The nominal vehicle's hover command."""
-        return np.full(4, HOVER_ACTION, self.dtype)
-
     def why_over(self, state: State, params: Track) -> str:
         """Which of the three ends."""
         if bool(state.hit):
@@ -184,10 +178,6 @@ class QuadcopterGates(Task[Track, State]):
         if bool(flight.spins(state.vehicle.body)):
             return flight.SPINS
         return f"crash: it is lost, more than {LOST:.0f} m from its gate"
-
-    def how_to_act(self) -> str:
-        """One line for a text player."""
-        return flight.HOW_TO_ACT
 
     def describe(self, state: State, params: Track) -> str:
         """The gates ahead, attitude, velocities and rotor speeds in words, with units."""
@@ -211,17 +201,6 @@ class QuadcopterGates(Task[Track, State]):
             corners = [middle + OPENING * (a * left + b * up) for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1), (1, 1))]
             paths.append((np.array(corners), "green" if i == int(state.passed) % COUNT else "gray"))
         return picture.draw(state.vehicle, 3.0, paths=paths)
-
-
-def ahead(vehicle: Quadcopter, number: Any, track: Track) -> tuple[Scalar, Scalar, Scalar]:
-    """From the vehicle to the middle of gate ``number`` of its way (m)."""
-    gate, body = number % COUNT, vehicle.body
-    return track.x[gate] - body.x, track.y[gate] - body.y, track.z[gate] - body.z
-
-
-def distance(vehicle: Quadcopter, number: Any, track: Track) -> Scalar:
-    """From the vehicle to the middle of gate ``number`` of its way (m)."""
-    return jnp.sqrt(squared(*ahead(vehicle, number, track)))
 
 
 def crossing(vehicle: Quadcopter, number: Any, track: Track) -> Crossing:

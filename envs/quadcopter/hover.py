@@ -33,11 +33,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.task import Task
 
 from . import dynamics, flight, picture
 from .dynamics import Airframe, Quadcopter
-from .flight import HOVER_ACTION, STEP, squared
+from .flight import HOVER_ACTION, STEP, Flight, squared
 from .rigid_body import RigidBody
 
 ARENA = 0.6
@@ -50,20 +49,18 @@ POSITION_BOUND = 0.75
 VELOCITY_BOUND = 11.0
 
 
-class QuadcopterHover(Task[Airframe, Quadcopter]):
+class QuadcopterHover(Flight[Airframe, Quadcopter]):
     """The task of this file's docstring. State: :class:`Quadcopter`. Context: :class:`Airframe`."""
 
     measures: ClassVar[dict[str, str]] = {
         "distance": "from the origin, m",
         "speed": "m/s",
     }
-    picture_shape = picture.SHAPE
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         bound = np.array([POSITION_BOUND] * 3 + flight.attitude_and_rates_bound(VELOCITY_BOUND))
         self.observation_space = self.box(-bound, bound)
-        self.action_space = self.box([-1] * 4, [1] * 4)
         self.reward_space = self.box(0, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Airframe:
@@ -113,19 +110,11 @@ class QuadcopterHover(Task[Airframe, Quadcopter]):
         distance, speed = jnp.sqrt(squared(body.x, body.y, body.z)), jnp.sqrt(squared(body.vx, body.vy, body.vz))
         return {"success": (distance < 0.1) & (speed < 0.1), "distance": distance, "speed": speed}
 
-    def noop_action(self) -> np.ndarray:
-        """The nominal vehicle's hover command: rotors at standstill would be a fall."""
-        return np.full(4, HOVER_ACTION, self.dtype)
-
     def why_over(self, state: Quadcopter, params: Airframe) -> str:
         """Which of the two limits was passed."""
         if bool(flight.spins(state.body)):
             return flight.SPINS
         return f"crash: it is more than {ARENA} m from the origin along an axis"
-
-    def how_to_act(self) -> str:
-        """One line for a text player."""
-        return flight.HOW_TO_ACT
 
     def describe(self, state: Quadcopter, params: Airframe) -> str:
         """Position, attitude, velocities and rotor speeds in words, with units."""

@@ -41,7 +41,7 @@ from rlbench_suite.task import Task
 from . import dynamics, flight, picture
 from .aerodynamics import ground_effect, rotor_heights
 from .dynamics import ROTOR_X, ROTOR_Y, Airframe, Quadcopter
-from .flight import HOVER_ACTION, STEP, squared
+from .flight import STEP, Flight, squared
 from .geometric_control import GeometricControl, SetPoint
 from .rigid_body import GRAVITY, RigidBody, Scalar, rotation_matrix
 from .vehicles import CRAZYFLIE_AIR
@@ -72,7 +72,7 @@ class Params(NamedTuple):
     """Ground effect: relative thrust gained, by (propeller radius / (4 height))^2."""
 
 
-class QuadcopterLand(Task[Params, Quadcopter]):
+class QuadcopterLand(Flight[Params, Quadcopter]):
     """The task of this file's docstring. State: :class:`Quadcopter`."""
 
     measures: ClassVar[dict[str, str]] = {
@@ -80,13 +80,11 @@ class QuadcopterLand(Task[Params, Quadcopter]):
         "speed": "m/s",
         "tilt": "angle between the body's z axis and the vertical, rad",
     }
-    picture_shape = picture.SHAPE
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         bound = np.array([POSITION_BOUND] * 3 + flight.attitude_and_rates_bound(VELOCITY_BOUND))
         self.observation_space = self.box(-bound, bound)
-        self.action_space = self.box([-1] * 4, [1] * 4)
         self.reward_space = self.box(-LOST, PRIZE, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
@@ -137,10 +135,6 @@ class QuadcopterLand(Task[Params, Quadcopter]):
         landed = touches(body) & (speed < SOFTLY) & (tilt < LEVEL) & (miss < ON_THE_PAD**2)
         return {"success": landed, "distance": distance(body), "speed": speed, "tilt": tilt}
 
-    def noop_action(self) -> np.ndarray:
-        """The nominal vehicle's hover command."""
-        return np.full(4, HOVER_ACTION, self.dtype)
-
     def why_over(self, state: Quadcopter, params: Params) -> str:
         """Touch-down, and how hard; or which of the limits was passed."""
         body = state.body
@@ -152,10 +146,6 @@ class QuadcopterLand(Task[Params, Quadcopter]):
         if bool(flight.spins(body)):
             return flight.SPINS
         return f"crash: it is more than {REACH:.0f} m from the pad along x or y, or above {CEILING} m"
-
-    def how_to_act(self) -> str:
-        """One line for a text player."""
-        return flight.HOW_TO_ACT
 
     def describe(self, state: Quadcopter, params: Params) -> str:
         """Position, attitude, velocities and rotor speeds in words, with units."""

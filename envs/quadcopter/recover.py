@@ -36,7 +36,7 @@ from rlbench_suite.task import Task
 
 from . import dynamics, flight, picture
 from .dynamics import Airframe, Quadcopter
-from .flight import HOVER_ACTION, STEP, squared
+from .flight import STEP, Flight, squared
 from .geometric_control import rotor_commands
 from .rigid_body import GRAVITY, RigidBody, rotation_matrix
 from .vehicles import CRAZYFLIE_AIR
@@ -62,7 +62,7 @@ VELOCITY_BOUND = 50.0
 POSITION_BOUND = 13.0
 
 
-class QuadcopterRecover(Task[Airframe, Quadcopter]):
+class QuadcopterRecover(Flight[Airframe, Quadcopter]):
     """The task of this file's docstring. State: :class:`Quadcopter`. Context: :class:`Airframe`."""
 
     measures: ClassVar[dict[str, str]] = {
@@ -70,13 +70,11 @@ class QuadcopterRecover(Task[Airframe, Quadcopter]):
         "speed": "m/s",
         "height": "above the ground, m",
     }
-    picture_shape = picture.SHAPE
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         bound = np.array([POSITION_BOUND, *flight.attitude_and_rates_bound(VELOCITY_BOUND)])
         self.observation_space = self.box(-bound, bound)
-        self.action_space = self.box([-1] * 4, [1] * 4)
         self.reward_space = self.box(0, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Airframe:
@@ -131,10 +129,6 @@ class QuadcopterRecover(Task[Airframe, Quadcopter]):
             "height": body.z,
         }
 
-    def noop_action(self) -> np.ndarray:
-        """The nominal vehicle's hover command."""
-        return np.full(4, HOVER_ACTION, self.dtype)
-
     def why_over(self, state: Quadcopter, params: Airframe) -> str:
         """Which of the limits was passed."""
         if bool(flight.spins(state.body)):
@@ -142,10 +136,6 @@ class QuadcopterRecover(Task[Airframe, Quadcopter]):
         if bool(state.body.z < 0):
             return "crash: it hit the ground"
         return f"crash: it is more than {REACH:.0f} m from the start along x or y, or above {CEILING:.0f} m"
-
-    def how_to_act(self) -> str:
-        """One line for a text player."""
-        return flight.HOW_TO_ACT
 
     def describe(self, state: Quadcopter, params: Airframe) -> str:
         """Height, attitude, velocities and rotor speeds in words, with units."""

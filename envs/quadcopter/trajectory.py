@@ -42,7 +42,7 @@ from rlbench_suite.task import Task
 
 from . import dynamics, flight, picture
 from .dynamics import Airframe, Quadcopter
-from .flight import HOVER_ACTION, STEP, squared
+from .flight import STEP, Flight, squared
 from .geometric_control import GeometricControl, SetPoint
 from .rigid_body import RigidBody, Scalar
 from .vehicles import CRAZYFLIE_AIR
@@ -112,14 +112,13 @@ class State(NamedTuple):
     """m: distance from the reference, averaged with time constant MEMORY; at the start LOST, nothing being proven."""
 
 
-class QuadcopterTrajectory(Task[Params, State]):
+class QuadcopterTrajectory(Flight[Params, State]):
     """The task of this file's docstring."""
 
     measures: ClassVar[dict[str, str]] = {
         "error": "distance from the reference, m",
         "mean_error": "the same, averaged over about the last second, m",
     }
-    picture_shape = picture.SHAPE
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -129,7 +128,6 @@ class QuadcopterTrajectory(Task[Params, State]):
             + flight.attitude_and_rates_bound(VELOCITY_BOUND)
         )
         self.observation_space = self.box(-bound, bound)
-        self.action_space = self.box([-1] * 4, [1] * 4)
         self.reward_space = self.box(0, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
@@ -194,10 +192,6 @@ class QuadcopterTrajectory(Task[Params, State]):
             "mean_error": state.mean_error,
         }
 
-    def noop_action(self) -> np.ndarray:
-        """The nominal vehicle's hover command."""
-        return np.full(4, HOVER_ACTION, self.dtype)
-
     def _time(self, state: State) -> Scalar:
         return jnp.asarray(state.steps, self.dtype) * STEP
 
@@ -214,10 +208,6 @@ class QuadcopterTrajectory(Task[Params, State]):
         if bool(flight.spins(state.vehicle.body)):
             return flight.SPINS
         return f"crash: it is more than {LOST} m from the reference"
-
-    def how_to_act(self) -> str:
-        """One line for a text player."""
-        return flight.HOW_TO_ACT
 
     def describe(self, state: State, params: Params) -> str:
         """The reference ahead, attitude, velocities and rotor speeds in words, with units."""

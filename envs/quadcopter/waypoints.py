@@ -40,9 +40,9 @@ from rlbench_suite.task import Task
 
 from . import dynamics, flight, picture
 from .dynamics import Airframe, Quadcopter
-from .flight import HOVER_ACTION, STEP, squared
+from .flight import STEP, Flight, ahead, distance, squared
 from .geometric_control import GeometricControl, SetPoint
-from .rigid_body import RigidBody, Scalar
+from .rigid_body import RigidBody
 from .vehicles import CRAZYFLIE_AIR
 
 COUNT = 8
@@ -78,7 +78,7 @@ class State(NamedTuple):
     """int32: waypoints reached so far."""
 
 
-class QuadcopterWaypoints(Task[Tour, State]):
+class QuadcopterWaypoints(Flight[Tour, State]):
     """The task of this file's docstring."""
 
     measures: ClassVar[dict[str, str]] = {
@@ -86,7 +86,6 @@ class QuadcopterWaypoints(Task[Tour, State]):
         "distance": "from the waypoint it flies to, m",
         "speed": "m/s",
     }
-    picture_shape = picture.SHAPE
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -94,7 +93,6 @@ class QuadcopterWaypoints(Task[Tour, State]):
             [DISTANCE_BOUND] * 3 + [NEXT_BOUND] * 3 + flight.attitude_and_rates_bound(VELOCITY_BOUND),
         )
         self.observation_space = self.box(-bound, bound)
-        self.action_space = self.box([-1] * 4, [1] * 4)
         self.reward_space = self.box(-LOST, BONUS + 0.5, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Tour:
@@ -143,19 +141,11 @@ class QuadcopterWaypoints(Task[Tour, State]):
             "speed": jnp.sqrt(squared(body.vx, body.vy, body.vz)),
         }
 
-    def noop_action(self) -> np.ndarray:
-        """The nominal vehicle's hover command."""
-        return np.full(4, HOVER_ACTION, self.dtype)
-
     def why_over(self, state: State, params: Tour) -> str:
         """Which of the limits was passed."""
         if bool(flight.spins(state.vehicle.body)):
             return flight.SPINS
         return f"crash: it is lost, more than {LOST:.0f} m from its waypoint"
-
-    def how_to_act(self) -> str:
-        """One line for a text player."""
-        return flight.HOW_TO_ACT
 
     def describe(self, state: State, params: Tour) -> str:
         """The waypoints ahead, attitude, velocities and rotor speeds in words, with units."""
@@ -172,17 +162,6 @@ class QuadcopterWaypoints(Task[Tour, State]):
         colours = ["green" if i == goal else "gray" for i in range(COUNT)]
         marks = [picture.Mark(tuple(point), colour, 6) for point, colour in zip(points, colours, strict=True)]
         return picture.draw(state.vehicle, 2.0, marks, [(np.vstack([points, points[:1]]), "gainsboro")])
-
-
-def ahead(vehicle: Quadcopter, number: Any, tour: Tour) -> tuple[Scalar, Scalar, Scalar]:
-    """From the vehicle to waypoint ``number`` of its tour (m)."""
-    place, body = number % COUNT, vehicle.body
-    return tour.x[place] - body.x, tour.y[place] - body.y, tour.z[place] - body.z
-
-
-def distance(vehicle: Quadcopter, number: Any, tour: Tour) -> Scalar:
-    """From the vehicle to waypoint ``number`` of its tour (m)."""
-    return jnp.sqrt(squared(*ahead(vehicle, number, tour)))
 
 
 class WaypointPilot(NamedTuple):
