@@ -183,9 +183,7 @@ class Lettuce(Task[Params, State]):
         steps = state.steps + 1
         sky = next_sky(state.sky, jax.random.normal(key, (3,), self.dtype), STEP)
         outside = weather(params.site, sky, STEP * steps.astype(self.dtype))
-        state = State(climate, applied, sky, outside, steps, state.violation + violation(climate))
-        # Else the compiler integrates again for what it puts elsewhere.
-        return jax.lax.optimization_barrier(state)
+        return State(climate, applied, sky, outside, steps, state.violation + violation(climate))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Shape ``(18,)``; see the table."""

@@ -216,9 +216,7 @@ class Inventory(Task[Params, State]):
             stored = stored + kept
             remains = jnp.maximum(left, -SHELF) if self.network.backlog else kept
             shops.append(_receive(Place(remains, place.transit), shipped[i], SHELF))
-        state = State(tuple(shops), warehouse, cost, demanded, served, state.stored + stored, state.periods + 1)
-        # Else the compiler computes the period again for every entry of the observation: four times slower.
-        return jax.lax.optimization_barrier(state)
+        return State(tuple(shops), warehouse, cost, demanded, served, state.stored + stored, state.periods + 1)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Quantities, then costs; see the table."""
