@@ -4,7 +4,8 @@
 
 Each figure is the best of five runs of one compiled program that scans over steps. Two players: constant commands
 drawn anew for every entry and run (crashes and resets are frequent), and the family's reference player in the loop
-(its own cost included, resets at the time limit only). Beside them the transition alone, with nothing around it.
+(its own cost included, resets at the time limit only). Beside them the transition alone, with nothing around it, and
+the transition with the observation written out.
 """
 
 import time
@@ -41,7 +42,7 @@ def million_steps(body: Callable[[Any, Any], Any], carry: Any, size: int) -> flo
 
 
 def figures(task: Any, size: int) -> list[float]:
-    """The three columns."""
+    """The columns."""
     limit = np.int32(task.card.horizon)
     seeds = np.stack([seed_key(seed) for seed in range(size)])
     stream = jax.jit(partial(open_stream, task))(seeds, DRAW)
@@ -52,6 +53,11 @@ def figures(task: Any, size: int) -> list[float]:
     def physics(state: Any, _: Any) -> Any:
         params = stream.episodes.params
         return jax.vmap(task.transition)(state, actions, keys, params), None
+
+    def observed(carry: Any, _: Any) -> Any:
+        params = stream.episodes.params
+        state = jax.vmap(task.transition)(carry[0], actions, keys, params)
+        return (state, jax.vmap(task.observation)(state, keys, params)), None
 
     def constant(stream: Any, _: Any) -> Any:
         stream, step, _ = step_stream(task, stream, actions, limit, DRAW)
@@ -69,6 +75,7 @@ def figures(task: Any, size: int) -> list[float]:
     memory = jax.vmap(player.initial)(stream.episodes.params)
     return [
         million_steps(physics, stream.episodes.state, size),
+        million_steps(observed, (stream.episodes.state, stream.last.observation), size),
         million_steps(constant, stream, size),
         million_steps(closed_loop, (stream, memory), size),
     ]
@@ -76,7 +83,7 @@ def figures(task: Any, size: int) -> list[float]:
 
 def main() -> None:
     print(f"{jax.devices()[0]}, million steps a second")
-    print(f"{'task':28s}{'envs':>8s}{'transition':>12s}{'constant':>12s}{'reference':>12s}")
+    print(f"{'task':28s}{'envs':>8s}{'transition':>12s}{'observed':>12s}{'constant':>12s}{'reference':>12s}")
     for name in TASKS:
         task = card(name).build()
         for size in SIZES:

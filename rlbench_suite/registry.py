@@ -54,6 +54,9 @@ AGENTS = {
 
 DATASETS = "rlbench_suite.datasets"
 
+KEYWORDS = ("split", "difficulty", "view", "dtype", "render_mode")
+"""What ``gymnasium.make`` takes for every id, beside the settings of its card."""
+
 SMOKE = (
     "rlsuite/SAT-v0",
     "rlsuite/Wordle-v0",
@@ -81,16 +84,31 @@ def cards() -> dict[str, TaskCard]:
     return table
 
 
-def card(task_id: str) -> TaskCard:
-    """The card of an id; ``rlsuite/`` may be left out.
+def card(task_id: str, **settings: Any) -> TaskCard:
+    """The card of an id, or of the id that differs from it by these settings only; ``rlsuite/`` may be left out.
 
     Raises:
-        ValueError: no such task.
+        ValueError: no such task, no such setting, or no task with these settings.
     """
     full = task_id if "/" in task_id else f"rlsuite/{task_id}"
     if full not in cards():
         raise ValueError(unknown("task", task_id, cards()))
-    return cards()[full]
+    found = cards()[full]
+    wanted = {**found.settings, **settings}
+    if wanted == found.settings:
+        return found
+    kin = [
+        other for other in cards().values() if other.family == found.family and other.settings.keys() == wanted.keys()
+    ]
+    for name, value in settings.items():
+        if name not in found.settings:
+            raise ValueError(unknown(f"keyword of {full}", name, [*KEYWORDS, *found.settings]))
+        if value not in (known := [other.settings[name] for other in kin]):
+            raise ValueError(unknown(f"{name} of {full}", value, map(str, dict.fromkeys(known))))
+    for other in kin:
+        if other.settings == wanted:
+            return other
+    raise ValueError(f"No task has {wanted}. Those of its kind: {', '.join(other.id for other in kin)}.")
 
 
 def suites() -> dict[str, tuple[str, ...]]:

@@ -48,6 +48,7 @@ CARDS = (
         entry_point="rlbench_suite.envs.motor.pmsm_current:PMSMCurrent",
         reference="rlbench_suite.envs.motor.field_oriented_control:FieldOrientedControl",
         horizon=500,
+        settings={"machine": "PMSM", "goal": "current", "control": "continuous"},
         replay_tolerance=0.02,
         tags=("continuous", "tracking"),
     ),

@@ -260,9 +260,14 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
 
 def make_vec(task_id: str, num_envs: int = 1, **keywords: Any) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-    """The vector entry point of every id: :class:`TaskVectorEnv`, or its counterpart for host simulators."""
-    if not find_card(task_id).host:
-        return TaskVectorEnv(task_id, num_envs, **keywords)
+    """The vector entry point of every id: :class:`TaskVectorEnv`, or its counterpart for host simulators.
+
+    ``keywords`` are theirs, and settings of the card as ``gymnasium.make`` takes them.
+    """
+    settings = {name: keywords.pop(name) for name in find_card(task_id).settings if name in keywords}
+    card = find_card(task_id, **settings)
+    if not card.host:
+        return TaskVectorEnv(card.id, num_envs, **keywords)
     from rlbench_suite.adapters.host import HostVectorEnv
 
-    return HostVectorEnv(task_id, num_envs, **keywords)
+    return HostVectorEnv(card.id, num_envs, **keywords)

@@ -225,13 +225,14 @@ def make(
     dtype: str = "float32",
     render_mode: str | None = None,
     max_cycles: int | None = None,
+    **settings: Any,
 ) -> TaskParallelEnv:
     """The entry point of every multi-agent id in PettingZoo's ``"parallel"`` registry; keywords as for the single env.
 
     Raises:
         ValueError: a value is unknown, or has no meaning for this task.
     """
-    task = find_card(task_id).build(difficulty=difficulty, dtype=dtype)
+    task = find_card(task_id, **settings).build(difficulty=difficulty, dtype=dtype)
     return TaskParallelEnv(task, split, render_mode, max_cycles)
 
 

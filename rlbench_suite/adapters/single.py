@@ -310,6 +310,7 @@ def make(
     view: str = "structured",
     dtype: str = "float32",
     render_mode: str | None = None,
+    **settings: Any,
 ) -> TaskEnv:
     """The entry point of every id.
 
@@ -320,11 +321,12 @@ def make(
         view: ``"structured"``, ``"text"`` or ``"pixels"``; the same instance in each.
         dtype: ``"float32"`` or ``"float64"``.
         render_mode: ``"rgb_array"`` or ``"ansi"`` (Gymnasium makes ``"human"`` of the first).
+        settings: of the card, for the variant that differs by them: ``control="finite"`` of a drive.
 
     Raises:
         ValueError: a value is unknown, or has no meaning for this task.
     """
-    task = find_card(task_id).build(difficulty=difficulty, dtype=dtype)
+    task = find_card(task_id, **settings).build(difficulty=difficulty, dtype=dtype)
     if view not in VIEWS:
         raise ValueError(unknown("view", view, VIEWS))
     if task.card.host:

@@ -219,11 +219,24 @@ def test_bad_seeds_are_refused(card: TaskCard, seed: object) -> None:
         ("dtype", "float16", "float32"),
         ("difficulty", "hrad", "hrad"),
         ("render_mode", "rgb", "rgb_array"),
+        ("spilt", "test", "Did you mean 'split'"),
     ],
 )
 def test_wrong_keywords_name_the_nearest_right_one(card: TaskCard, keyword: str, value: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         rlbench_suite.adapters.single.make(card.id, **{keyword: value})
+
+
+def test_settings_choose_the_variant_that_has_them() -> None:
+    finite = gymnasium.make("rlsuite/PMSMCurrent-v0", control="finite")
+    assert finite.unwrapped.card.id == "rlsuite/PMSMCurrentFinite-v0"
+    assert isinstance(finite.action_space, spaces.Discrete)
+    batch = gymnasium.make_vec("rlsuite/PMSMTorque-v0", num_envs=2, machine="SCIM", goal="current")
+    assert batch.unwrapped.card.id == "rlsuite/SCIMCurrent-v0"
+    with pytest.raises(ValueError, match="Did you mean 'finite'"):
+        gymnasium.make("rlsuite/PMSMCurrent-v0", control="finit")
+    with pytest.raises(ValueError, match="Did you mean 'control'"):
+        gymnasium.make("rlsuite/PMSMCurrent-v0", contrl="finite")
 
 
 @pytest.mark.every_id

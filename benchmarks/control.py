@@ -1,0 +1,104 @@
+"""Drives and quadcopters beside the simulators they are modelled on, in one run on one machine.
+
+    python benchmarks/control.py                      # ours only
+    python benchmarks/control.py --peers PYTHON       # PYTHON: an interpreter that has the peers
+    python -m venv peers && peers/bin/pip install exciting-environments==0.2.4 gym-electric-motor==3.0.3 \
+        l2f==2.0.18 transforms3d pybullet==3.2.7
+    peers/bin/pip install --no-deps git+https://github.com/utiasDSL/gym-pybullet-drones
+
+Ours and each peer take turns, one process at a time; figures are medians of three rounds, in steps a second.
+
+* One environment: random actions through ``gymnasium.make`` and through the peer's own constructor, resets included,
+  for every id that both have. Ours has time limits and trips, the peer trips only.
+* Batches: the equations alone (``transition``), with the observation written out (``observed``), and the whole task,
+  references, rewards, ends and resets included, under constant actions (``constant``) or the reference player
+  (``reference``), each scanned over in one program. The peers' batches have equations and observation only.
+"""
+
+import argparse
+import re
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+import physics
+
+from rlbench_suite.cli import speed
+from rlbench_suite.registry import card, cards
+
+PEERS = Path(__file__).with_name("control_peers.py")
+ROUNDS = 3
+SECONDS = 1.0
+SIZES = 1_024, 4_096, 65_536
+PEER_SIZES = {"exciting": (256, 1024, 4096, 16384), "l2f": (512, 1024, 2048, 8192)}
+GOALS = {"Current": "CC", "Torque": "TC", "Speed": "SC"}
+
+
+def peer_name(task_id: str) -> tuple[str, str] | None:
+    """The peer and its id of one of our ids."""
+    if task_id == "rlsuite/QuadcopterHover-v0":
+        return "gym-pybullet-drones", "RPM"
+    drive = re.fullmatch(r"rlsuite/(\w+?)(Current|Torque|Speed)(Finite)?-v0", task_id)
+    if card(task_id).family != "motor" or not drive:
+        return None
+    machine, goal, finite = drive.groups()
+    return "gym-electric-motor", f"{'Finite' if finite else 'Cont'}-{GOALS[goal]}-{machine}-v0"
+
+
+def peer(python: str, name: str, argument: str) -> float:
+    """Steps a second of a peer."""
+    run = [python, str(PEERS), str(SECONDS), name, argument]
+    return float(subprocess.run(run, check=True, capture_output=True, text=True).stdout.split()[-1])
+
+
+def median(measure: Callable[[], float]) -> float:
+    """Of the rounds."""
+    return statistics.median(measure() for _ in range(ROUNDS))
+
+
+def single_environments(python: str | None) -> None:
+    """A line for each id that a peer has."""
+    ratios = []
+    print(f"\n{'one environment':32s}{'ours':>12s}{'peer':>12s}{'ratio':>8s}")
+    for task_id in cards():
+        names = peer_name(task_id)
+        if names is None:
+            continue
+        ours = median(lambda task_id=task_id: speed.single(card(task_id), SECONDS))
+        line = f"{task_id:32s}{ours:12,.0f}"
+        if python:
+            theirs = median(lambda names=names: peer(python, *names))
+            ratios.append(ours / theirs)
+            line += f"{theirs:12,.0f}{ratios[-1]:8.1f}  {' '.join(names)}"
+        print(line, flush=True)
+    if ratios:
+        print(f"{'median':56s}{statistics.median(ratios):8.1f}")
+
+
+def batches(python: str | None) -> None:
+    """Each family's first task at several sizes, and the peers at theirs."""
+    for task_id, name in (("rlsuite/PMSMCurrent-v0", "exciting"), ("rlsuite/QuadcopterHover-v0", "l2f")):
+        print(f"\n{task_id + ', million':32s}{'transition':>12s}{'observed':>12s}{'constant':>12s}{'reference':>12s}")
+        for size in SIZES:
+            rows = [physics.figures(card(task_id).build(), size) for _ in range(ROUNDS)]
+            columns = [statistics.median(row[i] for row in rows) for i in range(4)]
+            print(f"{size:32,d}" + "".join(f"{value:12.1f}" for value in columns), flush=True)
+        for size in PEER_SIZES[name] if python else ():
+            figure = median(lambda name=name, size=size: peer(str(python), name, str(size))) / 1e6
+            print(f"{f'{name}, {size:,}':32s}{'':12s}{figure:12.1f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--peers", metavar="PYTHON", help="interpreter that has the peers")
+    python = parser.parse_args().peers
+    print(f"{jax.devices()[0]}, Python {sys.version.split()[0]}")
+    batches(python)
+    single_environments(python)
+
+
+if __name__ == "__main__":
+    main()

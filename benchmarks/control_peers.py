@@ -1,0 +1,104 @@
+"""Steps a second of other simulators of drives and quadcopters; ``control.py`` runs this in their own environment.
+
+    python control_peers.py SECONDS NAME [ARGUMENT]   # prints steps a second
+
+Random actions; choosing them is not counted. Single environments begin anew when an episode ends. Batches have none to
+begin, being open-ended: exciting-environments by the faster of its jitted step and a compiled loop over it.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+def single(env: Any, seconds: float) -> float:
+    """Of an environment with Gymnasium's interface, resets included."""
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    spent, steps = 0.0, 0
+    while spent < seconds:
+        action = env.action_space.sample()
+        begun = time.perf_counter()
+        *_, terminated, truncated, _ = env.step(action)
+        if terminated or truncated:
+            env.reset()
+        spent += time.perf_counter() - begun
+        steps += 1
+    return steps / spent
+
+
+def repeated(run: Callable[[], Any], steps: int, seconds: float) -> float:
+    """Of a call that makes so many steps."""
+    run()  # compiles
+    calls, begun = 0, time.perf_counter()
+    while (spent := time.perf_counter() - begun) < seconds:
+        run()
+        calls += 1
+    return calls * steps / spent
+
+
+def motor(seconds: float, task_id: str) -> float:
+    """gym-electric-motor with its defaults."""
+    import gym_electric_motor
+
+    return single(gym_electric_motor.make(task_id), seconds)
+
+
+def drone(seconds: float, actions: str) -> float:
+    """gym-pybullet-drones' hover: 30 decisions a second, eight steps of PyBullet each."""
+    from gym_pybullet_drones.envs.HoverAviary import HoverAviary
+    from gym_pybullet_drones.utils.enums import ActionType
+
+    return single(HoverAviary(act=ActionType[actions]), seconds)
+
+
+def exciting(seconds: float, size: str) -> float:
+    """exciting-environments' PMSM: equations and observation, no reference, reward or reset."""
+    import jax
+    import numpy as np
+    from exciting_environments.pmsm import PMSM
+
+    loop = 64
+    env = PMSM(batch_size=int(size))
+    _, state = env.vmap_reset()
+    action = jax.numpy.asarray(np.random.default_rng(0).uniform(-1, 1, (int(size), 2)))
+
+    def step(state: Any, _: None) -> Any:
+        observation, state = env.vmap_step(state, action)
+        return state, observation[:, 0]
+
+    scan = jax.jit(lambda state: jax.lax.scan(step, state, None, loop))
+    return max(
+        repeated(lambda: jax.block_until_ready(env.vmap_step(state, action)), int(size), seconds / 2),
+        repeated(lambda: jax.block_until_ready(scan(state)), int(size) * loop, seconds / 2),
+    )
+
+
+def learning_to_fly(seconds: float, size: str) -> float:
+    """The l2f wheel: one Runge-Kutta step and the observation."""
+    import l2f
+    import numpy as np
+
+    vector = getattr(l2f, f"vector{size}")
+    device, rng, env = l2f.Device(), vector.VectorRng(), vector.VectorEnvironment()
+    params, state, after = vector.VectorParameters(), vector.VectorState(), vector.VectorState()
+    observation = np.zeros((env.N_ENVIRONMENTS, env.OBSERVATION_DIM), np.float32)
+    action = np.random.default_rng(0).uniform(-1, 1, (env.N_ENVIRONMENTS, env.ACTION_DIM)).astype(np.float32)
+    vector.initialize_rng(device, rng, 0)
+    vector.initialize_environment(device, env)
+    vector.sample_initial_parameters(device, env, params, rng)
+    vector.sample_initial_state(device, env, params, state, rng)
+
+    def two_steps() -> None:  # back and forth between two buffers, so that nothing is copied
+        for before, later in ((state, after), (after, state)):
+            vector.step(device, env, params, before, action, later, rng)
+            vector.observe(device, env, params, later, observation, rng)
+
+    return repeated(two_steps, 2 * env.N_ENVIRONMENTS, seconds)
+
+
+PEERS = {"gym-electric-motor": motor, "gym-pybullet-drones": drone, "exciting": exciting, "l2f": learning_to_fly}
+
+if __name__ == "__main__":
+    print(PEERS[sys.argv[2]](float(sys.argv[1]), sys.argv[3]))
