@@ -18,7 +18,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import SPLITS, unknown
-from rlbench_suite.lanes import in_lanes
+from rlbench_suite.lanes import apart, in_lanes
 from rlbench_suite.task import Split, Task
 
 NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
@@ -112,8 +112,10 @@ def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Epis
     context_key = jax.random.fold_in(jax.random.key(0), draw.context)
     own_key = draw_key(seed, index, t, Role.PARAMS)
     params_key = jax.lax.select(draw.context >= 0, *(jax.random.key_data(k) for k in (context_key, own_key)))
-    params = task.sample_params(jax.random.wrap_key_data(params_key), draw.split)
-    state = task.initial(draw_key(seed, index, t, Role.INITIAL), params)
+    # Apart: what is drawn is rounded once. Fused with what is computed from it, it may be contracted, and that
+    # differently in a batch than alone.
+    params = apart(task.sample_params)(jax.random.wrap_key_data(params_key), draw.split)
+    state = apart(task.initial)(draw_key(seed, index, t, Role.INITIAL), params)
     nothing = jnp.zeros(task.reward_space.shape, task.dtype)
     episode = Episode(seed, index, t, nothing, params, state)
     step = Step(

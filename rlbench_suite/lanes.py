@@ -19,9 +19,9 @@ from jax.experimental.xla_metadata import set_xla_metadata
 def in_lanes(function: Callable[..., Any], *args: Any) -> Any:
     """``jax.vmap(function)(*args)`` for a batch of any size on axis 0, with equal bits whatever is done with it."""
     if jax.tree.leaves(args)[0].shape[0] > 1:
-        return _apart(jax.vmap(function))(*args)
+        return apart(jax.vmap(function))(*args)
     doubled = jax.tree.map(lambda leaf: jnp.concatenate([leaf, leaf]), args)
-    return jax.tree.map(lambda leaf: leaf[:1], _apart(jax.vmap(function))(*doubled))
+    return jax.tree.map(lambda leaf: leaf[:1], apart(jax.vmap(function))(*doubled))
 
 
 def in_one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -32,7 +32,7 @@ def in_one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return _kept_call(function, xla_cpu_small_call="true") if _on_cpu() else function
 
 
-def _apart(function: Callable[..., Any]) -> Callable[..., Any]:
+def apart(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function compiled by itself: fusion crosses neither calls that are kept nor branches."""
 
     def branch(*args: Any) -> Any:

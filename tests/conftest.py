@@ -30,8 +30,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "card" in metafunc.fixturenames:
         table = list(cards().values())
         if not metafunc.definition.get_closest_marker("every_id"):
-            table = list({(card.entry_point, card.tags): card for card in reversed(table)}.values())[::-1]
+            table = first_of_each_kind()
         metafunc.parametrize("card", table, ids=[card.name for card in table])
+
+
+def first_of_each_kind() -> list[TaskCard]:
+    """One id of those that differ by data only."""
+    return list({(card.entry_point, card.tags): card for card in reversed(cards().values())}.values())[::-1]
+
+
+@pytest.fixture
+def kinds() -> list[str]:
+    """One id of each kind."""
+    return [card.id for card in first_of_each_kind()]
 
 
 @pytest.hookimpl(optionalhook=True)

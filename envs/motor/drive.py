@@ -151,9 +151,8 @@ class Drive(Task[Params, State]):
             low + (high - low) * u[i] for i, (low, high) in enumerate(zip(self.goal.low, self.goal.high, strict=True))
         )
         if self.kind == "speed":
-            # In whole 2048ths, an exact product: contracted with the sum or not, it gives the same bits.
-            jump = self.goal.jump * (jnp.floor(4096 * u[0]) * (1 / 2048) - 1)
-            reference = (jnp.clip(params.speed + jump, self.goal.low[0], self.goal.high[0]),)
+            away = params.speed + self.goal.jump * (2 * u[0] - 1)
+            reference = (jnp.clip(away, self.goal.low[0], self.goal.high[0]),)
         angle = 2 * math.pi * (u[-1] - 0.5) if self.finite and self.three_phase else zero
         applied = (zero,) * (self.switches if self.finite else self.plant.inputs)
         still = self.plant.still(params.machine)

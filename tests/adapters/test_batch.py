@@ -20,6 +20,8 @@ from rlbench_suite.registry import agent
 sys.path.insert(0, str(Path(__file__).parent))
 from trajectories import flat, random_actions
 
+ENVS = 4
+"""The same everywhere, so that programs compiled for one test serve the others."""
 WORDS = {"end_reason", "_end_reason", "invalid_reason", "_invalid_reason"}
 
 
@@ -43,9 +45,9 @@ def test_equal_to_a_sync_vector_env_step_by_step(card: TaskCard, mode: Autoreset
     if card.objectives:
         pytest.skip("Gymnasium's SyncVectorEnv has no vector rewards; compared with single envs below")
     limit = min(card.horizon, 23)
-    ours = gymnasium.make_vec(card.id, num_envs=3, autoreset_mode=mode, max_episode_steps=limit)
+    ours = gymnasium.make_vec(card.id, ENVS, autoreset_mode=mode, max_episode_steps=limit)
     theirs = SyncVectorEnv(
-        [lambda: gymnasium.make(card.id, max_episode_steps=limit) for _ in range(3)], autoreset_mode=mode
+        [lambda: gymnasium.make(card.id, max_episode_steps=limit) for _ in range(ENVS)], autoreset_mode=mode
     )
     mine, other = ours.reset(seed=41), theirs.reset(seed=41)
     assert_same(mine[0], other[0], "reset")
@@ -62,8 +64,8 @@ def test_equal_to_a_sync_vector_env_step_by_step(card: TaskCard, mode: Autoreset
 
 @pytest.mark.every_id
 def test_every_entry_goes_as_the_single_env_of_its_seed(card: TaskCard) -> None:
-    ours = gymnasium.make_vec(card.id, num_envs=4, autoreset_mode="SameStep")
-    singles = [gymnasium.make(card.id) for _ in range(4)]
+    ours = gymnasium.make_vec(card.id, ENVS, autoreset_mode="SameStep")
+    singles = [gymnasium.make(card.id) for _ in range(ENVS)]
     observations, _ = ours.reset(seed=[7, 100, 3, 2**40])
     for i, (env, seed) in enumerate(zip(singles, [7, 100, 3, 2**40], strict=True)):
         assert flat(env.reset(seed=seed)[0]) == flat(jax.tree.map(lambda leaf, i=i: leaf[i], observations))
@@ -98,10 +100,10 @@ def test_whole_episode_rollouts_replay_in_the_single_env_to_the_bit(card: TaskCa
 def test_jax_backend_gives_the_same_on_the_device(card: TaskCard) -> None:
     if card.host:
         with pytest.raises(ValueError, match="Known: numpy"):
-            gymnasium.make_vec(card.id, num_envs=3, backend="jax")
+            gymnasium.make_vec(card.id, ENVS, backend="jax")
         return
-    a = gymnasium.make_vec(card.id, num_envs=3)
-    b = gymnasium.make_vec(card.id, num_envs=3, backend="jax")
+    a = gymnasium.make_vec(card.id, ENVS)
+    b = gymnasium.make_vec(card.id, ENVS, backend="jax")
     a.reset(seed=0)
     b.reset(seed=0)
     for action in random_actions(a.action_space, 0, 20):
@@ -127,14 +129,14 @@ def test_wrong_keywords(card: TaskCard, keywords: dict, message: str) -> None:
 
 
 def test_wrong_seeds_and_actions(card: TaskCard) -> None:
-    env = gymnasium.make_vec(card.id, num_envs=2)
+    env = gymnasium.make_vec(card.id, ENVS)
     with pytest.raises(ValueError, match="seed"):
         env.reset(seed=-3)
     with pytest.raises(ValueError, match="seeds"):
         env.reset(seed=[1, 2, 3])
     env.reset(seed=0)
     with pytest.raises((ValueError, TypeError), match="action"):
-        env.step(np.full((2, *env.single_action_space.shape), np.nan))
+        env.step(np.full((ENVS, *env.single_action_space.shape), np.nan))
     with pytest.raises((ValueError, TypeError), match="action"):
         env.step(env.action_space.sample()[:1])
 
