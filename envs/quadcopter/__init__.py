@@ -69,4 +69,15 @@ CARDS = (
         replay_tolerance=1.0,
         tags=("continuous", "navigation", "racing"),
     ),
+    TaskCard(
+        id="rlsuite/QuadcopterRotorFailure-v0",
+        family="quadcopter",
+        summary="Lose a rotor in flight and hold a place with the three that are left, spinning.",
+        source="Mueller & D'Andrea 2014, doi:10.1109/ICRA.2014.6906588",
+        entry_point="rlbench_suite.envs.quadcopter.rotor_failure:QuadcopterRotorFailure",
+        reference="rlbench_suite.envs.quadcopter.rotor_failure:SpinningControl",
+        horizon=600,
+        replay_tolerance=1.0,
+        tags=("continuous", "stabilisation", "failure"),
+    ),
 )
