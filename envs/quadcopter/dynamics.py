@@ -88,10 +88,12 @@ def step(
     duration: float,
     air: Air | None = None,
     ground: bool = False,
+    push: Scalar | None = None,
 ) -> Quadcopter:
     """The vehicle ``duration`` seconds later under constant commanded rotor speeds (rad/s).
 
-    With ``air``, rotors drag; with ``ground`` as well, they feel the ground at z = 0.
+    With ``air``, rotors drag; with ``ground`` as well, they feel the ground at z = 0. ``push`` is a further force along
+    world z (N), constant over the step.
     """
     decay = jnp.exp(-0.5 * duration / airframe.motor_time_constant)
     falling = airframe.motor_falling_time_constant
@@ -111,6 +113,8 @@ def step(
         if air is not None:
             dx, dy, dz = rotor_drag(body, speeds[passed], air)
             fx, fy, fz = fx + dx, fy + dy, fz + dz
+        if push is not None:
+            fz = fz + push
         return derivative(body, Wrench(fx, fy, fz, tx, ty, tz), airframe.inertia)
 
     return Quadcopter(normalised(rk4(motion, vehicle.body, duration)), end)
