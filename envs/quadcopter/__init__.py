@@ -2,6 +2,9 @@
 
 from rlbench_suite.card import TaskCard
 
+_SWARMS = {"": (8, 2.0), "2": (2, 2.0), "32": (32, 2.5), "128": (128, 4.0)}
+"""Suffix of the id to how many vehicles, and the radius of the sphere that they cross, m."""
+
 CARDS = (
     TaskCard(
         id="rlsuite/QuadcopterHover-v0",
@@ -68,5 +71,33 @@ CARDS = (
         horizon=1000,
         replay_tolerance=1.0,
         tags=("continuous", "navigation", "racing"),
+    ),
+    TaskCard(
+        id="rlsuite/QuadcopterRotorFailure-v0",
+        family="quadcopter",
+        summary="Lose a rotor in flight and hold a place with the three that are left, spinning.",
+        source="Mueller & D'Andrea 2014, doi:10.1109/ICRA.2014.6906588",
+        entry_point="rlbench_suite.envs.quadcopter.rotor_failure:QuadcopterRotorFailure",
+        reference="rlbench_suite.envs.quadcopter.rotor_failure:SpinningControl",
+        horizon=600,
+        replay_tolerance=1.0,
+        tags=("continuous", "stabilisation", "failure"),
+    ),
+    *(
+        TaskCard(
+            id=f"rlsuite/QuadcopterSwarm{suffix}-v0",
+            family="quadcopter",
+            summary=f"{count} quadcopters cross to the other side through the middle, and none hits another.",
+            source="van den Berg, Guy, Lin & Manocha 2011, doi:10.1007/978-3-642-19457-3_1; arXiv:2306.09537",
+            entry_point="rlbench_suite.envs.quadcopter.swarm:QuadcopterSwarm",
+            reference="rlbench_suite.envs.quadcopter.swarm:SwarmPilot",
+            horizon=1000,
+            settings={"radius": radius},
+            variant=bool(suffix),
+            replay_tolerance=1.0,
+            agents=count,
+            tags=("continuous", "multi-agent", "navigation", "safety"),
+        )
+        for suffix, (count, radius) in _SWARMS.items()
     ),
 )

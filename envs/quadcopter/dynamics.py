@@ -88,10 +88,12 @@ def step(
     duration: float,
     air: Air | None = None,
     ground: bool = False,
+    push: Scalar | None = None,
 ) -> Quadcopter:
     """The vehicle ``duration`` seconds later under constant commanded rotor speeds (rad/s).
 
-    With ``air``, rotors drag; with ``ground`` as well, they feel the ground at z = 0.
+    With ``air``, rotors drag; with ``ground`` as well, they feel the ground at z = 0. ``push`` is a further force along
+    world z (N), constant over the step.
     """
     decay = jnp.exp(-0.5 * duration / airframe.motor_time_constant)
     falling = airframe.motor_falling_time_constant
@@ -111,6 +113,8 @@ def step(
         if air is not None:
             dx, dy, dz = rotor_drag(body, speeds[passed], air)
             fx, fy, fz = fx + dx, fy + dy, fz + dz
+        if push is not None:
+            fz = fz + push
         return derivative(body, Wrench(fx, fy, fz, tx, ty, tz), airframe.inertia)
 
     return Quadcopter(normalised(rk4(motion, vehicle.body, duration)), end)
@@ -131,20 +135,23 @@ def rotor_forces(rotors: Rotors, airframe: Airframe) -> Rotors:
     return Rotors(*(airframe.thrust_coefficient * speed * speed for speed in rotors))
 
 
-def load(forces: Rotors, airframe: Airframe) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Thrust along body z (N) and torques about body x, y, z (N m) of rotors that push with these forces (N)."""
+def load(forces: Rotors, airframe: Airframe, arm: float = ROTOR_ARM) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+    """Thrust along body z (N) and torques about body x, y, z (N m) of rotors that push with these forces (N).
+
+    Rotors are ``arm`` (m) away from the body's x axis and from its y axis.
+    """
     f1, f2, f3, f4 = forces
     return (
         (f1 + f2) + (f3 + f4),
-        ROTOR_ARM * ((f3 + f4) - (f1 + f2)),
-        ROTOR_ARM * ((f2 + f3) - (f1 + f4)),
+        arm * ((f3 + f4) - (f1 + f2)),
+        arm * ((f2 + f3) - (f1 + f4)),
         airframe.torque_coefficient * ((f2 + f4) - (f1 + f3)),
     )
 
 
-def thrusts(thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar, airframe: Airframe) -> Rotors:
+def thrusts(thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar, airframe: Airframe, arm: float = ROTOR_ARM) -> Rotors:
     """Rotor thrusts (N, of any sign) that give this thrust (N) and these torques (N m): the inverse of ``load``."""
-    x, y, z = tx / ROTOR_ARM, ty / ROTOR_ARM, tz / airframe.torque_coefficient
+    x, y, z = tx / arm, ty / arm, tz / airframe.torque_coefficient
     return Rotors(
         r1=0.25 * (thrust - x - y - z),
         r2=0.25 * (thrust - x + y + z),

@@ -1,7 +1,7 @@
-"""What all tasks of a single Crazyflie share: its commands, context, sensors, starts, words.
+"""What all tasks of a single vehicle share: its commands, context, sensors, starts, words.
 
-The vehicle is that of Eschmann, Albani & Loianno 2024 (Learning to Fly in Seconds, arXiv:2311.13081), its constants
-those of ``dynamics.py``.
+The vehicle, unless a task brings its own, is that of Eschmann, Albani & Loianno 2024 (Learning to Fly in Seconds,
+arXiv:2311.13081), its constants those of ``dynamics.py``.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Flight(Task[Params, State]):
     """A task whose actions, ``(4,)`` in [-1, 1], command the rotors of one vehicle."""
 
     picture_shape: ClassVar[tuple[int, int, int]] = picture.SHAPE
+    hover_action: ClassVar[float] = HOVER_ACTION
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -45,32 +46,40 @@ class Flight(Task[Params, State]):
 
     def noop_action(self) -> np.ndarray:
         """The nominal vehicle's hover command: rotors at standstill would be a fall."""
-        return np.full(4, HOVER_ACTION, self.dtype)
+        return np.full(4, self.hover_action, self.dtype)
 
     def how_to_act(self) -> str:
         """One line for a text player."""
         return (
             "Answer with four numbers from -1 to 1, the commanded speeds of rotors 1 to 4 (front right, rear right, "
-            f"rear left, front left): -1 is standstill, 1 full speed, about {HOVER_ACTION} carries the weight."
+            f"rear left, front left): -1 is standstill, 1 full speed, about {self.hover_action} carries the weight."
         )
 
 
-def rotor_speed(action: Scalar) -> Scalar:
-    """The rotor speed (rad/s) that an action in [-1, 1] commands."""
-    return 0.5 * dynamics.ROTOR_SPEED_LIMIT * (action + 1)
+def rotor_speed(action: Scalar, limit: float = dynamics.ROTOR_SPEED_LIMIT) -> Scalar:
+    """The rotor speed (rad/s) that an action in [-1, 1] commands; ``limit`` (rad/s) is full speed."""
+    return 0.5 * limit * (action + 1)
 
 
-def rotor_action(speed: Scalar) -> Scalar:
+def rotor_action(speed: Scalar, limit: float = dynamics.ROTOR_SPEED_LIMIT) -> Scalar:
     """The action that commands a rotor speed (rad/s); inverse of :func:`rotor_speed`."""
-    return 2 / dynamics.ROTOR_SPEED_LIMIT * speed - 1
+    return 2 / limit * speed - 1
 
 
-def commanded(action: jax.Array) -> Rotors:
+def commanded(action: jax.Array, limit: float = dynamics.ROTOR_SPEED_LIMIT) -> Rotors:
     """The rotor speeds (rad/s) that an action ``(4,)`` commands."""
-    return Rotors(*(rotor_speed(action[rotor]) for rotor in range(4)))
+    return Rotors(*(rotor_speed(action[rotor], limit) for rotor in range(4)))
 
 
-def sample_airframe(units: jax.Array, split: jax.Array) -> Airframe:
+NOMINAL = Airframe(
+    Inertia(dynamics.MASS, *dynamics.INERTIA),
+    dynamics.THRUST_COEFFICIENT,
+    dynamics.TORQUE_COEFFICIENT,
+    dynamics.MOTOR_TIME_CONSTANT,
+)
+
+
+def sample_airframe(units: jax.Array, split: jax.Array, nominal: Airframe = NOMINAL) -> Airframe:
     """A vehicle from five numbers in [0, 1): every constant uniform in its range, the mass in the split's bands.
 
     Mass +-20 %, inertia +-20 %, thrust coefficient +-10 %, torque coefficient +-20 %, motor time constant +-25 %. Train
@@ -82,14 +91,15 @@ def sample_airframe(units: jax.Array, split: jax.Array) -> Airframe:
         return nominal * (1 - spread + 2 * spread * unit)
 
     scale = near(1.0, 0.2, inertia)
+    nominal_mass, *moments = nominal.inertia
     return Airframe(
         inertia=Inertia(
-            alternating_bands(mass, split, 0.8 * dynamics.MASS, 1.2 * dynamics.MASS, bands=40),
-            *(moment * scale for moment in dynamics.INERTIA),
+            alternating_bands(mass, split, 0.8 * nominal_mass, 1.2 * nominal_mass, bands=40),
+            *(moment * scale for moment in moments),
         ),
-        thrust_coefficient=near(dynamics.THRUST_COEFFICIENT, 0.1, thrust),
-        torque_coefficient=near(dynamics.TORQUE_COEFFICIENT, 0.2, torque),
-        motor_time_constant=near(dynamics.MOTOR_TIME_CONSTANT, 0.25, lag),
+        thrust_coefficient=near(nominal.thrust_coefficient, 0.1, thrust),
+        torque_coefficient=near(nominal.torque_coefficient, 0.2, torque),
+        motor_time_constant=near(nominal.motor_time_constant, 0.25, lag),
     )
 
 
@@ -112,10 +122,10 @@ def hovering_rotors(airframe: Airframe) -> Rotors:
     return Rotors(hover, hover, hover, hover)
 
 
-def attitude_and_rates(state: Quadcopter) -> tuple[Scalar, ...]:
+def attitude_and_rates(state: Quadcopter, limit: float = dynamics.ROTOR_SPEED_LIMIT) -> tuple[Scalar, ...]:
     """Rotation matrix by rows (9), velocity (3, m/s), angular velocity (3, rad/s), rotors on the action's scale (4)."""
     body = state.body
-    rotors = (rotor_action(speed) for speed in state.rotors)
+    rotors = (rotor_action(speed, limit) for speed in state.rotors)
     return (*rotation_matrix(body), body.vx, body.vy, body.vz, body.wx, body.wy, body.wz, *rotors)
 
 
@@ -149,12 +159,12 @@ def distance(vehicle: Quadcopter, number: Any, course: Any) -> Scalar:
     return jnp.sqrt(squared(*ahead(vehicle, number, course)))
 
 
-def words(state: Quadcopter) -> str:
+def words(state: Quadcopter, limit: float = dynamics.ROTOR_SPEED_LIMIT) -> str:
     """Velocity, attitude, angular velocity and rotor speeds, with units."""
     body = RigidBody(*(float(value) for value in state.body))
     tilt = math.degrees(math.acos(np.clip(rotation_matrix(body)[8], -1, 1)))
     rows = np.array(rotation_matrix(body)).reshape(3, 3)
-    rotors = ", ".join(f"{float(rotor_action(speed)):+.3f}" for speed in state.rotors)
+    rotors = ", ".join(f"{float(rotor_action(speed, limit)):+.3f}" for speed in state.rotors)
     return (
         f"Velocity {body.vx:+.3f}, {body.vy:+.3f}, {body.vz:+.3f} m/s. "
         f"Tilt {tilt:.1f} degrees; forward points to {place(rows[:, 0])}, left to {place(rows[:, 1])}, "

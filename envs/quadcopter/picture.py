@@ -32,10 +32,11 @@ def draw(
     marks: Sequence[Mark] = (),
     paths: Sequence[tuple[np.ndarray, str]] = (),
     centre: Sequence[float] = (0.0, 0.0, 0.0),
+    full: float = dynamics.ROTOR_SPEED_LIMIT,
 ) -> np.ndarray:
     """Box, marks, paths ``((points, 3), colour)``, vehicle and its rotors' thrusts; uint8 of ``SHAPE``.
 
-    The box reaches ``reach`` (m) from its centre along each axis.
+    The box reaches ``reach`` (m) from its centre along each axis; ``full`` is the rotors' full speed (rad/s).
     """
     image = Image.new("RGB", (2 * SIZE, SIZE), "white")
     canvas = ImageDraw.Draw(image)
@@ -46,7 +47,6 @@ def draw(
     larger = max(3.0, 5 * reach)
     arms = larger * dynamics.ROTOR_ARM * np.array([[1, -1, 0], [-1, -1, 0], [-1, 1, 0], [1, 1, 0]])
     tips = hull + arms @ rotation.T
-    full = dynamics.ROTOR_SPEED_LIMIT
     lengths = np.array([larger / 12 * (float(n) / full) ** 2 for n in state.rotors])
     heads = tips + lengths[:, None] * rotation[:, 2]
     for left, (title, across, up) in zip((0, SIZE), (("side", 0, 2), ("top", 0, 1)), strict=True):

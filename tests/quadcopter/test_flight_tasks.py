@@ -1,4 +1,4 @@
-"""What holds for every task of a single Crazyflie: honest rewards, bounds, starts, contexts, references."""
+"""What holds for every task of a single vehicle: honest rewards, bounds, starts, contexts, references."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.envs.quadcopter import dynamics
+from rlbench_suite.envs.quadcopter import dynamics, rotor_failure
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View, reference_player
 from rlbench_suite.registry import card
 
-NAMES = ("Recover", "Waypoints", "Trajectory", "Land", "Gates")
+NAMES = ("Recover", "Waypoints", "Trajectory", "Land", "Gates", "RotorFailure")
 LIMIT = np.int32(10_000)
 TEST = Draw(np.int32(1), np.int32(-1))
 
@@ -114,7 +114,8 @@ def test_train_and_test_vehicles_lie_in_alternating_bands(task: Any) -> None:
     sample = jax.jit(jax.vmap(task.sample_params, in_axes=(0, None)))
     for split in (0, 1):
         masses = np.asarray(airframe(sample(keys, np.int32(split))).inertia.mass, np.float64)
-        band = (masses - 0.8 * dynamics.MASS) / (0.4 * dynamics.MASS / 40)
+        nominal = rotor_failure.NOMINAL.inertia.mass if "RotorFailure" in task.card.id else dynamics.MASS
+        band = (masses - 0.8 * nominal) / (0.4 * nominal / 40)
         assert set(np.floor(band)) == set(range(split, 40, 2))
         inside = band - np.floor(band)
         assert inside.min() > 0.04
