@@ -5,11 +5,11 @@ about an axis fixed in the body, the spin of which stays vertical, the three thr
 Yaw is given up, the direction of that axis and the height are controlled.
 
 Source of the task, the vehicle and the periodic solution: Mueller & D'Andrea 2014 (Stability and control of a
-quadrocopter despite the complete loss of one, two, or three propellers), doi:10.1109/ICRA.2014.6906588, sections II to
-IV. Their vehicle has its rotors on the body's axes; here the axes are turned by 45 degrees, to the rotor numbers of
-``dynamics.py``. As there: drag of the spinning body about z, gyroscopic torque of the propellers, no other drag. Added:
-the reaction to propellers that speed up. One Runge-Kutta step of 10 ms a step of the episode. Nothing is random after
-the start.
+quadrocopter despite the complete loss of one, two, or three propellers), doi:10.1109/ICRA.2014.6906588; its constants
+as public re-implementations give them. Their vehicle has its rotors on the body's axes; here the axes are turned by 45
+degrees, to the rotor numbers of ``dynamics.py``. As there: drag of the spinning body about z, gyroscopic torque of the
+propellers, no other drag. Added: the reaction to propellers that speed up. One Runge-Kutta step of 10 ms a step of the
+episode. Nothing is random after the start.
 
 ======================  ====================================================================================
 action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 770 rad/s (3.8 N), linear between. The
@@ -51,7 +51,7 @@ from .flight import STEP, Flight, squared
 from .rigid_body import GRAVITY, Inertia, RigidBody, Scalar, Wrench, body_z, derivative, normalised, rotation_matrix
 
 NOMINAL = Airframe(Inertia(0.5, 3.2e-3, 3.2e-3, 5.5e-3), 6.41e-6, 1.69e-2, 0.015)
-"""The vehicle of the paper, section VI."""
+"""The vehicle of the paper."""
 PROPELLER = 1.5e-5
 """kg m^2: moment of inertia of a propeller about its axis."""
 SPIN_DRAG = 2.75e-3
@@ -247,7 +247,7 @@ class SpinningControl(NamedTuple):
     lean: Any = 0.5
     """Tangent of the largest tilt it asks for."""
     tilt: Any = 0.289
-    """Sine of the axis' angle with body z: the paper's, section IV-A."""
+    """Sine of the axis' angle with body z: the paper's."""
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> SpinningControl:

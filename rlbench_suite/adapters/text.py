@@ -12,7 +12,7 @@ from rlbench_suite.adapters.single import TaskEnv
 from rlbench_suite.task import Task
 
 LONGEST_OBSERVATION = 20_000
-LONGEST_ACTION = 1_000
+LONGEST_ACTION = 4_000
 CHARACTERS = frozenset(string.printable)
 
 

@@ -1,0 +1,80 @@
+"""Draw docs/step_responses.png: every machine's reference player answers steps of current, torque and speed.
+
+python docs/draw_step_responses.py
+
+The machine is one within its tolerances, not that of the data sheet, by which the player computes; at the speed or with
+the load of a test episode. Continuous control.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.episode import Draw, begin, seed_key
+from rlbench_suite.policy import View, reference_player
+from rlbench_suite.registry import resolve_suite
+
+STEPS = {"current": 120, "torque": 120, "speed": 1000}
+AT = 0.25
+"""When the reference steps, in parts of what is shown."""
+
+
+def response(card: TaskCard) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Time (ms), references and values, shape ``(steps, n)``, of a step over a third of each reference's range."""
+    task: Any = card.build()
+    steps, goal = STEPS[task.kind], task.goal
+    episode, first = jax.jit(lambda: begin(task, seed_key(1), 0, Draw.parse("test", task)))()
+    player: Any = reference_player(task)
+    low, high = np.array(goal.low), np.array(goal.high)
+    before = (low + high) / 2 if task.kind != "speed" else np.array([episode.params.speed])
+    after = np.clip(before + (goal.jump if task.kind == "speed" else (high - low) / 3), low, high)
+
+    def at(t: jax.Array) -> tuple[jax.Array, ...]:
+        return tuple(jnp.where(t < AT * steps, *pair) for pair in zip(before, after, strict=True))
+
+    def step(carry: Any, t: jax.Array) -> Any:
+        state, memory = carry
+        state = state._replace(reference=at(t))
+        view = View(first.observation, None, state, episode.params)
+        action, memory = player.act(memory, view, jax.random.key(0))
+        shown = jnp.stack(state.reference), jnp.stack(task.controlled(state, episode.params))
+        return (task.transition(state, action, jax.random.key(0), episode.params), memory), shown
+
+    memory = player.initial(episode.params)
+    _, (wanted, values) = jax.jit(lambda: jax.lax.scan(step, (episode.state, memory), jnp.arange(steps)))()
+    return np.arange(steps) * task.period * 1e3, np.asarray(wanted), np.asarray(values)
+
+
+def main() -> None:
+    """Draw the picture."""
+    drives = [card for card in resolve_suite("motor") if card.settings["control"] == "continuous"]
+    machines, goals = list(dict.fromkeys(card.settings["machine"] for card in drives)), list(STEPS)
+    figure, axes = plt.subplots(len(machines), len(goals), figsize=(11, 1.7 * len(machines)), squeeze=False)
+    for axis in axes.flat:
+        axis.axis("off")
+    for card in drives:
+        if not card.entry_point.endswith(":Drive"):
+            continue
+        axis = axes[machines.index(card.settings["machine"]), goals.index(card.settings["goal"])]
+        time, wanted, values = response(card)
+        axis.axis("on")
+        for i in range(values.shape[1]):
+            axis.plot(time, wanted[:, i], "--", color=f"C{i}", linewidth=0.8)
+            axis.plot(time, values[:, i], color=f"C{i}", linewidth=1.2)
+        axis.set_title(card.name, fontsize=8, family="monospace")
+        axis.tick_params(labelsize=6)
+        axis.set_ylabel({"current": "A", "torque": "N m", "speed": "rad/s"}[card.settings["goal"]], fontsize=7)
+        axis.set_xlabel("ms", fontsize=7)
+    figure.tight_layout()
+    figure.savefig(Path(__file__).parent / "step_responses.png", dpi=80)
+
+
+if __name__ == "__main__":
+    main()
