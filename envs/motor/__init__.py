@@ -9,7 +9,10 @@ _MACHINES = {
     "ShuntDc": "a shunt-wound direct-current machine",
     "PMSM": "a permanent-magnet synchronous machine",
     "SynRM": "a synchronous reluctance machine",
+    "EESM": "an externally excited synchronous machine",
+    "SixPhasePMSM": "a permanent-magnet synchronous machine with two three-phase windings",
     "SCIM": "a squirrel-cage induction machine",
+    "DFIM": "a doubly fed induction machine",
 }
 
 
