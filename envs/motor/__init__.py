@@ -20,6 +20,10 @@ _SHOWN = ("rlsuite/PermExDcSpeed-v0", "rlsuite/PMSMTorque-v0", "rlsuite/SCIMCurr
 """One drive of each goal, control and principle; the others are variants of them."""
 
 
+_BY_SWITCHES = tuple(machine for machine in _MACHINES if machine != "ExtExDc")
+"""Machines whose currents a switch state moves alike: the field's of that one takes a thousand times longer."""
+
+
 def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
     """The card of one drive; see ``drive.py``."""
     finite = control == "finite"
@@ -57,5 +61,7 @@ CARDS = (
     *(_drive(machine, "current", "continuous", 500) for machine in _MACHINES if machine != "PMSM"),
     *(_drive(machine, "torque", "continuous", 500) for machine in _MACHINES if machine != "ShuntDc"),
     *(_drive(machine, "speed", "continuous", 1000) for machine in _MACHINES if machine != "ShuntDc"),
-    *(_drive(machine, "current", "finite", 500) for machine in ("PermExDc", "PMSM", "SCIM")),
+    *(_drive(machine, "current", "finite", 1000 if machine == "EESM" else 500) for machine in _BY_SWITCHES),
+    _drive("ExtExDc", "torque", "finite", 500),
+    *(_drive(machine, "torque", "finite", 500) for machine in _BY_SWITCHES if machine != "ShuntDc"),
 )

@@ -106,7 +106,7 @@ class Drive(Task[Params, State]):
         self.quicker = tuple(math.log(b / a) for a, b in zip(self.goal.slowest, self.goal.fastest, strict=True))
         self.names = self.plant.currents if self.kind == "current" else (self.kind,)
         self.three_phase = isinstance(self.plant, ThreePhase)
-        self.jump = self.goal.jump * (0.5 if self.finite else 1)  # episodes of switch states are half as long, in s
+        self.jump = self.goal.jump * (0.5 if self.finite else 1)  # episodes of switch states are shorter, in s
         self.states = self.plant.states
         measured = len(self.plant.measured_names) + 1 + (self.kind == "torque") + 2 * len(self.names)
         self.switches = int(math.log2(self.states))

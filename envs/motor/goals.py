@@ -114,7 +114,7 @@ GOALS: dict[tuple[str, str], Goal] = {
         (6.0, 6.0, 6.0),
         150.0,
         (-250.0, 250.0),
-        finite_period=5e-6,
+        finite_period=2.5e-6,
     ),
     ("EESM", "torque"): Goal((-50.0,), (50.0,), (0.1,), (1.2,), (2.5,), 129.0, (-200.0, 200.0), finite_period=5e-6),
     ("EESM", "speed"): Goal(
