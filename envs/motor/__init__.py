@@ -24,6 +24,10 @@ _BY_SWITCHES = tuple(machine for machine in _MACHINES if machine != "ExtExDc")
 """Machines whose currents a switch state moves alike: the field's of that one takes a thousand times longer."""
 
 
+_SPEED_STEPS = {"SeriesDc": 1000, "PMSM": 500, "SynRM": 500, "SixPhasePMSM": 1000, "SCIM": 1000, "DFIM": 500}
+"""Of episodes of speed by switch states, 50 ms and more: machines whose states last 50 us, others take thousands."""
+
+
 def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
     """The card of one drive; see ``drive.py``."""
     finite = control == "finite"
@@ -64,4 +68,5 @@ CARDS = (
     *(_drive(machine, "current", "finite", 1000 if machine == "EESM" else 500) for machine in _BY_SWITCHES),
     _drive("ExtExDc", "torque", "finite", 500),
     *(_drive(machine, "torque", "finite", 500) for machine in _BY_SWITCHES if machine != "ShuntDc"),
+    *(_drive(machine, "speed", "finite", steps) for machine, steps in _SPEED_STEPS.items()),
 )
