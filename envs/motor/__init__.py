@@ -9,12 +9,23 @@ _MACHINES = {
     "ShuntDc": "a shunt-wound direct-current machine",
     "PMSM": "a permanent-magnet synchronous machine",
     "SynRM": "a synchronous reluctance machine",
+    "EESM": "an externally excited synchronous machine",
+    "SixPhasePMSM": "a permanent-magnet synchronous machine with two three-phase windings",
     "SCIM": "a squirrel-cage induction machine",
+    "DFIM": "a doubly fed induction machine",
 }
 
 
 _SHOWN = ("rlsuite/PermExDcSpeed-v0", "rlsuite/PMSMTorque-v0", "rlsuite/SCIMCurrent-v0", "rlsuite/PMSMCurrentFinite-v0")
 """One drive of each goal, control and principle; the others are variants of them."""
+
+
+_BY_SWITCHES = tuple(machine for machine in _MACHINES if machine != "ExtExDc")
+"""Machines whose currents a switch state moves alike: the field's of that one takes a thousand times longer."""
+
+
+_SPEED_STEPS = {"SeriesDc": 1000, "PMSM": 500, "SynRM": 500, "SixPhasePMSM": 1000, "SCIM": 1000, "DFIM": 500}
+"""Of episodes of speed by switch states, 50 ms and more: machines whose states last 50 us, others take thousands."""
 
 
 def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
@@ -55,5 +66,8 @@ CARDS = (
     *(_drive(machine, "current", "continuous", 500) for machine in _MACHINES if machine != "PMSM"),
     *(_drive(machine, "torque", "continuous", 500) for machine in _MACHINES if machine != "ShuntDc"),
     *(_drive(machine, "speed", "continuous", 1000) for machine in _MACHINES if machine != "ShuntDc"),
-    *(_drive(machine, "current", "finite", 500) for machine in ("PermExDc", "PMSM", "SCIM")),
+    *(_drive(machine, "current", "finite", 1000 if machine == "EESM" else 500) for machine in _BY_SWITCHES),
+    _drive("ExtExDc", "torque", "finite", 500),
+    *(_drive(machine, "torque", "finite", 500) for machine in _BY_SWITCHES if machine != "ShuntDc"),
+    *(_drive(machine, "speed", "finite", steps) for machine, steps in _SPEED_STEPS.items()),
 )

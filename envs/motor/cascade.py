@@ -5,7 +5,8 @@
   back by what the converter could not give. In field coordinates this is field-oriented control;
 * currents, finite: the switch state whose currents one period ahead, by the data sheet's machine, are nearest to
   their references (finite-set model-predictive control with a horizon of one);
-* torque: the currents of least loss for it, corrected by an integrator of the measured torque's error;
+* torque: the currents of least loss for it, corrected by what the measured torque differs from that of the data
+  sheet's machine at the same currents; an integrator would wind up while currents still rise;
 * speed: a proportional-integral controller of the torque, within the range of the torque task.
 
 An induction machine's flux is taken from the simulated machine, as an ideal observer gives it.
@@ -28,12 +29,13 @@ from rlbench_suite.task import Task
 from .drive import Drive, Params, State
 from .frames import Scalar
 from .goals import GOALS
-from .plants import Values
+from .plant import Values
 
 LEARNING = 0.05
 """Part of an error that the integrators of voltage and torque take a period."""
 SPEED_PERIODS = 10.0
-"""In which the speed loop removes an error, as far as the torque reaches; its integrator takes ten times longer."""
+"""Continuous periods in which the speed loop removes an error, as far as the torque reaches; its integrator takes ten
+times longer."""
 
 
 class Memory(NamedTuple):
@@ -82,40 +84,35 @@ class Cascade(eqx.Module):
             return state.reference, integral
         reference, value = state.reference[0], task.controlled(state, params)[0]
         if task.kind == "torque":
-            integral = integral + LEARNING * (reference - value)
-            return task.plant.currents_for(reference + integral, state.electrical), integral
+            off = value - task.plant.nominal.torque(state.electrical)
+            return task.plant.currents_for(reference - off, state.electrical), integral
         inertia = 1.5 * task.plant.nominal.inertia  # a load of half the rotor's inertia
-        gain = inertia / (SPEED_PERIODS * task.period)
+        gain = inertia / (SPEED_PERIODS * task.goal.period)
+        learning = 0.1 / SPEED_PERIODS * (task.period / task.goal.period)
         bounds = GOALS[task.card.settings["machine"], "torque"]
         asked = gain * (reference - value) + integral
         torque = jnp.clip(asked, bounds.low[0], bounds.high[0])
-        integral = integral + (gain * (reference - value) + torque - asked) * (0.1 / SPEED_PERIODS)
+        integral = integral + (gain * (reference - value) + torque - asked) * learning
         return task.plant.currents_for(torque, state.electrical), integral
 
     def _voltages(self, wanted: Values, integrals: Values, state: State) -> tuple[Values, Values]:
         """The action, and the integrators' next values."""
-        plant, period = self.task.plant, self.task.period
-        measured = plant.measured(state.electrical)
-        currents = [value * plant.current_limit for value in measured[: len(wanted)]]
-        gains = [inductance / period for inductance in plant.inductances()]
-        errors = [w - i for w, i in zip(wanted, currents, strict=True)]
-        asked = [
-            gain * error + resistance * current + induced + integral
-            for gain, error, resistance, current, induced, integral in zip(
-                gains,
-                errors,
-                plant.resistances(),
-                currents,
-                plant.induced(state.electrical, state.speed),
-                integrals,
-                strict=True,
-            )
-        ]
-        action = plant.within_reach(tuple(jnp.clip(volts * (1 / plant.unit), -3, 3) for volts in asked))
-        action = tuple(jnp.clip(part, -1, 1) for part in action)
+        plant = self.task.plant
+        measured = plant.measured(state.electrical)[: plant.inputs]
+        currents = [value * plant.current_limit for value in measured]
+        errors = tuple(w - i for w, i in zip(wanted, currents, strict=False))
+        # A voltage without a current of its own has no error and no integral.
+        integral = (*integrals, *[0.0] * (plant.inputs - len(integrals)))
+        resistive = [resistance * current for resistance, current in zip(plant.resistances(), currents, strict=True)]
+        induced = plant.induced(state.electrical, state.speed)
+        holding = tuple(r + i + learnt for r, i, learnt in zip(resistive, induced, integral, strict=True))
+        changing = plant.together(plant.changing(errors, self.task.period), holding)
+        asked = [c + r + i + learnt for c, r, i, learnt in zip(changing, resistive, induced, integral, strict=True)]
+        parts = tuple(jnp.clip(volts * (1 / unit), -3, 3) for volts, unit in zip(asked, plant.units, strict=True))
+        action = tuple(jnp.clip(part, -1, 1) for part in plant.within_reach(parts))
         integrals = tuple(
-            integral + LEARNING * (gain * error - volts + plant.unit * part)
-            for integral, gain, error, volts, part in zip(integrals, gains, errors, asked, action, strict=True)
+            learnt + LEARNING * (change - volts + unit * part)
+            for learnt, change, volts, unit, part in zip(integrals, changing, asked, plant.units, action, strict=False)
         )
         return action, integrals
 
@@ -124,13 +121,14 @@ class Cascade(eqx.Module):
         task = self.task
         plant, halving = task.plant, GOALS[task.card.settings["machine"], "current"].halving
         nominal = Params(plant.nominal, None, state.speed, state.speed)
-        distances = []
-        for number in range(task.states):
-            voltage = plant.switched(jnp.int32(number), state.electrical, state.angle)
+
+        def distance(number: jax.Array) -> Scalar:
+            voltage = plant.switched(number, state.electrical, state.angle)
             ahead = task.machine_after(state.electrical, state.speed, voltage, nominal)
-            distance: Scalar = 100.0 * jnp.maximum(plant.length(ahead) - 0.95, 0)
+            total: Scalar = 100.0 * jnp.maximum(plant.length(ahead) - 0.95, 0)
             for value, reference, unit in zip(plant.measured(ahead), wanted, halving, strict=False):
                 error = (value * plant.current_limit - reference) * (1 / unit)
-                distance = distance + error * error
-            distances.append(distance)
-        return jnp.argmin(jnp.stack(distances))
+                total = total + error * error
+            return total
+
+        return jnp.argmin(jax.vmap(distance)(jnp.arange(task.states)))

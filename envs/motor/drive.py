@@ -8,11 +8,12 @@ time limits, seeded references, contexts, and periods in which a voltage moves a
 
 ======================  ====================================================================================
 action                  continuous: a voltage a converter in [-1, 1] of its largest; three-phase: d and q in field
-                        coordinates, shortened to the unit circle. Finite: a switch state
+                        coordinates, shortened to the unit circle. Finite: a switch state, with several converters the
+                        first one's plus that of the second times the number of the first one's
 observation             currents (by the limit; of an induction machine also the rotor's flux by its nominal value),
                         speed (by the limit), torque where it is controlled, each reference, each error (by ten times
                         the halving error), the voltages or the state applied in the last step; finite and three-phase:
-                        cosine and sine of the field's angle. Instruments end at +-1.5
+                        cosine and sine of the angles that switches meet. Instruments end at +-1.5
 reward                  mean over the controlled quantities of 1 / (1 + |error| / halving error), in (0, 1]: the error
                         at the end of the step against the reference shown at its beginning. Every step pays, so
                         that ending early never does. Halving errors: :class:`Goal`
@@ -21,8 +22,8 @@ terminated              over-current or over-speed: beyond the limit
 success                 every error below its halving error
 reference               a random walk: each moves by N(0, s^2) a step, s of the episode log-uniform in the goal's range,
                         and stays within its bounds
-start                   no torque, induction machines magnetised; the first reference anywhere within its bounds
-                        (speed: near the speed at the start)
+start                   no torque, induction and separately excited machines magnetised; the first reference anywhere
+                        within its bounds (speed: near the speed at the start)
 context                 parameters within their tolerance; current and torque: the speed; speed: the load's inertia,
                         zero to that of the rotor, and friction. Speed or inertia of train and test in alternating bands
 ======================  ====================================================================================
@@ -47,7 +48,9 @@ from . import scope
 from .frames import Scalar, wrapped
 from .goals import GOALS, Goal
 from .load import ConstantSpeed, Polynomial
-from .plants import PLANTS, Plant, ThreePhase, Values
+from .plant import Plant, Values
+from .plants import PLANTS
+from .three_phase_plants import ThreePhase
 
 ENDS = 1.5
 """Of instruments, in parts of the limit."""
@@ -103,11 +106,12 @@ class Drive(Task[Params, State]):
         self.quicker = tuple(math.log(b / a) for a, b in zip(self.goal.slowest, self.goal.fastest, strict=True))
         self.names = self.plant.currents if self.kind == "current" else (self.kind,)
         self.three_phase = isinstance(self.plant, ThreePhase)
-        self.states = 8 if self.three_phase else 4
+        self.jump = self.goal.jump * (0.5 if self.finite else 1)  # episodes of switch states are shorter, in s
+        self.states = self.plant.states
         measured = len(self.plant.measured_names) + 1 + (self.kind == "torque") + 2 * len(self.names)
         self.switches = int(math.log2(self.states))
         applied = self.switches if self.finite else self.plant.inputs
-        turning = 2 * (self.finite and self.three_phase)
+        turning = 2 * self.plant.turning * self.finite
         bound = np.array([ENDS] * (measured + applied + turning))
         self.observation_space = self.box(-bound, bound)
         self.action_space = (
@@ -151,7 +155,7 @@ class Drive(Task[Params, State]):
             low + (high - low) * u[i] for i, (low, high) in enumerate(zip(self.goal.low, self.goal.high, strict=True))
         )
         if self.kind == "speed":
-            away = params.speed + self.goal.jump * (2 * u[0] - 1)
+            away = params.speed + self.jump * (2 * u[0] - 1)
             reference = (jnp.clip(away, self.goal.low[0], self.goal.high[0]),)
         angle = 2 * math.pi * (u[-1] - 0.5) if self.finite and self.three_phase else zero
         applied = (zero,) * (self.switches if self.finite else self.plant.inputs)
@@ -196,12 +200,12 @@ class Drive(Task[Params, State]):
         return rk4(lambda _, now: params.machine.derivative(now, voltage, speed), electrical, self.period)
 
     def _attainable(self, reference: Values) -> Values:
-        """References of d and q current within the nominal circle."""
+        """References of the stator's d and q current within the nominal circle."""
         if self.kind != "current" or not self.three_phase:
             return reference
-        d, q = reference
+        d, q, *others = reference
         most = jnp.sqrt(self.plant.nominal_current**2 - d * d)
-        return d, jnp.clip(q, -most, most)
+        return d, jnp.clip(q, -most, most), *others
 
     def controlled(self, state: State, params: Params) -> Values:
         """The controlled quantities, A, N m or rad/s."""
@@ -221,9 +225,7 @@ class Drive(Task[Params, State]):
             (reference - value) * (1 / (ERROR_UNIT * halving))
             for reference, value, halving in zip(state.reference, controlled, self.goal.halving, strict=True)
         ]
-        turning = [jnp.cos(state.angle), jnp.sin(state.angle)] if self.finite and self.three_phase else []
-        if turning and hasattr(self.plant, "field"):
-            turning = list(self.plant.field(state.electrical)[1:])
+        turning = self.plant.directions(state.electrical, state.angle) if self.finite else ()
         shown = self.stack(*measured, *references, *errors, *turning, *state.applied)
         return jnp.clip(shown, -ENDS, ENDS)
 
@@ -275,9 +277,12 @@ class Drive(Task[Params, State]):
     def how_to_act(self) -> str:
         """One line for a text player."""
         if self.finite:
-            return f"Answer with the switch state, a whole number from 0 to {self.states - 1}."
-        axes = "d and q voltage" if self.three_phase else "voltage of each converter"
-        return f"Answer with {self.plant.inputs} number(s) from -1 to 1: {axes} in parts of {self.plant.unit:.1f} V."
+            first, *second = (f"0 to {states - 1} of the {fed}" for fed, states in self.plant.converters)
+            sum_of = "".join(f": {first} plus {self.plant.converters[0][1]} times {other}" for other in second)
+            return f"Answer with the switch state, a whole number from 0 to {self.states - 1}{sum_of}."
+        parts = zip(self.plant.voltages, self.plant.units, strict=True)
+        axes = ", ".join(f"{name} in parts of {unit:.1f} V" for name, unit in parts)
+        return f"Answer with {self.plant.inputs} number(s) from -1 to 1: {axes}."
 
     def describe(self, state: State, params: Params) -> str:
         """All that is measured, asked for and applied, with units."""

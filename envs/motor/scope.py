@@ -37,14 +37,17 @@ def picture(
     image = Image.new("RGB", (WIDTH, HEIGHT), "white")
     canvas = ImageDraw.Draw(image)
     _plane(canvas, vector, share, over)
+    pitch = min(30, 100 // len(voltages))
     for i, voltage in enumerate(voltages):
-        left = PLANE + 20 + i * 30
-        canvas.rectangle((left, 20, left + 20, 160), outline="black")
+        left = PLANE + 20 + i * pitch
+        right = left + 2 * pitch // 3
+        canvas.rectangle((left, 20, right, 160), outline="black")
         middle = 90 - 70 * max(-1.0, min(1.0, voltage))
-        canvas.rectangle((left + 2, min(middle, 90), left + 18, max(middle, 90)), fill="cornflowerblue")
+        canvas.rectangle((left + 2, min(middle, 90), right - 2, max(middle, 90)), fill="cornflowerblue")
     canvas.text((PLANE + 20, 4), "u", fill="gray")
+    height = min(36, 108 // len(gauges))
     for i, gauge in enumerate(gauges):
-        top = PLANE + 12 + i * 36
+        top = PLANE + 12 + i * height
         canvas.text((8, top), f"{gauge.label}: {gauge.value:.4g} of {gauge.reference:.4g}", fill="black")
         canvas.line((10, top + 22, WIDTH - 10, top + 22), fill="silver", width=3)
         for number, colour, half in ((gauge.reference, "green", 8), (gauge.value, "red", 5)):

@@ -18,8 +18,9 @@ from rlbench_suite.card import load as loaded
 from rlbench_suite.envs.motor.cascade import Cascade
 from rlbench_suite.envs.motor.drive import Drive, State
 from rlbench_suite.envs.motor.frames import DQ, AlphaBeta
-from rlbench_suite.envs.motor.induction import Electrical
-from rlbench_suite.envs.motor.plants import PMSM, SCIM, SynRM
+from rlbench_suite.envs.motor.induction import Currents, Electrical
+from rlbench_suite.envs.motor.synchronous import DQXY, Excited
+from rlbench_suite.envs.motor.three_phase_plants import DFIM, EESM, PMSM, SCIM, SixPhasePMSM, SynRM
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.process import precision
@@ -42,7 +43,7 @@ def first(task: Any, seed: int = 0) -> Any:
 def test_there_are_drives_of_every_kind() -> None:
     assert {one.settings["goal"] for one in DRIVES} == {"current", "torque", "speed"}
     assert {one.settings["control"] for one in DRIVES} == {"continuous", "finite"}
-    assert len({one.settings["machine"] for one in DRIVES}) == 7
+    assert len({one.settings["machine"] for one in DRIVES}) == 10
 
 
 @pytest.mark.parametrize("one", DRIVES, ids=named)
@@ -175,6 +176,69 @@ def test_currents_for_a_torque() -> None:
     d, q = SynRM().currents_for(np.float32(-1.2), None)
     assert float(SynRM.nominal.torque(DQ(d, q))) == pytest.approx(-1.2, rel=1e-5)
     assert float(d) == pytest.approx(-float(q), rel=1e-5)
+
+
+def test_currents_of_the_excited_machine_lose_least() -> None:
+    """Of all currents with the same torque nearby, none loses less."""
+    plant = EESM()
+    d, q, field = map(float, plant.currents_for(np.float32(40.0), Excited(0.0, 0.0, 60.0)))
+    d, q, field = map(float, plant.currents_for(np.float32(40.0), Excited(d, q, field)))
+    machine = plant.nominal
+    assert float(machine.torque(Excited(d, q, field))) == pytest.approx(40, rel=1e-5)
+
+    def losses(d: Any, q: Any, field: Any) -> Any:
+        return 1.5 * machine.resistance * (d**2 + q**2) + machine.field_resistance * field**2
+
+    other_d, other_field = np.meshgrid(d + np.linspace(-15, 15, 31), field + np.linspace(-15, 15, 31))
+    other_q = 40 / np.asarray(machine.torque(Excited(other_d, 1.0, other_field)))
+    assert losses(d, q, field) <= losses(other_d, other_q, other_field).min() * (1 + 1e-6)
+
+
+def test_doubly_fed_machine_is_seen_from_its_rotor_s_flux() -> None:
+    """Currents that the controller asks for make the torque; stator and rotor voltages turn with the field."""
+    plant, turned = DFIM(), np.exp(2.1j)
+    d, q, rotor_d = (float(i) for i in plant.currents_for(np.float32(5.0), plant.still(plant.nominal)))
+    machine = plant.nominal
+    rotor_q = -machine.mutual_inductance / machine.rotor_inductance() * q
+    stator, rotor = turned * complex(d, q), turned * complex(rotor_d, rotor_q)
+    state = Currents(AlphaBeta(stator.real, stator.imag), AlphaBeta(rotor.real, rotor.imag))
+    assert float(machine.torque(state)) == pytest.approx(5, rel=1e-5)
+    np.testing.assert_allclose(plant.measured(state), [*np.array([d, q, rotor_d, rotor_q]) / 9, 1], rtol=1e-5)
+    voltage = plant.voltage((0.5, -0.2, 0.1, 0.3), state, 0.0)
+    assert complex(*map(float, voltage.stator)) == pytest.approx(turned * (0.5 - 0.2j) * plant.unit, rel=1e-5)
+    assert complex(*map(float, voltage.rotor)) == pytest.approx(turned * (0.1 + 0.3j) * plant.unit, rel=1e-5)
+
+
+def test_switch_states_of_several_converters() -> None:
+    """Each converter has its own voltage, whatever the other does."""
+    link, vectors = PMSM().link, [complex(*map(float, PMSM().phases(np.int32(k)))) for k in range(8)]
+    assert vectors[4] == pytest.approx(link * 2 / 3)
+    angle = 0.6
+    for number in range(64):
+        first, second = vectors[number % 8], vectors[number // 8]
+        if number < 32:
+            d, q, field = EESM().switched(np.int32(number), None, angle)
+            assert complex(d, q) == pytest.approx(first * np.exp(-1j * angle), abs=1e-4)
+            assert float(field) == (0, link, -link, 0)[number // 8]
+        stator, rotor = DFIM().switched(np.int32(number), None, angle)
+        assert complex(*stator) == pytest.approx(first * 1.4, abs=1e-3)
+        assert complex(*rotor) == pytest.approx(second * 1.4 * np.exp(1j * angle), abs=1e-3)
+        d, q, x, y = map(float, SixPhasePMSM().switched(np.int32(number), None, angle))
+        one = complex(d + x, q - y) * np.exp(1j * angle)
+        two = complex(d - x, q + y) * np.exp(1j * (angle - np.pi / 6))
+        assert one == pytest.approx(first / 5, abs=1e-4)
+        assert two == pytest.approx(second / 5, abs=1e-4)
+
+
+def test_windings_of_the_six_phase_machine_stay_within_their_bridges() -> None:
+    plant = SixPhasePMSM()
+    for action in np.random.default_rng(0).uniform(-1, 1, (50, 4)):
+        d, q, x, y = map(float, plant.within_reach(tuple(action)))
+        longest = max(abs(complex(d + x, q - y)), abs(complex(d - x, q + y)))
+        asked = max(abs(complex(*action[:2]) + z * complex(action[2], -action[3])) for z in (1, -1))
+        assert longest == pytest.approx(min(asked, 1), rel=1e-6)
+        np.testing.assert_allclose(np.array([d, q, x, y]) * max(asked, 1), action, rtol=1e-5)
+    assert float(plant.length(DQXY(120.0, 160.0, 0.0, 240.0))) == pytest.approx(312.41 / 400, rel=1e-4)
 
 
 @pytest.mark.parametrize("name", ["SynRMCurrent-v0", "SCIMTorque-v0", "SeriesDcSpeed-v0", "PMSMCurrentFinite-v0"])
