@@ -1,7 +1,7 @@
 """The tests of the contract run over the ids in the registry: a task without tests cannot exist.
 
 Ids of one entry point with the same tags differ by data only. Each passes the tests marked ``every_id``; the first of
-them passes the others too.
+them passes the others too. What concerns variants (``TaskCard.variant``) runs apart: ``pytest --variants``.
 """
 
 from __future__ import annotations
@@ -24,6 +24,25 @@ from rlbench_suite.registry import cards
 
 MOST_MAPS = 20_000
 PLUGIN = Path(__file__).with_name("plugin")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--variants", action="store_true", help="run the tests of variants of tasks, and no others")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    variants = {name for card in cards().values() if card.variant for name in (card.id, card.name)}
+
+    def of_a_variant(item: pytest.Item) -> bool:
+        values = (
+            item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
+        )
+        names = (value.name if isinstance(value, TaskCard) else value for value in values)
+        return any(isinstance(name, str) and name in variants for name in names)
+
+    wanted = config.getoption("--variants")
+    config.hook.pytest_deselected(items=[item for item in items if of_a_variant(item) != wanted])
+    items[:] = [item for item in items if of_a_variant(item) == wanted]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
