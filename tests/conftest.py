@@ -12,8 +12,13 @@ import sys
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
-from collections.abc import Iterator
 from pathlib import Path
+
+# Most of the time goes into compiling; what one run has compiled, and the processes that tests start, serves the next.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "compiled"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+
+from collections.abc import Iterator
 from typing import Any
 
 import pytest

@@ -20,12 +20,18 @@ _SHOWN = ("rlsuite/PermExDcSpeed-v0", "rlsuite/PMSMTorque-v0", "rlsuite/SCIMCurr
 """One drive of each goal, control and principle; the others are variants of them."""
 
 
-_BY_SWITCHES = tuple(machine for machine in _MACHINES if machine != "ExtExDc")
-"""Machines whose currents a switch state moves alike: the field's of that one takes a thousand times longer."""
-
-
-_SPEED_STEPS = {"SeriesDc": 1000, "PMSM": 500, "SynRM": 500, "SixPhasePMSM": 1000, "SCIM": 1000, "DFIM": 500}
-"""Of episodes of speed by switch states, 50 ms and more: machines whose states last 50 us, others take thousands."""
+_STEPS = {
+    ("ExtExDc", "current"): 2500,
+    ("EESM", "current"): 1000,
+    ("PermExDc", "speed"): 5000,
+    ("ExtExDc", "speed"): 5000,
+    ("SeriesDc", "speed"): 1000,
+    ("ShuntDc", "speed"): 5000,
+    ("EESM", "speed"): 2500,
+    ("SixPhasePMSM", "speed"): 1000,
+    ("SCIM", "speed"): 1000,
+}
+"""Of episodes by switch states, where they are not 500: 50 ms of speed, 5 ms of currents with a field's among them."""
 
 
 def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
@@ -64,10 +70,11 @@ CARDS = (
         tags=("continuous", "tracking"),
     ),
     *(_drive(machine, "current", "continuous", 500) for machine in _MACHINES if machine != "PMSM"),
-    *(_drive(machine, "torque", "continuous", 500) for machine in _MACHINES if machine != "ShuntDc"),
-    *(_drive(machine, "speed", "continuous", 1000) for machine in _MACHINES if machine != "ShuntDc"),
-    *(_drive(machine, "current", "finite", 1000 if machine == "EESM" else 500) for machine in _BY_SWITCHES),
-    _drive("ExtExDc", "torque", "finite", 500),
-    *(_drive(machine, "torque", "finite", 500) for machine in _BY_SWITCHES if machine != "ShuntDc"),
-    *(_drive(machine, "speed", "finite", steps) for machine, steps in _SPEED_STEPS.items()),
+    *(_drive(machine, "torque", "continuous", 500) for machine in _MACHINES),
+    *(_drive(machine, "speed", "continuous", 1000) for machine in _MACHINES),
+    *(
+        _drive(machine, goal, "finite", _STEPS.get((machine, goal), 500))
+        for goal in ("current", "torque", "speed")
+        for machine in _MACHINES
+    ),
 )

@@ -84,16 +84,23 @@ class SeriesDc(DirectCurrent):
 
 
 class ShuntDc(DirectCurrent):
-    """Shunt wound: only the armature's current is controlled, the field's follows the voltage slowly."""
+    """Shunt wound: only the armature's current is controlled, the field's follows the voltage slowly.
+
+    Below R_e / L' (235 rad/s) the field decays unless armature current raises the voltage; its direction never
+    turns, so torque goes one way.
+    """
 
     nominal = dc.Shunt()
     tolerance = dc.Shunt(0.2, 0.05, 0.15, 0.15, 0.05, 0.0)
     currents = ("i_a",)
     measured_names = ("i_a", "i_e")
+    FIELD = 10.0
+    """A, at the start"""
 
     def still(self, machine: Any) -> Any:
-        """No currents."""
-        return dc.Windings(jnp.zeros_like(machine.inertia), jnp.zeros_like(machine.inertia))
+        """Magnetised."""
+        zero = jnp.zeros_like(machine.inertia)
+        return dc.Windings(zero, zero + self.FIELD)
 
     def resistances(self) -> tuple[float, ...]:
         """Of the armature."""
@@ -108,8 +115,8 @@ class ShuntDc(DirectCurrent):
         return (self.nominal.rotation_inductance * speed * electrical.field,)
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """T / (L' i_e), from at least a tenth of the nominal field."""
-        field = jnp.maximum(electrical.field, 0.1 * self.nominal_current)
+        """T / (L' i_e), from at least 3 A of field."""
+        field = jnp.maximum(electrical.field, 0.3 * self.FIELD)
         return (torque / (self.nominal.rotation_inductance * field),)
 
 
