@@ -6,7 +6,7 @@
         l2f==2.0.18 transforms3d pybullet==3.2.7
     peers/bin/pip install --no-deps git+https://github.com/utiasDSL/gym-pybullet-drones
 
-Ours and each peer take turns, one process at a time; figures are medians of three rounds, in steps a second.
+Ours and the peers take turns, one process at a time. Figures are steps a second.
 
 * One environment: random actions through ``gymnasium.make`` and through the peer's own constructor, resets included,
   for every id that both have. Ours has time limits and trips, the peer trips only.
@@ -20,7 +20,6 @@ import re
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import jax
@@ -30,7 +29,6 @@ from rlbench_suite.cli import speed
 from rlbench_suite.registry import card, cards
 
 PEERS = Path(__file__).with_name("control_peers.py")
-ROUNDS = 3
 SECONDS = 1.0
 SIZES = 1_024, 4_096, 65_536
 PEER_SIZES = {"exciting": (256, 1024, 4096, 16384), "l2f": (512, 1024, 2048, 8192)}
@@ -45,34 +43,33 @@ def peer_name(task_id: str) -> tuple[str, str] | None:
     if card(task_id).family != "motor" or not drive:
         return None
     machine, goal, finite = drive.groups()
+    machine = machine.replace("SixPhasePMSM", "SIXPMSM")
     return "gym-electric-motor", f"{'Finite' if finite else 'Cont'}-{GOALS[goal]}-{machine}-v0"
 
 
-def peer(python: str, name: str, argument: str) -> float:
-    """Steps a second of a peer."""
-    run = [python, str(PEERS), str(SECONDS), name, argument]
-    return float(subprocess.run(run, check=True, capture_output=True, text=True).stdout.split()[-1])
-
-
-def median(measure: Callable[[], float]) -> float:
-    """Of the rounds."""
-    return statistics.median(measure() for _ in range(ROUNDS))
+def peer(python: str, name: str, arguments: list[str]) -> list[float]:
+    """Steps a second of a peer, for each argument."""
+    run = [python, str(PEERS), str(SECONDS), name, *arguments]
+    shown = subprocess.run(run, check=True, capture_output=True, text=True).stdout.split()
+    return [float(word) for word in shown[-len(arguments) :]]  # PyBullet writes something first
 
 
 def single_environments(python: str | None) -> None:
     """A line for each id that a peer has."""
-    ratios = []
+    pairs = {task_id: names for task_id in cards() if (names := peer_name(task_id))}
+    theirs: dict[tuple[str, str], float] = {}
+    for name in dict.fromkeys(name for name, _ in pairs.values()) if python else ():
+        arguments = [argument for other, argument in pairs.values() if other == name]
+        figures = peer(str(python), name, arguments)
+        theirs |= {(name, argument): figure for argument, figure in zip(arguments, figures, strict=True)}
     print(f"\n{'one environment':32s}{'ours':>12s}{'peer':>12s}{'ratio':>8s}")
-    for task_id in cards():
-        names = peer_name(task_id)
-        if names is None:
-            continue
-        ours = median(lambda task_id=task_id: speed.single(card(task_id), SECONDS))
+    ratios = []
+    for task_id, names in pairs.items():
+        ours = speed.single(card(task_id), SECONDS)
         line = f"{task_id:32s}{ours:12,.0f}"
-        if python:
-            theirs = median(lambda names=names: peer(python, *names))
-            ratios.append(ours / theirs)
-            line += f"{theirs:12,.0f}{ratios[-1]:8.1f}  {' '.join(names)}"
+        if names in theirs:
+            ratios.append(ours / theirs[names])
+            line += f"{theirs[names]:12,.0f}{ratios[-1]:8.1f}  {' '.join(names)}"
         print(line, flush=True)
     if ratios:
         print(f"{'median':56s}{statistics.median(ratios):8.1f}")
@@ -83,12 +80,11 @@ def batches(python: str | None) -> None:
     for task_id, name in (("rlsuite/PMSMCurrent-v0", "exciting"), ("rlsuite/QuadcopterHover-v0", "l2f")):
         print(f"\n{task_id + ', million':32s}{'transition':>12s}{'observed':>12s}{'constant':>12s}{'reference':>12s}")
         for size in SIZES:
-            rows = [physics.figures(card(task_id).build(), size) for _ in range(ROUNDS)]
-            columns = [statistics.median(row[i] for row in rows) for i in range(4)]
-            print(f"{size:32,d}" + "".join(f"{value:12.1f}" for value in columns), flush=True)
-        for size in PEER_SIZES[name] if python else ():
-            figure = median(lambda name=name, size=size: peer(str(python), name, str(size))) / 1e6
-            print(f"{f'{name}, {size:,}':32s}{'':12s}{figure:12.1f}", flush=True)
+            figures = physics.figures(card(task_id).build(), size)
+            print(f"{size:32,d}" + "".join(f"{value:12.1f}" for value in figures), flush=True)
+        sizes = [str(size) for size in PEER_SIZES[name]]
+        for size, figure in zip(sizes, peer(python, name, sizes) if python else (), strict=False):
+            print(f"{f'{name}, {size}':32s}{'':12s}{figure / 1e6:12.2f}", flush=True)
 
 
 def main() -> None:

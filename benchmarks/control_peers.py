@@ -1,6 +1,6 @@
 """Steps a second of other simulators of drives and quadcopters; ``control.py`` runs this in their own environment.
 
-    python control_peers.py SECONDS NAME [ARGUMENT]   # prints steps a second
+    python control_peers.py SECONDS NAME ARGUMENT...   # prints steps a second, a line for each argument
 
 Random actions; choosing them is not counted. Single environments begin anew when an episode ends. Batches have none to
 begin, being open-ended: exciting-environments by the faster of its jitted step and a compiled loop over it.
@@ -101,4 +101,5 @@ def learning_to_fly(seconds: float, size: str) -> float:
 PEERS = {"gym-electric-motor": motor, "gym-pybullet-drones": drone, "exciting": exciting, "l2f": learning_to_fly}
 
 if __name__ == "__main__":
-    print(PEERS[sys.argv[2]](float(sys.argv[1]), sys.argv[3]))
+    for argument in sys.argv[3:]:
+        print(PEERS[sys.argv[2]](float(sys.argv[1]), argument), flush=True)
