@@ -6,7 +6,7 @@
         l2f==2.0.18 transforms3d pybullet==3.2.7
     peers/bin/pip install --no-deps git+https://github.com/utiasDSL/gym-pybullet-drones
 
-Ours and the peers take turns, one process at a time. Figures are steps a second.
+One process at a time. Figures are steps a second.
 
 * One environment: random actions through ``gymnasium.make`` and through the peer's own constructor, resets included,
   for every id that both have. Ours has time limits and trips, the peer trips only.
@@ -16,7 +16,6 @@ Ours and the peers take turns, one process at a time. Figures are steps a second
 """
 
 import argparse
-import re
 import statistics
 import subprocess
 import sys
@@ -32,19 +31,19 @@ PEERS = Path(__file__).with_name("control_peers.py")
 SECONDS = 1.0
 SIZES = 1_024, 4_096, 65_536
 PEER_SIZES = {"exciting": (256, 1024, 4096, 16384), "l2f": (512, 1024, 2048, 8192)}
-GOALS = {"Current": "CC", "Torque": "TC", "Speed": "SC"}
+GOALS = {"current": "CC", "torque": "TC", "speed": "SC"}
+CONTROLS = {"continuous": "Cont", "finite": "Finite"}
 
 
 def peer_name(task_id: str) -> tuple[str, str] | None:
     """The peer and its id of one of our ids."""
     if task_id == "rlsuite/QuadcopterHover-v0":
         return "gym-pybullet-drones", "RPM"
-    drive = re.fullmatch(r"rlsuite/(\w+?)(Current|Torque|Speed)(Finite)?-v0", task_id)
-    if card(task_id).family != "motor" or not drive:
+    if card(task_id).family != "motor":
         return None
-    machine, goal, finite = drive.groups()
-    machine = machine.replace("SixPhasePMSM", "SIXPMSM")
-    return "gym-electric-motor", f"{'Finite' if finite else 'Cont'}-{GOALS[goal]}-{machine}-v0"
+    drive = card(task_id).settings
+    machine = drive["machine"].replace("SixPhasePMSM", "SIXPMSM")
+    return "gym-electric-motor", f"{CONTROLS[drive['control']]}-{GOALS[drive['goal']]}-{machine}-v0"
 
 
 def peer(python: str, name: str, arguments: list[str]) -> list[float]:

@@ -46,13 +46,13 @@ def measured(task: Task[Any, Any], starts: Any, actions: np.ndarray) -> dict[str
         return jax.tree.map(np.asarray, jax.jit(jax.vmap(run))(*jax.tree.map(cast, (*starts, actions))))
 
 
-def drift(task_id: str, episodes: range = EPISODES) -> dict[str, tuple[float, float]]:
+def drift(task_id: str) -> dict[str, tuple[float, float]]:
     """Largest value and largest difference of each measure."""
     task = card(task_id).build()
-    record = play(task, reference_player(task), episodes, split="test")
+    record = play(task, reference_player(task), EPISODES, split="test")
     draw = Draw.parse("test", task)
     first = jax.jit(jax.vmap(lambda seed: begin(task, seed, jnp.int32(0), draw)[0]))
-    episode = first(np.stack([seed_key(seed) for seed in episodes]))
+    episode = first(np.stack([seed_key(seed) for seed in EPISODES]))
     starts = jax.tree.map(np.asarray, (episode.params, episode.state))
     single, double = (
         measured(card(task_id).build(dtype=dtype), starts, record.actions) for dtype in ("float32", "float64")

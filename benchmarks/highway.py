@@ -9,11 +9,11 @@ rounds in turn, so that other load on the machine meets all of them.
 """
 
 import statistics
-import time
 from importlib.util import find_spec
 
 import gymnasium
 import jax
+from control_peers import single
 
 from rlbench_suite.cli import speed
 from rlbench_suite.registry import card
@@ -22,7 +22,8 @@ TASK = "rlsuite/Highway-v0"
 ENVS = 1024
 ROUNDS = 3
 SECONDS = 3.0
-PEER_STEPS = 40
+PEER_SECONDS = 10.0
+"""Some forty steps"""
 
 
 def peer() -> float:
@@ -30,18 +31,7 @@ def peer() -> float:
     import highway_env  # noqa: F401  registers its ids
 
     env = gymnasium.make("highway-v0", config={"vehicles_count": 49})  # and the ego
-    env.reset(seed=0)
-    env.action_space.seed(0)
-    spent, steps = 0.0, 0
-    while steps < PEER_STEPS:
-        action = env.action_space.sample()
-        begun = time.perf_counter()
-        *_, terminated, truncated, _ = env.step(action)
-        if terminated or truncated:
-            env.reset()
-        spent += time.perf_counter() - begun
-        steps += 1
-    return steps / spent
+    return single(env, PEER_SECONDS)
 
 
 def main() -> None:

@@ -54,14 +54,13 @@ def response(card: TaskCard) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def main() -> None:
     """Draw the picture."""
-    drives = [card for card in resolve_suite("motor") if card.settings["control"] == "continuous"]
+    cards = [card for card in resolve_suite("motor") if card.entry_point.endswith(":Drive")]
+    drives = [card for card in cards if card.settings["control"] == "continuous"]
     machines, goals = list(dict.fromkeys(card.settings["machine"] for card in drives)), list(STEPS)
     figure, axes = plt.subplots(len(machines), len(goals), figsize=(11, 1.7 * len(machines)), squeeze=False)
     for axis in axes.flat:
         axis.axis("off")
     for card in drives:
-        if not card.entry_point.endswith(":Drive"):
-            continue
         axis = axes[machines.index(card.settings["machine"]), goals.index(card.settings["goal"])]
         time, wanted, values = response(card)
         axis.axis("on")

@@ -45,28 +45,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         names = (value.name if isinstance(value, TaskCard) else value for value in values)
         return any(isinstance(name, str) and name in variants for name in names)
 
-    wanted = config.getoption("--variants")
-    config.hook.pytest_deselected(items=[item for item in items if of_a_variant(item) != wanted])
-    items[:] = [item for item in items if of_a_variant(item) == wanted]
+    def wanted(item: pytest.Item) -> bool:
+        both = item.get_closest_marker("in_both_runs") is not None
+        return both or of_a_variant(item) == config.getoption("--variants")
+
+    config.hook.pytest_deselected(items=[item for item in items if not wanted(item)])
+    items[:] = [item for item in items if wanted(item)]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "card" in metafunc.fixturenames:
         table = list(cards().values())
         if not metafunc.definition.get_closest_marker("every_id"):
-            table = first_of_each_kind()
+            table = list({(card.entry_point, card.tags): card for card in reversed(table)}.values())[::-1]
         metafunc.parametrize("card", table, ids=[card.name for card in table])
 
 
-def first_of_each_kind() -> list[TaskCard]:
-    """One id of those that differ by data only."""
-    return list({(card.entry_point, card.tags): card for card in reversed(cards().values())}.values())[::-1]
-
-
 @pytest.fixture
-def kinds() -> list[str]:
-    """One id of each kind."""
-    return [card.id for card in first_of_each_kind()]
+def ids(pytestconfig: pytest.Config) -> list[str]:
+    """The ids that this run is about, for a test marked ``in_both_runs``."""
+    return [card.id for card in cards().values() if card.variant == pytestconfig.getoption("--variants")]
 
 
 @pytest.hookimpl(optionalhook=True)

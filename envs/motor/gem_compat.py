@@ -331,7 +331,7 @@ def machines() -> dict[str, System]:
         ),
         "EESM": _synchronous(excited, 12000 * RPM, most_excited, 150.0, 320.0),
         "SCIM": _induction(induction.Induction(), 4000 * RPM, 5.5, 560.0, fed=False),
-        "DFIM": _induction(induction.DOUBLY_FED, 1800 * RPM, 9.0, 720.0, fed=True),
+        "DFIM": _induction(induction.Induction(*induction.DOUBLY_FED), 1800 * RPM, 9.0, 720.0, fed=True),
         "SIXPMSM": _six_phase(synchronous.SixPhase()),
     }
 

@@ -105,34 +105,10 @@ class Currents(NamedTuple):
     """Of the rotor, seen from the stator, A"""
 
 
-class DoublyFed(NamedTuple):
-    """DFIM, with slip rings to the rotor's windings: the same machine with the currents of both as its state."""
+class DoublyFed(Induction):
+    """The same machine with slip rings to the rotor's windings, and the currents of both as its state."""
 
-    stator_resistance: Scalar = 4.42
-    """Ohm"""
-    rotor_resistance: Scalar = 3.51
-    """Ohm"""
-    mutual_inductance: Scalar = 297.5e-3
-    """L_m, H"""
-    stator_leakage: Scalar = 25.71e-3
-    """H"""
-    rotor_leakage: Scalar = 25.71e-3
-    """H"""
-    pole_pairs: Scalar = 2
-    inertia: Scalar = 13.695e-3
-    """kg m^2"""
-
-    def stator_inductance(self) -> Scalar:
-        """L_s, H."""
-        return Induction(*self).stator_inductance()
-
-    def rotor_inductance(self) -> Scalar:
-        """L_r, H."""
-        return Induction(*self).rotor_inductance()
-
-    def transient_inductance(self) -> Scalar:
-        """sigma L_s, H."""
-        return Induction(*self).transient_inductance()
+    __slots__ = ()
 
     def with_flux(self, state: Currents) -> Electrical:
         """The state of :class:`Induction`."""
@@ -141,17 +117,19 @@ class DoublyFed(NamedTuple):
         flux = AlphaBeta(mutual * stator.alpha + own * rotor.alpha, mutual * stator.beta + own * rotor.beta)
         return Electrical(stator, flux)
 
-    def derivative(self, state: Currents, voltage: Voltages, speed: Scalar) -> Currents:
+    def derivative(  # type: ignore[override]  # of another state
+        self, state: Currents, voltage: Voltages, speed: Scalar
+    ) -> Currents:
         """dI/dt, A/s, at a mechanical speed (rad/s)."""
-        rate = Induction(*self).derivative(self.with_flux(state), voltage, speed)
-        return Currents(rate.current, Induction(*self).rotor_current(rate))
+        rate = super().derivative(self.with_flux(state), voltage, speed)
+        return Currents(rate.current, self.rotor_current(rate))
 
-    def torque(self, state: Currents) -> Scalar:
+    def torque(self, state: Currents) -> Scalar:  # type: ignore[override]
         """N m: 3/2 p L_m i_r x i_s."""
         stator, rotor = state
         cross = rotor.alpha * stator.beta - rotor.beta * stator.alpha
         return 1.5 * self.pole_pairs * self.mutual_inductance * cross
 
 
-DOUBLY_FED = Induction(*DoublyFed())
-"""DFIM with the state of a squirrel cage."""
+DOUBLY_FED = DoublyFed(4.42, 3.51, 297.5e-3, 25.71e-3, 25.71e-3, 2, 13.695e-3)
+"""DFIM"""

@@ -415,7 +415,7 @@ class DFIM(SCIM, Coupled):
     divides the induced voltage between the bridges.
     """
 
-    nominal = induction.DoublyFed()
+    nominal = induction.DOUBLY_FED
     tolerance = induction.DoublyFed(0.2, 0.2, 0.1, 0.1, 0.1, 0, 0.0)
     currents = ("i_sd", "i_sq", "i_rd")
     measured_names = ("i_sd", "i_sq", "i_rd", "i_rq", "psi_r")

@@ -80,6 +80,7 @@ def test_every_entry_goes_as_the_single_env_of_its_seed(card: TaskCard) -> None:
             assert flat(observation) == flat(jax.tree.map(lambda leaf, i=i: leaf[i], observations))
 
 
+@pytest.mark.every_id
 def test_whole_episode_rollouts_replay_in_the_single_env_to_the_bit(card: TaskCard) -> None:
     task = card.build()
     *_, policy = agent("random").train(task, seed=0, budget="smoke")

@@ -111,14 +111,15 @@ def test_same_seed_same_bytes_over_many_episodes(card: TaskCard) -> None:
     assert digest(gymnasium.make(card.id), 11, 300) != digest(gymnasium.make(card.id), 12, 300)
 
 
-def test_same_seed_same_bytes_in_another_process(kinds: list[str]) -> None:
+@pytest.mark.in_both_runs
+def test_same_seed_same_bytes_in_another_process(ids: list[str]) -> None:
     code = (
         "import sys, json, gymnasium, rlbench_suite; sys.path.insert(0, sys.argv[1]); from trajectories import digest;"
         "print(json.dumps({i: digest(gymnasium.make(i), 5, 200) for i in sys.argv[2:]}))"
     )
-    here = {i: digest(gymnasium.make(i), 5, 200) for i in kinds}
+    here = {i: digest(gymnasium.make(i), 5, 200) for i in ids}
     result = subprocess.run(
-        [sys.executable, "-c", code, str(Path(__file__).parent), *kinds],
+        [sys.executable, "-c", code, str(Path(__file__).parent), *ids],
         env={**os.environ, "PYTHONHASHSEED": "1"},  # this process has a random one, or another if it is set
         capture_output=True,
         text=True,

@@ -25,7 +25,7 @@ from rlbench_suite.envs.motor.frames import (
     park,
     wrapped,
 )
-from rlbench_suite.envs.motor.induction import DOUBLY_FED, Currents, DoublyFed, Electrical, Induction, Voltages
+from rlbench_suite.envs.motor.induction import DOUBLY_FED, Currents, Electrical, Induction, Voltages
 from rlbench_suite.envs.motor.load import ConstantSpeed, Polynomial
 from rlbench_suite.envs.motor.plants import PLANTS
 from rlbench_suite.envs.motor.synchronous import DQXY, Excited
@@ -137,9 +137,9 @@ BALANCES: dict[str, tuple[Any, Any, Any, Callable[..., Any], Callable[..., Any],
         induction_losses,
         induction_input,
     ),
-    "DFIM by flux": (DOUBLY_FED, ELECTRICAL, FED, induction_energy, induction_losses, induction_input),
+    "DFIM by flux": (Induction(*DOUBLY_FED), ELECTRICAL, FED, induction_energy, induction_losses, induction_input),
     "DFIM": (
-        DoublyFed(),
+        DOUBLY_FED,
         Currents(AlphaBeta(1.7, -2.3), AlphaBeta(0.4, 2.6)),
         FED,
         lambda m, i: induction_energy(Induction(*m), m.with_flux(i)),
@@ -261,7 +261,7 @@ def test_doubly_fed_machine_at_any_slip() -> None:
     """Steady under 50 Hz at the stator and the slip's frequency at the rotor, by the equivalent circuit with both
     voltages; the power over the air gap divides into (1 - s) at the shaft and s at the slip rings.
     """
-    machine, stator_voltage, rotor_voltage, pulsation = DoublyFed(), 200.0, 35.0 * np.exp(0.4j), 2 * np.pi * 50
+    machine, stator_voltage, rotor_voltage, pulsation = DOUBLY_FED, 200.0, 35.0 * np.exp(0.4j), 2 * np.pi * 50
     x_m = pulsation * machine.mutual_inductance
     for slip in (-0.3, -0.05, 0.1, 0.6):
         loops = np.array(
@@ -283,7 +283,7 @@ def test_doubly_fed_machine_at_any_slip() -> None:
 
 
 def test_both_forms_of_the_doubly_fed_machine_agree() -> None:
-    machine, state = DoublyFed(), BALANCES["DFIM"][1]
+    machine, state = DOUBLY_FED, BALANCES["DFIM"][1]
     by_flux = Induction(*machine).derivative(machine.with_flux(state), FED, SPEED)
     rate = machine.derivative(state, FED, SPEED)
     np.testing.assert_allclose(rate.current, by_flux.current, rtol=1e-12)
