@@ -26,42 +26,27 @@ AUTORESET = {mode.value: mode for mode in (AutoresetMode.NEXT_STEP, AutoresetMod
 
 
 class BatchPrograms:
-    """The compiled programs of a batch. ``batch`` is an (episodes, last step, who is over) triple of arrays."""
+    """The two compiled programs of a batch: a step of all, and a beginning of some. Every use combines these two, so
+    that an id compiles no more than them whatever the autoreset mode.
+    """
 
     def __init__(self, task: Task[Any, Any]) -> None:
         self.task = task
-        self.begin = jax.jit(self._begin)
-        self.same_step = jax.jit(self._same_step)
-        self.next_step = jax.jit(self._next_step)
+        self.advance = jax.jit(self._advance)
+        self.reset_where = jax.jit(partial(reset_where, task))
 
-    def _begin(self, seeds: jax.Array, draw: Draw) -> tuple[Episode, Step]:
-        first = jnp.int32(0)
-        return in_lanes(lambda seed: begin(self.task, seed, first, draw), seeds)
-
-    def _advance(self, episodes: Episode, actions: jax.Array, limit: jax.Array) -> tuple[Episode, Step]:
-        return in_lanes(lambda e, a: advance(self.task, e, a, limit), episodes, actions)
-
-    def _same_step(
-        self, episodes: Episode, actions: jax.Array, limit: jax.Array, draw: Draw
-    ) -> tuple[Episode, Step, Step]:
-        """Advance all, then begin anew where over. Gives the step just made and what is shown after it."""
-        episodes, final = self._advance(episodes, actions, limit)
-        done = final.terminated | final.truncated
-        episodes, fresh = reset_where(self.task, done, episodes, final, draw)
-        return episodes, final, fresh
-
-    def _next_step(
-        self, episodes: Episode, over: jax.Array, actions: jax.Array, limit: jax.Array, draw: Draw
-    ) -> tuple[Episode, Step, jax.Array]:
-        """Begin anew those that were over before (their action is ignored), advance the others."""
-        advanced, step = self._advance(episodes, actions, limit)
-        kept = jax.tree.map(lambda new, old: jnp.where(_spread(over, new), old, new), advanced, episodes)
-        episodes, step = reset_where(self.task, over, kept, step, draw)
+    def _advance(self, episodes: Episode, actions: jax.Array, limit: jax.Array) -> tuple[Episode, Step, jax.Array]:
+        """All one step further; what each shows; who is over."""
+        episodes, step = in_lanes(lambda e, a: advance(self.task, e, a, limit), episodes, actions)
         return episodes, step, step.terminated | step.truncated
 
-
-def _spread(mask: Any, like: Any) -> Any:
-    return mask.reshape(mask.shape + (1,) * (like.ndim - 1))
+    def begin(self, seeds: np.ndarray, draw: Draw) -> tuple[Episode, Step]:
+        """The first episode of each seed, key data ``(n, 2)``."""
+        shapes = jax.eval_shape(lambda seed: begin(self.task, seed, jnp.int32(0), draw), seeds[0])
+        size = len(seeds)
+        before, nothing = jax.tree.map(lambda leaf: np.zeros((size, *leaf.shape), leaf.dtype), shapes)
+        before = before._replace(seed=seeds, index=np.full(size, -1, np.int32))
+        return self.reset_where(np.ones(size, bool), before, nothing, draw)
 
 
 programs = cache(BatchPrograms)
@@ -158,13 +143,11 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._programs = programs(self.task)
         with precision(self.task):
             if seed is None and self._episodes is not None:
-                everyone = jnp.ones(self.num_envs, bool)
-                self._episodes, step = jax.jit(partial(reset_where, self.task))(
-                    everyone, self._episodes, self._last, self._draw
-                )
+                everyone = np.ones(self.num_envs, bool)
+                self._episodes, step = self._programs.reset_where(everyone, self._episodes, self._last, self._draw)
             else:
                 self._episodes, step = self._programs.begin(self._seeds(seed), self._draw)
-            self._over = jnp.zeros(self.num_envs, bool)
+            self._over = np.zeros(self.num_envs, bool)
             self._last = step
         return self._out(step.observation), self._infos(step.info)
 
@@ -189,22 +172,23 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if self.backend == "numpy":
             actions = self._check_actions(actions)
         with precision(self.task):
-            if self._same_step:
-                self._episodes, step, shown = self._programs.same_step(self._episodes, actions, self._limit, self._draw)
-                self._last = shown
-                infos = self._infos(shown.info) | self._final(step)
-            else:
-                self._episodes, step, self._over = self._programs.next_step(
-                    self._episodes, self._over, actions, self._limit, self._draw
-                )
-                self._last = shown = step
-                infos = self._infos(step.info)
-            reward = scalar_return(self.task, step.reward) if self.card.agents > 1 else step.reward
+            episodes, step, over = self._programs.advance(self._episodes, actions, self._limit)
+            # An episode that was over before this step has taken one step too many, undone by its reset.
+            to_reset = over if self._same_step else self._over
+            if self.backend == "numpy":
+                over, to_reset = np.array(over), np.array(to_reset)
+            shown = step
+            if self.backend == "jax" or to_reset.any():  # asking would wait for the device
+                episodes, shown = self._programs.reset_where(to_reset, episodes, step, self._draw)
+            self._episodes, self._last, self._over = episodes, shown, over & ~to_reset
+            made = step if self._same_step else shown
+            reward = scalar_return(self.task, made.reward) if self.card.agents > 1 else made.reward
+        infos = self._infos(shown.info) | (self._final(step, over) if self._same_step else {})
         return (
             self._out(shown.observation),
             self._out(reward),
-            self._out(step.terminated),
-            self._out(step.truncated),
+            self._out(made.terminated),
+            self._out(made.truncated),
             infos,
         )
 
@@ -239,12 +223,10 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             infos[f"_{name}"] = np.ones(self.num_envs, bool)
         return infos
 
-    def _final(self, step: Step) -> dict[str, Any]:
+    def _final(self, step: Step, done: Any) -> dict[str, Any]:
         """What Gymnasium's SAME_STEP shows of episodes that just ended: their last observation and info."""
         if self.backend == "jax":
-            done = step.terminated | step.truncated
             return {"final_obs": step.observation, "_final_obs": done, "final_info": step.info, "_final_info": done}
-        done = np.array(step.terminated | step.truncated)
         if not done.any():
             return {}
         final_obs = np.full(self.num_envs, None, dtype=object)
@@ -253,9 +235,8 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             final_obs[i] = jax.tree.map(lambda leaf, i=i: leaf[i], observations)
         final_info: dict[str, Any] = {}
         for name, value in self._infos(step.info).items():
-            final_info[name] = (
-                done.copy() if name.startswith("_") else np.where(_spread(done, value), value, value.dtype.type(0))
-            )
+            of_over = done.reshape(done.shape + (1,) * (value.ndim - 1))
+            final_info[name] = done.copy() if name.startswith("_") else np.where(of_over, value, value.dtype.type(0))
         return {"final_obs": final_obs, "_final_obs": done, "final_info": final_info, "_final_info": done.copy()}
 
 
