@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import gymnasium
@@ -33,14 +33,20 @@ class BatchPrograms:
     def __init__(self, task: Task[Any, Any]) -> None:
         self.task = task
         self.advance = jax.jit(self._advance)
-        self.reset_where = jax.jit(partial(reset_where, task))
+        self.reset_where = jax.jit(self._reset_where)
 
     def _advance(self, episodes: Episode, actions: jax.Array, limit: jax.Array) -> tuple[Episode, Step, jax.Array]:
         """All one step further; what each shows; who is over."""
         episodes, step = in_lanes(lambda e, a: advance(self.task, e, a, limit), episodes, actions)
         return episodes, step, step.terminated | step.truncated
 
-    def begin(self, seeds: np.ndarray, draw: Draw) -> tuple[Episode, Step]:
+    def _reset_where(
+        self, done: jax.Array, episodes: Episode, last: Step, draw: Draw
+    ) -> tuple[Episode, Step, jax.Array]:
+        episodes, step = reset_where(self.task, done, episodes, last, draw)
+        return episodes, step, step.terminated | step.truncated
+
+    def begin(self, seeds: np.ndarray, draw: Draw) -> tuple[Episode, Step, jax.Array]:
         """The first episode of each seed, key data ``(n, 2)``."""
         shapes = jax.eval_shape(lambda seed: begin(self.task, seed, jnp.int32(0), draw), seeds[0])
         size = len(seeds)
@@ -144,12 +150,11 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         with precision(self.task):
             if seed is None and self._episodes is not None:
                 everyone = np.ones(self.num_envs, bool)
-                self._episodes, step = self._programs.reset_where(everyone, self._episodes, self._last, self._draw)
+                begun = self._programs.reset_where(everyone, self._episodes, self._last, self._draw)
             else:
-                self._episodes, step = self._programs.begin(self._seeds(seed), self._draw)
-            self._over = np.zeros(self.num_envs, bool)
-            self._last = step
-        return self._out(step.observation), self._infos(step.info)
+                begun = self._programs.begin(self._seeds(seed), self._draw)
+            self._episodes, self._last, self._over = begun
+        return self._out(self._last.observation), self._infos(self._last.info)
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> np.ndarray:
         entropy = int(np.random.SeedSequence().generate_state(1)[0]) << 31
@@ -174,16 +179,14 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         with precision(self.task):
             episodes, step, over = self._programs.advance(self._episodes, actions, self._limit)
             # An episode that was over before this step has taken one step too many, undone by its reset.
-            to_reset = over if self._same_step else self._over
-            if self.backend == "numpy":
-                over, to_reset = np.array(over), np.array(to_reset)
+            ended, to_reset = over, over if self._same_step else self._over
             shown = step
-            if self.backend == "jax" or to_reset.any():  # asking would wait for the device
-                episodes, shown = self._programs.reset_where(to_reset, episodes, step, self._draw)
-            self._episodes, self._last, self._over = episodes, shown, over & ~to_reset
+            if self.backend == "jax" or np.asarray(to_reset).any():  # asking would wait for the device
+                episodes, shown, over = self._programs.reset_where(to_reset, episodes, step, self._draw)
+            self._episodes, self._last, self._over = episodes, shown, over
             made = step if self._same_step else shown
             reward = scalar_return(self.task, made.reward) if self.card.agents > 1 else made.reward
-        infos = self._infos(shown.info) | (self._final(step, over) if self._same_step else {})
+        infos = self._infos(shown.info) | (self._final(step, ended) if self._same_step else {})
         return (
             self._out(shown.observation),
             self._out(reward),
@@ -227,6 +230,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         """What Gymnasium's SAME_STEP shows of episodes that just ended: their last observation and info."""
         if self.backend == "jax":
             return {"final_obs": step.observation, "_final_obs": done, "final_info": step.info, "_final_info": done}
+        done = np.array(done)
         if not done.any():
             return {}
         final_obs = np.full(self.num_envs, None, dtype=object)
