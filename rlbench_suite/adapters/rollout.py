@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.adapters import host
+from rlbench_suite.adapters import batch, host
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.episode import Draw, Episode, Role, Step, advance, begin, draw_key, reset_where, seed_key
 from rlbench_suite.host import HostTask
@@ -57,7 +58,7 @@ def play(
     split: str | int = "test",
     limit: int | None = None,
 ) -> Record:
-    """One whole episode (the first) of each seed, all side by side, in one compiled program.
+    """One whole episode (the first) of each seed, all side by side in a compiled program.
 
     Equal to playing the single env of each seed by hand: same observations, same keys, same bits.
 
@@ -72,11 +73,17 @@ def play(
     if isinstance(task, HostTask):
         return host.play(task, host.player(task, policy, seeds), seeds, split, limit)
     refuse_after_fork()
-    keys = np.stack([seed_key(int(seed)) for seed in seeds])
     horizon = task.card.horizon if limit is None else limit
     with precision(task):
-        record, _ = _player(task, horizon)(policy, keys, Draw.parse(split, task))
+        record, _ = _player(task, horizon)(policy, _first_episodes(task, seeds, split))
         return Record(*jax.tree.map(np.asarray, record))
+
+
+def _first_episodes(task: Task[Any, Any], seeds: Sequence[int] | np.ndarray, split: str | int) -> Stream:
+    """Begun by the vector env's program, which need not be compiled again for another policy."""
+    keys = np.stack([seed_key(int(seed)) for seed in seeds])
+    episodes, last, _ = batch.programs(task).begin(keys, Draw.parse(split, task))
+    return Stream(episodes, last)
 
 
 @cache
@@ -85,10 +92,9 @@ def _player(task: Task[Any, Any], horizon: int) -> Any:
 
 
 def _play(
-    task: Task[Any, Any], horizon: int, policy: Policy, seeds: jax.Array, draw: Draw, *, memory: Any = None
+    task: Task[Any, Any], horizon: int, policy: Policy, stream: Stream, *, memory: Any = None
 ) -> tuple[Record, Step]:
-    stream = open_stream(task, seeds, draw)
-    size = seeds.shape[0]
+    size = stream.episodes.t.shape[0]
     if memory is None:
         memory = jax.vmap(policy.initial, axis_size=size)(stream.episodes.params)  # a task's params may be empty
     kind = jax.dtypes.canonicalize_dtype(task.action_space.dtype)
@@ -151,8 +157,7 @@ def replay(task: Task[Any, Any], actions: np.ndarray, seeds: range, *, split: st
     if isinstance(task, HostTask):
         return host.play(task, lambda _, t: actions[:, t], seeds, split)
     refuse_after_fork()
-    keys = np.stack([seed_key(int(seed)) for seed in seeds])
     memory = np.zeros(len(seeds), np.int32), actions
     with precision(task):
-        record, _ = _player(task, task.card.horizon)(_Recorded(), keys, Draw.parse(split, task), memory=memory)
+        record, _ = _player(task, task.card.horizon)(_Recorded(), _first_episodes(task, seeds, split), memory=memory)
         return Record(*jax.tree.map(np.asarray, record))

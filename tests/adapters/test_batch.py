@@ -84,9 +84,9 @@ def test_every_entry_goes_as_the_single_env_of_its_seed(card: TaskCard) -> None:
 def test_whole_episode_rollouts_replay_in_the_single_env_to_the_bit(card: TaskCard) -> None:
     task = card.build()
     *_, policy = agent("random").train(task, seed=0, budget="smoke")
-    record = play(task, policy, range(5), split="test")
+    record = play(task, policy, range(ENVS), split="test")
     env = gymnasium.make(card.id, split="test")
-    for seed in range(5):
+    for seed in range(ENVS):
         env.reset(seed=seed)
         for t in range(record.length[seed]):
             action = record.actions[seed, t]
