@@ -39,7 +39,6 @@ class Programs:
         compiled = partial(jax.jit, out_shardings=here)
         self.begin: Callable[..., jax.Array] = compiled(self._begin)
         self.advance: Callable[..., jax.Array] = compiled(self._advance)
-        self.pack: Callable[..., jax.Array] = compiled(self.layout.pack)
         self.places: tuple[Episode, Step] = self.layout.treedef.unflatten(self.layout.places)
         named = self.places[1].info.items()
         self.info_scalars = [(n, p.words.start, p.dtype.kind) for n, p in named if p.shape == ()]
@@ -55,18 +54,15 @@ class Programs:
 
     def _begin(self, seed: jax.Array, index: jax.Array, draw: Draw) -> jax.Array:
         lanes = in_lanes(lambda s, i: begin(self.task, s, i, draw), jnp.stack([seed] * 2), jnp.stack([index] * 2))
-        return in_one_kernel(self._pack)(lanes)
+        return in_one_kernel(self.layout.pack_first)(lanes)
 
     def _advance(self, buffer: jax.Array, action: jax.Array) -> jax.Array:
-        return in_one_kernel(self._pack)(in_lanes(self._step, *in_one_kernel(self._unpack)(buffer, action)))
+        return in_one_kernel(self.layout.pack_first)(in_lanes(self._step, *in_one_kernel(self._unpack)(buffer, action)))
 
     def _unpack(self, buffer: jax.Array, action: jax.Array) -> tuple[Episode, jax.Array]:
         """The episode and the action, each in two lanes."""
         episode, _ = self.layout.unpack(buffer)
         return jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), (episode, action))
-
-    def _pack(self, lanes: tuple[Episode, Step]) -> jax.Array:
-        return self.layout.pack(jax.tree.map(lambda leaf: leaf[0], lanes))
 
     def _step(self, episode: Episode, action: jax.Array) -> tuple[Episode, Step]:
         return advance(self.task, episode, action, NO_LIMIT)
@@ -245,8 +241,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             raise gymnasium.error.ResetNeeded("Call reset() before restoring an episode.")
         self._seed, self._index = np.asarray(episode.seed, np.uint32), int(episode.index)
         _, step = self._programs.layout.unpack_numpy(np.array(self._buffer))
-        with precision(self.task):
-            self._buffer = self._programs.pack((episode, step))
+        self._buffer = self._programs.layout.pack_numpy((episode, step))
 
     @property
     def state(self) -> Any:
