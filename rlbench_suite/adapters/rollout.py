@@ -149,7 +149,7 @@ def replay(task: Task[Any, Any], actions: np.ndarray, seeds: range, *, split: st
     if actions.shape != shape:
         raise ValueError(f"Actions to replay have shape {shape} (seeds, horizon, *action), got {actions.shape}.")
     if isinstance(task, HostTask):
-        return host.play(task, lambda _, t: actions[:, t], seeds, split)
+        return host.play(task, lambda observations, envs, t: actions[:, t], seeds, split)
     refuse_after_fork()
     keys = np.stack([seed_key(int(seed)) for seed in seeds])
     memory = np.zeros(len(seeds), np.int32), actions

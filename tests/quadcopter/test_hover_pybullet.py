@@ -1,0 +1,279 @@
+"""Bullet's hover: its physics against closed forms and Runge-Kutta, its episodes against those of the pure task."""
+
+from __future__ import annotations
+
+import math
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from weakref import WeakValueDictionary
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from rlbench_suite.adapters.rollout import play, replay
+from rlbench_suite.envs.quadcopter import dynamics, flight, hover_pybullet
+from rlbench_suite.envs.quadcopter.dynamics import Quadcopter, Rotors
+from rlbench_suite.envs.quadcopter.geometric_control import GeometricControl
+from rlbench_suite.envs.quadcopter.rigid_body import GRAVITY, RigidBody
+from rlbench_suite.evaluation import runner
+from rlbench_suite.registry import card
+
+pybullet = pytest.importorskip("pybullet")
+
+PURE, HOST = "rlsuite/QuadcopterHover-v0", "rlsuite/QuadcopterHoverPyBullet-v0"
+NOMINAL = jax.tree.map(float, flight.NOMINAL)
+WITHOUT_ROTORS = NOMINAL._replace(thrust_coefficient=0.0)
+STILL = Rotors(0.0, 0.0, 0.0, 0.0)
+
+
+@pytest.fixture(scope="module")
+def bullet() -> hover_pybullet.Bullet:
+    return hover_pybullet.connection()
+
+
+def at_rest(**fields: float) -> RigidBody:
+    return RigidBody(*[0.0] * 3, 1.0, *[0.0] * 9)._replace(**fields)
+
+
+def commands(seed: int, steps: int) -> np.ndarray:
+    """Random actions ``(steps, 4)``, all rotors together and a little apart, so that it turns and does not tumble."""
+    rng = np.random.default_rng(seed)
+    return 0.33 + rng.uniform(-0.2, 0.2, (steps, 1)) + rng.uniform(-0.02, 0.02, (steps, 4))
+
+
+def leaves(tree: Any) -> list[Any]:
+    return jax.tree.leaves(tree)
+
+
+# -- physics -------------------------------------------------------------------------------------------------------
+
+
+def test_free_fall(bullet: hover_pybullet.Bullet) -> None:
+    vehicle = Quadcopter(at_rest(vx=1.0, vz=0.5), STILL)
+    for _ in range(100):
+        vehicle = bullet.fly(vehicle, STILL, WITHOUT_ROTORS)
+    t, step = 1.0, flight.STEP / hover_pybullet.BULLET_STEPS
+    body = vehicle.body
+    assert body.vz == pytest.approx(0.5 - GRAVITY * t, abs=1e-12)
+    assert body.vx == pytest.approx(1.0, abs=1e-12), "Bullet's default damping would slow it down by 8 %"
+    # Semi-implicit Euler moves by the velocity at the end of each step: g h t / 2 further than a parabola.
+    assert body.z == pytest.approx(0.5 * t - 0.5 * GRAVITY * t * (t + step), abs=1e-12)
+    assert body.x == pytest.approx(t, abs=1e-12)
+
+
+def test_hover_stays(bullet: hover_pybullet.Bullet) -> None:
+    speed = math.sqrt(dynamics.MASS * GRAVITY / (4 * dynamics.THRUST_COEFFICIENT))
+    vehicle = Quadcopter(at_rest(), Rotors(*[speed] * 4))
+    for _ in range(100):
+        vehicle = bullet.fly(vehicle, vehicle.rotors, NOMINAL)
+    assert np.abs(np.array(vehicle.body) - np.array(at_rest())).max() < 1e-11
+    assert np.array(vehicle.rotors) == pytest.approx(np.full(4, speed), rel=1e-14)
+
+
+def test_free_rotation_of_a_symmetric_top() -> None:
+    """Without torque it turns at a constant rate about its angular momentum, and at another about its own axis."""
+    rates, t = np.array([10.0, 0.0, 20.0]), 0.1
+    jx, _, jz = dynamics.INERTIA
+    momentum = rates * dynamics.INERTIA
+    truth = Rotation.from_rotvec(momentum / jx * t) * Rotation.from_rotvec([0, 0, (1 - jz / jx) * rates[2] * t])
+    errors = []
+    for steps in (16, 32, 64):
+        bullet = hover_pybullet.Bullet(steps)
+        vehicle = Quadcopter(at_rest(wx=rates[0], wz=rates[2]), STILL)
+        for _ in range(10):
+            vehicle = bullet.fly(vehicle, STILL, WITHOUT_ROTORS)
+        body = vehicle.body
+        errors.append((truth.inv() * Rotation.from_quat([body.qx, body.qy, body.qz, body.qw])).magnitude())
+    assert errors[1] < 0.002
+    assert errors[0] / errors[1] == pytest.approx(2, rel=0.02)
+    assert errors[1] / errors[2] == pytest.approx(2, rel=0.02)
+
+
+def test_open_loop_flights_are_those_of_runge_kutta_but_for_the_error_of_order_one() -> None:
+    """Positions lead by h/2 times the change of velocity, as those of any semi-implicit Euler; we allow twice that."""
+    count, length = 8, 50
+    task, pure = card(HOST).build(dtype="float64"), card(PURE).build(dtype="float64")
+    starts = []
+    for seed in range(count):
+        env: Any = gymnasium.make(HOST, dtype="float64").unwrapped
+        env.reset(seed=seed)
+        starts.append((env.state, jax.tree.map(float, env.params)))
+    assert task.observation_space == pure.observation_space
+    actions = np.stack([commands(seed, length) for seed in range(count)])
+
+    with jax.enable_x64(True):
+
+        @jax.jit
+        @jax.vmap
+        def truth(vehicle: Any, airframe: Any, actions: Any) -> Any:
+            def step(vehicle: Any, action: Any) -> Any:
+                vehicle = dynamics.step(vehicle, flight.commanded(action), airframe, flight.STEP)
+                return vehicle, jnp.stack([*vehicle.body, *vehicle.rotors])
+
+            return jax.lax.scan(step, vehicle, actions)[1]
+
+        states, airframes = jax.tree.map(lambda *parts: np.stack(parts), *starts)
+        expected = np.asarray(truth(states, airframes, actions))
+
+    def flown(steps: int) -> np.ndarray:
+        bullet = hover_pybullet.Bullet(steps)
+        paths = []
+        for (vehicle, airframe), chosen in zip(starts, actions, strict=True):
+            path, now = [], vehicle
+            for action in chosen:
+                now = bullet.fly(now, Rotors(*(flight.rotor_speed(float(part)) for part in action)), airframe)
+                path.append([*now.body, *now.rotors])
+            paths.append(path)
+        return np.array(paths)
+
+    found, twice = flown(hover_pybullet.BULLET_STEPS), flown(2 * hover_pybullet.BULLET_STEPS)
+    np.testing.assert_allclose(found[..., 13:], expected[..., 13:], rtol=1e-13)  # rotors: the same closed form
+    step = flight.STEP / hover_pybullet.BULLET_STEPS
+    first = np.array([[*vehicle.body[7:10]] for vehicle, _ in starts])[:, None]
+    change = np.linalg.norm(expected[..., 7:10] - first, axis=-1)
+    error, smaller = (np.linalg.norm(path[..., :3] - expected[..., :3], axis=-1) for path in (found, twice))
+    assert change.max() > 2
+    assert (error <= step * np.maximum.accumulate(change, axis=1)).all()
+    assert error.max() < 1e-3
+    np.testing.assert_allclose((error / smaller)[:, -1], 2, rtol=0.02)
+
+
+# -- episodes ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("split", ["train", "test", 5])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_one_seed_is_one_episode_in_both_simulators(split: str | int, dtype: str) -> None:
+    pure, host = (gymnasium.make(name, split=split, dtype=dtype).unwrapped for name in (PURE, HOST))
+    for seed in (3, None, 2**40):
+        (shown, told), (seen, said) = pure.reset(seed=seed), host.reset(seed=seed)
+        np.testing.assert_array_equal(shown, seen)
+        assert told["distance"] == said["distance"]
+        for mine, theirs in zip(leaves((host.state, host.params)), leaves((pure.state, pure.params)), strict=True):
+            assert float(mine) == float(theirs)
+
+
+def test_steps_are_judged_by_the_words_of_the_pure_task() -> None:
+    pure, host = (gymnasium.make(name, split="test", dtype="float64").unwrapped for name in (PURE, HOST))
+    pure.reset(seed=0)
+    host.reset(seed=0)
+    for action in commands(0, 10):
+        seen, reward, _, _, info = host.step(action)
+        body = host.state.body
+        cost = 5 * np.dot(body[:3], body[:3]) + 5 * (1 - body.qw**2) + 0.01 * np.dot(body[7:10], body[7:10])
+        cost += 0.01 * ((action - 0.334) ** 2).sum()
+        assert reward == pytest.approx(math.exp(-cost), rel=1e-12)
+        assert info["distance"] == pytest.approx(math.hypot(*body[:3]), rel=1e-12)
+        shown, worth, *_ = pure.step(action)
+        np.testing.assert_allclose(seen, shown, atol=5e-3)
+        assert reward == pytest.approx(worth, abs=1e-3)
+    assert host.render() is None
+    assert host.task.describe(host.state, host.params).startswith("Position x")
+
+
+def test_the_reference_flies_as_well_as_in_the_pure_task() -> None:
+    pure, host = (play(card(name).build(), GeometricControl(), range(32)) for name in (PURE, HOST))
+    assert not host.terminated.any()
+    np.testing.assert_allclose(host.total, pure.total, rtol=0.01)
+
+
+def test_its_actions_replay_to_the_bit() -> None:
+    task = card(HOST).build()
+    record = play(task, GeometricControl(), range(3), limit=500)
+    again = replay(task, record.actions, range(3))
+    np.testing.assert_array_equal(again.total, record.total)
+    changed = record.actions.copy()
+    changed[0, 5] = -changed[0, 5]
+    assert replay(task, changed, range(3)).total[0] != record.total[0]
+
+
+def test_a_state_put_back_goes_on_as_before_and_so_does_the_next_episode() -> None:
+    env: Any = gymnasium.make(HOST).unwrapped
+    env.reset(seed=3)
+    for action in commands(3, 10):
+        env.step(action.astype(np.float32))
+    saved = env.episode
+
+    def future() -> list[bytes]:
+        seen = [env.step(action.astype(np.float32))[0].tobytes() for action in commands(4, 10)]
+        return [*seen, repr(env.state).encode(), env.reset()[0].tobytes()]
+
+    before = future()
+    env.reset(seed=9)
+    env.episode = saved
+    assert future() == before
+
+
+def played(seed: int) -> bytes:
+    env: Any = gymnasium.make(HOST).unwrapped
+    env.reset(seed=seed)
+    for action in commands(seed, 100):
+        env.step(action.astype(np.float32))
+    return repr(env.state).encode()
+
+
+def test_vehicles_that_share_bullet_do_not_touch_each_other() -> None:
+    alone = [played(seed) for seed in range(4)]
+    envs: Any = [gymnasium.make(HOST).unwrapped for _ in range(4)]
+    for seed, env in enumerate(envs):
+        env.reset(seed=seed)
+    for actions in zip(*(commands(seed, 100) for seed in range(4)), strict=True):
+        for env, action in zip(envs, actions, strict=True):
+            env.step(action.astype(np.float32))
+    assert [repr(env.state).encode() for env in envs] == alone
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(played, range(4))) == alone
+    finally:
+        sys.setswitchinterval(interval)
+
+
+# -- the connection ------------------------------------------------------------------------------------------------
+
+
+def test_a_reset_loads_nothing(monkeypatch: pytest.MonkeyPatch, bullet: hover_pybullet.Bullet) -> None:
+    envs: Any = [gymnasium.make(HOST).unwrapped for _ in range(3)]
+
+    def refuse(*arguments: Any, **keywords: Any) -> None:
+        raise AssertionError("loaded again")
+
+    for name in ("connect", "resetSimulation", "createMultiBody", "loadURDF", "removeBody"):
+        monkeypatch.setattr(pybullet, name, refuse)
+    for env in envs:
+        for seed in (0, None, 1):
+            env.reset(seed=seed)
+            env.step(np.zeros(4, np.float32))
+        assert env._simulator.bullet is bullet
+    assert pybullet.getNumBodies(physicsClientId=bullet.client) == 1
+
+
+def test_the_last_to_close_disconnects(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hover_pybullet, "_connected", WeakValueDictionary())
+    first, second = gymnasium.make(HOST), gymnasium.make(HOST)
+    client = first.unwrapped._simulator.bullet.client
+    first.reset(seed=0)
+    second.reset(seed=0)
+    first.close()
+    with pytest.raises(gymnasium.error.Error, match="closed"):
+        first.step(np.zeros(4, np.float32))
+    second.step(np.zeros(4, np.float32))
+    assert pybullet.isConnected(client)
+    second.close()
+    assert not pybullet.isConnected(client)
+
+
+def test_without_pybullet_the_rest_of_a_suite_still_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pybullet", None)
+    monkeypatch.setattr(hover_pybullet, "_connected", WeakValueDictionary())
+    with pytest.raises(ImportError, match=r"rlbench-suite\[pybullet\]"):
+        gymnasium.make(HOST)
+    plan = runner.plan("random", f"{HOST},{PURE}", seeds=1, budget="smoke")
+    assert "rlbench-suite[pybullet]" in plan.not_applicable["random"][HOST]
+    assert list(plan.hyperparameters["random"]) == [PURE]
