@@ -68,6 +68,8 @@ class TaskCard:
         hypervolume_reference: the point below every return from which hypervolume is measured.
         agents: number of agents; more than one makes it a PettingZoo task too.
         host: whether a simulator of the host computes it (:mod:`rlbench_suite.host`), not pure functions.
+        trained_on: id of the task on which agents train to be judged on this one, of equal observation and action
+            spaces; empty where that is the task itself. A report tells how much of a score is lost on the way.
         partially_observed: whether one observation does not tell all that matters, so that an agent needs a memory.
         optimum: best achievable expected return where it is known in closed form or by enumeration.
         replay_tolerance: allowed difference of a return replayed where processors round otherwise, some four times what
@@ -91,6 +93,7 @@ class TaskCard:
     hypervolume_reference: tuple[float, ...] = ()
     agents: int = 1
     host: bool = False
+    trained_on: str = ""
     partially_observed: bool = False
     optimum: float | None = None
     replay_tolerance: float = 0.0

@@ -27,6 +27,7 @@ CARDS = (
         horizon=500,
         variant=True,
         host=True,
+        trained_on="rlsuite/QuadcopterHover-v0",
         replay_tolerance=1.0,
         tags=("continuous", "stabilisation", "pybullet"),
     ),

@@ -41,8 +41,8 @@ from .hover import QuadcopterHover
 from .rigid_body import GRAVITY, Inertia, RigidBody, rotation_matrix
 
 BULLET_STEPS = 32
-"""Of a step of the episode: the fewest, in powers of two, that stay within a millimetre of Runge-Kutta over half a second
-of random commands. Bullet's error halves as they double."""
+"""Of a step of the episode: the fewest, in powers of two, that stay within a millimetre of Runge-Kutta over half a
+second of random commands. Bullet's error halves as they double."""
 
 
 class Bullet:
@@ -59,7 +59,10 @@ class Bullet:
         try:
             import pybullet
         except ImportError as error:
-            message = "rlsuite/QuadcopterHoverPyBullet-v0 needs PyBullet: pip install 'rlbench-suite[pybullet]'"
+            message = (
+                "rlsuite/QuadcopterHoverPyBullet-v0 needs PyBullet: pip install 'rlbench-suite[pybullet]' with Python "
+                "3.11; later ones have no wheel of it, and pip install pybullet compiles it"
+            )
             raise ImportError(message) from error
         self._api, self._lock = pybullet, Lock()
         self._middles = [(number + 0.5) * STEP / steps for number in range(steps)]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import math
+import re
+import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -12,15 +17,26 @@ import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
+from safetensors.numpy import load_file
 from scipy.spatial.transform import Rotation
 
 from rlbench_suite.adapters.rollout import play, replay
+from rlbench_suite.baselines.ppo import PPO
+from rlbench_suite.baselines.scripted import RandomAgent
 from rlbench_suite.envs.quadcopter import dynamics, flight, hover_pybullet
 from rlbench_suite.envs.quadcopter.dynamics import Quadcopter, Rotors
 from rlbench_suite.envs.quadcopter.geometric_control import GeometricControl
 from rlbench_suite.envs.quadcopter.rigid_body import GRAVITY, RigidBody
-from rlbench_suite.evaluation import runner
+from rlbench_suite.evaluation import protocol, runner
+from rlbench_suite.evaluation.protocol import Cell
+from rlbench_suite.evaluation.report import Report, print_report, write_html
+from rlbench_suite.evaluation.store import Run
+from rlbench_suite.leaderboard.pack import pack
+from rlbench_suite.leaderboard.schema import Entry
+from rlbench_suite.leaderboard.verify import verify
 from rlbench_suite.registry import card
 
 pybullet = pytest.importorskip("pybullet")
@@ -233,6 +249,91 @@ def test_vehicles_that_share_bullet_do_not_touch_each_other() -> None:
             assert list(pool.map(played, range(4))) == alone
     finally:
         sys.setswitchinterval(interval)
+
+
+# -- transfer ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent and an evaluation that take seconds."""
+    monkeypatch.setitem(protocol.EPISODES, "smoke", 4)
+    monkeypatch.setattr(runner, "_agent", lambda name: PPO(total_steps=100_000))
+
+
+def test_agents_train_in_the_pure_task_and_are_judged_here(small: None, tmp_path: Path) -> None:
+    manifest = runner.plan("ppo", f"{PURE},{HOST}", seeds=2, budget="smoke")
+    assert manifest.hyperparameters["ppo"][HOST] == manifest.hyperparameters["ppo"][PURE]
+    with Run.open(tmp_path / "run", manifest) as run, run.sitting():
+        assert [event.kind for event in runner.in_process(run) if event.kind == "failed"] == []
+        cells = {name: [run.result(Cell("ppo", name, seed)) for seed in range(2)] for name in (PURE, HOST)}
+        weights = {
+            (name, seed): load_file(run.cell_path(Cell("ppo", name, seed)) / "policy.safetensors")
+            for name in (PURE, HOST)
+            for seed in range(2)
+        }
+        for part in weights[PURE, 0]:
+            for seed in range(2):
+                np.testing.assert_array_equal(weights[PURE, seed][part], weights[HOST, seed][part])
+        assert any((weights[PURE, 0][part] != weights[PURE, 1][part]).any() for part in weights[PURE, 0])
+
+        # Its traces replay in Bullet, and the judge of the leaderboard finds nothing wrong.
+        task = card(HOST).build()
+        seeds, actions = run.read_trace(Cell("ppo", HOST, 1), task)
+        assert replay(task, actions, seeds).total.mean() == pytest.approx(cells[HOST][1].mean_return, rel=1e-12)
+        run.merge()
+        report = Report.of(run)
+    pack(tmp_path / "run", Entry(name="ppo", agent="ppo"), tmp_path / "ppo-v1.zip")
+    assert verify(tmp_path / "ppo-v1.zip").problems == ()
+
+    # The gap is that of pairs.
+    gaps = [here.score - there.score for here, there in zip(cells[HOST], cells[PURE], strict=True)]
+    (transfer,) = report.transfers
+    assert (transfer.agent, transfer.card.id) == ("ppo", HOST)
+    assert transfer.gap.point == pytest.approx(np.mean(gaps), rel=1e-12)
+    assert min(gaps) <= transfer.gap.low <= transfer.gap.high <= max(gaps)
+    stream = io.StringIO()
+    print_report(report, Console(file=stream, width=120))
+    said = f"{transfer.gap.point:+.4f}"
+    assert re.search(rf"QuadcopterHoverPyBullet-v0 +ppo +QuadcopterHover-v0 +{re.escape(said)} ", stream.getvalue())
+    write_html(report)
+    assert f"<td>QuadcopterHover-v0</td><td>{said}" in (tmp_path / "run" / "report.html").read_text()
+
+    # A cell that was lost is made again as it was.
+    before = pq.read_table(tmp_path / "run" / "episodes.parquet")
+    shutil.rmtree(tmp_path / "run" / "cells" / "ppo" / card(HOST).name / "1")
+    with Run.open(tmp_path / "run", manifest, resume=True) as run, run.sitting():
+        assert run.missing() == [Cell("ppo", HOST, 1)]
+        list(runner.in_process(run))
+        run.merge()
+    assert pq.read_table(tmp_path / "run" / "episodes.parquet").equals(before)
+
+
+def test_without_the_task_of_training_a_report_says_what_it_lacks(
+    small: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(runner, "_agent", lambda name: RandomAgent())
+    with Run.open(tmp_path, runner.plan("random", HOST, seeds=1, budget="smoke")) as run, run.sitting():
+        list(runner.in_process(run))
+        report = Report.of(run)
+    assert report.transfers == []
+    stream = io.StringIO()
+    print_report(report, Console(file=stream, width=200))
+    assert f"random was trained on {PURE}; run it on that too" in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("trained_on", "message"),
+    [
+        ("rlsuite/QuadcopterLand-v0", "(?s)observation space .* to train on has"),
+        ("rlsuite/QuadcopterHoover-v0", "Did you mean 'rlsuite/QuadcopterHover-v0'"),
+    ],
+)
+def test_a_task_to_train_on_must_be_there_and_show_the_same(trained_on: str, message: str) -> None:
+    changed = replace(card(HOST), trained_on=trained_on)
+    task: Any = hover_pybullet.QuadcopterHoverPyBullet(changed, difficulty=None, dtype="float32")
+    with pytest.raises(ValueError, match=message):
+        protocol.training_task(task)
 
 
 # -- the connection ------------------------------------------------------------------------------------------------
