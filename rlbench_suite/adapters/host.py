@@ -44,8 +44,7 @@ class HostEnv(TaskEnv):
             ValueError: the seed is negative or too large, or options are given (there are none).
         """
         first = self._turn(seed, options)
-        key: Any = self._seed
-        observation, told = self.task.begin(self._simulator, first, key, self._index, self._draw)
+        observation, told = self.task.begin(self._simulator, first, self._seed, self._index, self._draw)
         self._t, self._total = 0, 0.0
         self._buffer = observation, 0.0, False, self._info(told)
         shown, *_, info = self._show()

@@ -212,7 +212,10 @@ def _remarks(report: Report) -> Iterable[str]:
     there = {(transfer.agent, transfer.card.id) for transfer in report.transfers}
     for row in report.rows:
         if row.card.trained_on and (row.agent, row.card.id) not in there:
-            yield f"{row.agent} was trained on {row.card.trained_on}; run it on that too, to see what transfer costs."
+            yield (
+                f"On {row.card.name}, {row.agent} is a policy of {row.card.trained_on}; run it there too, to see what "
+                "transfer costs."
+            )
     if report.missing:
         more = f"; and {len(report.missing) - 3} more" if len(report.missing) > 3 else ""
         yield f"Missing, and in no number here: {'; '.join(report.missing[:3])}{more}."
@@ -229,9 +232,9 @@ def _interval(estimate: Estimate) -> str:
 
 
 def _signed(estimate: Estimate) -> str:
-    if math.isnan(estimate.low):
-        return f"{estimate.point:+.4f} -"
-    return f"{estimate.point:+.4f} [{estimate.low:+.4f}, {estimate.high:+.4f}]"
+    """Two significant digits: a difference may be far smaller than what it is the difference of."""
+    ends = f"[{estimate.low:+.2g}, {estimate.high:+.2g}]" if math.isfinite(estimate.low) else "-"
+    return f"{estimate.point:+.2g} {ends}"
 
 
 def _speed(steps_per_second: float | None) -> str:

@@ -294,7 +294,7 @@ def test_agents_train_in_the_pure_task_and_are_judged_here(small: None, tmp_path
     assert min(gaps) <= transfer.gap.low <= transfer.gap.high <= max(gaps)
     stream = io.StringIO()
     print_report(report, Console(file=stream, width=120))
-    said = f"{transfer.gap.point:+.4f}"
+    said = f"{transfer.gap.point:+.2g}"
     assert re.search(rf"QuadcopterHoverPyBullet-v0 +ppo +QuadcopterHover-v0 +{re.escape(said)} ", stream.getvalue())
     write_html(report)
     assert f"<td>QuadcopterHover-v0</td><td>{said}" in (tmp_path / "run" / "report.html").read_text()
@@ -319,7 +319,7 @@ def test_without_the_task_of_training_a_report_says_what_it_lacks(
     assert report.transfers == []
     stream = io.StringIO()
     print_report(report, Console(file=stream, width=200))
-    assert f"random was trained on {PURE}; run it on that too" in stream.getvalue()
+    assert f"random is a policy of {PURE}; run it there too" in stream.getvalue()
 
 
 @pytest.mark.parametrize(
