@@ -60,7 +60,8 @@ class TaskCard:
             method ``for_task(task)`` that makes it.
         horizon: time limit in steps.
         settings: what tells ids of one entry point apart; plain data that the task reads from its card.
-        variant: whether it differs by its settings only from ids that the suite ``all`` has; a family's suite has both.
+        variant: whether it differs by its settings or simulator only from ids that the suite ``all`` has; a family's
+            suite has both.
         difficulties: tier name to the number that defines it; empty where the task has one difficulty only.
         contexts: whether episodes differ by a sampled context (parameters), so that train and test splits exist.
         objectives: names of the reward's components; empty for a scalar reward.

@@ -91,6 +91,19 @@ def test_hover_stays(bullet: hover_pybullet.Bullet) -> None:
     assert np.array(vehicle.rotors) == pytest.approx(np.full(4, speed), rel=1e-14)
 
 
+def test_a_climb_behind_lagging_motors(bullet: hover_pybullet.Bullet) -> None:
+    """The impulse of rotors that approach a command exponentially has a closed form; midpoints miss it by order two."""
+    goal, t, lag, k = 2000.0, 0.1, dynamics.MOTOR_TIME_CONSTANT, dynamics.THRUST_COEFFICIENT
+    begun = 1000.0 - goal
+    vehicle = Quadcopter(at_rest(), Rotors(*[1000.0] * 4))
+    for _ in range(10):
+        vehicle = bullet.fly(vehicle, Rotors(*[goal] * 4), NOMINAL)
+    left = math.exp(-t / lag)
+    squares = goal**2 * t + 2 * goal * begun * lag * (1 - left) + 0.5 * begun**2 * lag * (1 - left**2)
+    assert vehicle.rotors.r1 == pytest.approx(goal + begun * left, rel=1e-12)
+    assert vehicle.body.vz == pytest.approx(4 * k * squares / dynamics.MASS - GRAVITY * t, abs=1e-5)
+
+
 def test_free_rotation_of_a_symmetric_top() -> None:
     """Without torque it turns at a constant rate about its angular momentum, and at another about its own axis."""
     rates, t = np.array([10.0, 0.0, 20.0]), 0.1
