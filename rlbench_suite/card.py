@@ -60,7 +60,8 @@ class TaskCard:
             method ``for_task(task)`` that makes it.
         horizon: time limit in steps.
         settings: what tells ids of one entry point apart; plain data that the task reads from its card.
-        variant: whether it differs by its settings only from ids that the suite ``all`` has; a family's suite has both.
+        variant: whether it differs by its settings or simulator only from ids that the suite ``all`` has; a family's
+            suite has both.
         difficulties: tier name to the number that defines it; empty where the task has one difficulty only.
         contexts: whether episodes differ by a sampled context (parameters), so that train and test splits exist.
         objectives: names of the reward's components; empty for a scalar reward.
@@ -68,6 +69,8 @@ class TaskCard:
         hypervolume_reference: the point below every return from which hypervolume is measured.
         agents: number of agents; more than one makes it a PettingZoo task too.
         host: whether a simulator of the host computes it (:mod:`rlbench_suite.host`), not pure functions.
+        trained_on: id of the task on which agents train to be judged on this one, of equal observation and action
+            spaces; empty where that is the task itself. A report tells how much of a score is lost on the way.
         partially_observed: whether one observation does not tell all that matters, so that an agent needs a memory.
         optimum: best achievable expected return where it is known in closed form or by enumeration.
         replay_tolerance: allowed difference of a return replayed where processors round otherwise, some four times what
@@ -91,6 +94,7 @@ class TaskCard:
     hypervolume_reference: tuple[float, ...] = ()
     agents: int = 1
     host: bool = False
+    trained_on: str = ""
     partially_observed: bool = False
     optimum: float | None = None
     replay_tolerance: float = 0.0

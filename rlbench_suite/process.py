@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxlib import xla_client
 
-from rlbench_suite.task import Task
+from rlbench_suite.task import Described
 
 _forked_after_jax = False
 
@@ -40,7 +40,7 @@ def refuse_after_fork() -> None:
         )
 
 
-def precision(task: Task[Any, Any]) -> AbstractContextManager[Any]:
+def precision(task: Described) -> AbstractContextManager[Any]:
     """The context a float64 task must run in; other code keeps JAX's default."""
     return jax.enable_x64(True) if task.dtype == np.float64 else nullcontext()
 

@@ -87,7 +87,7 @@ class Hopper(HostTask[MujocoState]):
         data = simulator.data
         return MujocoState(data.time, data.qpos.copy(), data.qvel.copy(), data.qacc_warmstart.copy())
 
-    def set_state(self, simulator: Any, state: MujocoState) -> None:
+    def set_state(self, simulator: Any, state: MujocoState, params: tuple[()]) -> None:
         """Into MuJoCo's data, and everything that follows from it."""
         simulator.set_state(state.position, state.velocity)
         simulator.data.time = state.time

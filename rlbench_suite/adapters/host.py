@@ -19,14 +19,15 @@ from rlbench_suite.adapters.text import TextEnv
 from rlbench_suite.episode import Episode, Role, draw_key, seed_key
 from rlbench_suite.host import HostTask
 from rlbench_suite.policy import Policy, View
-from rlbench_suite.process import refuse_after_fork
+from rlbench_suite.process import precision, refuse_after_fork
 from rlbench_suite.registry import card as find_card
 
 
 class HostEnv(TaskEnv):
     """A simulator as the suite shows it. Trajectories are the simulator's own, bit for bit in float64.
 
-    Its seeds are Gymnasium's: ``reset(seed=s)`` seeds the simulator, a reset without a seed goes on from there.
+    Where the task says nothing else, its seeds are Gymnasium's: ``reset(seed=s)`` seeds the simulator, a reset without
+    a seed goes on from there.
     """
 
     task: Any  # a HostTask: what TaskEnv does with a task beyond its face is overridden here
@@ -42,7 +43,8 @@ class HostEnv(TaskEnv):
         Raises:
             ValueError: the seed is negative or too large, or options are given (there are none).
         """
-        observation, told = self._simulator.reset(seed=self._turn(seed, options))
+        first = self._turn(seed, options)
+        observation, told = self.task.begin(self._simulator, first, self._seed, self._index, self._draw)
         self._t, self._total = 0, 0.0
         self._buffer = observation, 0.0, False, self._info(told)
         shown, *_, info = self._show()
@@ -62,7 +64,7 @@ class HostEnv(TaskEnv):
         self._buffer = observation, float(reward), bool(terminated), self._info(told)
         shown, reward, terminated, truncated, info = self._show()
         if terminated:
-            info["end_reason"] = self.task.why_over(self.state, ())
+            info["end_reason"] = self.task.why_over(self.state, self.params)
         return shown, reward, terminated, truncated, info
 
     def _info(self, told: dict[str, Any]) -> dict[str, Any]:
@@ -84,8 +86,8 @@ class HostEnv(TaskEnv):
         """
         if self._buffer is None:
             raise gymnasium.error.ResetNeeded("Call reset() first: there is no running episode yet.")
-        state = self.task.get_state(self._simulator)
-        return Episode(self._seed, np.int32(self._index), np.int32(self._t), np.float64(self._total), (), state)
+        params, state = self.task.get_params(self._simulator), self.task.get_state(self._simulator)
+        return Episode(self._seed, np.int32(self._index), np.int32(self._t), np.float64(self._total), params, state)
 
     @episode.setter
     def episode(self, episode: Episode) -> None:
@@ -93,7 +95,7 @@ class HostEnv(TaskEnv):
             raise gymnasium.error.ResetNeeded("Call reset() before restoring an episode.")
         self._seed, self._index = np.asarray(episode.seed, np.uint32), int(episode.index)
         self._t, self._total = int(episode.t), float(episode.total)
-        self.task.set_state(self._simulator, episode.state)
+        self.task.set_state(self._simulator, episode.state, episode.params)
 
     def action_masks(self) -> np.ndarray:
         """Raise AttributeError: every action is legal."""
@@ -151,9 +153,13 @@ class HostVectorEnv(SyncVectorEnv):
         return super().step(self._check_actions(actions))
 
 
+Choose = Callable[[Any, Sequence[HostEnv], int], np.ndarray]
+"""Actions ``(n, ...)`` of all episodes from their observations ``(n, ...)``, their environments, the step's number."""
+
+
 def play(
     task: HostTask[Any],
-    choose: Callable[[Any, int], np.ndarray],
+    choose: Choose,
     seeds: Sequence[int] | np.ndarray,
     split: str | int,
     limit: int | None = None,
@@ -162,7 +168,7 @@ def play(
 
     Args:
         task: the task.
-        choose: actions ``(n, ...)`` of all episodes from their observations ``(n, ...)`` and the step's number.
+        choose: who acts.
         seeds: environment seeds.
         split: as for the single env.
         limit: time limit in steps, the card's horizon if None.
@@ -177,7 +183,7 @@ def play(
         alive = np.flatnonzero(~terminated)
         if not alive.size:
             break
-        chosen = choose(observations, t)
+        chosen = choose(observations, envs, t)
         for i in alive:
             actions[i, t] = chosen[i]
             observations[i], _, terminated[i], _, infos[i] = envs[i].step(actions[i, t])
@@ -189,25 +195,30 @@ def play(
     return Record(total, length, terminated, info, np.zeros(len(envs)), actions)
 
 
-def player(task: HostTask[Any], policy: Any, seeds: Sequence[int] | np.ndarray) -> Callable[[Any, int], np.ndarray]:
-    """``choose`` of :func:`play` for a policy, compiled or of the host. It sees observations, and ``()`` as state."""
+def player(task: HostTask[Any], policy: Any, seeds: Sequence[int] | np.ndarray) -> Choose:
+    """``choose`` of :func:`play` for a policy, compiled or of the host."""
     if not isinstance(policy, Policy):
-        return lambda observations, t: np.asarray(policy.act(observations, None))
+        return lambda observations, envs, t: np.asarray(policy.act(observations, None))
     refuse_after_fork()
     keys = np.stack([seed_key(int(seed)) for seed in seeds])
-    memory = jax.vmap(lambda _: policy.initial(()))(jnp.arange(len(keys)))
+    memory: Any = None
 
     @jax.jit
-    def act(memory: Any, observations: Any, t: Any) -> Any:
-        def one(memory: Any, observation: Any, seed: Any) -> Any:
+    def act(memory: Any, observations: Any, state: Any, params: Any, t: Any) -> Any:
+        def one(memory: Any, observation: Any, state: Any, params: Any, seed: Any) -> Any:
             key = draw_key(seed, jnp.int32(0), t, Role.POLICY)
-            return policy.act(memory, View(observation, None, (), ()), key)
+            return policy.act(memory, View(observation, None, state, params), key)
 
-        return jax.vmap(one)(memory, observations, keys)
+        return jax.vmap(one)(memory, observations, state, params, keys)
 
-    def choose(observations: Any, t: int) -> np.ndarray:
+    def choose(observations: Any, envs: Sequence[HostEnv], t: int) -> np.ndarray:
         nonlocal memory
-        chosen, memory = act(memory, observations, np.int32(t))
+        episodes = [env.episode for env in envs]
+        state, params = jax.tree.map(lambda *leaves: np.stack(leaves), *((e.state, e.params) for e in episodes))
+        with precision(task):
+            if t == 0:
+                memory = jax.vmap(policy.initial, axis_size=len(keys))(params)
+            chosen, memory = act(memory, observations, state, params, np.int32(t))
         return np.asarray(chosen)
 
     return choose

@@ -12,6 +12,7 @@ import numpy as np
 
 from rlbench_suite.adapters import batch, host
 from rlbench_suite.adapters.record import Record
+from rlbench_suite.agent import HostPolicy
 from rlbench_suite.episode import Draw, Episode, Role, Step, advance, begin, draw_key, reset_where, seed_key
 from rlbench_suite.host import HostTask
 from rlbench_suite.lanes import in_lanes
@@ -52,7 +53,7 @@ def step_stream(
 
 def play(
     task: Task[Any, Any],
-    policy: Policy,
+    policy: Policy | HostPolicy,
     seeds: list[int] | range | np.ndarray,
     *,
     split: str | int = "test",
@@ -65,7 +66,7 @@ def play(
     Args:
         task: the task.
         policy: any :class:`~rlbench_suite.policy.Policy`; its arrays are traced, so that retrained weights of
-            one architecture share the program.
+            one architecture share the program. A policy of the host plays simulators of the host only.
         seeds: environment seeds; the policy's own randomness comes from them too.
         split: as for the single env.
         limit: time limit in steps, the card's horizon if None. A new value compiles anew.
@@ -155,7 +156,7 @@ def replay(task: Task[Any, Any], actions: np.ndarray, seeds: range, *, split: st
     if actions.shape != shape:
         raise ValueError(f"Actions to replay have shape {shape} (seeds, horizon, *action), got {actions.shape}.")
     if isinstance(task, HostTask):
-        return host.play(task, lambda _, t: actions[:, t], seeds, split)
+        return host.play(task, lambda observations, envs, t: actions[:, t], seeds, split)
     refuse_after_fork()
     memory = np.zeros(len(seeds), np.int32), actions
     with precision(task):

@@ -1,7 +1,8 @@
 """What a result is: which seeds train, which judge, for how long, and what is measured of one cell.
 
-A cell is (agent, task, seed). The agent trains on the task's train split with the cell's seed and is judged on
-episodes of the test split, from environment seeds that are no training run's. Each seed is judged on its own block of
+A cell is (agent, task, seed). The agent trains on the task's train split with the cell's seed (or on that of the task
+which its card says to train on, another simulator of the same problem) and is judged on episodes of the task's test
+split, from environment seeds that are no training run's. Each seed is judged on its own block of
 episodes: runs are then independent, so that an interval over seeds holds the luck of evaluation as well as that of
 training (and a player that learns nothing does not give the same number at every seed). The blocks are the same for
 every agent.
@@ -20,6 +21,7 @@ from rlbench_suite.adapters.rollout import Record, play, replay
 from rlbench_suite.agent import Agent, HostPolicy, Progress
 from rlbench_suite.card import unknown
 from rlbench_suite.policy import Policy
+from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
 VERSION = 1
@@ -79,16 +81,34 @@ def calibration_seeds(episodes: int) -> range:
     return range(_CALIBRATION, _CALIBRATION + episodes)
 
 
+def training_task(task: Task[Any, Any]) -> Task[Any, Any]:
+    """The task on which agents train to be judged on this one: itself, or the one that its card names.
+
+    Raises:
+        ValueError: there is none of that name, or its policies would see or do something else.
+    """
+    if not task.card.trained_on:
+        return task
+    trained = find_card(task.card.trained_on).build(dtype=task.dtype.name)
+    for name in ("observation_space", "action_space"):
+        here, there = getattr(task, name), getattr(trained, name)
+        if here != there:
+            what = name.replace("_", " ")
+            raise ValueError(f"{task.card.id} has the {what} {here}, and {trained.card.id} to train on has {there}.")
+    return trained
+
+
 def run_cell(agent: Agent, task: Task[Any, Any], seed: int, budget: str) -> Iterator[Progress | Outcome]:
     """Train and judge. Yields ``Progress`` while training and, last, the outcome.
 
     Raises:
-        ValueError: as :func:`evaluation_seeds`, or the agent gave no policy or its episodes a return that is no number.
+        ValueError: as :func:`evaluation_seeds` and :func:`training_task`, or the agent gave no policy or its episodes a
+            return that is no number.
     """
     seeds = evaluation_seeds(seed, budget)
     started = time.perf_counter()
     policy, curve = None, []
-    for event in agent.train(task, seed=seed, budget=budget):
+    for event in agent.train(training_task(task), seed=seed, budget=budget):
         if isinstance(event, Progress):
             steps, total_steps, *numbers = event
             curve.append(Progress(int(steps), int(total_steps), *map(float, numbers)))
@@ -108,9 +128,9 @@ def evaluate(task: Task[Any, Any], policy: Policy | HostPolicy, seeds: range) ->
     """The first episode of each seed on the test split.
 
     A policy of the host chooses its actions on the batched environment; what they earned is then read from replaying
-    them, so that every record comes from one program.
+    them, so that every record comes from one program. Simulators of the host record as they play.
     """
-    if isinstance(policy, Policy):
+    if isinstance(policy, Policy) or task.card.host:
         return play(task, policy, seeds)
     return replay(task, _choose_on_host(task, policy, seeds), seeds)
 

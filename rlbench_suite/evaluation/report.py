@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -51,11 +51,24 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Transfer:
+    """What becomes of an agent's score where it is judged on another task than it was trained on."""
+
+    agent: str
+    card: TaskCard
+    gap: Estimate
+    """Mean normalised score here less that on ``card.trained_on``, and its 95 % interval over the seeds that both have.
+    A seed is a pair: the same training, and episodes of the same environment seeds."""
+
+
+@dataclass(frozen=True)
 class Report:
     """A run in numbers."""
 
     run: Run
     rows: list[Row]
+    transfers: list[Transfer]
+    """Of what was judged both where it was trained and elsewhere."""
     comparison: Comparison | None
     """None where there is no task that all agents have."""
     above_random: dict[str, Estimate]
@@ -86,6 +99,11 @@ class Report:
                 for agent in scores
                 if task in scores[agent]
             ],
+            transfers=[
+                transfer
+                for agent, task in groups
+                if (transfer := _transfer(agent, find_card(task), groups)) is not None
+            ],
             comparison=compare(scores) if shared else None,
             above_random={
                 agent: probability_of_improvement(tasks, {task: [0.0] for task in shared or tasks})
@@ -109,6 +127,12 @@ def _row(run: Run, agent: str, task: str, results: list[CellResult]) -> Row:
         wall_seconds=sum(result.wall_seconds for result in results),
         seeds=len(results),
     )
+
+
+def _transfer(agent: str, card: TaskCard, groups: Mapping[tuple[str, str], list[CellResult]]) -> Transfer | None:
+    trained = {result.seed: result.score for result in groups.get((agent, card.trained_on), [])}
+    pairs = [(result.score, trained[result.seed]) for result in groups[agent, card.id] if result.seed in trained]
+    return Transfer(agent, card, mean({card.id: [here - there for here, there in pairs]})) if pairs else None
 
 
 # -- the terminal ----------------------------------------------------------------------------------------------------
@@ -138,6 +162,17 @@ def print_report(report: Report, console: Console) -> None:
         for row in report.rows
     ]
     _print_table("Each task", rows, console)
+    if report.transfers:
+        rows = [
+            {
+                "task": transfer.card.name,
+                "agent": transfer.agent,
+                "trained on": find_card(transfer.card.trained_on).name,
+                "score less that where trained": _signed(transfer.gap),
+            }
+            for transfer in report.transfers
+        ]
+        _print_table("Transfer", rows, console)
     if report.comparison:
         rows = []
         for agent, summary in report.comparison.agents.items():
@@ -174,6 +209,13 @@ def _remarks(report: Report) -> Iterable[str]:
         yield "The agents have no task in common, so there is nothing to aggregate or compare."
     elif report.comparison.left_out:
         yield f"Not every agent has {', '.join(report.comparison.left_out)}: left out of the aggregates."
+    there = {(transfer.agent, transfer.card.id) for transfer in report.transfers}
+    for row in report.rows:
+        if row.card.trained_on and (row.agent, row.card.id) not in there:
+            yield (
+                f"On {row.card.name}, {row.agent} is a policy of {row.card.trained_on}; run it there too, to see what "
+                "transfer costs."
+            )
     if report.missing:
         more = f"; and {len(report.missing) - 3} more" if len(report.missing) > 3 else ""
         yield f"Missing, and in no number here: {'; '.join(report.missing[:3])}{more}."
@@ -187,6 +229,12 @@ def _with_interval(estimate: Estimate) -> str:
 
 def _interval(estimate: Estimate) -> str:
     return f"[{estimate.low:.2f}, {estimate.high:.2f}]" if math.isfinite(estimate.low) else "-"
+
+
+def _signed(estimate: Estimate) -> str:
+    """Two significant digits: a difference may be far smaller than what it is the difference of."""
+    ends = f"[{estimate.low:+.2g}, {estimate.high:+.2g}]" if math.isfinite(estimate.low) else "-"
+    return f"{estimate.point:+.2g} {ends}"
 
 
 def _speed(steps_per_second: float | None) -> str:
@@ -212,6 +260,7 @@ def write_html(report: Report) -> None:
         aggregates="".join(_aggregate_charts(report, colour)),
         improvement=_improvement_table(report),
         tasks="".join(_task_row(row) for row in report.rows),
+        transfer=_transfer_table(report.transfers),
         curves="".join(_curve_charts(report, colour)),
         facts="".join(
             f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>"
@@ -294,6 +343,23 @@ def _task_row(row: Row) -> str:
         f"<td><b>{row.score.point:.3f}</b> <small>{_interval(row.score)}</small></td>"
         f'<td class="{row.beats_random}">{row.beats_random}</td><td>{row.success_rate:.0%}</td>'
         f"<td>{row.seeds}</td><td>{_speed(row.steps_per_second)}</td><td>{row.wall_seconds:.1f} s</td></tr>"
+    )
+
+
+def _transfer_table(transfers: Iterable[Transfer]) -> str:
+    """What was judged elsewhere than trained; nothing where there is none."""
+    body = "".join(
+        f"<tr><th>{escape(transfer.card.name)}</th><td>{escape(transfer.agent)}</td>"
+        f"<td>{escape(find_card(transfer.card.trained_on).name)}</td><td>{_signed(transfer.gap)}</td></tr>"
+        for transfer in transfers
+    )
+    if not body:
+        return ""
+    head = "".join(f"<th>{name}</th>" for name in ("task", "agent", "trained on", "score less that where trained"))
+    return (
+        "<h2>Transfer</h2><p>The same policies where they were trained and in another simulator, seed by seed on the "
+        "same episodes.</p>"
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
 
 

@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple
 from rlbench_suite import registry
 from rlbench_suite.agent import Agent, CannotPlay
 from rlbench_suite.card import TaskCard, unknown
-from rlbench_suite.evaluation.protocol import EPISODES, TRAINING_SEEDS, Cell, Outcome, run_cell
+from rlbench_suite.evaluation.protocol import EPISODES, TRAINING_SEEDS, Cell, Outcome, run_cell, training_task
 from rlbench_suite.evaluation.store import Manifest, Run
 
 SILENCE = 180.0
@@ -57,7 +57,8 @@ def plan(agents: str, suite: str, seeds: int, budget: str) -> Manifest:
         budget: ``smoke``, ``quick`` or ``full``.
 
     Raises:
-        ValueError: a name is unknown, a number out of range, a task was never calibrated, or nothing is left to run.
+        ValueError: a name is unknown, a number out of range, a task was never calibrated or cannot be trained on
+            another, or nothing is left to run.
         ImportError: an agent needs an extra that is not installed.
     """
     if budget not in EPISODES:
@@ -84,8 +85,9 @@ def plan(agents: str, suite: str, seeds: int, budget: str) -> Manifest:
         for card in cards:
             try:
                 _check_installed(card)
-                player.check(card.build())
-                hyperparameters[name][card.id] = player.hyperparameters(card.build(), budget)
+                trained = training_task(card.build())
+                player.check(trained)
+                hyperparameters[name][card.id] = player.hyperparameters(trained, budget)
             except CannotPlay as reason:
                 not_applicable.setdefault(name, {})[card.id] = str(reason)
     if not any(hyperparameters.values()):

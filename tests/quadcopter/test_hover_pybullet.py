@@ -1,0 +1,393 @@
+"""Bullet's hover: its physics against closed forms and Runge-Kutta, its episodes against those of the pure task."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import shutil
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+from safetensors.numpy import load_file
+from scipy.spatial.transform import Rotation
+
+from rlbench_suite.adapters.rollout import play, replay
+from rlbench_suite.baselines.ppo import PPO
+from rlbench_suite.baselines.scripted import RandomAgent
+from rlbench_suite.envs.quadcopter import dynamics, flight, hover_pybullet
+from rlbench_suite.envs.quadcopter.dynamics import Quadcopter, Rotors
+from rlbench_suite.envs.quadcopter.geometric_control import GeometricControl
+from rlbench_suite.envs.quadcopter.rigid_body import GRAVITY, RigidBody
+from rlbench_suite.evaluation import protocol, runner
+from rlbench_suite.evaluation.protocol import Cell
+from rlbench_suite.evaluation.report import Report, print_report, write_html
+from rlbench_suite.evaluation.store import Run
+from rlbench_suite.leaderboard.pack import pack
+from rlbench_suite.leaderboard.schema import Entry
+from rlbench_suite.leaderboard.verify import verify
+from rlbench_suite.registry import card
+
+pybullet = pytest.importorskip("pybullet")
+
+PURE, HOST = "rlsuite/QuadcopterHover-v0", "rlsuite/QuadcopterHoverPyBullet-v0"
+NOMINAL = jax.tree.map(float, flight.NOMINAL)
+WITHOUT_ROTORS = NOMINAL._replace(thrust_coefficient=0.0)
+STILL = Rotors(0.0, 0.0, 0.0, 0.0)
+
+
+@pytest.fixture(scope="module")
+def bullet() -> hover_pybullet.Bullet:
+    return hover_pybullet.connection()
+
+
+def at_rest(**fields: float) -> RigidBody:
+    return RigidBody(*[0.0] * 3, 1.0, *[0.0] * 9)._replace(**fields)
+
+
+def commands(seed: int, steps: int) -> np.ndarray:
+    """Random actions ``(steps, 4)``, all rotors together and a little apart, so that it turns and does not tumble."""
+    rng = np.random.default_rng(seed)
+    return 0.33 + rng.uniform(-0.2, 0.2, (steps, 1)) + rng.uniform(-0.02, 0.02, (steps, 4))
+
+
+def leaves(tree: Any) -> list[Any]:
+    return jax.tree.leaves(tree)
+
+
+# -- physics -------------------------------------------------------------------------------------------------------
+
+
+def test_free_fall(bullet: hover_pybullet.Bullet) -> None:
+    vehicle = Quadcopter(at_rest(vx=1.0, vz=0.5), STILL)
+    for _ in range(100):
+        vehicle = bullet.fly(vehicle, STILL, WITHOUT_ROTORS)
+    t, step = 1.0, flight.STEP / hover_pybullet.BULLET_STEPS
+    body = vehicle.body
+    assert body.vz == pytest.approx(0.5 - GRAVITY * t, abs=1e-12)
+    assert body.vx == pytest.approx(1.0, abs=1e-12), "Bullet's default damping would slow it down by 8 %"
+    # Semi-implicit Euler moves by the velocity at the end of each step: g h t / 2 further than a parabola.
+    assert body.z == pytest.approx(0.5 * t - 0.5 * GRAVITY * t * (t + step), abs=1e-12)
+    assert body.x == pytest.approx(t, abs=1e-12)
+
+
+def test_hover_stays(bullet: hover_pybullet.Bullet) -> None:
+    speed = math.sqrt(dynamics.MASS * GRAVITY / (4 * dynamics.THRUST_COEFFICIENT))
+    vehicle = Quadcopter(at_rest(), Rotors(*[speed] * 4))
+    for _ in range(100):
+        vehicle = bullet.fly(vehicle, vehicle.rotors, NOMINAL)
+    assert np.abs(np.array(vehicle.body) - np.array(at_rest())).max() < 1e-11
+    assert np.array(vehicle.rotors) == pytest.approx(np.full(4, speed), rel=1e-14)
+
+
+def test_a_climb_behind_lagging_motors(bullet: hover_pybullet.Bullet) -> None:
+    """The impulse of rotors that approach a command exponentially has a closed form; midpoints miss it by order two."""
+    goal, t, lag, k = 2000.0, 0.1, dynamics.MOTOR_TIME_CONSTANT, dynamics.THRUST_COEFFICIENT
+    begun = 1000.0 - goal
+    vehicle = Quadcopter(at_rest(), Rotors(*[1000.0] * 4))
+    for _ in range(10):
+        vehicle = bullet.fly(vehicle, Rotors(*[goal] * 4), NOMINAL)
+    left = math.exp(-t / lag)
+    squares = goal**2 * t + 2 * goal * begun * lag * (1 - left) + 0.5 * begun**2 * lag * (1 - left**2)
+    assert vehicle.rotors.r1 == pytest.approx(goal + begun * left, rel=1e-12)
+    assert vehicle.body.vz == pytest.approx(4 * k * squares / dynamics.MASS - GRAVITY * t, abs=1e-5)
+
+
+def test_free_rotation_of_a_symmetric_top() -> None:
+    """Without torque it turns at a constant rate about its angular momentum, and at another about its own axis."""
+    rates, t = np.array([10.0, 0.0, 20.0]), 0.1
+    jx, _, jz = dynamics.INERTIA
+    momentum = rates * dynamics.INERTIA
+    truth = Rotation.from_rotvec(momentum / jx * t) * Rotation.from_rotvec([0, 0, (1 - jz / jx) * rates[2] * t])
+    errors = []
+    for steps in (16, 32, 64):
+        bullet = hover_pybullet.Bullet(steps)
+        vehicle = Quadcopter(at_rest(wx=rates[0], wz=rates[2]), STILL)
+        for _ in range(10):
+            vehicle = bullet.fly(vehicle, STILL, WITHOUT_ROTORS)
+        body = vehicle.body
+        errors.append((truth.inv() * Rotation.from_quat([body.qx, body.qy, body.qz, body.qw])).magnitude())
+    assert errors[1] < 0.002
+    assert errors[0] / errors[1] == pytest.approx(2, rel=0.02)
+    assert errors[1] / errors[2] == pytest.approx(2, rel=0.02)
+
+
+def test_open_loop_flights_are_those_of_runge_kutta_but_for_the_error_of_order_one() -> None:
+    """Positions lead by h/2 times the change of velocity, as those of any semi-implicit Euler; we allow twice that."""
+    count, length = 8, 50
+    task, pure = card(HOST).build(dtype="float64"), card(PURE).build(dtype="float64")
+    starts = []
+    for seed in range(count):
+        env: Any = gymnasium.make(HOST, dtype="float64").unwrapped
+        env.reset(seed=seed)
+        starts.append((env.state, jax.tree.map(float, env.params)))
+    assert task.observation_space == pure.observation_space
+    actions = np.stack([commands(seed, length) for seed in range(count)])
+
+    with jax.enable_x64(True):
+
+        @jax.jit
+        @jax.vmap
+        def truth(vehicle: Any, airframe: Any, actions: Any) -> Any:
+            def step(vehicle: Any, action: Any) -> Any:
+                vehicle = dynamics.step(vehicle, flight.commanded(action), airframe, flight.STEP)
+                return vehicle, jnp.stack([*vehicle.body, *vehicle.rotors])
+
+            return jax.lax.scan(step, vehicle, actions)[1]
+
+        states, airframes = jax.tree.map(lambda *parts: np.stack(parts), *starts)
+        expected = np.asarray(truth(states, airframes, actions))
+
+    def flown(steps: int) -> np.ndarray:
+        bullet = hover_pybullet.Bullet(steps)
+        paths = []
+        for (vehicle, airframe), chosen in zip(starts, actions, strict=True):
+            path, now = [], vehicle
+            for action in chosen:
+                now = bullet.fly(now, Rotors(*(flight.rotor_speed(float(part)) for part in action)), airframe)
+                path.append([*now.body, *now.rotors])
+            paths.append(path)
+        return np.array(paths)
+
+    found, twice = flown(hover_pybullet.BULLET_STEPS), flown(2 * hover_pybullet.BULLET_STEPS)
+    np.testing.assert_allclose(found[..., 13:], expected[..., 13:], rtol=1e-13)  # rotors: the same closed form
+    step = flight.STEP / hover_pybullet.BULLET_STEPS
+    first = np.array([[*vehicle.body[7:10]] for vehicle, _ in starts])[:, None]
+    change = np.linalg.norm(expected[..., 7:10] - first, axis=-1)
+    error, smaller = (np.linalg.norm(path[..., :3] - expected[..., :3], axis=-1) for path in (found, twice))
+    assert change.max() > 2
+    assert (error <= step * np.maximum.accumulate(change, axis=1)).all()
+    assert error.max() < 1e-3
+    np.testing.assert_allclose((error / smaller)[:, -1], 2, rtol=0.02)
+
+
+# -- episodes ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("split", ["train", "test", 5])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_one_seed_is_one_episode_in_both_simulators(split: str | int, dtype: str) -> None:
+    pure, host = (gymnasium.make(name, split=split, dtype=dtype).unwrapped for name in (PURE, HOST))
+    for seed in (3, None, 2**40):
+        (shown, told), (seen, said) = pure.reset(seed=seed), host.reset(seed=seed)
+        np.testing.assert_array_equal(shown, seen)
+        assert told["distance"] == said["distance"]
+        for mine, theirs in zip(leaves((host.state, host.params)), leaves((pure.state, pure.params)), strict=True):
+            assert float(mine) == float(theirs)
+
+
+def test_steps_are_judged_by_the_words_of_the_pure_task() -> None:
+    pure, host = (gymnasium.make(name, split="test", dtype="float64").unwrapped for name in (PURE, HOST))
+    pure.reset(seed=0)
+    host.reset(seed=0)
+    for action in commands(0, 10):
+        seen, reward, _, _, info = host.step(action)
+        body = host.state.body
+        cost = 5 * np.dot(body[:3], body[:3]) + 5 * (1 - body.qw**2) + 0.01 * np.dot(body[7:10], body[7:10])
+        cost += 0.01 * ((action - 0.334) ** 2).sum()
+        assert reward == pytest.approx(math.exp(-cost), rel=1e-12)
+        assert info["distance"] == pytest.approx(math.hypot(*body[:3]), rel=1e-12)
+        shown, worth, *_ = pure.step(action)
+        np.testing.assert_allclose(seen, shown, atol=5e-3)
+        assert reward == pytest.approx(worth, abs=1e-3)
+    assert host.render() is None
+    assert host.task.describe(host.state, host.params).startswith("Position x")
+
+
+def test_the_reference_flies_as_well_as_in_the_pure_task() -> None:
+    pure, host = (play(card(name).build(), GeometricControl(), range(32)) for name in (PURE, HOST))
+    assert not host.terminated.any()
+    np.testing.assert_allclose(host.total, pure.total, rtol=0.01)
+
+
+def test_its_actions_replay_to_the_bit() -> None:
+    task = card(HOST).build()
+    record = play(task, GeometricControl(), range(3), limit=500)
+    again = replay(task, record.actions, range(3))
+    np.testing.assert_array_equal(again.total, record.total)
+    changed = record.actions.copy()
+    changed[0, 5] = -changed[0, 5]
+    assert replay(task, changed, range(3)).total[0] != record.total[0]
+
+
+def test_a_state_put_back_goes_on_as_before_and_so_does_the_next_episode() -> None:
+    env: Any = gymnasium.make(HOST).unwrapped
+    env.reset(seed=3)
+    for action in commands(3, 10):
+        env.step(action.astype(np.float32))
+    saved = env.episode
+
+    def future() -> list[bytes]:
+        seen = [env.step(action.astype(np.float32))[0].tobytes() for action in commands(4, 10)]
+        return [*seen, repr(env.state).encode(), env.reset()[0].tobytes()]
+
+    before = future()
+    env.reset(seed=9)
+    env.episode = saved
+    assert future() == before
+
+
+def played(seed: int) -> bytes:
+    env: Any = gymnasium.make(HOST).unwrapped
+    env.reset(seed=seed)
+    for action in commands(seed, 100):
+        env.step(action.astype(np.float32))
+    return repr(env.state).encode()
+
+
+def test_vehicles_that_share_bullet_do_not_touch_each_other() -> None:
+    alone = [played(seed) for seed in range(4)]
+    envs: Any = [gymnasium.make(HOST).unwrapped for _ in range(4)]
+    for seed, env in enumerate(envs):
+        env.reset(seed=seed)
+    for actions in zip(*(commands(seed, 100) for seed in range(4)), strict=True):
+        for env, action in zip(envs, actions, strict=True):
+            env.step(action.astype(np.float32))
+    assert [repr(env.state).encode() for env in envs] == alone
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(played, range(4))) == alone
+    finally:
+        sys.setswitchinterval(interval)
+
+
+# -- transfer ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent and an evaluation that take seconds."""
+    monkeypatch.setitem(protocol.EPISODES, "smoke", 4)
+    monkeypatch.setattr(runner, "_agent", lambda name: PPO(total_steps=100_000))
+
+
+def test_agents_train_in_the_pure_task_and_are_judged_here(small: None, tmp_path: Path) -> None:
+    manifest = runner.plan("ppo", f"{PURE},{HOST}", seeds=2, budget="smoke")
+    assert manifest.hyperparameters["ppo"][HOST] == manifest.hyperparameters["ppo"][PURE]
+    with Run.open(tmp_path / "run", manifest) as run, run.sitting():
+        assert [event.kind for event in runner.in_process(run) if event.kind == "failed"] == []
+        cells = {name: [run.result(Cell("ppo", name, seed)) for seed in range(2)] for name in (PURE, HOST)}
+        weights = {
+            (name, seed): load_file(run.cell_path(Cell("ppo", name, seed)) / "policy.safetensors")
+            for name in (PURE, HOST)
+            for seed in range(2)
+        }
+        for part in weights[PURE, 0]:
+            for seed in range(2):
+                np.testing.assert_array_equal(weights[PURE, seed][part], weights[HOST, seed][part])
+        assert any((weights[PURE, 0][part] != weights[PURE, 1][part]).any() for part in weights[PURE, 0])
+
+        # Its traces replay in Bullet, and the judge of the leaderboard finds nothing wrong.
+        task = card(HOST).build()
+        seeds, actions = run.read_trace(Cell("ppo", HOST, 1), task)
+        assert replay(task, actions, seeds).total.mean() == pytest.approx(cells[HOST][1].mean_return, rel=1e-12)
+        run.merge()
+        report = Report.of(run)
+    pack(tmp_path / "run", Entry(name="ppo", agent="ppo"), tmp_path / "ppo-v1.zip")
+    assert verify(tmp_path / "ppo-v1.zip").problems == ()
+
+    # The gap is that of pairs.
+    gaps = [here.score - there.score for here, there in zip(cells[HOST], cells[PURE], strict=True)]
+    (transfer,) = report.transfers
+    assert (transfer.agent, transfer.card.id) == ("ppo", HOST)
+    assert transfer.gap.point == pytest.approx(np.mean(gaps), rel=1e-12)
+    assert min(gaps) <= transfer.gap.low <= transfer.gap.high <= max(gaps)
+    stream = io.StringIO()
+    print_report(report, Console(file=stream, width=120))
+    said = f"{transfer.gap.point:+.2g}"
+    assert re.search(rf"QuadcopterHoverPyBullet-v0 +ppo +QuadcopterHover-v0 +{re.escape(said)} ", stream.getvalue())
+    write_html(report)
+    assert f"<td>QuadcopterHover-v0</td><td>{said}" in (tmp_path / "run" / "report.html").read_text()
+
+    # A cell that was lost is made again as it was.
+    before = pq.read_table(tmp_path / "run" / "episodes.parquet")
+    shutil.rmtree(tmp_path / "run" / "cells" / "ppo" / card(HOST).name / "1")
+    with Run.open(tmp_path / "run", manifest, resume=True) as run, run.sitting():
+        assert run.missing() == [Cell("ppo", HOST, 1)]
+        list(runner.in_process(run))
+        run.merge()
+    assert pq.read_table(tmp_path / "run" / "episodes.parquet").equals(before)
+
+
+def test_without_the_task_of_training_a_report_says_what_it_lacks(
+    small: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(runner, "_agent", lambda name: RandomAgent())
+    with Run.open(tmp_path, runner.plan("random", HOST, seeds=1, budget="smoke")) as run, run.sitting():
+        list(runner.in_process(run))
+        report = Report.of(run)
+    assert report.transfers == []
+    stream = io.StringIO()
+    print_report(report, Console(file=stream, width=200))
+    assert f"random is a policy of {PURE}; run it there too" in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("trained_on", "message"),
+    [
+        ("rlsuite/QuadcopterLand-v0", "(?s)observation space .* to train on has"),
+        ("rlsuite/QuadcopterHoover-v0", "Did you mean 'rlsuite/QuadcopterHover-v0'"),
+    ],
+)
+def test_a_task_to_train_on_must_be_there_and_show_the_same(trained_on: str, message: str) -> None:
+    changed = replace(card(HOST), trained_on=trained_on)
+    task: Any = hover_pybullet.QuadcopterHoverPyBullet(changed, difficulty=None, dtype="float32")
+    with pytest.raises(ValueError, match=message):
+        protocol.training_task(task)
+
+
+# -- the connection ------------------------------------------------------------------------------------------------
+
+
+def test_a_reset_loads_nothing(monkeypatch: pytest.MonkeyPatch, bullet: hover_pybullet.Bullet) -> None:
+    envs: Any = [gymnasium.make(HOST).unwrapped for _ in range(3)]
+
+    def refuse(*arguments: Any, **keywords: Any) -> None:
+        raise AssertionError("loaded again")
+
+    for name in ("connect", "resetSimulation", "createMultiBody", "loadURDF", "removeBody"):
+        monkeypatch.setattr(pybullet, name, refuse)
+    for env in envs:
+        for seed in (0, None, 1):
+            env.reset(seed=seed)
+            env.step(np.zeros(4, np.float32))
+        assert env._simulator.bullet is bullet
+    assert pybullet.getNumBodies(physicsClientId=bullet.client) == 1
+
+
+def test_the_last_to_close_disconnects(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hover_pybullet, "_connected", WeakValueDictionary())
+    first, second = gymnasium.make(HOST), gymnasium.make(HOST)
+    client = first.unwrapped._simulator.bullet.client
+    first.reset(seed=0)
+    second.reset(seed=0)
+    first.close()
+    with pytest.raises(gymnasium.error.Error, match="closed"):
+        first.step(np.zeros(4, np.float32))
+    second.step(np.zeros(4, np.float32))
+    assert pybullet.isConnected(client)
+    second.close()
+    assert not pybullet.isConnected(client)
+
+
+def test_without_pybullet_the_rest_of_a_suite_still_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pybullet", None)
+    monkeypatch.setattr(hover_pybullet, "_connected", WeakValueDictionary())
+    with pytest.raises(ImportError, match=r"rlbench-suite\[pybullet\]"):
+        gymnasium.make(HOST)
+    plan = runner.plan("random", f"{HOST},{PURE}", seeds=1, budget="smoke")
+    assert "rlbench-suite[pybullet]" in plan.not_applicable["random"][HOST]
+    assert list(plan.hyperparameters["random"]) == [PURE]
