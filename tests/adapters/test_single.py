@@ -274,6 +274,8 @@ def test_float64_is_really_double_and_leaves_the_default_alone(card: TaskCard) -
     for action in random_actions(env.action_space, 0, 5):
         env.step(action)
     assert env.unwrapped.episode.total.dtype == np.float64
+    leaves = _leaves((env.unwrapped.state, env.unwrapped.params, env.observation_space.sample()))
+    assert np.float32 not in {np.asarray(leaf).dtype for leaf in leaves}
     assert jnp.zeros(1).dtype == jnp.float32
 
 

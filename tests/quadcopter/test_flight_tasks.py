@@ -11,26 +11,16 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.adapters.single import TaskEnv
 from rlbench_suite.envs.quadcopter import dynamics, rotor_failure
 from rlbench_suite.episode import Draw, advance, begin, seed_key
-from rlbench_suite.policy import View, reference_player
+from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 
 NAMES = ("Recover", "Waypoints", "Trajectory", "Land", "Gates", "RotorFailure")
 LIMIT = np.int32(10_000)
+SIZE = 512
 TEST = Draw(np.int32(1), np.int32(-1))
-
-
-class Constant(NamedTuple):
-    """A player of one action."""
-
-    action: Any
-
-    def initial(self, params: Any) -> tuple[()]:
-        return ()
-
-    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        return self.action, memory
 
 
 @pytest.fixture(params=NAMES)
@@ -57,56 +47,86 @@ def test_the_reference_player_solves_every_flight(task: Any) -> None:
     assert flights.total.mean() == pytest.approx(task.scores["reference"].mean, rel=0.02)
 
 
-def test_no_constant_action_earns_anything_worth_mentioning(task: Any) -> None:
-    """Falling, flying off, and standing still, with the least and the most thrust: below 8 % of the way up."""
-    low, high = task.scores["random"].mean, task.scores["reference"].mean
-    for action in (-1.0, 0.0, 0.3, 0.334, 0.37, 1.0):
-        flights = play(task, Constant(np.full(4, action, np.float32)), range(64), split="test")
-        assert flights.info["success"].mean() <= 0.05
-        assert (flights.total.mean() - low) / (high - low) < 0.08
-
-
 def test_scores_rank_players(task: Any) -> None:
     scores = task.scores
     assert scores["reference"].low > max(scores["random"].high, scores["noop"].high)
     assert abs(scores["noop"].mean - scores["random"].mean) < 0.05 * (scores["reference"].mean - scores["random"].mean)
 
 
-def test_observation_is_always_inside_the_space_to_the_very_end(task: Any) -> None:
-    rng = np.random.default_rng(0)
-    size, steps = 512, 400
-    random = rng.uniform(-1, 1, (steps, size, 4))
-    held = rng.choice([-1.0, 1.0], (steps // 10, size, 4)).repeat(10, 0)
-    level = np.broadcast_to(rng.choice([-1.0, 0.3, 1.0], (size, 1)), (steps, size, 4))
-    seeds = np.stack([seed_key(s) for s in range(size)])
+class Flown(NamedTuple):
+    """What the first episodes of 512 seeds show under given actions, up to their ends."""
 
-    @jax.jit
-    def extremes(actions: jax.Array) -> tuple[jax.Array, ...]:
+    low: np.ndarray
+    high: np.ndarray
+    """Least and greatest entries of an observation."""
+    worst: np.ndarray
+    best: np.ndarray
+    """Rewards."""
+    total: np.ndarray
+    success: np.ndarray
+    over: np.ndarray
+
+
+@cache
+def program(task: Any) -> Any:
+    def fly(actions: jax.Array) -> Flown:
         def one(carry: Any, action: jax.Array) -> tuple[Any, tuple[jax.Array, ...]]:
-            episodes, over = carry
+            episodes, total, success, over = carry
             episodes, step = jax.vmap(partial(advance, task), in_axes=(0, 0, None))(episodes, action, LIMIT)
             shown = jnp.where(over[:, None], 0, step.observation)
             paid = jnp.where(over, 0, step.reward)
-            return (episodes, over | step.terminated), (shown.min(0), shown.max(0), paid.min(), paid.max())
+            success = jnp.where(over, success, step.info["success"])
+            seen = shown.min(0), shown.max(0), paid.min(), paid.max()
+            return (episodes, total + paid, success, over | step.terminated), seen
 
+        seeds = jnp.stack([seed_key(s) for s in range(SIZE)])
         episodes, first = jax.vmap(lambda s: begin(task, s, 0, TEST))(seeds)
-        (_, over), (low, high, worst, best) = jax.lax.scan(one, (episodes, jnp.zeros(size, bool)), actions)
-        first = first.observation
-        return (
-            jnp.minimum(low.min(0), first.min(0)),
-            jnp.maximum(high.max(0), first.max(0)),
+        start = (episodes, jnp.zeros(SIZE), jnp.zeros(SIZE, bool), jnp.zeros(SIZE, bool))
+        (_, total, success, over), (low, high, worst, best) = jax.lax.scan(one, start, actions)
+        shown = first.observation
+        return Flown(
+            jnp.minimum(low.min(0), shown.min(0)),
+            jnp.maximum(high.max(0), shown.max(0)),
             worst.min(),
             best.max(),
+            total,
+            success,
             over,
         )
 
+    return jax.jit(fly)
+
+
+def flown(task: Any, actions: np.ndarray) -> Flown:
+    """Under actions ``(horizon, 512, 4)``, or broadcast to it."""
+    shape = (task.card.horizon, SIZE, 4)
+    result: Flown = jax.device_get(program(task)(np.broadcast_to(actions, shape).astype(np.float32)))
+    return result
+
+
+def test_no_constant_action_earns_anything_worth_mentioning(task: Any) -> None:
+    """Falling, flying off, and standing still, with the least and the most thrust: below 8 % of the way up."""
+    low, high = task.scores["random"].mean, task.scores["reference"].mean
+    actions = np.array([-1.0, 0.0, 0.3, 0.334, 0.37, 1.0])
+    flights = flown(task, np.resize(actions, SIZE)[:, None])
+    for number in range(len(actions)):
+        assert flights.success[number :: len(actions)].mean() <= 0.05
+        assert (flights.total[number :: len(actions)].mean() - low) / (high - low) < 0.08
+
+
+def test_observation_is_always_inside_the_space_to_the_very_end(task: Any) -> None:
+    rng = np.random.default_rng(0)
+    steps = task.card.horizon
+    random = rng.uniform(-1, 1, (steps, SIZE, 4))
+    held = rng.choice([-1.0, 1.0], (steps // 10, SIZE, 4)).repeat(10, 0)
+    level = rng.choice([-1.0, 0.3, 1.0], (SIZE, 1))
     for actions in (random, held, level):
-        low, high, worst, best, over = jax.device_get(extremes(actions.astype(np.float32)))
-        assert over.mean() > 0.6
-        assert task.observation_space.contains(low), low
-        assert task.observation_space.contains(high), high
-        assert task.reward_space.contains(worst)
-        assert task.reward_space.contains(best)
+        flights = flown(task, actions)
+        assert flights.over.mean() > 0.6
+        assert task.observation_space.contains(flights.low), flights.low
+        assert task.observation_space.contains(flights.high), flights.high
+        assert task.reward_space.contains(flights.worst)
+        assert task.reward_space.contains(flights.best)
 
 
 def test_train_and_test_vehicles_lie_in_alternating_bands(task: Any) -> None:
@@ -142,7 +162,9 @@ def test_gradients_through_a_flight_exist(task: Any) -> None:
     """Of the return of twenty steps by one constant command: finite, and what finite differences say, at float64."""
     double = task.card.build(dtype="float64")
     with jax.enable_x64(True):
-        start, _ = jax.jit(lambda: begin(double, seed_key(1), 0, TEST))()
+        env = TaskEnv(double, split="test")
+        env.reset(seed=1)
+        start = env.episode
 
         def total(command: jax.Array) -> jax.Array:
             def one(episode: Any, _: None) -> tuple[Any, jax.Array]:

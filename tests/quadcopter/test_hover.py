@@ -182,9 +182,12 @@ def test_observation_is_what_the_table_says(task: Any) -> None:
     np.testing.assert_allclose(flight.rotor_speed(seen[18:]), episode.state.rotors, rtol=1e-5)
 
 
-@pytest.mark.parametrize("size", [7, 64])
-def test_single_batched_and_scanned_flights_are_equal_to_the_bit(task: Any, reference_flights: Any, size: int) -> None:
-    """500 steps of the reference player's own commands, all in lanes: compiled otherwise, last bits may differ."""
+def test_single_batched_and_scanned_flights_are_equal_to_the_bit(task: Any, reference_flights: Any) -> None:
+    """500 steps of the reference player's own commands, all in lanes: compiled otherwise, last bits may differ.
+
+    In a wide batch; that of the tests of every id is narrow.
+    """
+    size = 64
     actions = np.moveaxis(reference_flights.actions[:size], 0, 1)
     keys = np.stack([seed_key(s) for s in range(size)])
 
@@ -206,16 +209,6 @@ def test_single_batched_and_scanned_flights_are_equal_to_the_bit(task: Any, refe
     assert np.asarray(scan(start(keys), actions)).tobytes() == batched.tobytes()
     for entry in (slice(0, 1), slice(size - 1, size)):
         assert stepped(keys[entry], actions[:, entry]).tobytes() == batched[:, entry].tobytes()
-
-
-def test_float64_flies_in_float64() -> None:
-    task = card("QuadcopterHover-v0").build(dtype="float64")
-    record = play(task, GeometricControl(), range(8))
-    assert record.total.dtype == np.float64
-    assert record.info["distance"].dtype == np.float64
-    episode, step = first(task, 0)
-    assert step.observation.dtype == np.float64
-    assert all(leaf.dtype == np.float64 for leaf in jax.tree.leaves(episode.state))
 
 
 def test_words_and_picture(task: Any) -> None:
