@@ -47,7 +47,7 @@ class State(NamedTuple):
     speed: Scalar
     """rad/s"""
     angle: Scalar
-    """Electrical, rad, not wrapped"""
+    """Electrical, rad, within half a turn of zero where a step begins"""
 
 
 class System(NamedTuple):
@@ -115,7 +115,8 @@ class Environment(NamedTuple):
         after = jax.lax.fori_loop(
             0, count, lambda _, now: rk4(lambda _, at: self.rate(at, voltage), now, self.tau / count), state
         )
-        return after, self.shown(terminals, voltage, state, after)
+        shown = self.shown(terminals, voltage, state, after)
+        return after._replace(angle=wrapped(after.angle)), shown  # the peer's episodes are long: digits are kept
 
     def applied(self, state: State, action: Any) -> tuple[list[Scalar], Any]:
         """Voltages of the converters' terminals, and of the machine over the step that begins here."""

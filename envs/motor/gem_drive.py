@@ -81,12 +81,13 @@ class GemDrive(Task[Params, State]):
         machine = self.peer.split("-")[2]
         self.limits = dict(zip(env.state_names, env.limits, strict=True))
         self.controlled = [env.state_names.index(name) for name in env.weights]
-        self.walks = [
+        self.wieners = [
             gem_reference.reference(self.peer, name, env.low[i])
             for name, i in zip(env.weights, self.controlled, strict=True)
         ]
         self.near = [(0.01 if name == "omega" else 0.05) * gem_reference.nominal(machine, name) for name in env.weights]
-        bounds = [self._bounds(name) for name in env.state_names] + [(walk.low, walk.high) for walk in self.walks]
+        bounds = [self._bounds(name) for name in env.state_names]
+        bounds += [(wiener.low, wiener.high) for wiener in self.wieners]
         self.observation_space = self.box(*zip(*bounds, strict=True))
         self.action_space = self._actions()
         self.reward_space = self.box(-np.inf, 0)
@@ -117,18 +118,12 @@ class GemDrive(Task[Params, State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """At rest, or at the speed of the bench."""
         start = self.env.initial(self.dtype)
-        keys = jax.random.split(key, len(self.walks))
-        references = tuple(walk.begin(keys[i], self.dtype) for i, walk in enumerate(self.walks))
-        return State(start, self.env.first_shown(start), references)
+        return State(start, self.env.first_shown(start), gem_reference.begin(self.wieners, key, self.dtype))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """The peer's step, then the next references."""
         drive, shown = self.env.step(state.drive, jnp.atleast_1d(action))
-        keys = jax.random.split(key, len(self.walks))
-        references = tuple(
-            walk.step(at, keys[i]) for i, (walk, at) in enumerate(zip(self.walks, state.references, strict=True))
-        )
-        return State(drive, shown, references)
+        return State(drive, shown, gem_reference.step(self.wieners, state.references, key))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """See the table."""
@@ -184,10 +179,10 @@ class GemDrive(Task[Params, State]):
                 f"{name} ({UNITS.get(name) or UNITS[name[0]]})",
                 at[name] * self.limits[name],
                 float(walk.value) * self.limits[name],
-                margin.low * self.limits[name],
-                margin.high * self.limits[name],
+                wiener.low * self.limits[name],
+                wiener.high * self.limits[name],
             )
-            for name, walk, margin in zip(self.env.weights, state.references, self.walks, strict=True)
+            for name, walk, wiener in zip(self.env.weights, state.references, self.wieners, strict=True)
         ]
         vector = (at["i_sd"], at["i_sq"]) if "i_sd" in at else None
         share = float(max(self.env.guarded(state.shown))) ** 0.5

@@ -69,24 +69,39 @@ class Wiener(NamedTuple):
     slowest: float
     fastest: float
 
-    def begin(self, key: jax.Array, dtype: Any) -> Walk:
-        """The walk as it is first shown."""
-        place, move = jax.random.split(key)
-        start = self.low + (self.high - self.low) * jax.random.uniform(place, (), dtype)
-        return self.step(Walk(start, jnp.zeros((), dtype), jnp.int32(0)), move)
+    def start(self, place: Scalar) -> Walk:
+        """Before the first step; ``place`` uniform in [0, 1)."""
+        return Walk(self.low + (self.high - self.low) * place, jnp.zeros_like(place), jnp.int32(0))
 
-    def step(self, walk: Walk, key: jax.Array) -> Walk:
-        """One step later; a new sub-episode where the last one is over."""
-        dtype = walk.value.dtype
-        changing, moving = jax.random.split(key)
-        lasting, pace = jax.random.split(changing)
+    def step(self, walk: Walk, move: Scalar, length: Scalar, pace: Scalar) -> Walk:
+        """One step later; a new sub-episode where the last one is over.
+
+        ``move`` is standard normal; ``length`` and ``pace``, of a new sub-episode, uniform in [0, 1).
+        """
         over = walk.left == 0
-        quicker = math.log(self.fastest / self.slowest)
-        drawn = self.slowest * jnp.exp(quicker * jax.random.uniform(pace, (), dtype))
+        drawn = self.slowest * jnp.exp(math.log(self.fastest / self.slowest) * pace)
         deviation = jnp.where(over, drawn, walk.deviation)
-        steps = jnp.where(over, jax.random.randint(lasting, (), SHORTEST, LONGEST, jnp.int32), walk.left)
-        value = jnp.clip(walk.value + deviation * jax.random.normal(moving, (), dtype), self.low, self.high)
-        return Walk(value, deviation, steps - 1)
+        steps = jnp.where(over, jnp.int32(SHORTEST + (LONGEST - SHORTEST) * length), walk.left)
+        return Walk(jnp.clip(walk.value + deviation * move, self.low, self.high), deviation, steps - 1)
+
+
+def begin(wieners: list[Wiener], key: jax.Array, dtype: Any) -> tuple[Walk, ...]:
+    """The walks as they are first shown."""
+    placing, moving = jax.random.split(key)
+    places = jax.random.uniform(placing, (len(wieners),), dtype)
+    return step(wieners, tuple(wiener.start(places[i]) for i, wiener in enumerate(wieners)), moving)
+
+
+def step(wieners: list[Wiener], walks: tuple[Walk, ...], key: jax.Array) -> tuple[Walk, ...]:
+    """All of them one step later."""
+    moving, changing = jax.random.split(key)
+    dtype = walks[0].value.dtype
+    moves = jax.random.normal(moving, (len(walks),), dtype)
+    changes = jax.random.uniform(changing, (len(walks), 2), dtype)
+    return tuple(
+        wiener.step(walk, moves[i], changes[i, 0], changes[i, 1])
+        for i, (wiener, walk) in enumerate(zip(wieners, walks, strict=True))
+    )
 
 
 def nominal(machine: str, quantity: str) -> float:

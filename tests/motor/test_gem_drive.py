@@ -20,6 +20,7 @@ from gymnasium.utils.env_checker import check_env
 from scipy import stats
 
 from rlbench_suite import registry
+from rlbench_suite.envs.motor import gem_reference
 from rlbench_suite.envs.motor.gem_drive import GemDrive, State, peer_id
 from rlbench_suite.envs.motor.gem_reference import Walk, Wiener, reference
 
@@ -76,7 +77,7 @@ def test_recorded_episodes(drive: Any) -> None:
     for kind, act in (("wave", wave), ("push", push)):
         episode = recorded[kind]
         steps = len(episode["rewards"])
-        references = np.resize(np.array(episode["references"][:steps]), (PUSH, len(task.walks)))
+        references = np.resize(np.array(episode["references"][:steps]), (PUSH, len(task.wieners)))
         actions = np.stack([act(task.action_space, n) for n in range(PUSH)])
         shown, rewards, ends = map(np.asarray, played(actions, references, keys))
         size = len(task.env.state_names)
@@ -127,7 +128,7 @@ def test_ranges_of_references(name: str) -> None:
     task: GemDrive = next(one for one in DRIVES if peer_id(one) == name).modes["gem_compat"].build()
     walks = EPISODES[name]["walks"]
     assert list(walks) == list(task.env.weights)
-    for ours, theirs in zip(task.walks, walks.values(), strict=True):
+    for ours, theirs in zip(task.wieners, walks.values(), strict=True):
         assert [ours.low, ours.high] == pytest.approx(theirs["margin"], abs=1e-15)
         assert [ours.slowest, ours.fastest] == theirs["deviation"]
         assert theirs["length"] == [500, 2000]
@@ -137,13 +138,13 @@ def walked(wiener: Wiener, walks: int, steps: int) -> Walk:
     """Many of them, shape ``(walks, steps + 1)``."""
 
     def one(key: jax.Array) -> Walk:
-        first = wiener.begin(key, np.float32)
+        first = gem_reference.begin([wiener], key, np.float32)
 
-        def step(walk: Walk, t: Any) -> tuple[Walk, Walk]:
-            return (after := wiener.step(walk, jax.random.fold_in(key, t))), after
+        def step(walks: tuple[Walk, ...], t: Any) -> tuple[tuple[Walk, ...], Walk]:
+            return (after := gem_reference.step([wiener], walks, jax.random.fold_in(key, t))), after[0]
 
         rest = jax.lax.scan(step, first, np.arange(1, steps + 1))[1]
-        return jax.tree.map(lambda a, b: jax.numpy.concatenate([a[None], b]), first, rest)
+        return jax.tree.map(lambda a, b: jax.numpy.concatenate([a[None], b]), first[0], rest)
 
     return jax.tree.map(np.asarray, jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(7), walks)))
 
