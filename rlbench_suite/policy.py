@@ -34,10 +34,10 @@ def reference_player(task: Task[Any, Any]) -> Policy:
     """The family's own player of a task: ``for_task`` of the class that its card names.
 
     Raises:
-        AttributeError: the task has none.
+        ValueError: the task has none.
     """
     if not task.card.reference:
-        raise AttributeError(f"{task.card.id} has no reference player.")
+        raise ValueError(f"{task.card.id} has no reference player.")
     player: Policy = load(task.card.reference).for_task(task)
     return player
 

@@ -1,6 +1,7 @@
 """The sixty environments of gym-electric-motor 3.0.3 as pure functions: its timing, frames, scales and reward.
 
-For people who come from there and want its numbers; the tasks of this suite (``drive.py``) do not keep its defects.
+For people who come from there and want its numbers: ``gem_drive.py`` is the task around them. The tasks of this suite
+(``drive.py``) do not keep its defects.
 What is kept here:
 
 * the voltage is constant over a step in rotor coordinates (synchronous machines) or in the stator's (induction

@@ -227,7 +227,7 @@ def test_environment(name: str) -> None:
     words = env.unwrapped.task.describe(env.unwrapped.state, env.unwrapped.params)
     assert "omega" in words
     assert "References" in words
-    with pytest.raises(AttributeError, match="no reference player"):
+    with pytest.raises(ValueError, match="no reference player"):
         env.unwrapped.reference()
 
 
