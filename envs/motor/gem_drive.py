@@ -7,7 +7,7 @@ Equations: ``gem_compat.py``; references: ``gem_reference.py``. Every quantity i
 action                  the peer's: a duty a phase or direct-current converter in [-1, 1]; finite: a switch state of
                         each converter
 observation             the peer's tuple laid side by side: its state, then its references. Bounds are those that hold:
-                        the peer's own are left by 22 of its ids, and nothing but the reward keeps a speed in bounds
+                        16 of the peer's ids begin outside their own, and nothing keeps a speed within them
 reward                  minus the sum over the controlled quantities of weight |next value - reference shown before the
                         step| / (highest - lowest value); -10 (currents of the six-phase machine: -20) where a limit
                         is violated

@@ -21,6 +21,7 @@ from scipy import stats
 
 from rlbench_suite import registry
 from rlbench_suite.envs.motor import gem_reference
+from rlbench_suite.envs.motor.gem_compat import environment
 from rlbench_suite.envs.motor.gem_drive import GemDrive, State, peer_id
 from rlbench_suite.envs.motor.gem_reference import Walk, Wiener, reference
 
@@ -118,6 +119,18 @@ def test_golden_run_through_make(name: str, dtype: str) -> None:
     assert [step[2] for step in seen] == [False] * (len(seen) - 1) + [golden["terminated"]]
     if golden["terminated"]:
         assert seen[-1][1] == pytest.approx(golden["violation_reward"])
+
+
+def test_the_peer_leaves_its_own_space() -> None:
+    """Why ours has other bounds: recorded first states of 16 ids are beyond those of the peer."""
+    outside = set()
+    for name, recorded in EPISODES.items():
+        env = environment(name)
+        begun = zip(recorded["wave"]["reset"], env.low, env.high, strict=True)
+        if any(not low - 1e-9 <= value <= high + 1e-9 for value, low, high in begun):
+            outside.add(name)
+    assert len(outside) == 16
+    assert "Finite-CC-PMSM-v0" in outside
 
 
 # -- references ----------------------------------------------------------------------------------------------------
