@@ -57,7 +57,7 @@ class TaskCard:
         source: the paper or book the task is taken from.
         entry_point: ``module:Class`` of the :class:`~rlbench_suite.task.Task`.
         reference: ``module:Class`` of the family's own player, a :class:`~rlbench_suite.policy.Policy` with a class
-            method ``for_task(task)`` that makes it.
+            method ``for_task(task)`` that makes it; empty for a mode that has none.
         horizon: time limit in steps.
         settings: what tells ids of one entry point apart; plain data that the task reads from its card.
         variant: whether it differs by its settings or simulator only from ids that the suite ``all`` has; a family's
@@ -76,6 +76,8 @@ class TaskCard:
         replay_tolerance: allowed difference of a return replayed where processors round otherwise, some four times what
             ``benchmarks/across_processors.py`` finds.
         tags: free words for filtering.
+        modes: keyword of ``gymnasium.make``, True or False, to the card of the task that it makes of this id instead.
+            That card is found by its own id too, but is in no list and no suite.
     """
 
     id: str
@@ -99,6 +101,7 @@ class TaskCard:
     optimum: float | None = None
     replay_tolerance: float = 0.0
     tags: tuple[str, ...] = ()
+    modes: Mapping[str, TaskCard] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

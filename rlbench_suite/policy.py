@@ -31,7 +31,13 @@ class View(NamedTuple):
 
 
 def reference_player(task: Task[Any, Any]) -> Policy:
-    """The family's own player of a task: ``for_task`` of the class that its card names."""
+    """The family's own player of a task: ``for_task`` of the class that its card names.
+
+    Raises:
+        ValueError: the task has none.
+    """
+    if not task.card.reference:
+        raise ValueError(f"{task.card.id} has no reference player.")
     player: Policy = load(task.card.reference).for_task(task)
     return player
 

@@ -55,7 +55,7 @@ AGENTS = {
 DATASETS = "rlbench_suite.datasets"
 
 KEYWORDS = ("split", "difficulty", "view", "dtype", "render_mode")
-"""What ``gymnasium.make`` takes for every id, beside the settings of its card."""
+"""What ``gymnasium.make`` takes for every id, beside the settings and modes of its card."""
 
 SMOKE = (
     "rlsuite/SAT-v0",
@@ -84,27 +84,47 @@ def cards() -> dict[str, TaskCard]:
     return table
 
 
+def _findable() -> dict[str, TaskCard]:
+    """Every card by id, those of modes too."""
+    return cards() | {mode.id: mode for listed in cards().values() for mode in listed.modes.values()}
+
+
 def card(task_id: str, **settings: Any) -> TaskCard:
     """The card of an id, or of the id that differs from it by these settings only; ``rlsuite/`` may be left out.
+
+    ``settings``: of the card, and its modes, True or False.
 
     Raises:
         ValueError: no such task, no such setting, or no task with these settings.
     """
     full = task_id if "/" in task_id else f"rlsuite/{task_id}"
-    if full not in cards():
+    table = _findable()
+    if full not in table:
         raise ValueError(unknown("task", task_id, cards()))
-    found = cards()[full]
+    found = table[full]
+    modes = {name: settings.pop(name) for name in found.modes if name in settings}
+    for name, value in modes.items():
+        if not isinstance(value, bool):
+            raise ValueError(f"{name} of {full} is True or False, got {value!r}.")
+    found = _with_settings(found, settings)
+    return next((found.modes[name] for name, wanted in modes.items() if wanted), found)
+
+
+def _with_settings(found: TaskCard, settings: dict[str, Any]) -> TaskCard:
     wanted = {**found.settings, **settings}
     if wanted == found.settings:
         return found
     kin = [
-        other for other in cards().values() if other.family == found.family and other.settings.keys() == wanted.keys()
+        other
+        for other in _findable().values()
+        if (other.family, other.settings.keys(), other.modes.keys())
+        == (found.family, found.settings.keys(), found.modes.keys())
     ]
     for name, value in settings.items():
         if name not in found.settings:
-            raise ValueError(unknown(f"keyword of {full}", name, [*KEYWORDS, *found.settings]))
+            raise ValueError(unknown(f"keyword of {found.id}", name, [*KEYWORDS, *found.settings, *found.modes]))
         if value not in (known := [other.settings[name] for other in kin]):
-            raise ValueError(unknown(f"{name} of {full}", value, map(str, dict.fromkeys(known))))
+            raise ValueError(unknown(f"{name} of {found.id}", value, map(str, dict.fromkeys(known))))
     for other in kin:
         if other.settings == wanted:
             return other

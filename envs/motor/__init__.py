@@ -1,5 +1,7 @@
 """Electric drives: machine, inverter, load, reference and controller, in SI units."""
 
+from dataclasses import replace
+
 from rlbench_suite.card import TaskCard
 
 _MACHINES = {
@@ -56,7 +58,7 @@ def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
     )
 
 
-CARDS = (
+_DRIVES = (
     TaskCard(
         id="rlsuite/PMSMCurrent-v0",
         family="motor",
@@ -78,3 +80,20 @@ CARDS = (
         for machine in _MACHINES
     ),
 )
+
+
+def _with_gem(drive: TaskCard) -> TaskCard:
+    """The drive, whose mode ``gem_compat`` is the same one as gym-electric-motor has it; see ``gem_drive.py``."""
+    compatible = replace(
+        drive,
+        id=drive.id.replace("-v0", "Gem-v0"),
+        summary=f"{drive.summary[:-1]}, as in gym-electric-motor 3.0.3.",
+        source="gym-electric-motor 3.0.3, doi:10.21105/joss.02498",
+        entry_point="rlbench_suite.envs.motor.gem_drive:GemDrive",
+        reference="",
+        contexts=False,
+    )
+    return replace(drive, modes={"gem_compat": compatible})
+
+
+CARDS = tuple(_with_gem(drive) for drive in _DRIVES)

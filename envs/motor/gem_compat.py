@@ -1,6 +1,7 @@
 """The sixty environments of gym-electric-motor 3.0.3 as pure functions: its timing, frames, scales and reward.
 
-For people who come from there and want its numbers; the tasks of this suite (``drive.py``) do not keep its defects.
+For people who come from there and want its numbers: ``gem_drive.py`` is the task around them. The tasks of this suite
+(``drive.py``) do not keep its defects.
 What is kept here:
 
 * the voltage is constant over a step in rotor coordinates (synchronous machines) or in the stator's (induction
@@ -11,7 +12,7 @@ What is kept here:
   the torque that the balance of power asks for.
 
 Its default integrator (dopri5 at a relative tolerance of 1e-6) is replaced by Runge-Kutta steps fine enough to leave
-nothing of their own. Run in float64 (``jax.enable_x64``).
+nothing of their own at the precision of the state, float64 (in ``jax.enable_x64``) or float32.
 
 Source: gym-electric-motor 3.0.3, doi:10.21105/joss.02498.
 """
@@ -33,7 +34,8 @@ from . import converter, dc, induction, synchronous
 from .frames import DQ, AlphaBeta, Phases, Scalar, clarke, inverse_clarke, inverse_park, park, wrapped
 from .load import ConstantSpeed, Polynomial
 
-SUBSTEPS = 64
+SUBSTEPS = {"float64": 64, "float32": 8}
+"""Of a step: more of them would only add roundings."""
 RPM = math.pi / 30
 
 Values = dict[str, Scalar]
@@ -46,7 +48,7 @@ class State(NamedTuple):
     speed: Scalar
     """rad/s"""
     angle: Scalar
-    """Electrical, rad, not wrapped"""
+    """Electrical, rad, within half a turn of zero where a step begins"""
 
 
 class System(NamedTuple):
@@ -93,10 +95,16 @@ class Environment(NamedTuple):
     """Of the controlled quantities, in the reward."""
     violation_reward: float
 
-    def initial(self) -> State:
+    def initial(self, dtype: Any = np.float64) -> State:
         """No currents, angle zero."""
-        still = jax.tree.map(jnp.float64, self.system.still)
-        return State(still, jnp.float64(self.speed), jnp.float64(0))
+        return jax.tree.map(lambda value: jnp.asarray(value, dtype), State(self.system.still, self.speed, 0.0))
+
+    def first_shown(self, start: State) -> jax.Array:
+        """What the peer shows at the start: every bridge at the link's lower end, direct-current converters at zero."""
+        terminals: list[Scalar] = []
+        for kind in self.system.terminals:
+            terminals += [-0.5 * self.supply] * 3 if kind == "bridge" else [0.0]
+        return self.shown(terminals, self.system.voltage(terminals, start), start, start)
 
     def step(self, state: State, action: Any) -> tuple[State, jax.Array]:
         """The next state, and all it shows in parts of the limits, shape ``(len(state_names),)``.
@@ -104,13 +112,12 @@ class Environment(NamedTuple):
         ``action``: duties in [-1, 1], or switch states, shape ``(n,)``, in the order of the peer's action space.
         """
         terminals, voltage = self.applied(state, action)
+        count = SUBSTEPS[state.speed.dtype.name]
         after = jax.lax.fori_loop(
-            0,
-            SUBSTEPS,
-            lambda _, now: rk4(lambda _, at: self.rate(at, voltage), now, self.tau / SUBSTEPS),
-            state,
+            0, count, lambda _, now: rk4(lambda _, at: self.rate(at, voltage), now, self.tau / count), state
         )
-        return after, self.shown(terminals, voltage, state, after)
+        shown = self.shown(terminals, voltage, state, after)
+        return after._replace(angle=wrapped(after.angle)), shown  # the peer's episodes are long: digits are kept
 
     def applied(self, state: State, action: Any) -> tuple[list[Scalar], Any]:
         """Voltages of the converters' terminals, and of the machine over the step that begins here."""
@@ -131,13 +138,18 @@ class Environment(NamedTuple):
         """All that the peer shows after a step from the first state to the second, in parts of the limits."""
         values = self.system.shown(terminals, voltage, before, after)
         values |= {"omega": after.speed, "torque": self.system.torque(after.electrical), "u_sup": self.supply}
-        return jnp.stack([jnp.float64(values[name]) for name in self.state_names]) / np.array(self.limits)
+        dtype = after.speed.dtype
+        parts = zip(self.state_names, self.limits, strict=True)
+        return jnp.stack([jnp.asarray(values[name], dtype) * (1 / limit) for name, limit in parts])
+
+    def guarded(self, shown: Any) -> list[Scalar]:
+        """The sum of squares of the quantities of each limit that the peer guards."""
+        at = dict(zip(self.state_names, shown, strict=True))
+        return [sum(at[name] * at[name] for name in names) for names in self.system.guarded]
 
     def violated(self, shown: jax.Array) -> jax.Array:
         """Whether an observation is beyond a limit, which ends the peer's episode."""
-        at = dict(zip(self.state_names, shown, strict=True))
-        beyond = [sum(at[name] ** 2 for name in names) > 1 for names in self.system.guarded]
-        return jnp.stack(beyond).any()
+        return jnp.stack([squares > 1 for squares in self.guarded(shown)]).any()
 
     def reward(self, shown: jax.Array, reference: dict[str, Scalar]) -> jax.Array:
         """Minus the weighted errors in parts of each quantity's range, or the price of a violation."""
@@ -163,7 +175,8 @@ def _terminal_voltages(terminals: tuple[str, ...], action: Any, finite: bool) ->
 
 # -- the kinds of machines -----------------------------------------------------------------------------------------
 
-_DC_LIMITS = {"omega": 400.0, "torque": 38.0, "i": 210.0, "i_a": 210.0, "i_e": 210.0, "u": 60.0, "u_a": 60.0, "u_e": 60}
+_DC_LIMITS = {"omega": 400.0, "torque": 38.0}
+_DC_LIMITS |= dict.fromkeys(("i", "i_a", "i_e", "i_sum"), 210.0) | dict.fromkeys(("u", "u_a", "u_e"), 60.0)
 
 
 def _direct_current(machine: Any, currents: tuple[str, ...], voltages: tuple[str, ...], controlled: Any) -> System:
@@ -181,7 +194,9 @@ def _direct_current(machine: Any, currents: tuple[str, ...], voltages: tuple[str
         controlled,
         lambda terminals, state: given(*terminals),
         lambda terminals, voltage, before, after: (
-            dict(zip(currents, after.electrical, strict=True)) | dict(zip(voltages, terminals, strict=True))
+            dict(zip(currents, after.electrical, strict=True))
+            | dict(zip(voltages, terminals, strict=True))
+            | {"i_sum": sum(after.electrical)}
         ),
         machine.derivative,
         machine.torque,
@@ -374,7 +389,8 @@ def environment(name: str) -> Environment:
     control, goal, machine = ids[name]
     system = systems[machine]
     angle = () if machine.endswith("Dc") else ("epsilon",)
-    names = ("omega", "torque", *system.currents, *system.voltages, *angle, "u_sup")
+    line = ("i_sum",) if machine == "ShuntDc" else ()  # the current that both windings draw
+    names = ("omega", "torque", *system.currents, *system.voltages, *angle, "u_sup", *line)
     supply = _supply(control, goal, machine)
     forward = ("u_sup", *_ONLY_FORWARD.get(machine, ()))
     weights = system.controlled if goal == "CC" else {"torque" if goal == "TC" else "omega": 1.0}

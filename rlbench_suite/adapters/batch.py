@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -247,10 +248,17 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 def make_vec(task_id: str, num_envs: int = 1, **keywords: Any) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
     """The vector entry point of every id: :class:`TaskVectorEnv`, or its counterpart for host simulators.
 
-    ``keywords`` are theirs, and settings of the card as ``gymnasium.make`` takes them.
+    ``keywords`` are theirs, and settings and modes of the card as ``gymnasium.make`` takes them.
+
+    Raises:
+        ValueError: no such keyword, or a value that is unknown or out of range.
     """
-    settings = {name: keywords.pop(name) for name in find_card(task_id).settings if name in keywords}
-    card = find_card(task_id, **settings)
+    card = find_card(task_id)
+    own, chosen = [*inspect.signature(TaskVectorEnv).parameters], [*card.settings, *card.modes]
+    for name in keywords:
+        if name not in own + chosen:
+            raise ValueError(unknown(f"keyword of {card.id}", name, own + chosen))
+    card = find_card(task_id, **{name: keywords.pop(name) for name in chosen if name in keywords})
     if not card.host:
         return TaskVectorEnv(card.id, num_envs, **keywords)
     from rlbench_suite.adapters.host import HostVectorEnv

@@ -316,7 +316,8 @@ def make(
         view: ``"structured"``, ``"text"`` or ``"pixels"``; the same instance in each.
         dtype: ``"float32"`` or ``"float64"``.
         render_mode: ``"rgb_array"`` or ``"ansi"`` (Gymnasium makes ``"human"`` of the first).
-        settings: of the card, for the variant that differs by them: ``control="finite"`` of a drive.
+        settings: of the card, for the variant that differs by them: ``control="finite"`` of a drive; and its modes, as
+            ``gem_compat=True``.
 
     Raises:
         ValueError: a value is unknown, or has no meaning for this task.

@@ -66,6 +66,7 @@ def show(task_id: TaskId) -> None:
         "action": _space(task.action_space),
         "reward": _space(task.reward_space),
         "tags": ", ".join(card.tags),
+        **{f"{keyword}=True": mode.summary for keyword, mode in card.modes.items()},
     }
     table = Table(title=f"{card.id}: {card.summary}", title_justify="left", show_header=False, box=None)
     for name, value in facts.items():
@@ -81,7 +82,8 @@ def show(task_id: TaskId) -> None:
     for tier in card.difficulties or (None,):
         for player, s in card.scores(tier).items():
             scores.add_row(tier or "-", player, f"{s.mean:g}", f"[{s.low:g}, {s.high:g}]", str(s.episodes))
-    console.print(scores if scores.rows else f"No measured returns yet; run: rlsuite calibrate {card.name}")
+    none = f"No measured returns yet; run: rlsuite calibrate {card.name}" if card.reference else "No reference player."
+    console.print(scores if scores.rows else none)
 
 
 def _space(space: Any) -> str:
@@ -115,7 +117,11 @@ def play(
     prepare_jax()
     import gymnasium
 
-    env = gymnasium.make(card.id, difficulty=difficulty, render_mode="rgb_array", disable_env_checker=True)
+    from rlbench_suite.adapters.single import make
+
+    # Not by gymnasium.make, which does not know the ids of modes.
+    env: gymnasium.Env[Any, Any] = make(card.id, difficulty=difficulty, render_mode="rgb_array")
+    env = gymnasium.wrappers.TimeLimit(env, card.horizon)
     if window:
         env = gymnasium.wrappers.HumanRendering(env)
     core: Any = env.unwrapped

@@ -101,6 +101,15 @@ def test_every_id_of_the_peer_runs() -> None:
                 assert np.isfinite(shown).all()
 
 
+def test_angle_stays_within_a_turn() -> None:
+    env = environment("Cont-CC-PMSM-v0")
+    near = env.initial()._replace(angle=jax.numpy.float64(3.13))
+    after, shown = env.step(near, np.zeros(3))
+    turned = 3.13 + 3 * 100 * 1e-4 - 2 * np.pi  # three pole pairs at 100 rad/s
+    assert float(after.angle) == pytest.approx(turned)
+    assert float(shown[env.state_names.index("epsilon")]) == pytest.approx(turned / np.pi)
+
+
 def test_limits_as_published() -> None:
     """Torque limits that the peer computes, of machines without a record."""
     for name, torque in (("SynRM", 5.832), ("EESM", 129.42)):

@@ -1,0 +1,276 @@
+"""Every drive with ``gem_compat=True`` beside recorded episodes of gym-electric-motor 3.0.3.
+
+``PYTHON tests/motor/record_gem.py``, with a Python that has gym-electric-motor 3.0.3, records ``gem_episodes.json``:
+two episodes of each of its sixty ids, with the peer's own integrator, whose error bounds what can be asked.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import jax
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from scipy import stats
+
+from rlbench_suite import registry
+from rlbench_suite.envs.motor import gem_reference
+from rlbench_suite.envs.motor.gem_compat import environment
+from rlbench_suite.envs.motor.gem_drive import GemDrive, State, peer_id
+from rlbench_suite.envs.motor.gem_reference import Walk, Wiener, reference
+
+sys.path.insert(0, str(Path(__file__).parent))
+from record_gem import PUSH, push, wave
+
+EPISODES = json.loads((Path(__file__).parent / "gem_episodes.json").read_text())
+GOLDEN = json.loads((Path(__file__).parent / "gem_golden.json").read_text())
+DRIVES = [one for one in registry.cards().values() if "gem_compat" in one.modes]
+SOME = ["PMSMCurrent-v0", "ExtExDcCurrent-v0", "DFIMSpeedFinite-v0"]
+"""One of each kind of machine and of action space that differs in shape."""
+
+
+@pytest.fixture
+def float64() -> Iterator[None]:
+    with jax.enable_x64(True):
+        yield
+
+
+def integrator_error(name: str) -> float:
+    """Of the peer's dopri5 at a relative tolerance of 1e-6, over some twenty steps; see ``test_gem_compat.py``."""
+    return 1e-7 if "SIXPMSM" in name else 2e-9
+
+
+def with_references(state: State, values: Any) -> State:
+    walks = zip(state.references, values, strict=True)
+    return state._replace(references=tuple(walk._replace(value=value) for walk, value in walks))
+
+
+@pytest.mark.parametrize("drive", DRIVES, ids=[peer_id(drive) for drive in DRIVES])
+@pytest.mark.usefixtures("float64")
+def test_recorded_episodes(drive: Any) -> None:
+    """States, rewards and ends under the peer's references; and what random play shows is in the space."""
+    name = peer_id(drive)
+    task: GemDrive = drive.modes["gem_compat"].build(dtype="float64")
+    recorded = EPISODES[name]
+    assert list(task.env.state_names) == recorded["state_names"]
+    assert str(task.action_space) == recorded["action_space"]
+    key = jax.random.key(0)
+    start = task.initial(key, task.sample_params(key, np.int32(0)))
+
+    @jax.jit
+    def played(actions: Any, references: Any, keys: Any) -> Any:
+        def step(state: State, given: Any) -> Any:
+            action, values, key = given
+            asked = with_references(state, values)
+            after = task.transition(asked, action, key, ())
+            shown = task.observation(after, key, ())
+            return after, (shown, task.reward(asked, action, after, key, ()), task.terminal(after, key, ()))
+
+        return jax.lax.scan(step, start, (actions, references, keys))[1]
+
+    keys = jax.random.split(key, PUSH)
+    for kind, act in (("wave", wave), ("push", push)):
+        episode = recorded[kind]
+        steps = len(episode["rewards"])
+        references = np.resize(np.array(episode["references"][:steps]), (PUSH, len(task.wieners)))
+        actions = np.stack([act(task.action_space, n) for n in range(PUSH)])
+        shown, rewards, ends = map(np.asarray, played(actions, references, keys))
+        size = len(task.env.state_names)
+        np.testing.assert_allclose(start.shown, episode["reset"], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(rewards[:steps], episode["rewards"], rtol=0, atol=integrator_error(name))
+        np.testing.assert_allclose(shown[steps - 1, :size], episode["last"], rtol=0, atol=integrator_error(name))
+        assert ends[:steps].tolist() == [False] * (steps - 1) + [episode["terminated"]]
+    task.action_space.seed(0)
+    actions = np.stack([task.action_space.sample() for _ in range(PUSH)])
+    shown, _, _ = played(actions, references, keys)
+    assert all(task.observation_space.contains(each) for each in np.asarray(shown))
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("PMSMCurrent-v0", "float32"),
+        ("PMSMCurrent-v0", "float64"),
+        ("PermExDcTorque-v0", "float64"),
+        ("SCIMSpeedFinite-v0", "float64"),
+        ("SixPhasePMSMCurrent-v0", "float64"),
+    ],
+)
+def test_golden_run_through_make(name: str, dtype: str) -> None:
+    """The peer's recorded open-loop runs, through the environment that a user makes.
+
+    At float32 ten steps of eight substeps round a current some hundred times, each time by 6e-8 of it at most.
+    """
+    env = gymnasium.make(f"rlsuite/{name}", gem_compat=True, dtype=dtype)
+    peer = peer_id(env.unwrapped.card)
+    golden = GOLDEN[peer]
+    env.reset(seed=1)
+    seen = [env.step(wave(env.action_space, n)) for n in range(golden["n_steps"])]
+    error = 5e-6 if dtype == "float32" else integrator_error(peer)
+    states = [step[0][: len(golden["state_names"])] for step in seen]
+    expected = [golden["step1"], golden["last"]]
+    np.testing.assert_allclose([states[0], states[-1]], expected, rtol=0, atol=error)
+    assert [step[2] for step in seen] == [False] * (len(seen) - 1) + [golden["terminated"]]
+    if golden["terminated"]:
+        assert seen[-1][1] == pytest.approx(golden["violation_reward"])
+
+
+def test_the_peer_leaves_its_own_space() -> None:
+    """Why ours has other bounds: recorded first states of 16 ids are beyond those of the peer."""
+    outside = set()
+    for name, recorded in EPISODES.items():
+        env = environment(name)
+        begun = zip(recorded["wave"]["reset"], env.low, env.high, strict=True)
+        if any(not low - 1e-9 <= value <= high + 1e-9 for value, low, high in begun):
+            outside.add(name)
+    assert len(outside) == 16
+    assert "Finite-CC-PMSM-v0" in outside
+
+
+# -- references ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EPISODES)
+def test_ranges_of_references(name: str) -> None:
+    task: GemDrive = next(one for one in DRIVES if peer_id(one) == name).modes["gem_compat"].build()
+    walks = EPISODES[name]["walks"]
+    assert list(walks) == list(task.env.weights)
+    for ours, theirs in zip(task.wieners, walks.values(), strict=True):
+        assert [ours.low, ours.high] == pytest.approx(theirs["margin"], abs=1e-15)
+        assert [ours.slowest, ours.fastest] == theirs["deviation"]
+        assert theirs["length"] == [500, 2000]
+
+
+def walked(wiener: Wiener, walks: int, steps: int) -> Walk:
+    """Many of them, shape ``(walks, steps + 1)``."""
+
+    def one(key: jax.Array) -> Walk:
+        first = gem_reference.begin([wiener], key, np.float32)
+
+        def step(walks: tuple[Walk, ...], t: Any) -> tuple[tuple[Walk, ...], Walk]:
+            return (after := gem_reference.step([wiener], walks, jax.random.fold_in(key, t))), after[0]
+
+        rest = jax.lax.scan(step, first, np.arange(1, steps + 1))[1]
+        return jax.tree.map(lambda a, b: jax.numpy.concatenate([a[None], b]), first[0], rest)
+
+    return jax.tree.map(np.asarray, jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(7), walks)))
+
+
+def test_sub_episodes_of_references() -> None:
+    """Lengths uniform over 500..1999, deviations log-uniform, moves normal, each value one move from the last."""
+    wide = Wiener(-1e3, 1e3, 1e-3, 1e-1)
+    walks = walked(wide, 200, 12_000)
+    changed = np.diff(walks.deviation) != 0
+    assert (changed == (walks.left[:, :-1] == 0)).all()  # a new deviation begins where the last one has no steps left
+    ends = [np.flatnonzero(row) for row in changed]
+    lengths = np.concatenate([np.diff(row) for row in ends])
+    assert len(lengths) > 1000
+    assert 500 <= lengths.min() < 510
+    assert 1990 < walks.left.max() + 1 <= 1999
+    first = 1 + walks.left[:, 0]
+    assert stats.kstest((first - 500) / 1500, "uniform").pvalue > 1e-3
+    paces = np.log10(walks.deviation[:, 0] / 1e-3) / 2
+    assert stats.kstest(paces, "uniform").pvalue > 1e-3
+    moves = np.diff(walks.value.astype(float))[:, :200] / walks.deviation[:, 1:201]
+    near = np.abs(walks.value[:, :1]) < 10  # elsewhere float32 rounds the moves
+    assert near.any()
+    assert stats.kstest(moves[near[:, 0]].ravel(), "norm").pvalue > 1e-3
+
+
+def test_references_begin_uniformly_and_stay_within_their_margin() -> None:
+    begin = walked(Wiener(-0.25, 0.75, 1e-6, 2e-6), 3000, 0).value[:, 0]
+    assert stats.kstest(begin + 0.25, "uniform").pvalue > 1e-3
+    fast = walked(reference("Cont-CC-PermExDc-v0", "i", -1.0), 50, 3000).value
+    most = np.float32(97 / 210)
+    assert fast.max() == most  # they are held at the ends, not turned back
+    assert fast.min() == -most
+
+
+def test_references_move_in_the_environment() -> None:
+    """Normal moves of the deviation that the state holds, where they are too small to reach the margin."""
+    env = gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compat=True)
+
+    def calm(seed: int) -> bool:
+        env.reset(seed=seed)
+        return all(walk.deviation < 5e-3 and abs(walk.value) < 0.3 for walk in env.unwrapped.state.references)
+
+    first = next(filter(calm, range(200)))
+    shown = [env.reset(seed=first)[0][-2:]]
+    deviations = [walk.deviation for walk in env.unwrapped.state.references]
+    shown += [env.step(np.zeros(3, np.float32))[0][-2:] for _ in range(300)]
+    assert np.abs(shown).max() < 0.6
+    moves = np.diff(np.stack(shown), axis=0)
+    for i, deviation in enumerate(deviations):
+        assert stats.kstest(moves[:, i] / deviation, "norm").pvalue > 1e-3
+
+
+# -- the face ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_environment(name: str) -> None:
+    """Gymnasium's checks; the batch goes to the bit as the single env; words and pictures."""
+    env = gymnasium.make(f"rlsuite/{name}", gem_compat=True, render_mode="rgb_array")
+    check_env(env.unwrapped, skip_render_check=True)
+    batch = gymnasium.make_vec(
+        f"rlsuite/{name}", 3, vectorization_mode="vector_entry_point", gem_compat=True, autoreset_mode="SameStep"
+    )
+    assert env.spec.max_episode_steps == registry.card(name).horizon
+    shown, _ = batch.reset(seed=5)
+    single, _ = env.reset(seed=6)
+    assert single.tobytes() == shown[1].tobytes()
+    batch.action_space.seed(5)
+    for _ in range(40):
+        actions = batch.action_space.sample()
+        shown, rewards, ends, _, _ = batch.step(actions)
+        single, reward, ended, _, info = env.step(actions[1])
+        assert (reward, ended) == (rewards[1], ends[1])
+        if ended:
+            assert "of the limit" in info["end_reason"]
+            single, _ = env.reset()
+        assert single.tobytes() == shown[1].tobytes()
+        assert env.observation_space.contains(single)
+    assert env.render().shape == (300, 300, 3)
+    words = env.unwrapped.task.describe(env.unwrapped.state, env.unwrapped.params)
+    assert "omega" in words
+    assert "References" in words
+    with pytest.raises(ValueError, match="no reference player"):
+        env.unwrapped.reference()
+
+
+def test_sixty_modes_outside_every_list() -> None:
+    assert sorted(peer_id(drive) for drive in DRIVES) == sorted(EPISODES)
+    listed = registry.cards()
+    for drive in DRIVES:
+        compatible = registry.card(drive.id, gem_compat=True)
+        assert compatible.id not in listed
+        assert compatible.id not in gymnasium.registry
+        assert registry.card(compatible.id) is compatible
+        assert registry.card(drive.id, gem_compat=False) is drive
+        env = gymnasium.make(drive.id, gem_compat=True).unwrapped
+        assert isinstance(env.task, GemDrive)
+
+
+def test_mode_goes_with_settings() -> None:
+    finite = registry.card("PMSMTorque-v0", gem_compat=True, control="finite")
+    assert finite.id == "rlsuite/PMSMTorqueFiniteGem-v0"
+    assert registry.card("PMSMTorqueGem-v0", control="finite") is finite
+
+
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match="gem_compat of rlsuite/PMSMCurrent-v0 is True or False, got 1"):
+        gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compat=1)
+    with pytest.raises(ValueError, match=r"'gem_compatt'.* Did you mean 'gem_compat'"):
+        gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compatt=True)
+    with pytest.raises(ValueError, match=r"'gem_compatt'.* Did you mean 'gem_compat'"):
+        gymnasium.make_vec("rlsuite/PMSMCurrent-v0", vectorization_mode="vector_entry_point", gem_compatt=True)
+    with pytest.raises(ValueError, match="Unknown keyword of rlsuite/QuadcopterHover-v0 'gem_compat'"):
+        gymnasium.make("rlsuite/QuadcopterHover-v0", gem_compat=True)
+    with pytest.raises(ValueError, match="single context"):
+        gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compat=True, split=3)
