@@ -35,8 +35,8 @@ class Programs:
         with precision(task):
             shapes = jax.eval_shape(lambda: begin(task, seed, np.int32(0), draw))
         self.layout = Layout(shapes, np.uint64 if task.dtype == np.float64 else np.uint32)
-        here = SingleDeviceSharding(calling_thread_device())
-        compiled = partial(jax.jit, out_shardings=here)
+        self.here = SingleDeviceSharding(calling_thread_device())
+        compiled = partial(jax.jit, out_shardings=self.here)
         self.begin: Callable[..., jax.Array] = compiled(self._begin)
         self.advance: Callable[..., jax.Array] = compiled(self._advance)
         self.places: tuple[Episode, Step] = self.layout.treedef.unflatten(self.layout.places)
@@ -241,7 +241,8 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             raise gymnasium.error.ResetNeeded("Call reset() before restoring an episode.")
         self._seed, self._index = np.asarray(episode.seed, np.uint32), int(episode.index)
         _, step = self._programs.layout.unpack_numpy(np.array(self._buffer))
-        self._buffer = self._programs.layout.pack_numpy((episode, step))
+        with precision(self.task):
+            self._buffer = jax.device_put(self._programs.layout.pack_numpy((episode, step)), self._programs.here)
 
     @property
     def state(self) -> Any:

@@ -18,7 +18,8 @@ from gymnasium.utils.env_checker import check_env
 
 import rlbench_suite
 from rlbench_suite.card import TaskCard
-from rlbench_suite.episode import action_sizes
+from rlbench_suite.episode import NO_LIMIT, Draw, action_sizes, advance, begin, seed_key
+from rlbench_suite.process import precision
 
 sys.path.insert(0, str(Path(__file__).parent))
 from trajectories import digest, flat, random_actions
@@ -267,15 +268,33 @@ def test_a_fixed_context_stays_and_the_splits_never_overlap(card: TaskCard) -> N
 
 
 def test_float64_is_really_double_and_leaves_the_default_alone(card: TaskCard) -> None:
+    """By the types of everything that is computed, which need no compiling; two tasks run below."""
+    import jax
     import jax.numpy as jnp
 
-    env = gymnasium.make(card.id, dtype="float64")
+    task = card.build(dtype="float64")
+    if not card.host:
+        draw = Draw(np.int32(0), np.int32(-1))
+        with precision(task):
+            kind = jax.dtypes.canonicalize_dtype(task.action_space.dtype)
+            action = np.zeros(task.action_space.shape or (), kind)
+            begun = jax.eval_shape(lambda seed: begin(task, seed, np.int32(0), draw), seed_key(0))
+            made = jax.eval_shape(lambda e, a: advance(task, e, a, NO_LIMIT), begun[0], action)
+        real = {leaf.dtype for leaf in _leaves((begun, made)) if leaf.dtype.kind == "f"}
+        assert real == {np.dtype(np.float64)}
+    assert jnp.zeros(1).dtype == jnp.float32
+
+
+@pytest.mark.parametrize("name", ["PMSMCurrent-v0", "Wordle-v0", "Hopper-v0"])
+def test_float64_runs(name: str) -> None:
+    import jax.numpy as jnp
+
+    env = gymnasium.make(f"rlsuite/{name}", dtype="float64")
     env.reset(seed=0)
     for action in random_actions(env.action_space, 0, 5):
         env.step(action)
     assert env.unwrapped.episode.total.dtype == np.float64
-    leaves = _leaves((env.unwrapped.state, env.unwrapped.params, env.observation_space.sample()))
-    assert np.float32 not in {np.asarray(leaf).dtype for leaf in leaves}
+    assert np.float32 not in {np.asarray(leaf).dtype for leaf in _leaves((env.unwrapped.state, env.unwrapped.params))}
     assert jnp.zeros(1).dtype == jnp.float32
 
 

@@ -122,7 +122,7 @@ def at(tree: Any, index: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "difficulty", "count", "steps"), [(DISCRETE, "hard", 64, 16), (CONTINUOUS, "easy", 64, 60)]
+    ("name", "difficulty", "count", "steps"), [(DISCRETE, "hard", 40, 16), (CONTINUOUS, "easy", 40, 60)]
 )
 def test_every_step_is_that_of_a_plain_simulation(name: str, difficulty: str, count: int, steps: int) -> None:
     """Positions to a nanometre, decisions exactly, crashes never missed: brute force in NumPy at float64."""
