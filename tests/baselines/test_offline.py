@@ -200,18 +200,17 @@ def test_a_changed_dataset_is_not_learned_from(root: Path) -> None:
     datasets.build(entry, force=True)
 
 
-def score(agent: OfflineAgent, seeds: range) -> float:
+def score(agent: OfflineAgent) -> float:
     task = registry.card(HOVER).build()
-    totals = [
-        evaluate(task, trained(agent, task, seed), evaluation_seeds(seed, "smoke")).total.mean() for seed in seeds
-    ]
-    return task.card.normalise(float(np.mean(totals)))
+    return task.card.normalise(
+        float(evaluate(task, trained(agent, task, 0), evaluation_seeds(0, "smoke")).total.mean())
+    )
 
 
 @pytest.mark.slow
 def test_cloning_the_expert_flies() -> None:
     """Data that are not there are built. Seeds 0 and 1 reached 0.90 when this was written; the data have 0.99."""
-    assert score(BC(dataset="expert"), range(2)) >= 0.8
+    assert score(BC(dataset="expert")) >= 0.8
 
 
 @pytest.mark.slow
@@ -219,4 +218,4 @@ def test_td3_bc_flies_better_than_who_made_its_data() -> None:
     """Seeds 0 and 1 reached 0.96 and 0.94 when this was written; the data have 0.49, cloning them gives some 0.65."""
     known = datasets.find("hover/medium").fingerprint
     assert known is not None
-    assert score(TD3BC(), range(2)) >= known.score + 0.1
+    assert score(TD3BC()) >= known.score + 0.1
