@@ -1,8 +1,8 @@
 """Wind with gusts: a mean wind and Dryden turbulence at low altitude.
 
-Turbulence has three independent parts: along the mean wind, across it, and vertical. White noise drives a shaping filter
-of each; carried past a vehicle at the mean wind's speed (Taylor's frozen field), a scale length ``L`` becomes the time
-constant ``L / speed``:
+Turbulence has three independent parts: along the mean wind, across it, and vertical. White noise drives a shaping
+filter of each; carried past a vehicle at the mean wind's speed (Taylor's frozen field), a scale length ``L`` becomes
+the time constant ``L / speed``:
 
 * along: first order, autocorrelation ``s^2 exp(-|t| / T)``;
 * across, vertical: second order, ``s sqrt(T) (1 + sqrt(3) T s') / (1 + T s')^2`` in the Laplace variable ``s'``,
@@ -11,9 +11,9 @@ constant ``L / speed``:
 Steps are exact in distribution for every length: a filter's decay and the covariance of the noise that it gathers are
 closed forms. Standard deviations ``s`` and scale lengths follow from the wind and the height above ground.
 
-Source: MIL-F-8785C (1980), Flying Qualities of Piloted Airplanes, secs. 3.7.1.2 (spectra), 3.7.3.4 (low altitude: mean
-wind by height, scale lengths, intensities); the same formulas in MIL-HDBK-1797 (1997). For quadcopters: Waslander & Wang
-2009, doi:10.2514/6.2009-1983.
+Source: MIL-F-8785C (1980), Flying Qualities of Piloted Airplanes, secs. 3.7.1 (Dryden's spectra) and 3.7.3 (low
+altitude: mean wind by height, scale lengths, intensities); also in MIL-HDBK-1797 (1997). For quadcopters: Waslander &
+Wang 2009, doi:10.2514/6.2009-1983.
 """
 
 from __future__ import annotations
