@@ -6,6 +6,7 @@ arXiv:2311.13081), its constants those of ``dynamics.py``.
 
 from __future__ import annotations
 
+import abc
 import math
 from typing import Any, ClassVar
 
@@ -54,6 +55,22 @@ class Flight(Task[Params, State]):
             "Answer with four numbers from -1 to 1, the commanded speeds of rotors 1 to 4 (front right, rear right, "
             f"rear left, front left): -1 is standstill, 1 full speed, about {self.hover_action} carries the weight."
         )
+
+
+class FreeFlight(Flight[Params, State]):
+    """A flight of which only the dynamics move the vehicle, so that other conditions can take their place."""
+
+    @abc.abstractmethod
+    def vehicle(self, state: State) -> Quadcopter:
+        """The vehicle in a state."""
+
+    @abc.abstractmethod
+    def airframe(self, params: Params) -> Airframe:
+        """The vehicle's constants in a context."""
+
+    @abc.abstractmethod
+    def moved(self, state: State, vehicle: Quadcopter, params: Params) -> State:
+        """The next state, given the vehicle's."""
 
 
 def rotor_speed(action: Scalar, limit: float = dynamics.ROTOR_SPEED_LIMIT) -> Scalar:

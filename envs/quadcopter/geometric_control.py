@@ -67,10 +67,23 @@ class GeometricControl(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Four rotor commands, shape ``(4,)``, in [-1, 1]."""
-        return self.command(view.state, view.params, SetPoint()), memory
+        return self.command(*self.aim(view.state, view.params)), memory
+
+    @property
+    def control(self) -> GeometricControl:
+        """Itself: other players have a set point of their own and one of these."""
+        return self
+
+    def aim(self, state: Quadcopter, params: Airframe) -> tuple[Quadcopter, Airframe, SetPoint]:
+        """The vehicle, its constants, and the set point: at rest at the origin."""
+        return state, params, SetPoint()
 
     def command(self, state: Quadcopter, airframe: Airframe, goal: SetPoint) -> jax.Array:
         """Rotor commands ``(4,)`` in [-1, 1] towards a set point."""
+        return rotor_commands(state, airframe, *self.load(state, airframe, goal))
+
+    def load(self, state: Quadcopter, airframe: Airframe, goal: SetPoint) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+        """The thrust along body z (N) and the torques about body x, y, z (N m) that lead to a set point."""
         body = state.body
         mass, jx, jy, jz = airframe.inertia
         r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
@@ -103,8 +116,7 @@ class GeometricControl(NamedTuple):
         tx = -jx * self.tilt * (self.tilt * ex + 2 * wx) + (jz - jy) * wy * wz
         ty = -jy * self.tilt * (self.tilt * ey + 2 * wy) + (jx - jz) * wz * wx
         tz = -jz * self.yaw * (self.yaw * ez + 2 * wz) + (jy - jx) * wx * wy
-
-        return rotor_commands(state, airframe, thrust, tx, ty, tz)
+        return thrust, tx, ty, tz
 
 
 def rotor_commands(
