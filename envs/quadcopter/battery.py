@@ -6,9 +6,9 @@ with a capacitor beside it, whose voltage ``v`` (the cell's polarisation) follow
     terminal voltage = open_circuit(charge) - v - R0 I,    dv/dt = (R1 I - v) / T,    d charge/dt = -I / capacity
 
 The rotors ask for power, so the current is the smaller root of ``(open_circuit - v - R0 I) I = power``: asked for more
-than the cell can give, it gives the most that it can. Brushed motors under a duty cycle turn at most as fast as the
-voltage lets them: full rotor speed is in proportion to it. Over a step the current is held, under which the circuit's
-answer is a closed form; steps are of first order in how the current changes.
+than the cell can give, it gives the most that it can. Full rotor speed holds down to the rated voltage; below it a duty
+cycle of one gives less, in proportion to the voltage. Over a step the current is held, under which the circuit's answer
+is a closed form; steps are of first order in how the current changes.
 
 Source: Chen & Rincon-Mora 2006, Accurate electrical battery model capable of predicting runtime and I-V performance,
 doi:10.1109/TEC.2006.874229 (circuit; open-circuit voltage; the shorter time constant, of a full cell). Resistances and
@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from .dynamics import Airframe, Rotors, rotor_forces
+from .dynamics import ROTOR_SPEED_LIMIT, Airframe, Rotors, rotor_forces
 from .rigid_body import Scalar
 
 CAPACITY = 0.24 * 3600
@@ -39,7 +39,7 @@ EFFICIENCY = 0.5
 ELECTRONICS = 0.96
 """W: taken whatever the rotors do."""
 RATED_VOLTAGE = 3.7
-"""V: nominal voltage of a lithium-polymer cell."""
+"""V: nominal voltage of a lithium-polymer cell, down to which rotors reach their full speed."""
 
 
 class Battery(NamedTuple):
@@ -74,6 +74,11 @@ def voltage(battery: Battery, power: Scalar) -> Scalar:
     """Terminal voltage (V) under a load of this power (W)."""
     drop = SERIES_RESISTANCE * current(battery, power)
     return open_circuit(battery.charge) - battery.polarisation - drop
+
+
+def full_speed(voltage: Scalar) -> Scalar:
+    """Rotor speed (rad/s) that the highest command gives at this terminal voltage (V)."""
+    return ROTOR_SPEED_LIMIT * jnp.minimum(voltage / RATED_VOLTAGE, 1)
 
 
 def discharge(battery: Battery, power: Scalar, duration: float) -> Battery:

@@ -10,7 +10,7 @@ action ``(4,)``         as in the calm task, but +1 is what the battery's voltag
                         to 3.7 V, and in proportion to the voltage below
 observation             as in the calm task: position is that of the common centre of mass
 wind (context)          mean speed 2 to 8 m/s, train and test in alternating bands of 0.25 m/s; any heading; Dryden
-                        turbulence at 3 m above ground: 22 % of the mean along and across, 12 % vertical
+                        turbulence at 3 m above ground: 23 % of the mean along and across, 12 % vertical
 payload (context)       0 to 4 g (up to 15 % of the nominal mass), within 10 mm of the middle along x and y, 10 to 20 mm
                         below it
 battery (context)       half full to full, rested
@@ -103,7 +103,7 @@ class Rough(Flight[Params, State]):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """The context of the calm task for this key, and conditions."""
         u = self.uniform(jax.random.fold_in(key, 1), 7)
-        deep, shallow = PAYLOAD_BELOW
+        shallow, deep = PAYLOAD_BELOW
         empty, full = CHARGE
         return Params(
             self.calm.sample_params(key, split),
@@ -113,7 +113,7 @@ class Rough(Flight[Params, State]):
                     PAYLOAD_MASS * u[2],
                     PAYLOAD_ASIDE * (2 * u[3] - 1),
                     PAYLOAD_ASIDE * (2 * u[4] - 1),
-                    -(deep + (shallow - deep) * u[5]),
+                    -(shallow + (deep - shallow) * u[5]),
                 ),
                 empty + (full - empty) * u[6],
             ),
@@ -130,7 +130,7 @@ class Rough(Flight[Params, State]):
         conditions, airframe = params.conditions, self.calm.airframe(params.calm)
         vehicle = self.calm.vehicle(state.calm)
         power = battery.rotor_power(vehicle.rotors, airframe)
-        limit = full_speed(battery.voltage(state.battery, power))
+        limit = battery.full_speed(battery.voltage(state.battery, power))
         air = wind.air_velocity(state.gusts, conditions.wind)
         vehicle = dynamics.step(
             vehicle,
@@ -208,11 +208,6 @@ class RoughTrajectory(Rough):
     measures: ClassVar[dict[str, str]] = QuadcopterTrajectory.measures | MEASURES
 
 
-def full_speed(voltage: Scalar) -> Scalar:
-    """Rotor speed (rad/s) that full command gives at this voltage (V)."""
-    return dynamics.ROTOR_SPEED_LIMIT * jnp.minimum(voltage / battery.RATED_VOLTAGE, 1)
-
-
 class RoughPilot(NamedTuple):
     """The reference player: that of the calm task, with a disturbance observer and a voltmeter.
 
@@ -247,4 +242,4 @@ class RoughPilot(NamedTuple):
         )
         # What asks for a speed at the nominal full speed asks for more of what the battery allows.
         volts = battery.voltage(state.battery, battery.rotor_power(vehicle.rotors, airframe))
-        return jnp.clip(flight.rotor_action(flight.rotor_speed(commands), full_speed(volts)), -1, 1), memory
+        return jnp.clip(flight.rotor_action(flight.rotor_speed(commands), battery.full_speed(volts)), -1, 1), memory

@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 
 from rlbench_suite.envs.quadcopter import battery
 from rlbench_suite.envs.quadcopter.battery import Battery
-from rlbench_suite.envs.quadcopter.dynamics import Rotors
+from rlbench_suite.envs.quadcopter.dynamics import ROTOR_SPEED_LIMIT, Rotors
 from rlbench_suite.envs.quadcopter.flight import NOMINAL, STEP
 from rlbench_suite.envs.quadcopter.vehicles import RPM
 
@@ -165,3 +165,10 @@ def test_an_empty_cell_stays_empty() -> None:
         assert cell.charge >= 0
     assert cell.charge == 0
     assert 0 < float(battery.voltage(cell, 1.0)) < 2.7
+
+
+def test_below_its_rated_voltage_the_battery_limits_rotors_in_proportion() -> None:
+    for volts, part in ((4.1, 1.0), (3.7, 1.0), (3.33, 0.9), (1.85, 0.5)):
+        assert float(battery.full_speed(volts)) == pytest.approx(part * ROTOR_SPEED_LIMIT, rel=1e-6)
+    hungry = float(battery.rotor_power(Rotors(*(ROTOR_SPEED_LIMIT,) * 4), NOMINAL))
+    assert float(battery.voltage(Battery(0.5, 0.0), hungry)) < 3.3

@@ -16,7 +16,6 @@ from scipy.integrate import solve_ivp
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant
 from rlbench_suite.envs.quadcopter import battery, dynamics, rough, wind
-from rlbench_suite.envs.quadcopter.battery import Battery
 from rlbench_suite.envs.quadcopter.disturbance_observer import Rates, nothing_seen, observe
 from rlbench_suite.envs.quadcopter.dynamics import Quadcopter, Rotors
 from rlbench_suite.envs.quadcopter.flight import NOMINAL, STEP
@@ -177,13 +176,6 @@ def test_measures_tell_the_conditions() -> None:
     charge = float(env.unwrapped.params.conditions.charge)
     rested = float(battery.open_circuit(charge))
     assert all(rested - 0.8 < v < rested for v in volts)
-
-
-def test_below_its_rated_voltage_the_battery_limits_rotors_in_proportion() -> None:
-    for volts, part in ((4.1, 1.0), (3.7, 1.0), (3.33, 0.9), (1.85, 0.5)):
-        assert float(rough.full_speed(volts)) == pytest.approx(part * dynamics.ROTOR_SPEED_LIMIT, rel=1e-6)
-    hungry = float(battery.rotor_power(Rotors(*(dynamics.ROTOR_SPEED_LIMIT,) * 4), NOMINAL))
-    assert float(battery.voltage(Battery(0.5, 0.0), hungry)) < 3.3
 
 
 @pytest.mark.usefixtures("float64")
