@@ -73,17 +73,17 @@ class FreeFlight(Flight[Params, State]):
         """The next state, given the vehicle's."""
 
 
-def rotor_speed(action: Scalar, limit: float = dynamics.ROTOR_SPEED_LIMIT) -> Scalar:
+def rotor_speed(action: Scalar, limit: Scalar = dynamics.ROTOR_SPEED_LIMIT) -> Scalar:
     """The rotor speed (rad/s) that an action in [-1, 1] commands; ``limit`` (rad/s) is full speed."""
     return 0.5 * limit * (action + 1)
 
 
-def rotor_action(speed: Scalar, limit: float = dynamics.ROTOR_SPEED_LIMIT) -> Scalar:
+def rotor_action(speed: Scalar, limit: Scalar = dynamics.ROTOR_SPEED_LIMIT) -> Scalar:
     """The action that commands a rotor speed (rad/s); inverse of :func:`rotor_speed`."""
     return 2 / limit * speed - 1
 
 
-def commanded(action: jax.Array, limit: float = dynamics.ROTOR_SPEED_LIMIT) -> Rotors:
+def commanded(action: jax.Array, limit: Scalar = dynamics.ROTOR_SPEED_LIMIT) -> Rotors:
     """The rotor speeds (rad/s) that an action ``(4,)`` commands."""
     return Rotors(*(rotor_speed(action[rotor], limit) for rotor in range(4)))
 

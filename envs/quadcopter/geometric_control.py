@@ -120,15 +120,24 @@ class GeometricControl(NamedTuple):
 
 
 def rotor_commands(
-    state: Quadcopter, airframe: Airframe, thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar
+    state: Quadcopter,
+    airframe: Airframe,
+    thrust: Scalar,
+    tx: Scalar,
+    ty: Scalar,
+    tz: Scalar,
+    limit: Scalar = dynamics.ROTOR_SPEED_LIMIT,
 ) -> jax.Array:
-    """Commands ``(4,)`` in [-1, 1] whose lagged answer gives this thrust (N) and torque (N m) after one step."""
+    """Commands ``(4,)`` in [-1, 1] whose lagged answer gives this thrust (N) and torque (N m) after one step.
+
+    ``limit`` (rad/s) is the rotor speed that the highest command gives.
+    """
     decay = jnp.exp(-STEP / airframe.motor_time_constant)
     wanted = dynamics.thrusts(thrust, tx, ty, tz, airframe)
 
     def command(force: jax.Array, speed: jax.Array) -> jax.Array:
         goal = jnp.sqrt(jnp.maximum(force, 0) / airframe.thrust_coefficient)
-        return rotor_action((goal - speed * decay) / (1 - decay))
+        return rotor_action((goal - speed * decay) / (1 - decay), limit)
 
     commands = jnp.stack([command(force, speed) for force, speed in zip(wanted, state.rotors, strict=True)])
     return jnp.clip(commands, -1, 1)

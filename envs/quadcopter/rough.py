@@ -237,9 +237,6 @@ class RoughPilot(NamedTuple):
         goal = goal._replace(ax=goal.ax - unknown.x, ay=goal.ay - unknown.y, az=goal.az - unknown.z)
         thrust, tx, ty, tz = self.pilot.control.load(vehicle, airframe, goal)
         _, jx, jy, jz = airframe.inertia
-        commands = rotor_commands(
-            vehicle, airframe, thrust, tx - jx * unknown.roll, ty - jy * unknown.pitch, tz - jz * unknown.yaw
-        )
-        # What asks for a speed at the nominal full speed asks for more of what the battery allows.
+        tx, ty, tz = tx - jx * unknown.roll, ty - jy * unknown.pitch, tz - jz * unknown.yaw
         volts = battery.voltage(state.battery, battery.rotor_power(vehicle.rotors, airframe))
-        return jnp.clip(flight.rotor_action(flight.rotor_speed(commands), battery.full_speed(volts)), -1, 1), memory
+        return rotor_commands(vehicle, airframe, thrust, tx, ty, tz, battery.full_speed(volts)), memory
