@@ -239,4 +239,6 @@ class RoughPilot(NamedTuple):
         _, jx, jy, jz = airframe.inertia
         tx, ty, tz = tx - jx * unknown.roll, ty - jy * unknown.pitch, tz - jz * unknown.yaw
         volts = battery.voltage(state.battery, battery.rotor_power(vehicle.rotors, airframe))
+        # Nothing is computed from the stacked commands: it could be compiled twice, and round otherwise in what flies
+        # than in what is recorded.
         return rotor_commands(vehicle, airframe, thrust, tx, ty, tz, battery.full_speed(volts)), memory
