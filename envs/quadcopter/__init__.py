@@ -5,6 +5,13 @@ from rlbench_suite.card import TaskCard
 _SWARMS = {"": (8, 2.0), "2": (2, 2.0), "32": (32, 2.5), "128": (128, 4.0)}
 """Suffix of the id to how many vehicles, and the radius of the sphere that they cross, m."""
 
+_ROUGH = {
+    "Hover": ("Reach and hold a hover", 500, "stabilisation"),
+    "Waypoints": ("Fly to one waypoint after another", 1000, "navigation"),
+    "Trajectory": ("Track Lissajous figures, figures of eight and helices", 1000, "tracking"),
+}
+"""Goals that are also flown under real conditions: what to do, steps, tag."""
+
 CARDS = (
     TaskCard(
         id="rlsuite/QuadcopterHover-v0",
@@ -14,6 +21,7 @@ CARDS = (
         entry_point="rlbench_suite.envs.quadcopter.hover:QuadcopterHover",
         reference="rlbench_suite.envs.quadcopter.geometric_control:GeometricControl",
         horizon=500,
+        settings={"goal": "hover", "conditions": "calm"},
         replay_tolerance=1.0,
         tags=("continuous", "stabilisation"),
     ),
@@ -50,6 +58,7 @@ CARDS = (
         entry_point="rlbench_suite.envs.quadcopter.waypoints:QuadcopterWaypoints",
         reference="rlbench_suite.envs.quadcopter.waypoints:WaypointPilot",
         horizon=1000,
+        settings={"goal": "waypoints", "conditions": "calm"},
         replay_tolerance=1.0,
         tags=("continuous", "navigation"),
     ),
@@ -61,6 +70,7 @@ CARDS = (
         entry_point="rlbench_suite.envs.quadcopter.trajectory:QuadcopterTrajectory",
         reference="rlbench_suite.envs.quadcopter.trajectory:TrajectoryPilot",
         horizon=1000,
+        settings={"goal": "trajectory", "conditions": "calm"},
         replay_tolerance=1.0,
         tags=("continuous", "tracking"),
     ),
@@ -96,6 +106,23 @@ CARDS = (
         horizon=600,
         replay_tolerance=1.0,
         tags=("continuous", "stabilisation", "failure"),
+    ),
+    *(
+        TaskCard(
+            id=f"rlsuite/Quadcopter{goal}Rough-v0",
+            family="quadcopter",
+            summary=f"{what} in wind and gusts, with a payload and a battery that sags, none of which is seen.",
+            source="MIL-F-8785C (Dryden turbulence); Chen & Rincon-Mora 2006, doi:10.1109/TEC.2006.874229",
+            entry_point=f"rlbench_suite.envs.quadcopter.rough:Rough{goal}",
+            reference="rlbench_suite.envs.quadcopter.rough:RoughPilot",
+            horizon=horizon,
+            settings={"goal": goal.lower(), "conditions": "rough"},
+            variant=True,
+            partially_observed=True,
+            replay_tolerance=1.0,
+            tags=("continuous", tag, "disturbance"),
+        )
+        for goal, (what, horizon, tag) in _ROUGH.items()
     ),
     *(
         TaskCard(

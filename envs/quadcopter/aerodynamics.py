@@ -45,19 +45,25 @@ def in_ground_effect(forces: Four, body: RigidBody, rotor_x: Four, rotor_y: Four
     )
 
 
-def rotor_drag(body: RigidBody, speeds: Four, air: Air) -> tuple[Scalar, Scalar, Scalar]:
-    """Force (N, world frame) of rotors at ``speeds`` (rad/s) that move through air at rest.
+def rotor_drag(
+    body: RigidBody, speeds: Four, air: Air, wind: tuple[Scalar, Scalar, Scalar] | None = None
+) -> tuple[Scalar, Scalar, Scalar]:
+    """Force (N, world frame) of rotors at ``speeds`` (rad/s) that move through air at rest, or in the ``wind``.
 
-    Linear in airspeed and in the sum of rotor speeds, with one coefficient across the rotors' plane and one along
-    their axis (Forster 2015, sec. 3.1; Faessler, Franchi & Scaramuzza 2018, doi:10.1109/LRA.2017.2776353, eq. 2). The
-    peer applies the coefficients along the world's axes instead of the body's; upright they are the same.
+    The wind is the velocity of the air in the world frame (m/s). The force is linear in airspeed and in the sum of
+    rotor speeds, with one coefficient across the rotors' plane and one along their axis (Forster 2015, sec. 3.1;
+    Faessler, Franchi & Scaramuzza 2018, doi:10.1109/LRA.2017.2776353, eq. 2). The peer applies the coefficients along
+    the world's axes instead of the body's; upright they are the same.
     """
     r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
     s1, s2, s3, s4 = speeds
     total = (s1 + s2) + (s3 + s4)
-    bx = -air.drag_xy * total * (r11 * body.vx + r21 * body.vy + r31 * body.vz)
-    by = -air.drag_xy * total * (r12 * body.vx + r22 * body.vy + r32 * body.vz)
-    bz = -air.drag_z * total * (r13 * body.vx + r23 * body.vy + r33 * body.vz)
+    vx, vy, vz = body.vx, body.vy, body.vz
+    if wind is not None:
+        vx, vy, vz = vx - wind[0], vy - wind[1], vz - wind[2]
+    bx = -air.drag_xy * total * (r11 * vx + r21 * vy + r31 * vz)
+    by = -air.drag_xy * total * (r12 * vx + r22 * vy + r32 * vz)
+    bz = -air.drag_z * total * (r13 * vx + r23 * vy + r33 * vz)
     return (
         r11 * bx + r12 * by + r13 * bz,
         r21 * bx + r22 * by + r23 * bz,

@@ -13,7 +13,8 @@ follows ``T dn/dt = n_command - n``. Commands are constant over a step, so rotor
 Runge-Kutta integrates the body under them: order four, whatever the lag.
 
 Rotors may slow down more slowly than they speed up. Where the air matters (fast flight, near the ground) its forces
-are those of ``aerodynamics.py``, taken at every stage.
+are those of ``aerodynamics.py``, taken at every stage, in still air or in a wind. What a payload changes is in
+``payload.py``.
 
 Source of equations and constants: Eschmann, Albani & Loianno 2024, arXiv:2311.13081, code
 arplaboratory/learning-to-fly@d07592d (mass, inertia, rotors); thrust coefficient and rotor positions also in
@@ -29,6 +30,7 @@ import jax.numpy as jnp
 
 from ..runge_kutta import rk4
 from .aerodynamics import in_ground_effect, rotor_drag
+from .payload import Payload, loaded, loaded_derivative
 from .rigid_body import GRAVITY, Inertia, RigidBody, Scalar, Wrench, body_z, derivative, normalised
 from .vehicles import RPM, Air
 
@@ -89,11 +91,14 @@ def step(
     air: Air | None = None,
     ground: bool = False,
     push: Scalar | None = None,
+    wind: tuple[Scalar, Scalar, Scalar] | None = None,
+    payload: Payload | None = None,
 ) -> Quadcopter:
     """The vehicle ``duration`` seconds later under constant commanded rotor speeds (rad/s).
 
     With ``air``, rotors drag; with ``ground`` as well, they feel the ground at z = 0. ``push`` is a further force along
-    world z (N), constant over the step.
+    world z (N), ``wind`` the velocity of the air (m/s, world frame), both constant over the step. With a ``payload``
+    the state is that of the common centre of mass.
     """
     decay = jnp.exp(-0.5 * duration / airframe.motor_time_constant)
     falling = airframe.motor_falling_time_constant
@@ -103,6 +108,7 @@ def step(
     speeds = {0.0: vehicle.rotors, 0.5: middle, 1.0: end}
     forces = {passed: rotor_forces(rotors, airframe) for passed, rotors in speeds.items()}
     loads = {passed: load(pushing, airframe) for passed, pushing in forces.items()}
+    whole = None if payload is None else loaded(airframe.inertia, payload)
 
     def motion(passed: float, body: RigidBody) -> RigidBody:
         thrust, tx, ty, tz = loads[passed]
@@ -111,11 +117,12 @@ def step(
         zx, zy, zz = body_z(body)
         fx, fy, fz = thrust * zx, thrust * zy, thrust * zz
         if air is not None:
-            dx, dy, dz = rotor_drag(body, speeds[passed], air)
+            dx, dy, dz = rotor_drag(body, speeds[passed], air, wind)
             fx, fy, fz = fx + dx, fy + dy, fz + dz
         if push is not None:
             fz = fz + push
-        return derivative(body, Wrench(fx, fy, fz, tx, ty, tz), airframe.inertia)
+        wrench = Wrench(fx, fy, fz, tx, ty, tz)
+        return derivative(body, wrench, airframe.inertia) if whole is None else loaded_derivative(body, wrench, whole)
 
     return Quadcopter(normalised(rk4(motion, vehicle.body, duration)), end)
 

@@ -6,6 +6,7 @@ arXiv:2311.13081), its constants those of ``dynamics.py``.
 
 from __future__ import annotations
 
+import abc
 import math
 from typing import Any, ClassVar
 
@@ -56,17 +57,33 @@ class Flight(Task[Params, State]):
         )
 
 
-def rotor_speed(action: Scalar, limit: float = dynamics.ROTOR_SPEED_LIMIT) -> Scalar:
+class FreeFlight(Flight[Params, State]):
+    """A flight of which only the dynamics move the vehicle, so that other conditions can take their place."""
+
+    @abc.abstractmethod
+    def vehicle(self, state: State) -> Quadcopter:
+        """The vehicle in a state."""
+
+    @abc.abstractmethod
+    def airframe(self, params: Params) -> Airframe:
+        """The vehicle's constants in a context."""
+
+    @abc.abstractmethod
+    def moved(self, state: State, vehicle: Quadcopter, params: Params) -> State:
+        """The next state, given the vehicle's."""
+
+
+def rotor_speed(action: Scalar, limit: Scalar = dynamics.ROTOR_SPEED_LIMIT) -> Scalar:
     """The rotor speed (rad/s) that an action in [-1, 1] commands; ``limit`` (rad/s) is full speed."""
     return 0.5 * limit * (action + 1)
 
 
-def rotor_action(speed: Scalar, limit: float = dynamics.ROTOR_SPEED_LIMIT) -> Scalar:
+def rotor_action(speed: Scalar, limit: Scalar = dynamics.ROTOR_SPEED_LIMIT) -> Scalar:
     """The action that commands a rotor speed (rad/s); inverse of :func:`rotor_speed`."""
     return 2 / limit * speed - 1
 
 
-def commanded(action: jax.Array, limit: float = dynamics.ROTOR_SPEED_LIMIT) -> Rotors:
+def commanded(action: jax.Array, limit: Scalar = dynamics.ROTOR_SPEED_LIMIT) -> Rotors:
     """The rotor speeds (rad/s) that an action ``(4,)`` commands."""
     return Rotors(*(rotor_speed(action[rotor], limit) for rotor in range(4)))
 

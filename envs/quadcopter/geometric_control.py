@@ -67,10 +67,23 @@ class GeometricControl(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Four rotor commands, shape ``(4,)``, in [-1, 1]."""
-        return self.command(view.state, view.params, SetPoint()), memory
+        return self.command(*self.aim(view.state, view.params)), memory
+
+    @property
+    def control(self) -> GeometricControl:
+        """Itself: other players have a set point of their own and one of these."""
+        return self
+
+    def aim(self, state: Quadcopter, params: Airframe) -> tuple[Quadcopter, Airframe, SetPoint]:
+        """The vehicle, its constants, and the set point: at rest at the origin."""
+        return state, params, SetPoint()
 
     def command(self, state: Quadcopter, airframe: Airframe, goal: SetPoint) -> jax.Array:
         """Rotor commands ``(4,)`` in [-1, 1] towards a set point."""
+        return rotor_commands(state, airframe, *self.load(state, airframe, goal))
+
+    def load(self, state: Quadcopter, airframe: Airframe, goal: SetPoint) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+        """The thrust along body z (N) and the torques about body x, y, z (N m) that lead to a set point."""
         body = state.body
         mass, jx, jy, jz = airframe.inertia
         r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
@@ -103,20 +116,28 @@ class GeometricControl(NamedTuple):
         tx = -jx * self.tilt * (self.tilt * ex + 2 * wx) + (jz - jy) * wy * wz
         ty = -jy * self.tilt * (self.tilt * ey + 2 * wy) + (jx - jz) * wz * wx
         tz = -jz * self.yaw * (self.yaw * ez + 2 * wz) + (jy - jx) * wx * wy
-
-        return rotor_commands(state, airframe, thrust, tx, ty, tz)
+        return thrust, tx, ty, tz
 
 
 def rotor_commands(
-    state: Quadcopter, airframe: Airframe, thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar
+    state: Quadcopter,
+    airframe: Airframe,
+    thrust: Scalar,
+    tx: Scalar,
+    ty: Scalar,
+    tz: Scalar,
+    limit: Scalar = dynamics.ROTOR_SPEED_LIMIT,
 ) -> jax.Array:
-    """Commands ``(4,)`` in [-1, 1] whose lagged answer gives this thrust (N) and torque (N m) after one step."""
+    """Commands ``(4,)`` in [-1, 1] whose lagged answer gives this thrust (N) and torque (N m) after one step.
+
+    ``limit`` (rad/s) is the rotor speed that the highest command gives.
+    """
     decay = jnp.exp(-STEP / airframe.motor_time_constant)
     wanted = dynamics.thrusts(thrust, tx, ty, tz, airframe)
 
     def command(force: jax.Array, speed: jax.Array) -> jax.Array:
         goal = jnp.sqrt(jnp.maximum(force, 0) / airframe.thrust_coefficient)
-        return rotor_action((goal - speed * decay) / (1 - decay))
+        return rotor_action((goal - speed * decay) / (1 - decay), limit)
 
     commands = jnp.stack([command(force, speed) for force, speed in zip(wanted, state.rotors, strict=True)])
     return jnp.clip(commands, -1, 1)

@@ -36,7 +36,7 @@ from rlbench_suite.card import TaskCard
 
 from . import dynamics, flight, picture
 from .dynamics import Airframe, Quadcopter
-from .flight import HOVER_ACTION, STEP, Flight, squared
+from .flight import HOVER_ACTION, STEP, FreeFlight, squared
 from .rigid_body import RigidBody
 
 ARENA = 0.6
@@ -49,7 +49,7 @@ POSITION_BOUND = 0.75
 VELOCITY_BOUND = 11.0
 
 
-class QuadcopterHover(Flight[Airframe, Quadcopter]):
+class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
     """The task of this file's docstring. State: :class:`Quadcopter`. Context: :class:`Airframe`."""
 
     measures: ClassVar[dict[str, str]] = {
@@ -78,6 +78,18 @@ class QuadcopterHover(Flight[Airframe, Quadcopter]):
     def transition(self, state: Quadcopter, action: jax.Array, key: jax.Array, params: Airframe) -> Quadcopter:
         """One Runge-Kutta step under constant commands."""
         return dynamics.step(state, flight.commanded(action), params, STEP)
+
+    def vehicle(self, state: Quadcopter) -> Quadcopter:
+        """The state itself."""
+        return state
+
+    def airframe(self, params: Airframe) -> Airframe:
+        """The context itself."""
+        return params
+
+    def moved(self, state: Quadcopter, vehicle: Quadcopter, params: Airframe) -> Quadcopter:
+        """The vehicle is all."""
+        return vehicle
 
     def observation(self, state: Quadcopter, key: jax.Array, params: Airframe) -> jax.Array:
         """Shape ``(22,)``; see the table."""

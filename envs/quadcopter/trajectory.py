@@ -42,7 +42,7 @@ from rlbench_suite.task import Task
 
 from . import dynamics, flight, picture
 from .dynamics import Airframe, Quadcopter
-from .flight import STEP, Flight, squared
+from .flight import STEP, FreeFlight, squared
 from .geometric_control import GeometricControl, SetPoint
 from .rigid_body import RigidBody, Scalar
 from .vehicles import CRAZYFLIE_AIR
@@ -112,7 +112,7 @@ class State(NamedTuple):
     """m: distance from the reference, averaged with time constant MEMORY; at the start LOST, nothing being proven."""
 
 
-class QuadcopterTrajectory(Flight[Params, State]):
+class QuadcopterTrajectory(FreeFlight[Params, State]):
     """The task of this file's docstring."""
 
     measures: ClassVar[dict[str, str]] = {
@@ -164,6 +164,18 @@ class QuadcopterTrajectory(Flight[Params, State]):
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """One Runge-Kutta step under constant commands."""
         vehicle = dynamics.step(state.vehicle, flight.commanded(action), params.airframe, STEP, CRAZYFLIE_AIR)
+        return self.moved(state, vehicle, params)
+
+    def vehicle(self, state: State) -> Quadcopter:
+        """The vehicle in a state."""
+        return state.vehicle
+
+    def airframe(self, params: Params) -> Airframe:
+        """The vehicle's constants in a context."""
+        return params.airframe
+
+    def moved(self, state: State, vehicle: Quadcopter, params: Params) -> State:
+        """The vehicle, the time, and how well it tracked."""
         moved = State(vehicle, state.steps + 1, state.mean_error)
         error = jnp.sqrt(squared(*self._ahead(moved, params)))
         return moved._replace(mean_error=state.mean_error + STEP / MEMORY * (error - state.mean_error))
@@ -258,8 +270,11 @@ class TrajectoryPilot(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Four rotor commands, shape ``(4,)``, in [-1, 1]."""
-        state, path = view.state, view.params.path
-        time = state.steps * STEP
+        return self.control.command(*self.aim(view.state, view.params)), memory
+
+    def aim(self, state: State, params: Params) -> tuple[Quadcopter, Airframe, SetPoint]:
+        """The vehicle, its constants, and the set point: the reference, and how it accelerates a little later."""
+        path, time = params.path, state.steps * STEP
         acceleration = [axis.acceleration(time + self.lead) for axis in path]
         goal = SetPoint(*place(path, time), *velocity(path, time), *acceleration)
-        return self.control.command(state.vehicle, view.params.airframe, goal), memory
+        return state.vehicle, params.airframe, goal

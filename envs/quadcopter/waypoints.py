@@ -40,7 +40,7 @@ from rlbench_suite.task import Task
 
 from . import dynamics, flight, picture
 from .dynamics import Airframe, Quadcopter
-from .flight import STEP, Flight, ahead, distance, squared
+from .flight import STEP, FreeFlight, ahead, distance, squared
 from .geometric_control import GeometricControl, SetPoint
 from .rigid_body import RigidBody
 from .vehicles import CRAZYFLIE_AIR
@@ -78,7 +78,7 @@ class State(NamedTuple):
     """int32: waypoints reached so far."""
 
 
-class QuadcopterWaypoints(Flight[Tour, State]):
+class QuadcopterWaypoints(FreeFlight[Tour, State]):
     """The task of this file's docstring."""
 
     measures: ClassVar[dict[str, str]] = {
@@ -111,6 +111,18 @@ class QuadcopterWaypoints(Flight[Tour, State]):
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Tour) -> State:
         """One Runge-Kutta step under constant commands, then a look whether the waypoint is reached."""
         vehicle = dynamics.step(state.vehicle, flight.commanded(action), params.airframe, STEP, CRAZYFLIE_AIR)
+        return self.moved(state, vehicle, params)
+
+    def vehicle(self, state: State) -> Quadcopter:
+        """The vehicle in a state."""
+        return state.vehicle
+
+    def airframe(self, params: Tour) -> Airframe:
+        """The vehicle's constants in a context."""
+        return params.airframe
+
+    def moved(self, state: State, vehicle: Quadcopter, params: Tour) -> State:
+        """The vehicle, and whether it reached the waypoint."""
         near = squared(*ahead(vehicle, state.reached, params)) < REACHED**2
         return State(vehicle, state.reached + near)
 
@@ -190,10 +202,12 @@ class WaypointPilot(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Four rotor commands, shape ``(4,)``, in [-1, 1]."""
-        vehicle, tour = view.state.vehicle, view.params
-        x, y, z = ahead(vehicle, view.state.reached, tour)
+        return self.control.command(*self.aim(view.state, view.params)), memory
+
+    def aim(self, state: State, tour: Tour) -> tuple[Quadcopter, Airframe, SetPoint]:
+        """The vehicle, its constants, and the set point: where it is, with the velocity wanted there."""
+        x, y, z = ahead(state.vehicle, state.reached, tour)
         far = jnp.sqrt(squared(x, y, z))
         speed = jnp.clip(jnp.sqrt(2 * self.braking * far), self.slowest, self.speed) / jnp.maximum(far, 1e-6)
-        body = vehicle.body
-        goal = SetPoint(body.x, body.y, body.z, speed * x, speed * y, speed * z)
-        return self.control.command(vehicle, tour.airframe, goal), memory
+        body = state.vehicle.body
+        return state.vehicle, tour.airframe, SetPoint(body.x, body.y, body.z, speed * x, speed * y, speed * z)
