@@ -15,7 +15,7 @@ from rlbench_suite.adapters.record import Record
 from rlbench_suite.agent import HostPolicy
 from rlbench_suite.episode import Draw, Episode, Role, Step, advance, begin, draw_key, reset_where, seed_key
 from rlbench_suite.host import HostTask
-from rlbench_suite.lanes import in_lanes
+from rlbench_suite.lanes import apart, in_lanes
 from rlbench_suite.policy import Policy, View
 from rlbench_suite.process import precision, refuse_after_fork
 from rlbench_suite.task import Task
@@ -107,7 +107,8 @@ def _play(
 
     def body(carry: Any) -> Any:
         t, over, cost, (episodes, last), memory, actions = carry
-        chosen, memory = jax.vmap(act)(memory, last, episodes)
+        # Apart: what is recorded is what is flown. Fused with both, a policy's last sums could round in two ways.
+        chosen, memory = apart(jax.vmap(act))(memory, last, episodes)
         chosen = chosen.astype(actions.dtype)
         advanced = in_lanes(lambda e, a: advance(task, e, a, np.int32(horizon)), episodes, chosen)
 
