@@ -16,7 +16,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
-import rlbench_suite
+from rlbench_suite.adapters.single import make
 from rlbench_suite.card import TaskCard
 from rlbench_suite.episode import NO_LIMIT, Draw, action_sizes, advance, begin, seed_key
 from rlbench_suite.process import precision
@@ -225,7 +225,7 @@ def test_bad_seeds_are_refused(card: TaskCard, seed: object) -> None:
 )
 def test_wrong_keywords_name_the_nearest_right_one(card: TaskCard, keyword: str, value: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        rlbench_suite.adapters.single.make(card.id, **{keyword: value})
+        make(card.id, **{keyword: value})
 
 
 def test_settings_choose_the_variant_that_has_them() -> None:
