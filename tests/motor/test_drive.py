@@ -58,6 +58,8 @@ def test_transition_equals_scipy(one: TaskCard) -> None:
     params, state = episode.params, episode.state
     rng = np.random.default_rng(0)
     voltages: list[Any] = []
+    if task.kind == "position":
+        state = state._replace(speed=state.speed + 20)  # away from the friction's corner
     start = (state.electrical, state.speed, state.speed * 0)
     with precision(task):
         step = jax.jit(task.transition)
@@ -94,8 +96,7 @@ def test_transition_equals_scipy(one: TaskCard) -> None:
         turned, ours_turned = float(truth[2]), float(state.angle)
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
     if task.kind == "position":
-        assert turned != 0
-        assert ours_turned == pytest.approx(turned, rel=1e-4)
+        assert ours_turned == pytest.approx(turned, rel=1e-6)
 
 
 @pytest.mark.parametrize("one", DRIVES, ids=named)
