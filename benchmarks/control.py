@@ -42,6 +42,8 @@ def peer_name(task_id: str) -> tuple[str, str] | None:
     if card(task_id).family != "motor":
         return None
     drive = card(task_id).settings
+    if drive["goal"] not in GOALS:
+        return None
     machine = drive["machine"].replace("SixPhasePMSM", "SIXPMSM")
     return "gym-electric-motor", f"{CONTROLS[drive['control']]}-{GOALS[drive['goal']]}-{machine}-v0"
 

@@ -1,4 +1,4 @@
-"""Draw docs/step_responses.png: every machine's reference player answers steps of current, torque and speed.
+"""Draw docs/step_responses.png: every machine's reference player answers steps of current, torque, speed and position.
 
 python docs/draw_step_responses.py
 
@@ -21,20 +21,20 @@ from rlbench_suite.episode import Draw, begin, seed_key
 from rlbench_suite.policy import View, reference_player
 from rlbench_suite.registry import resolve_suite
 
-STEPS = {"current": 120, "torque": 120, "speed": 1000}
+STEPS = {"current": 120, "torque": 120, "speed": 1000, "position": 2000}
 AT = 0.25
 """When the reference steps, in parts of what is shown."""
 
 
 def response(card: TaskCard) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Time (ms), references and values, shape ``(steps, n)``, of a step over a third of each reference's range."""
+    """Time (ms), references and values, shape ``(steps, n)``, of a step over a third of a range, or a goal's jump."""
     task: Any = card.build()
     steps, goal = STEPS[task.kind], task.goal
     episode, first = jax.jit(lambda: begin(task, seed_key(1), 0, Draw.parse("test", task)))()
     player: Any = reference_player(task)
     low, high = np.array(goal.low), np.array(goal.high)
     before = (low + high) / 2 if task.kind != "speed" else np.array([episode.params.speed])
-    after = np.clip(before + (goal.jump if task.kind == "speed" else (high - low) / 3), low, high)
+    after = np.clip(before + (goal.jump or (high - low) / 3), low, high)
 
     def at(t: jax.Array) -> tuple[jax.Array, ...]:
         return tuple(jnp.where(t < AT * steps, *pair) for pair in zip(before, after, strict=True))
@@ -57,7 +57,7 @@ def main() -> None:
     cards = [card for card in resolve_suite("motor") if card.entry_point.endswith(":Drive")]
     drives = [card for card in cards if card.settings["control"] == "continuous"]
     machines, goals = list(dict.fromkeys(card.settings["machine"] for card in drives)), list(STEPS)
-    figure, axes = plt.subplots(len(machines), len(goals), figsize=(11, 1.7 * len(machines)), squeeze=False)
+    figure, axes = plt.subplots(len(machines), len(goals), figsize=(14, 1.7 * len(machines)), squeeze=False)
     for axis in axes.flat:
         axis.axis("off")
     for card in drives:
@@ -69,7 +69,7 @@ def main() -> None:
             axis.plot(time, values[:, i], color=f"C{i}", linewidth=1.2)
         axis.set_title(card.name, fontsize=8, family="monospace")
         axis.tick_params(labelsize=6)
-        axis.set_ylabel({"current": "A", "torque": "N m", "speed": "rad/s"}[card.settings["goal"]], fontsize=7)
+        axis.set_ylabel(card.build().quantity, fontsize=7)
         axis.set_xlabel("ms", fontsize=7)
     figure.tight_layout()
     figure.savefig(Path(__file__).parent / "step_responses.png", dpi=80)

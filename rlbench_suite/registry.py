@@ -116,9 +116,9 @@ def _with_settings(found: TaskCard, settings: dict[str, Any]) -> TaskCard:
         return found
     kin = [
         other
-        for other in _findable().values()
-        if (other.family, other.settings.keys(), other.modes.keys())
-        == (found.family, found.settings.keys(), found.modes.keys())
+        for task_id, other in _findable().items()
+        if (other.family, other.settings.keys(), task_id in cards())
+        == (found.family, found.settings.keys(), found.id in cards())
     ]
     for name, value in settings.items():
         if name not in found.settings:

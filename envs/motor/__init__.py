@@ -18,8 +18,17 @@ _MACHINES = {
 }
 
 
-_SHOWN = ("rlsuite/PermExDcSpeed-v0", "rlsuite/PMSMTorque-v0", "rlsuite/SCIMCurrent-v0", "rlsuite/PMSMCurrentFinite-v0")
+_SHOWN = (
+    "rlsuite/PermExDcSpeed-v0",
+    "rlsuite/PMSMTorque-v0",
+    "rlsuite/PMSMPosition-v0",
+    "rlsuite/SCIMCurrent-v0",
+    "rlsuite/PMSMCurrentFinite-v0",
+)
 """One drive of each goal, control and principle; the others are variants of them."""
+
+_ONE_SIGN = ("SeriesDc", "ShuntDc")
+"""Machines whose torque cannot change its sign: no position can be held by them."""
 
 
 _STEPS = {
@@ -74,6 +83,7 @@ _DRIVES = (
     *(_drive(machine, "current", "continuous", 500) for machine in _MACHINES if machine != "PMSM"),
     *(_drive(machine, "torque", "continuous", 500) for machine in _MACHINES),
     *(_drive(machine, "speed", "continuous", 1000) for machine in _MACHINES),
+    *(_drive(machine, "position", "continuous", 2000) for machine in _MACHINES if machine not in _ONE_SIGN),
     *(
         _drive(machine, goal, "finite", _STEPS.get((machine, goal), 500))
         for goal in ("current", "torque", "speed")
@@ -96,4 +106,4 @@ def _with_gem(drive: TaskCard) -> TaskCard:
     return replace(drive, modes={"gem_compat": compatible})
 
 
-CARDS = tuple(_with_gem(drive) for drive in _DRIVES)
+CARDS = tuple(drive if drive.settings["goal"] == "position" else _with_gem(drive) for drive in _DRIVES)

@@ -7,7 +7,9 @@
   their references (finite-set model-predictive control with a horizon of one);
 * torque: the currents of least loss for it, corrected by what the measured torque differs from that of the data
   sheet's machine at the same currents; an integrator would wind up while currents still rise;
-* speed: a proportional-integral controller of the torque, within the range of the torque task.
+* speed: a proportional-integral controller of the torque, within the range of the torque task;
+* position: a proportional controller of the speed, no faster than half of the torque brakes in time; its speed has no
+  integrator, so that nothing winds up on the way.
 
 An induction machine's flux is taken from the simulated machine, as an ideal observer gives it.
 
@@ -31,6 +33,8 @@ from .frames import Scalar
 from .goals import GOALS
 from .plant import Values
 
+POSITION_PERIODS = 50.0
+"""The same of the position loop, around that of the speed."""
 LEARNING = 0.05
 """Part of an error that the integrators of voltage and torque take a period."""
 SPEED_PERIODS = 10.0
@@ -90,6 +94,13 @@ class Cascade(eqx.Module):
         gain = inertia / (SPEED_PERIODS * task.goal.period)
         learning = 0.1 / SPEED_PERIODS * (task.period / task.goal.period)
         bounds = GOALS[task.card.settings["machine"], "torque"]
+        if task.kind == "position":
+            away = reference - value
+            approach = jnp.abs(away) * (1 / (POSITION_PERIODS * task.goal.period))
+            braking = jnp.sqrt(jnp.abs(away) * (bounds.high[0] / inertia))
+            speed = jnp.sign(away) * jnp.minimum(approach, braking)
+            torque = jnp.clip(gain * (speed - state.speed), bounds.low[0], bounds.high[0])
+            return task.plant.currents_for(torque, state.electrical), integral
         asked = gain * (reference - value) + integral
         torque = jnp.clip(asked, bounds.low[0], bounds.high[0])
         integral = integral + (gain * (reference - value) + torque - asked) * learning

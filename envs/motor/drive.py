@@ -1,10 +1,11 @@
-"""Control currents, torque or speed of an electric drive by the voltages or switch states of its converter.
+"""Control currents, torque, speed or position of an electric drive by the voltages or switch states of its converter.
 
 One task for every machine: ``card.settings`` names the machine (:data:`~.plants.PLANTS`), the goal and the control.
-Dynamics: the machine's equations (``dc.py``, ``synchronous.py``, ``induction.py``) by one Runge-Kutta step a step of
-the episode. Currents and torque are controlled at a speed that a test bench holds; speed with a load of inertia,
-Coulomb and viscous friction. Tasks follow gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), with spaces that hold,
-time limits, seeded references, contexts, and periods in which a voltage moves a current by less than its limit.
+Dynamics: the machine's equations (``dc.py``, ``synchronous.py``, ``induction.py``) by one Runge-Kutta step a step
+of the episode. Currents and torque are controlled at a speed that a test bench holds; speed and position with a
+load of inertia, Coulomb and viscous friction. Tasks of currents, torque and speed follow gym-electric-motor 3.0.3
+(doi:10.21105/joss.02498), with spaces that hold, time limits, seeded references, contexts, and periods in which a
+voltage moves a current by less than its limit.
 
 ======================  ====================================================================================
 action                  continuous: a voltage a converter in [-1, 1] of its largest; three-phase: d and q in field
@@ -23,9 +24,10 @@ success                 every error below its halving error
 reference               a random walk: each moves by N(0, s^2) a step, s of the episode log-uniform in the goal's range,
                         and stays within its bounds
 start                   no torque, induction and separately excited machines magnetised; the first reference anywhere
-                        within its bounds (speed: near the speed at the start)
-context                 parameters within their tolerance; current and torque: the speed; speed: the load's inertia,
-                        zero to that of the rotor, and friction. Speed or inertia of train and test in alternating bands
+                        within its bounds (speed: near the speed at the start; position: near standstill at zero)
+context                 parameters within their tolerance; current and torque: the speed; speed and position: the load's
+                        inertia, zero to that of the rotor, and friction. Speed or inertia of train and test in
+                        alternating bands
 ======================  ====================================================================================
 """
 
@@ -77,9 +79,9 @@ class State(NamedTuple):
     speed: Scalar
     """rad/s"""
     angle: Scalar
-    """rad, electrical, of the rotor"""
+    """rad: electrical, of the rotor; where position is controlled the shaft's own, full turns counted"""
     reference: Values
-    """A, N m or rad/s"""
+    """A, N m, rad/s or rad"""
     applied: Values
     """Of the last step: voltages in parts of the largest, or the state of each switch as 0 or 1"""
 
@@ -98,6 +100,8 @@ class Drive(Task[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         machine, self.kind = card.settings["machine"], card.settings["goal"]
         self.plant: Plant = PLANTS[machine]()
+        self.loaded = self.kind in ("speed", "position")
+        """Whether the shaft turns a load; a test bench holds its speed otherwise."""
         self.finite = card.settings["control"] == "finite"
         self.goal: Goal = GOALS[machine, self.kind]
         self.period = self.goal.finite_period if self.finite else self.goal.period
@@ -135,7 +139,7 @@ class Drive(Task[Params, State]):
         low, high = self.goal.speeds
         load: Any = ConstantSpeed()
         speed = alternating_bands(u[-1], split, low, high, BANDS)
-        if self.kind == "speed":
+        if self.loaded:
             inertia = alternating_bands(u[-1], split, 0.0, self.plant.nominal.inertia, BANDS)
             friction = self.goal.friction
             load = Polynomial(
@@ -148,14 +152,14 @@ class Drive(Task[Params, State]):
         return Params(machine, load, speed, u[-2])
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """No torque; references anywhere, a speed's near the speed that there is."""
+        """No torque; references anywhere, a speed's or position's near the one that there is."""
         u = self.uniform(key, len(self.names) + 1)
         zero = jnp.zeros((), self.dtype)
         reference = tuple(
             low + (high - low) * u[i] for i, (low, high) in enumerate(zip(self.goal.low, self.goal.high, strict=True))
         )
-        if self.kind == "speed":
-            away = params.speed + self.jump * (2 * u[0] - 1)
+        if self.loaded:
+            away = (params.speed if self.kind == "speed" else zero) + self.jump * (2 * u[0] - 1)
             reference = (jnp.clip(away, self.goal.low[0], self.goal.high[0]),)
         angle = 2 * math.pi * (u[-1] - 0.5) if self.finite and self.three_phase else zero
         applied = (zero,) * (self.switches if self.finite else self.plant.inputs)
@@ -170,8 +174,7 @@ class Drive(Task[Params, State]):
         else:
             applied = self.plant.within_reach(tuple(action[i] for i in range(self.plant.inputs)))
             voltage = self.plant.voltage(applied, state.electrical, state.angle)
-        electrical, speed = self.moved(state.electrical, state.speed, voltage, params)
-        angle = state.angle
+        electrical, speed, angle = self.moved(state, voltage, params)
         if self.finite and self.three_phase:
             angle = wrapped(angle + (self.plant.pole_pairs * self.period) * state.speed)
         moves = jax.random.normal(key, (len(self.names),), self.dtype)
@@ -183,17 +186,26 @@ class Drive(Task[Params, State]):
         )
         return State(electrical, speed, angle, self._attainable(reference), applied)
 
-    def moved(self, electrical: Any, speed: Scalar, voltage: Any, params: Params) -> tuple[Any, Scalar]:
-        """Electrical state and speed (rad/s) one period later, under a constant voltage (V)."""
-        if self.kind != "speed":
-            return self.machine_after(electrical, speed, voltage, params), speed
+    def moved(self, state: State, voltage: Any, params: Params) -> tuple[Any, Scalar, Scalar]:
+        """Electrical state, speed (rad/s) and the shaft's angle (rad, where position is controlled) one period later.
+
+        ``voltage``: constant over it, V.
+        """
+        electrical, speed, angle = state.electrical, state.speed, state.angle
+        if not self.loaded:
+            return self.machine_after(electrical, speed, voltage, params), speed, angle
         machine = params.machine
 
-        def rate(_: float, now: tuple[Any, Scalar]) -> tuple[Any, Scalar]:
-            acceleration = params.load.acceleration(now[1], machine.torque(now[0]), machine.inertia)
-            return machine.derivative(now[0], voltage, now[1]), acceleration
+        def rate(_: float, now: tuple[Any, ...]) -> tuple[Any, ...]:
+            electrical, speed, *angle = now
+            acceleration = params.load.acceleration(speed, machine.torque(electrical), machine.inertia)
+            return machine.derivative(electrical, voltage, speed), acceleration, *(speed for _ in angle)
 
-        return rk4(rate, (electrical, speed), self.period)
+        if self.kind == "position":
+            electrical, speed, angle = rk4(rate, (electrical, speed, angle), self.period)
+        else:
+            electrical, speed = rk4(rate, (electrical, speed), self.period)
+        return electrical, speed, angle
 
     def machine_after(self, electrical: Any, speed: Scalar, voltage: Any, params: Params) -> Any:
         """Electrical state one period later at a constant speed."""
@@ -208,11 +220,13 @@ class Drive(Task[Params, State]):
         return d, jnp.clip(q, -most, most), *others
 
     def controlled(self, state: State, params: Params) -> Values:
-        """The controlled quantities, A, N m or rad/s."""
+        """The controlled quantities, A, N m, rad/s or rad."""
         if self.kind == "current":
             measured = self.plant.measured(state.electrical)[: len(self.names)]
             return tuple(value * self.plant.current_limit for value in measured)
-        return (params.machine.torque(state.electrical) if self.kind == "torque" else state.speed,)
+        if self.kind == "torque":
+            return (params.machine.torque(state.electrical),)
+        return (state.angle if self.kind == "position" else state.speed,)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """See the table."""
@@ -265,7 +279,7 @@ class Drive(Task[Params, State]):
     @property
     def quantity(self) -> str:
         """Unit of what is controlled."""
-        return {"current": "A", "torque": "N m", "speed": "rad/s"}[self.kind]
+        return {"current": "A", "torque": "N m", "speed": "rad/s", "position": "rad"}[self.kind]
 
     def why_over(self, state: State, params: Params) -> str:
         """What tripped it."""

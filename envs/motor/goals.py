@@ -3,6 +3,8 @@
 Ranges lie within nominal currents and within what the converter's voltage holds at every speed of the task. References
 move slower than the voltage moves what they ask for. Errors are halved in worth at 5 % of the nominal current or
 torque, and at 1 % of the nominal speed; switch states last so long that their ripple is of that size or less.
+Positions step by what half of the torque covers in some 40 ms, and errors are halved in worth at a twentieth of it. A
+series or shunt machine makes torque of one sign only, and can hold no position.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from .load import Polynomial
 
 
 class Goal(NamedTuple):
-    """One controlled quantity or more of one machine, in A, N m or rad/s."""
+    """One controlled quantity or more of one machine, in A, N m, rad/s or rad."""
 
     low: tuple[float, ...]
     high: tuple[float, ...]
@@ -33,7 +35,7 @@ class Goal(NamedTuple):
     friction: Polynomial = Polynomial()
     """Of the load in speed control, at the middle of its tolerance"""
     jump: float = 0.0
-    """rad/s, by which the first reference of a speed is away at most; by switch states half of it"""
+    """rad/s or rad, by which the first reference of a speed or position is away at most; by switch states half of it"""
 
 
 FAST = 1e-5
@@ -202,3 +204,34 @@ GOALS: dict[tuple[str, str], Goal] = {
         jump=10.0,
     ),
 }
+
+_JUMPS = {
+    "PermExDc": 0.12,
+    "ExtExDc": 0.8,
+    "PMSM": 0.6,
+    "SynRM": 0.4,
+    "EESM": 0.025,
+    "SixPhasePMSM": 0.15,
+    "SCIM": 0.4,
+    "DFIM": 0.12,
+}
+"""rad, of the first reference of a position."""
+
+
+def _position(machine: str, jump: float) -> Goal:
+    """Small moves about standstill, with the friction of the speed task."""
+    halving, most = jump / 20, 2 * jump
+    return Goal(
+        (-most,),
+        (most,),
+        (halving / 200,),
+        (halving / 20,),
+        (halving,),
+        most,
+        (0.0, 0.0),
+        friction=GOALS[machine, "speed"].friction,
+        jump=jump,
+    )
+
+
+GOALS |= {(machine, "position"): _position(machine, jump) for machine, jump in _JUMPS.items()}

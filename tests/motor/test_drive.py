@@ -41,7 +41,7 @@ def first(task: Any, seed: int = 0) -> Any:
 
 
 def test_there_are_drives_of_every_kind() -> None:
-    assert {one.settings["goal"] for one in DRIVES} == {"current", "torque", "speed"}
+    assert {one.settings["goal"] for one in DRIVES} == {"current", "torque", "speed", "position"}
     assert {one.settings["control"] for one in DRIVES} == {"continuous", "finite"}
     assert len({one.settings["machine"] for one in DRIVES}) == 10
 
@@ -58,7 +58,9 @@ def test_transition_equals_scipy(one: TaskCard) -> None:
     params, state = episode.params, episode.state
     rng = np.random.default_rng(0)
     voltages: list[Any] = []
-    start = (state.electrical, state.speed)
+    if task.kind == "position":
+        state = state._replace(speed=state.speed + 20)  # away from the friction's corner
+    start = (state.electrical, state.speed, state.speed * 0)
     with precision(task):
         step = jax.jit(task.transition)
         for k in range(30):
@@ -72,9 +74,9 @@ def test_transition_equals_scipy(one: TaskCard) -> None:
 
         @jax.jit
         def rate(y: jax.Array, voltage: Any) -> jax.Array:
-            electrical, speed = unravel(y)
+            electrical, speed, _ = unravel(y)
             acceleration = params.load.acceleration(speed, params.machine.torque(electrical), params.machine.inertia)
-            return ravel_pytree((params.machine.derivative(electrical, voltage, speed), acceleration))[0]
+            return ravel_pytree((params.machine.derivative(electrical, voltage, speed), acceleration, speed))[0]
 
         y = np.asarray(flat)
         for voltage in voltages:
@@ -91,7 +93,10 @@ def test_transition_equals_scipy(one: TaskCard) -> None:
         truth = unravel(jnp.asarray(y))
         ours = np.array([*task.plant.measured(state.electrical), state.speed / task.plant.speed_limit])
         theirs = np.array([*task.plant.measured(truth[0]), truth[1] / task.plant.speed_limit])
+        turned, ours_turned = float(truth[2]), float(state.angle)
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
+    if task.kind == "position":
+        assert ours_turned == pytest.approx(turned, rel=1e-6)
 
 
 @pytest.mark.parametrize("one", DRIVES, ids=named)
@@ -241,15 +246,17 @@ def test_windings_of_the_six_phase_machine_stay_within_their_bridges() -> None:
     assert float(plant.length(DQXY(120.0, 160.0, 0.0, 240.0))) == pytest.approx(312.41 / 400, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["SynRMCurrent-v0", "SCIMTorque-v0", "SeriesDcSpeed-v0", "PMSMCurrentFinite-v0"])
+@pytest.mark.parametrize(
+    "name", ["SynRMCurrent-v0", "SCIMTorque-v0", "SeriesDcSpeed-v0", "PMSMCurrentFinite-v0", "EESMPosition-v0"]
+)
 def test_contexts_never_overlap_and_references_stay_within_bounds(name: str) -> None:
     task: Any = card(name).build()
     sample = jax.jit(jax.vmap(task.sample_params, in_axes=(0, None)))
     keys = jax.random.split(jax.random.key(0), 4000)
     for split in (0, 1):
         params = jax.device_get(sample(keys, np.int32(split)))
-        low, high = (0.0, task.plant.nominal.inertia) if task.kind == "speed" else task.goal.speeds
-        banded = params.load.inertia if task.kind == "speed" else params.speed
+        low, high = (0.0, task.plant.nominal.inertia) if task.loaded else task.goal.speeds
+        banded = params.load.inertia if task.loaded else params.speed
         band = (banded.astype(np.float64) - low) / (high - low) * 40
         assert set(np.floor(band)) == set(range(split, 40, 2))
         for values, nominal, tolerance in zip(params.machine, task.plant.nominal, task.plant.tolerance, strict=True):
