@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import io
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ FRAMES = 40
 
 def simulated() -> list[TaskCard]:
     """The cards whose simulators are installed: PyBullet has no wheels for the newest Pythons."""
-    return [card for card in cards().values() if "pybullet" not in card.tags or find_spec("pybullet")]
+    return [card for card in cards().values() if card.installed]
 
 
 def on_config(config: MkDocsConfig) -> None:

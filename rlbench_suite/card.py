@@ -69,6 +69,7 @@ class TaskCard:
         hypervolume_reference: the point below every return from which hypervolume is measured.
         agents: number of agents; more than one makes it a PettingZoo task too.
         host: whether a simulator of the host computes it (:mod:`rlbench_suite.host`), not pure functions.
+        requires: module that computes it and that not every Python has: without it, tests and pages leave the task out.
         trained_on: id of the task on which agents train to be judged on this one, of equal observation and action
             spaces; empty where that is the task itself. A report tells how much of a score is lost on the way.
         partially_observed: whether one observation does not tell all that matters, so that an agent needs a memory.
@@ -96,6 +97,7 @@ class TaskCard:
     hypervolume_reference: tuple[float, ...] = ()
     agents: int = 1
     host: bool = False
+    requires: str = ""
     trained_on: str = ""
     partially_observed: bool = False
     optimum: float | None = None
@@ -107,6 +109,11 @@ class TaskCard:
     def name(self) -> str:
         """The id without its namespace, safe as a file name: ``SAT-v0``."""
         return self.id.split("/", 1)[1]
+
+    @property
+    def installed(self) -> bool:
+        """Whether the module that computes it is here; imports nothing."""
+        return not self.requires or importlib.util.find_spec(self.requires) is not None
 
     @property
     def default_difficulty(self) -> str | None:

@@ -6,7 +6,6 @@ them passes the others too. What concerns variants (``TaskCard.variant``) runs a
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 
@@ -54,14 +53,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if wanted(item)]
 
 
-def simulated(card: TaskCard) -> bool:
-    """Whether its simulator is here: PyBullet has no wheels for the newest Pythons."""
-    return "pybullet" not in card.tags or importlib.util.find_spec("pybullet") is not None
+def simulated() -> list[TaskCard]:
+    """The cards whose simulators are here: PyBullet has no wheels for the newest Pythons."""
+    return [card for card in cards().values() if card.installed]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "card" in metafunc.fixturenames:
-        table = [card for card in cards().values() if simulated(card)]
+        table = simulated()
         if not metafunc.definition.get_closest_marker("every_id"):
             table = list({(card.entry_point, card.tags): card for card in reversed(table)}.values())[::-1]
         metafunc.parametrize("card", table, ids=[card.name for card in table])
@@ -70,8 +69,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def ids(pytestconfig: pytest.Config) -> list[str]:
     """The ids that this run is about, for a test marked ``in_both_runs``."""
-    table = [card for card in cards().values() if simulated(card)]
-    return [card.id for card in table if card.variant == pytestconfig.getoption("--variants")]
+    return [card.id for card in simulated() if card.variant == pytestconfig.getoption("--variants")]
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -35,9 +35,10 @@ CARDS = (
         horizon=500,
         variant=True,
         host=True,
+        requires="pybullet",
         trained_on="rlsuite/QuadcopterHover-v0",
         replay_tolerance=1.0,
-        tags=("continuous", "stabilisation", "pybullet"),
+        tags=("continuous", "stabilisation", "transfer"),
     ),
     TaskCard(
         id="rlsuite/QuadcopterRecover-v0",

@@ -60,13 +60,15 @@ class Flight(Task[Params, State]):
 class FreeFlight(Flight[Params, State]):
     """A flight of which only the dynamics move the vehicle, so that other conditions can take their place."""
 
-    @abc.abstractmethod
-    def vehicle(self, state: State) -> Quadcopter:
+    def vehicle(self, state: Any) -> Quadcopter:
         """The vehicle in a state."""
+        vehicle: Quadcopter = state.vehicle
+        return vehicle
 
-    @abc.abstractmethod
-    def airframe(self, params: Params) -> Airframe:
+    def airframe(self, params: Any) -> Airframe:
         """The vehicle's constants in a context."""
+        airframe: Airframe = params.airframe
+        return airframe
 
     @abc.abstractmethod
     def moved(self, state: State, vehicle: Quadcopter, params: Params) -> State:

@@ -166,14 +166,6 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         vehicle = dynamics.step(state.vehicle, flight.commanded(action), params.airframe, STEP, CRAZYFLIE_AIR)
         return self.moved(state, vehicle, params)
 
-    def vehicle(self, state: State) -> Quadcopter:
-        """The vehicle in a state."""
-        return state.vehicle
-
-    def airframe(self, params: Params) -> Airframe:
-        """The vehicle's constants in a context."""
-        return params.airframe
-
     def moved(self, state: State, vehicle: Quadcopter, params: Params) -> State:
         """The vehicle, the time, and how well it tracked."""
         moved = State(vehicle, state.steps + 1, state.mean_error)

@@ -113,14 +113,6 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         vehicle = dynamics.step(state.vehicle, flight.commanded(action), params.airframe, STEP, CRAZYFLIE_AIR)
         return self.moved(state, vehicle, params)
 
-    def vehicle(self, state: State) -> Quadcopter:
-        """The vehicle in a state."""
-        return state.vehicle
-
-    def airframe(self, params: Tour) -> Airframe:
-        """The vehicle's constants in a context."""
-        return params.airframe
-
     def moved(self, state: State, vehicle: Quadcopter, params: Tour) -> State:
         """The vehicle, and whether it reached the waypoint."""
         near = squared(*ahead(vehicle, state.reached, params)) < REACHED**2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import gymnasium
@@ -49,11 +49,19 @@ class BatchPrograms:
 
     def begin(self, seeds: np.ndarray, draw: Draw) -> tuple[Episode, Step, jax.Array]:
         """The first episode of each seed, key data ``(n, 2)``."""
-        shapes = jax.eval_shape(lambda seed: begin(self.task, seed, jnp.int32(0), draw), seeds[0])
         size = len(seeds)
-        before, nothing = jax.tree.map(lambda leaf: np.zeros((size, *leaf.shape), leaf.dtype), shapes)
+        before, nothing = jax.tree.map(lambda leaf: np.zeros((size, *leaf.shape), leaf.dtype), self._shapes)
         before = before._replace(seed=seeds, index=np.full(size, -1, np.int32))
         return self.reset_where(np.ones(size, bool), before, nothing, draw)
+
+    @cached_property
+    def _shapes(self) -> tuple[Episode, Step]:
+        """Of one episode and what it shows: traced once, not at every reset."""
+        draw = Draw(np.int32(0), np.int32(-1))
+        shapes: tuple[Episode, Step] = jax.eval_shape(
+            lambda: begin(self.task, np.zeros(2, np.uint32), jnp.int32(0), draw)
+        )
+        return shapes
 
 
 programs = cache(BatchPrograms)
