@@ -68,6 +68,10 @@ def page(card: TaskCard) -> str:
         "partially observed": "yes: an agent needs a memory" if card.partially_observed else "",
         "tags": ", ".join(card.tags),
         **{f"`{keyword}=True`": mode.summary for keyword, mode in card.modes.items()},
+        **{
+            f"`{keyword}=`, an option": ", ".join(f"`{choice}`" for choice in choices)
+            for keyword, choices in card.options.items()
+        },
     }
     text = [f"# {card.name}", "", card.summary, "", f"![Its reference player at work]({card.name}.gif)", ""]
     text += ["| | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in facts.items() if value), ""]

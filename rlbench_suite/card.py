@@ -11,7 +11,7 @@ import importlib
 import importlib.util
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,6 +79,9 @@ class TaskCard:
         tags: free words for filtering.
         modes: keyword of ``gymnasium.make``, True or False, to the card of the task that it makes of this id instead.
             That card is found by its own id too, but is in no list and no suite.
+        options: keyword of ``gymnasium.make`` to what it may be, the default first. A task reads its choices by
+            :meth:`option`. Another choice makes another task with an id of its own (``rlsuite/Name-v0?keyword=choice``)
+            that is found by it, but is in no list and no suite, and has no measured scores.
     """
 
     id: str
@@ -104,6 +107,7 @@ class TaskCard:
     replay_tolerance: float = 0.0
     tags: tuple[str, ...] = ()
     modes: Mapping[str, TaskCard] = field(default_factory=dict)
+    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -114,6 +118,33 @@ class TaskCard:
     def installed(self) -> bool:
         """Whether the module that computes it is here; imports nothing."""
         return not self.requires or importlib.util.find_spec(self.requires) is not None
+
+    @property
+    def keywords(self) -> list[str]:
+        """What ``gymnasium.make`` takes for this id beside what it takes for every one."""
+        return [*self.settings, *self.modes, *self.options]
+
+    def option(self, name: str) -> str:
+        """What is chosen for an option."""
+        chosen: str = self.settings.get(name, self.options[name][0])
+        return chosen
+
+    def with_options(self, **choices: str) -> TaskCard:
+        """The card of the task with these choices; the same one where they are those it has.
+
+        Raises:
+            ValueError: no such option, or no such choice.
+        """
+        for name, choice in choices.items():
+            if name not in self.options:
+                raise ValueError(unknown(f"option of {self.id}", name, self.options))
+            if choice not in self.options[name]:
+                raise ValueError(unknown(f"{name} of {self.id}", choice, self.options[name]))
+        chosen = {name: choices.get(name, self.option(name)) for name in self.options}
+        others = {name: choice for name, choice in chosen.items() if choice != self.options[name][0]}
+        query = "&".join(f"{name}={choice}" for name, choice in others.items())
+        settings = {name: value for name, value in self.settings.items() if name not in self.options}
+        return replace(self, id=self.id.partition("?")[0] + "?" * bool(query) + query, settings={**settings, **others})
 
     @property
     def default_difficulty(self) -> str | None:

@@ -55,7 +55,7 @@ AGENTS = {
 DATASETS = "rlbench_suite.datasets"
 
 KEYWORDS = ("split", "difficulty", "view", "dtype", "render_mode")
-"""What ``gymnasium.make`` takes for every id, beside the settings and modes of its card."""
+"""What ``gymnasium.make`` takes for every id, beside the keywords of its card."""
 
 SMOKE = (
     "rlsuite/SAT-v0",
@@ -92,22 +92,27 @@ def _findable() -> dict[str, TaskCard]:
 def card(task_id: str, **settings: Any) -> TaskCard:
     """The card of an id, or of the id that differs from it by these settings only; ``rlsuite/`` may be left out.
 
-    ``settings``: of the card, and its modes, True or False.
+    ``settings``: of the card, its modes (True or False), and its options, which an id may also name after ``?``.
 
     Raises:
         ValueError: no such task, no such setting, or no task with these settings.
     """
+    task_id, _, query = task_id.partition("?")
     full = task_id if "/" in task_id else f"rlsuite/{task_id}"
     table = _findable()
     if full not in table:
         raise ValueError(unknown("task", task_id, cards()))
     found = table[full]
+    if query:
+        settings = {name: choice for name, _, choice in (pair.partition("=") for pair in query.split("&"))} | settings
+    options = {name: settings.pop(name) for name in found.options if name in settings}
     modes = {name: settings.pop(name) for name in found.modes if name in settings}
     for name, value in modes.items():
         if not isinstance(value, bool):
             raise ValueError(f"{name} of {full} is True or False, got {value!r}.")
     found = _with_settings(found, settings)
-    return next((found.modes[name] for name, wanted in modes.items() if wanted), found)
+    found = next((found.modes[name] for name, wanted in modes.items() if wanted), found)
+    return found.with_options(**options) if options else found
 
 
 def _with_settings(found: TaskCard, settings: dict[str, Any]) -> TaskCard:
@@ -122,7 +127,7 @@ def _with_settings(found: TaskCard, settings: dict[str, Any]) -> TaskCard:
     ]
     for name, value in settings.items():
         if name not in found.settings:
-            raise ValueError(unknown(f"keyword of {found.id}", name, [*KEYWORDS, *found.settings, *found.modes]))
+            raise ValueError(unknown(f"keyword of {found.id}", name, [*KEYWORDS, *found.keywords]))
         if value not in (known := [other.settings[name] for other in kin]):
             raise ValueError(unknown(f"{name} of {found.id}", value, map(str, dict.fromkeys(known))))
     for other in kin:

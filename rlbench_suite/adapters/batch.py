@@ -256,13 +256,13 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 def make_vec(task_id: str, num_envs: int = 1, **keywords: Any) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
     """The vector entry point of every id: :class:`TaskVectorEnv`, or its counterpart for host simulators.
 
-    ``keywords`` are theirs, and settings and modes of the card as ``gymnasium.make`` takes them.
+    ``keywords`` are theirs, and those of the card as ``gymnasium.make`` takes them.
 
     Raises:
         ValueError: no such keyword, or a value that is unknown or out of range.
     """
     card = find_card(task_id)
-    own, chosen = [*inspect.signature(TaskVectorEnv).parameters], [*card.settings, *card.modes]
+    own, chosen = [*inspect.signature(TaskVectorEnv).parameters], card.keywords
     for name in keywords:
         if name not in own + chosen:
             raise ValueError(unknown(f"keyword of {card.id}", name, own + chosen))

@@ -317,8 +317,8 @@ def make(
         view: ``"structured"``, ``"text"`` or ``"pixels"``; the same instance in each.
         dtype: ``"float32"`` or ``"float64"``.
         render_mode: ``"rgb_array"`` or ``"ansi"`` (Gymnasium makes ``"human"`` of the first).
-        settings: of the card, for the variant that differs by them: ``control="finite"`` of a drive; and its modes, as
-            ``gem_compat=True``.
+        settings: of the card, for the variant that differs by them: ``control="finite"`` of a drive; its modes, as
+            ``gem_compat=True``; and its options.
 
     Raises:
         ValueError: a value is unknown, or has no meaning for this task.

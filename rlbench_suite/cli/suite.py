@@ -67,6 +67,7 @@ def show(task_id: TaskId) -> None:
         "reward": _space(task.reward_space),
         "tags": ", ".join(card.tags),
         **{f"{keyword}=True": mode.summary for keyword, mode in card.modes.items()},
+        **{keyword: f"{', '.join(choices)} (an option)" for keyword, choices in card.options.items()},
     }
     table = Table(title=f"{card.id}: {card.summary}", title_justify="left", show_header=False, box=None)
     for name, value in facts.items():
@@ -119,7 +120,7 @@ def play(
 
     from rlbench_suite.adapters.single import make
 
-    # Not by gymnasium.make, which does not know the ids of modes.
+    # Not by gymnasium.make, which does not know the ids of modes and options.
     env: gymnasium.Env[Any, Any] = make(card.id, difficulty=difficulty, render_mode="rgb_array")
     env = gymnasium.wrappers.TimeLimit(env, card.horizon)
     if window:

@@ -16,10 +16,12 @@ import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
+from rlbench_suite.adapters.batch import make_vec
 from rlbench_suite.adapters.single import make
 from rlbench_suite.card import TaskCard
 from rlbench_suite.episode import NO_LIMIT, Draw, action_sizes, advance, begin, seed_key
 from rlbench_suite.process import precision
+from rlbench_suite.registry import cards
 
 sys.path.insert(0, str(Path(__file__).parent))
 from trajectories import digest, flat, random_actions
@@ -238,6 +240,32 @@ def test_settings_choose_the_variant_that_has_them() -> None:
         gymnasium.make("rlsuite/PMSMCurrent-v0", control="finit")
     with pytest.raises(ValueError, match="Did you mean 'control'"):
         gymnasium.make("rlsuite/PMSMCurrent-v0", contrl="finite")
+
+
+def test_options_make_another_task_of_the_same_id(toys: Path) -> None:
+    plain, chosen = make("ToyDrift-v0", friction="none"), make("ToyDrift-v0", push="strong", friction="air")
+    assert plain.card is make("ToyDrift-v0").card
+    assert chosen.card.id == "rlsuite/ToyDrift-v0?friction=air&push=strong"
+    assert chosen.card.id not in cards()
+    assert not chosen.card.scores()
+    plain.reset(seed=0)
+    chosen.reset(seed=0)
+    start = float(plain.state.v)
+    assert plain.step(np.ones(1))[0][1] == pytest.approx(start + 0.1)
+    seen = chosen.step(np.ones(1))[0]
+    assert seen[1] == pytest.approx(0.5 * start + 0.2)
+    batch = make_vec("ToyDrift-v0", 2, friction="air", push="strong")
+    batch.reset(seed=[0, 1])
+    np.testing.assert_array_equal(batch.step(np.ones((2, 1)))[0][0], seen)
+    assert make("ToyDrift-v0?push=strong", friction="air").task is chosen.task
+    for task_id, keywords, message in (
+        ("ToyDrift-v0", {"friction": "ar"}, "Did you mean 'air'"),
+        ("ToyDrift-v0?fricton=air", {}, "Did you mean 'friction'"),
+        ("ToyDrift-v0?friction", {}, "Unknown friction"),
+        ("ToyWalk-v0", {"friction": "air"}, "keyword of rlsuite/ToyWalk-v0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make(task_id, **keywords)
 
 
 @pytest.mark.every_id

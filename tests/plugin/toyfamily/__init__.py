@@ -24,5 +24,6 @@ CARDS = (
         contexts=False,
         objectives=("nearness", "thrift"),
         weights=(0.75, 0.25),
+        options={"friction": ("none", "air"), "push": ("weak", "strong")},
     ),
 )

@@ -95,7 +95,9 @@ class Drift(Task[Nothing, Point]):
         return Point(2 * x - 1, 0.2 * v - 0.1)
 
     def transition(self, state: Point, action: jax.Array, key: jax.Array, params: Nothing) -> Point:
-        v = state.v + 0.1 * action[0]
+        kept = {"none": 1.0, "air": 0.5}[self.card.option("friction")]
+        push = {"weak": 0.1, "strong": 0.2}[self.card.option("push")]
+        v = kept * state.v + push * action[0]
         return Point(state.x + 0.1 * v, v)
 
     def observation(self, state: Point, key: jax.Array, params: Nothing) -> jax.Array:
