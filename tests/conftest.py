@@ -39,6 +39,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     variants = {name for card in cards().values() if card.variant for name in (card.id, card.name)}
 
     def of_a_variant(item: pytest.Item) -> bool:
+        if item.get_closest_marker("of_variants"):
+            return True
         values = (
             item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
         )
@@ -74,13 +76,17 @@ def ids(pytestconfig: pytest.Config) -> list[str]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """All tests of an id go to one process, where its programs are compiled once."""
+    """All tests of an id go to one process, where its programs are compiled once, and so do those of a file.
+
+    Agents compile something of their own in every test.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class ById(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             named = [card.name for card in cards().values() if card.name in nodeid.partition("[")[2]]
-            return max(named, key=len, default=nodeid)
+            alone = "/baselines/" in nodeid
+            return max(named, key=len, default=nodeid if alone else nodeid.partition("::")[0])
 
     return ById(config, log)
 

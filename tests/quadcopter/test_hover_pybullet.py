@@ -40,6 +40,7 @@ from rlbench_suite.leaderboard.verify import verify
 from rlbench_suite.registry import card
 
 pybullet = pytest.importorskip("pybullet")
+pytestmark = pytest.mark.of_variants
 
 PURE, HOST = "rlsuite/QuadcopterHover-v0", "rlsuite/QuadcopterHoverPyBullet-v0"
 NOMINAL = jax.tree.map(float, flight.NOMINAL)

@@ -25,6 +25,8 @@ from rlbench_suite.envs.quadcopter.wind import Wind
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 
+pytestmark = pytest.mark.of_variants
+
 GOALS = ("Hover", "Waypoints", "Trajectory")
 SPLITS = np.int32(0), np.int32(1)
 
