@@ -10,9 +10,10 @@ One process at a time. Figures are steps a second.
 
 * One environment: random actions through ``gymnasium.make`` and through the peer's own constructor, resets included,
   for every id that both have. Ours has time limits and trips, the peer trips only.
-* Batches: the equations alone (``transition``), with the observation written out (``observed``), and the whole task,
-  references, rewards, ends and resets included, under constant actions (``constant``) or the reference player
-  (``reference``), each scanned over in one program. The peers' batches have equations and observation only.
+* Batches: the equations with the observation written out (``equations``), which is all that the peers' batches have;
+  a reference that moves at random besides (``observed``; ``transition`` without the observation); and the whole task,
+  rewards, ends and resets included, under constant actions (``constant``) or the reference player (``reference``),
+  each scanned over in one program.
 """
 
 import argparse
@@ -79,13 +80,13 @@ def single_environments(python: str | None) -> None:
 def batches(python: str | None) -> None:
     """Each family's first task at several sizes, and the peers at theirs."""
     for task_id, name in (("rlsuite/PMSMCurrent-v0", "exciting"), ("rlsuite/QuadcopterHover-v0", "l2f")):
-        print(f"\n{task_id + ', million':32s}{'transition':>12s}{'observed':>12s}{'constant':>12s}{'reference':>12s}")
+        print("\n" + physics.header(f"{task_id}, million"))
         for size in SIZES:
             figures = physics.figures(card(task_id).build(), size)
             print(f"{size:32,d}" + "".join(f"{value:12.1f}" for value in figures), flush=True)
         sizes = [str(size) for size in PEER_SIZES[name]]
         for size, figure in zip(sizes, peer(python, name, sizes) if python else (), strict=False):
-            print(f"{f'{name}, {size}':32s}{'':12s}{figure / 1e6:12.2f}", flush=True)
+            print(f"{f'{name}, {size}':32s}{figure / 1e6:12.2f}", flush=True)
 
 
 def main() -> None:

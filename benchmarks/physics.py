@@ -4,8 +4,9 @@
 
 Each figure is the best of five runs of one compiled program that scans over steps. Two players: constant commands
 drawn anew for every entry and run (crashes and resets are frequent), and the family's reference player in the loop
-(its own cost included, resets at the time limit only). Beside them the transition alone, with nothing around it, and
-the transition with the observation written out.
+(its own cost included, resets at the time limit only). Beside them the machine's or vehicle's equations alone, under
+constant commands, with the observation written out; the transition, which also moves a reference at random; and the
+transition with the observation written out.
 """
 
 import time
@@ -18,6 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.adapters.rollout import open_stream, step_stream
+from rlbench_suite.envs.motor import pmsm
+from rlbench_suite.envs.motor.frames import DQ
+from rlbench_suite.envs.motor.pmsm_current import STEP, VOLTAGE_LIMIT, PMSMCurrent, within_unit_circle
 from rlbench_suite.episode import Draw, seed_key
 from rlbench_suite.policy import View, reference_player
 from rlbench_suite.registry import card
@@ -41,6 +45,24 @@ def million_steps(body: Callable[[Any, Any], Any], carry: Any, size: int) -> flo
     return steps * size / min(times) / 1e6
 
 
+COLUMNS = "equations", "transition", "observed", "constant", "reference"
+
+
+def header(first: str) -> str:
+    """Names of the columns, after one of 32 characters."""
+    return f"{first:32s}" + "".join(f"{name:>12s}" for name in COLUMNS)
+
+
+def equations(task: Any, state: Any, action: jax.Array, key: jax.Array, params: Any) -> Any:
+    """The state after one step of what a data sheet describes; no reference moves."""
+    if not isinstance(task, PMSMCurrent):
+        return task.transition(state, action, key, params)  # a hover has no reference
+    applied = within_unit_circle(DQ(action[0], action[1]))
+    voltage = DQ(VOLTAGE_LIMIT * applied.d, VOLTAGE_LIMIT * applied.q)
+    current = pmsm.step(state.current, voltage, params.speed, params.machine, STEP)
+    return state._replace(current=current, applied=applied)
+
+
 def figures(task: Any, size: int) -> list[float]:
     """The columns."""
     limit = np.int32(task.card.horizon)
@@ -54,10 +76,13 @@ def figures(task: Any, size: int) -> list[float]:
         params = stream.episodes.params
         return jax.vmap(task.transition)(state, actions, keys, params), None
 
-    def observed(carry: Any, _: Any) -> Any:
-        params = stream.episodes.params
-        state = jax.vmap(task.transition)(carry[0], actions, keys, params)
-        return (state, jax.vmap(task.observation)(state, keys, params)), None
+    def observed(move: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+        def body(carry: Any, _: Any) -> Any:
+            params = stream.episodes.params
+            state = jax.vmap(move)(carry[0], actions, keys, params)
+            return (state, jax.vmap(task.observation)(state, keys, params)), None
+
+        return body
 
     def constant(stream: Any, _: Any) -> Any:
         stream, step, _ = step_stream(task, stream, actions, limit, DRAW)
@@ -73,9 +98,11 @@ def figures(task: Any, size: int) -> list[float]:
         return (stream, memory), step.reward.sum()
 
     memory = jax.vmap(player.initial)(stream.episodes.params)
+    shown = stream.episodes.state, stream.last.observation
     return [
+        million_steps(observed(partial(equations, task)), shown, size),
         million_steps(physics, stream.episodes.state, size),
-        million_steps(observed, (stream.episodes.state, stream.last.observation), size),
+        million_steps(observed(task.transition), shown, size),
         million_steps(constant, stream, size),
         million_steps(closed_loop, (stream, memory), size),
     ]
@@ -83,11 +110,11 @@ def figures(task: Any, size: int) -> list[float]:
 
 def main() -> None:
     print(f"{jax.devices()[0]}, million steps a second")
-    print(f"{'task':28s}{'envs':>8s}{'transition':>12s}{'observed':>12s}{'constant':>12s}{'reference':>12s}")
     for name in TASKS:
         task = card(name).build()
+        print(header(name))
         for size in SIZES:
-            print(f"{name:28s}{size:8d}" + "".join(f"{value:12.1f}" for value in figures(task, size)), flush=True)
+            print(f"{size:32,d}" + "".join(f"{value:12.1f}" for value in figures(task, size)), flush=True)
 
 
 if __name__ == "__main__":

@@ -156,6 +156,8 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if options:
             raise ValueError(f"{self.card.id} takes no reset options, got {options!r}.")
         self._programs = programs(self.task)
+        # Who is to be reset is looked at before, unless that would wait for an accelerator.
+        self._unseen = self.backend == "jax" and jax.default_backend() != "cpu"
         with precision(self.task):
             if seed is None and self._episodes is not None:
                 everyone = np.ones(self.num_envs, bool)
@@ -190,7 +192,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             # An episode that was over before this step has taken one step too many, undone by its reset.
             ended, to_reset = over, over if self._same_step else self._over
             shown = step
-            if self.backend == "jax" or np.asarray(to_reset).any():  # asking would wait for the device
+            if self._unseen or np.asarray(to_reset).any():
                 episodes, shown, over = self._programs.reset_where(to_reset, episodes, step, self._draw)
             self._episodes, self._last, self._over = episodes, shown, over
             made = step if self._same_step else shown
