@@ -78,15 +78,23 @@ def ids(pytestconfig: pytest.Config) -> list[str]:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """All tests of an id go to one process, where its programs are compiled once, and so do those of a file.
 
-    Agents compile something of their own in every test.
+    Those of a family of one id go with that id. Agents compile something of their own in every test.
     """
     from xdist.scheduler import LoadScopeScheduling
 
+    families: dict[str, list[str]] = {}
+    for card in cards().values():
+        families.setdefault(card.family, []).append(card.name)
+
     class ById(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            named = [card.name for card in cards().values() if card.name in nodeid.partition("[")[2]]
-            alone = "/baselines/" in nodeid
-            return max(named, key=len, default=nodeid if alone else nodeid.partition("::")[0])
+            file, _, test = nodeid.partition("::")
+            folder = Path(file).parent.name
+            if named := [card.name for card in cards().values() if card.name in test]:
+                return max(named, key=len)
+            if folder == "baselines":
+                return nodeid
+            return families[folder][0] if len(families.get(folder, ())) == 1 else file
 
     return ById(config, log)
 
