@@ -60,7 +60,7 @@ def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
         entry_point="rlbench_suite.envs.motor.drive:Drive",
         reference="rlbench_suite.envs.motor.cascade:Cascade",
         horizon=horizon,
-        settings={"machine": machine, "goal": goal, "control": control},
+        settings={"machine": machine, "goal": goal, "control": control, "conditions": "ideal"},
         variant=task_id not in _SHOWN,
         replay_tolerance=0.02,
         tags=("discrete" if finite else "continuous", "tracking"),
@@ -76,7 +76,7 @@ _DRIVES = (
         entry_point="rlbench_suite.envs.motor.pmsm_current:PMSMCurrent",
         reference="rlbench_suite.envs.motor.field_oriented_control:FieldOrientedControl",
         horizon=500,
-        settings={"machine": "PMSM", "goal": "current", "control": "continuous"},
+        settings={"machine": "PMSM", "goal": "current", "control": "continuous", "conditions": "ideal"},
         replay_tolerance=0.02,
         tags=("continuous", "tracking"),
     ),
@@ -106,4 +106,24 @@ def _with_gem(drive: TaskCard) -> TaskCard:
     return replace(drive, modes={"gem_compat": compatible})
 
 
-CARDS = tuple(drive if drive.settings["goal"] == "position" else _with_gem(drive) for drive in _DRIVES)
+_REAL = tuple(
+    TaskCard(
+        id=f"rlsuite/PMSM{goal.capitalize()}Real-v0",
+        family="motor",
+        summary=f"Make the {goal} of a saturated, lossy, warm and aged PMSM follow a reference without overheating it.",
+        source="Hinkkanen et al. 2017, doi:10.1109/TIA.2016.2644624; Bertotti 1988, doi:10.1109/20.43994",
+        entry_point="rlbench_suite.envs.motor.real:RealDrive",
+        reference="rlbench_suite.envs.motor.real_cascade:RealCascade",
+        horizon=horizon,
+        settings={"machine": "PMSM", "goal": goal, "control": "continuous", "conditions": "real"},
+        variant=True,
+        partially_observed=True,
+        replay_tolerance=0.02,
+        tags=("continuous", "tracking", "safety"),
+    )
+    for goal, horizon in (("torque", 500), ("speed", 1000))
+)
+"""Drives under real conditions; see ``real.py``."""
+
+
+CARDS = (*(drive if drive.settings["goal"] == "position" else _with_gem(drive) for drive in _DRIVES), *_REAL)
