@@ -125,5 +125,28 @@ _REAL = tuple(
 )
 """Drives under real conditions; see ``real.py``."""
 
+_SENSORLESS = tuple(
+    TaskCard(
+        id=f"rlsuite/{machine}SpeedSensorless-v0",
+        family="motor",
+        summary=f"Make the speed of {_MACHINES[machine]} follow a reference that is measured by nothing but currents.",
+        source="Schroeder, Elektrische Antriebe (2015); Chen, Tomita, Doki & Okuma 2003 (extended electromotive force)",
+        entry_point=f"rlbench_suite.envs.motor.sensorless:{task}",
+        reference="rlbench_suite.envs.motor.sensorless_cascade:SensorlessCascade",
+        horizon=1000,
+        settings={"machine": machine, "goal": "speed", "control": "continuous", "conditions": "sensorless"},
+        variant=True,
+        partially_observed=True,
+        replay_tolerance=0.02,
+        tags=("continuous", "tracking"),
+    )
+    for machine, task in (("PermExDc", "Sensorless"), ("PMSM", "SensorlessPMSM"))
+)
+"""Drives whose speed is not shown; see ``sensorless.py``."""
 
-CARDS = (*(drive if drive.settings["goal"] == "position" else _with_gem(drive) for drive in _DRIVES), *_REAL)
+
+CARDS = (
+    *(drive if drive.settings["goal"] == "position" else _with_gem(drive) for drive in _DRIVES),
+    *_REAL,
+    *_SENSORLESS,
+)
