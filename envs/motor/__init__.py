@@ -144,9 +144,28 @@ _SENSORLESS = tuple(
 )
 """Drives whose speed is not shown; see ``sensorless.py``."""
 
+_EFFICIENT = TaskCard(
+    id="rlsuite/PMSMTorqueEfficient-v0",
+    family="motor",
+    summary="Make the torque of a saturated, lossy PMSM follow a reference with little loss: two objectives.",
+    source="Morimoto, Tong, Takeda & Hirasa 1994 (least losses); Hinkkanen et al. 2017, doi:10.1109/TIA.2016.2644624",
+    entry_point="rlbench_suite.envs.motor.efficient:EfficientDrive",
+    reference="rlbench_suite.envs.motor.least_losses:LeastLosses",
+    horizon=500,
+    settings={"machine": "PMSM", "goal": "torque", "control": "continuous"},
+    variant=True,
+    objectives=("tracking", "efficiency"),
+    weights=(0.5, 0.5),
+    hypervolume_reference=(0.0, -1500.0),
+    replay_tolerance=0.02,
+    tags=("continuous", "tracking", "multi-objective"),
+)
+"""Of a kind of its own, for its reward is a vector; see ``efficient.py``."""
+
 
 CARDS = (
     *(drive if drive.settings["goal"] == "position" else _with_gem(drive) for drive in _DRIVES),
     *_REAL,
     *_SENSORLESS,
+    _EFFICIENT,
 )

@@ -52,7 +52,7 @@ class RealCascade(Cascade):
             current = DQ(state.electrical.d, state.electrical.q)
             flux = plant.nominal_map.flux(current)
             off = self.task.controlled(state, params)[0] - plant.nominal.inner_torque(flux, current)
-            d, q = plant.currents_for(state.reference[0] - off, state.electrical)
+            d, q = self._for_torque(state.reference[0] - off, state)
         else:
             (d, q), integral = super()._currents(integral, state, params)
         cool, hot = DERATED
@@ -60,6 +60,10 @@ class RealCascade(Cascade):
         most = plant.nominal_current * jnp.sqrt(allowed)
         share = most / jnp.maximum(jnp.sqrt(d * d + q * q), jnp.maximum(most, 1.0))
         return (d * share, q * share), integral
+
+    def _for_torque(self, torque: Scalar, state: State) -> Values:
+        """Currents for an inner torque, N m, on the data sheet's machine, A."""
+        return self.task.plant.currents_for(torque, state.electrical)
 
     def _voltages(self, wanted: Values, integrals: Values, state: State) -> tuple[Values, Values]:
         """The action, and the integrators' next values."""

@@ -59,7 +59,7 @@ class Sensorless(Drive):
     machine: Plant = CommissionedPermExDc()
     axes: tuple[str, ...] = ("i",)
     """Names of the currents that are seen."""
-    range: ClassVar[dict[str, tuple[float, ...]]] = {"low": (-170.0,), "high": (170.0,), "speeds": (-150.0, 150.0)}
+    range: ClassVar[dict[str, Any]] = {"low": (-170.0,), "high": (170.0,), "speeds": (-150.0, 150.0)}
     """Of references and speeds at the start, rad/s."""
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
@@ -103,7 +103,7 @@ class SensorlessPMSM(Sensorless):
 
     machine = StatorFixedPMSM()
     axes = ("i_alpha", "i_beta")
-    range: ClassVar[dict[str, tuple[float, ...]]] = {"low": (40.0,), "high": (140.0,), "speeds": (50.0, 130.0)}
+    range: ClassVar[dict[str, Any]] = {"low": (40.0,), "high": (140.0,), "speeds": (50.0, 130.0)}
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """As before, at any angle."""

@@ -82,8 +82,10 @@ class SensorlessCascade(Cascade):
             action = tuple(inverse_park(DQ(*action), middle))
         started = memory.steps > 0  # in the first step there is no voltage, and nothing to integrate
         action = tuple(jnp.where(started, part, 0.0) for part in action)
-        held = jax.tree.map(lambda new, old: jnp.where(started, new, old), (voltage, integral), memory[:2])
-        return jnp.stack(action), Memory(*held, rotor, currents, memory.steps + 1)
+        voltage, integral = jax.tree.map(
+            lambda new, old: jnp.where(started, new, old), (voltage, integral), (memory.voltage, memory.torque)
+        )
+        return jnp.stack(action), Memory(voltage, integral, rotor, currents, memory.steps + 1)
 
     def _observed(self, memory: Memory, volts: list[Scalar], currents: Values) -> Rotor:
         """Angle and speed now."""
