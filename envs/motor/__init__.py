@@ -162,10 +162,27 @@ _EFFICIENT = TaskCard(
 )
 """Of a kind of its own, for its reward is a vector; see ``efficient.py``."""
 
+_FAULTY = TaskCard(
+    id="rlsuite/PMSMTorqueFaulty-v0",
+    family="motor",
+    summary="Make the torque of a PMSM follow a reference by its phase voltages, and go on when a phase breaks.",
+    source="Bolognani, Zordan & Zigliotto 2000 (fault-tolerant control of a PMSM drive with a connected neutral point)",
+    entry_point="rlbench_suite.envs.motor.faulty:FaultyDrive",
+    reference="rlbench_suite.envs.motor.fault_tolerant:FaultTolerant",
+    horizon=500,
+    settings={"machine": "PMSM", "goal": "torque", "control": "continuous", "conditions": "faulty"},
+    variant=True,
+    partially_observed=True,
+    replay_tolerance=0.02,
+    tags=("continuous", "tracking", "failure"),
+)
+"""A drive that breaks; see ``faulty.py``."""
+
 
 CARDS = (
     *(drive if drive.settings["goal"] == "position" else _with_gem(drive) for drive in _DRIVES),
     *_REAL,
     *_SENSORLESS,
+    _FAULTY,
     _EFFICIENT,
 )
