@@ -187,14 +187,14 @@ def test_heat_costs_and_ends() -> None:
 def test_the_reference_succeeds_and_never_trips(name: str) -> None:
     task, seeds = card(name).build(), range(256)
     record = play(task, RealCascade.for_task(task), seeds)
-    assert record.info["success"].mean() >= 0.9
+    assert record.info["success"].mean() >= 0.94
     assert not record.terminated.any()
     assert (record.info["winding"] < real.PERMISSIBLE).all()
     chance = replay(task, np.random.default_rng(0).uniform(-1, 1, record.actions.shape).astype(np.float32), seeds)
     assert np.quantile(record.total, 0.05) > np.quantile(chance.total, 0.95)
 
 
-@each
+@pytest.mark.parametrize("name", IDS[:1])
 def test_derating_is_what_keeps_it_cool(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it the same player follows more references, and overheats windings."""
     task = card(name).build()
