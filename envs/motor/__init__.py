@@ -60,7 +60,7 @@ def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
         entry_point="rlbench_suite.envs.motor.drive:Drive",
         reference="rlbench_suite.envs.motor.cascade:Cascade",
         horizon=horizon,
-        settings={"machine": machine, "goal": goal, "control": control},
+        settings={"machine": machine, "goal": goal, "control": control, "conditions": "ideal"},
         variant=task_id not in _SHOWN,
         replay_tolerance=0.02,
         tags=("discrete" if finite else "continuous", "tracking"),
@@ -76,7 +76,7 @@ _DRIVES = (
         entry_point="rlbench_suite.envs.motor.pmsm_current:PMSMCurrent",
         reference="rlbench_suite.envs.motor.field_oriented_control:FieldOrientedControl",
         horizon=500,
-        settings={"machine": "PMSM", "goal": "current", "control": "continuous"},
+        settings={"machine": "PMSM", "goal": "current", "control": "continuous", "conditions": "ideal"},
         replay_tolerance=0.02,
         tags=("continuous", "tracking"),
     ),
@@ -106,4 +106,83 @@ def _with_gem(drive: TaskCard) -> TaskCard:
     return replace(drive, modes={"gem_compat": compatible})
 
 
-CARDS = tuple(drive if drive.settings["goal"] == "position" else _with_gem(drive) for drive in _DRIVES)
+_REAL = tuple(
+    TaskCard(
+        id=f"rlsuite/PMSM{goal.capitalize()}Real-v0",
+        family="motor",
+        summary=f"Make the {goal} of a saturated, lossy, warm and aged PMSM follow a reference without overheating it.",
+        source="Hinkkanen et al. 2017, doi:10.1109/TIA.2016.2644624; Bertotti 1988, doi:10.1109/20.43994",
+        entry_point="rlbench_suite.envs.motor.real:RealDrive",
+        reference="rlbench_suite.envs.motor.real_cascade:RealCascade",
+        horizon=horizon,
+        settings={"machine": "PMSM", "goal": goal, "control": "continuous", "conditions": "real"},
+        variant=True,
+        partially_observed=True,
+        replay_tolerance=0.02,
+        tags=("continuous", "tracking", "safety"),
+    )
+    for goal, horizon in (("torque", 500), ("speed", 1000))
+)
+"""Drives under real conditions; see ``real.py``."""
+
+_SENSORLESS = tuple(
+    TaskCard(
+        id=f"rlsuite/{machine}SpeedSensorless-v0",
+        family="motor",
+        summary=f"Make the speed of {_MACHINES[machine]} follow a reference that is measured by nothing but currents.",
+        source="Schroeder, Elektrische Antriebe (2015); Chen, Tomita, Doki & Okuma 2003 (extended electromotive force)",
+        entry_point=f"rlbench_suite.envs.motor.sensorless:{task}",
+        reference="rlbench_suite.envs.motor.sensorless_cascade:SensorlessCascade",
+        horizon=1000,
+        settings={"machine": machine, "goal": "speed", "control": "continuous", "conditions": "sensorless"},
+        variant=True,
+        partially_observed=True,
+        replay_tolerance=0.02,
+        tags=("continuous", "tracking"),
+    )
+    for machine, task in (("PermExDc", "Sensorless"), ("PMSM", "SensorlessPMSM"))
+)
+"""Drives whose speed is not shown; see ``sensorless.py``."""
+
+_EFFICIENT = TaskCard(
+    id="rlsuite/PMSMTorqueEfficient-v0",
+    family="motor",
+    summary="Make the torque of a saturated, lossy PMSM follow a reference with little loss: two objectives.",
+    source="Morimoto, Tong, Takeda & Hirasa 1994 (least losses); Hinkkanen et al. 2017, doi:10.1109/TIA.2016.2644624",
+    entry_point="rlbench_suite.envs.motor.efficient:EfficientDrive",
+    reference="rlbench_suite.envs.motor.least_losses:LeastLosses",
+    horizon=500,
+    settings={"machine": "PMSM", "goal": "torque", "control": "continuous"},
+    variant=True,
+    objectives=("tracking", "efficiency"),
+    weights=(0.5, 0.5),
+    hypervolume_reference=(0.0, -1500.0),
+    replay_tolerance=0.02,
+    tags=("continuous", "tracking", "multi-objective"),
+)
+"""Of a kind of its own, for its reward is a vector; see ``efficient.py``."""
+
+_FAULTY = TaskCard(
+    id="rlsuite/PMSMTorqueFaulty-v0",
+    family="motor",
+    summary="Make the torque of a PMSM follow a reference by its phase voltages, and go on when a phase breaks.",
+    source="Bolognani, Zordan & Zigliotto 2000 (fault-tolerant control of a PMSM drive with a connected neutral point)",
+    entry_point="rlbench_suite.envs.motor.faulty:FaultyDrive",
+    reference="rlbench_suite.envs.motor.fault_tolerant:FaultTolerant",
+    horizon=500,
+    settings={"machine": "PMSM", "goal": "torque", "control": "continuous", "conditions": "faulty"},
+    variant=True,
+    partially_observed=True,
+    replay_tolerance=0.6,  # a phase may open a step later
+    tags=("continuous", "tracking", "failure"),
+)
+"""A drive that breaks; see ``faulty.py``."""
+
+
+CARDS = (
+    *(drive if drive.settings["goal"] == "position" else _with_gem(drive) for drive in _DRIVES),
+    *_REAL,
+    *_SENSORLESS,
+    _FAULTY,
+    _EFFICIENT,
+)

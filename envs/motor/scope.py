@@ -23,20 +23,26 @@ class Gauge(NamedTuple):
 
 
 def picture(
-    vector: tuple[float, float] | None, share: float, over: float, gauges: list[Gauge], voltages: tuple[float, ...]
+    vector: tuple[float, float] | None,
+    share: float,
+    over: float,
+    gauges: list[Gauge],
+    voltages: tuple[float, ...],
+    axes: tuple[str, str] = ("i_d", "i_q"),
 ) -> np.ndarray:
     """uint8 ``(300, 300, 3)``: references green, values red, limits black.
 
     Args:
-        vector: d and q current in parts of the limit, or None: then a bar for ``share``.
+        vector: d and q current, or those of ``axes``, in parts of the limit, or None: then a bar for ``share``.
         share: the largest current in parts of the limit.
         over: ends of the plane, in parts of the limit.
         gauges: what is controlled.
         voltages: what the converter gives, in parts of what it can.
+        axes: names of the plane's.
     """
     image = Image.new("RGB", (WIDTH, HEIGHT), "white")
     canvas = ImageDraw.Draw(image)
-    _plane(canvas, vector, share, over)
+    _plane(canvas, vector, share, over, axes)
     pitch = min(30, 100 // len(voltages))
     for i, voltage in enumerate(voltages):
         left = PLANE + 20 + i * pitch
@@ -57,7 +63,9 @@ def picture(
     return np.asarray(image)
 
 
-def _plane(canvas: ImageDraw.ImageDraw, vector: tuple[float, float] | None, share: float, over: float) -> None:
+def _plane(
+    canvas: ImageDraw.ImageDraw, vector: tuple[float, float] | None, share: float, over: float, axes: tuple[str, str]
+) -> None:
     middle, scale = PLANE / 2, (PLANE / 2 - 6) / over
     if vector is None:
         canvas.text((8, 4), "i", fill="gray")
@@ -69,8 +77,8 @@ def _plane(canvas: ImageDraw.ImageDraw, vector: tuple[float, float] | None, shar
     canvas.ellipse((middle - scale, middle - scale, middle + scale, middle + scale), outline="black")
     canvas.line((0, middle, PLANE, middle), fill="silver")
     canvas.line((middle, 0, middle, PLANE), fill="silver")
-    canvas.text((PLANE - 20, middle + 4), "i_d", fill="gray")
-    canvas.text((middle + 4, 2), "i_q", fill="gray")
+    canvas.text((PLANE - 8 - 4 * len(axes[0]), middle + 4), axes[0], fill="gray")
+    canvas.text((middle + 4, 2), axes[1], fill="gray")
     x, y = middle + scale * vector[0], middle - scale * vector[1]
     canvas.line((middle, middle, x, y), fill="red", width=2)
     canvas.ellipse((x - 3, y - 3, x + 3, y + 3), fill="red")
