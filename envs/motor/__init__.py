@@ -45,6 +45,14 @@ _STEPS = {
 """Of episodes by switch states, where they are not 500: 50 ms of speed, 5 ms of currents with a field's among them."""
 
 
+_REFERENCES = ("walk", "laplace", "sinus", "triangle", "sawtooth", "step", "switched")
+
+
+def _options() -> dict[str, tuple[str, ...]]:
+    """Parts of a drive by keyword, the usual one first."""
+    return {"reference": _REFERENCES}
+
+
 def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
     """The card of one drive; see ``drive.py``."""
     finite = control == "finite"
@@ -64,6 +72,7 @@ def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
         variant=task_id not in _SHOWN,
         replay_tolerance=0.02,
         tags=("discrete" if finite else "continuous", "tracking"),
+        options=_options(),
     )
 
 
@@ -79,6 +88,7 @@ _DRIVES = (
         settings={"machine": "PMSM", "goal": "current", "control": "continuous"},
         replay_tolerance=0.02,
         tags=("continuous", "tracking"),
+        options=_options(),
     ),
     *(_drive(machine, "current", "continuous", 500) for machine in _MACHINES if machine != "PMSM"),
     *(_drive(machine, "torque", "continuous", 500) for machine in _MACHINES),
@@ -102,6 +112,7 @@ def _with_gem(drive: TaskCard) -> TaskCard:
         entry_point="rlbench_suite.envs.motor.gem_drive:GemDrive",
         reference="",
         contexts=False,
+        options={},
     )
     return replace(drive, modes={"gem_compat": compatible})
 

@@ -29,6 +29,9 @@ context                 parameters within their tolerance; current and torque: t
                         inertia, zero to that of the rotor, and friction. Speed or inertia of train and test in
                         alternating bands
 ======================  ====================================================================================
+
+That is the task of a plain id. Its parts are data (``card.options``): another choice of them is another task of the
+same id, in which a part that is not chosen costs nothing. Kinds of references: ``reference.py``.
 """
 
 from __future__ import annotations
@@ -52,11 +55,14 @@ from .goals import GOALS, Goal
 from .load import ConstantSpeed, Polynomial
 from .plant import Plant, Values
 from .plants import PLANTS
+from .reference import REFERENCES, Range
 from .three_phase_plants import ThreePhase
 
 ENDS = 1.5
 """Of instruments, in parts of the limit."""
 BANDS = 40
+STEADY = 0.4
+"""Part of the torque that a wave of the speed may take with the largest inertia."""
 ERROR_UNIT = 10.0
 """Halving errors that an error of one stands for in the observation."""
 
@@ -72,6 +78,13 @@ class Params(NamedTuple):
     """0..1: how fast references move, from the goal's slowest to its fastest"""
 
 
+class Parts(NamedTuple):
+    """What chosen parts of the drive remember; nothing where they are the usual ones."""
+
+    reference: Any = ()
+    """See ``reference.py``"""
+
+
 class State(NamedTuple):
     """Where the drive is and where it should be."""
 
@@ -84,6 +97,7 @@ class State(NamedTuple):
     """A, N m, rad/s or rad"""
     applied: Values
     """Of the last step: voltages in parts of the largest, or the state of each switch as 0 or 1"""
+    parts: Parts = Parts()
 
 
 class Drive(Task[Params, State]):
@@ -106,11 +120,17 @@ class Drive(Task[Params, State]):
         self.goal: Goal = GOALS[machine, self.kind]
         self.period = self.goal.finite_period if self.finite else self.goal.period
         pace = self.period / self.goal.period  # shorter steps, shorter moves
-        self.slowest = tuple(pace * deviation for deviation in self.goal.slowest)
-        self.quicker = tuple(math.log(b / a) for a, b in zip(self.goal.slowest, self.goal.fastest, strict=True))
         self.names = self.plant.currents if self.kind == "current" else (self.kind,)
         self.three_phase = isinstance(self.plant, ThreePhase)
         self.jump = self.goal.jump * (0.5 if self.finite else 1)  # episodes of switch states are shorter, in s
+        jump = self.jump if self.loaded else math.inf
+        self.ranges = tuple(
+            Range(low, high, pace * slowest, math.log(fastest / slowest), pace * self._steepest(fastest), jump)
+            for low, high, slowest, fastest in zip(
+                self.goal.low, self.goal.high, self.goal.slowest, self.goal.fastest, strict=True
+            )
+        )
+        self.references = REFERENCES[card.option("reference")](card.horizon)
         self.states = self.plant.states
         measured = len(self.plant.measured_names) + 1 + (self.kind == "torque") + 2 * len(self.names)
         self.switches = int(math.log2(self.states))
@@ -122,6 +142,16 @@ class Drive(Task[Params, State]):
             spaces.Discrete(self.states) if self.finite else self.box([-1] * self.plant.inputs, [1] * self.plant.inputs)
         )
         self.reward_space = self.box(0, 1)
+
+    def _steepest(self, fastest: float) -> float:
+        """What a controlled quantity can change in every continuous step, where its fastest move is this."""
+        if self.kind == "position":  # a cascade without feed-forward lags behind: here by half a halving error
+            return self.goal.halving[0] / 100
+        if self.kind == "speed":
+            torque = GOALS[self.card.settings["machine"], "torque"]
+            mean = 0.5 * (torque.high[0] - torque.low[0])
+            return min(fastest, STEADY * self.goal.period * mean / (2 * self.plant.nominal.inertia))
+        return fastest
 
     # -- an episode --------------------------------------------------------------------------------------------
 
@@ -164,7 +194,9 @@ class Drive(Task[Params, State]):
         angle = 2 * math.pi * (u[-1] - 0.5) if self.finite and self.three_phase else zero
         applied = (zero,) * (self.switches if self.finite else self.plant.inputs)
         still = self.plant.still(params.machine)
-        return State(still, params.speed, angle, self._attainable(reference), applied)
+        reference = self._attainable(reference)
+        parts = Parts(self.references.begin(reference, self.ranges, params.pace, jax.random.fold_in(key, 1)))
+        return State(still, params.speed, angle, reference, applied, parts)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """One Runge-Kutta step, then new references."""
@@ -177,14 +209,8 @@ class Drive(Task[Params, State]):
         electrical, speed, angle = self.moved(state, voltage, params)
         if self.finite and self.three_phase:
             angle = wrapped(angle + (self.plant.pole_pairs * self.period) * state.speed)
-        moves = jax.random.normal(key, (len(self.names),), self.dtype)
-        reference = tuple(
-            jnp.clip(at + slowest * jnp.exp(quicker * params.pace) * moves[i], low, high)
-            for i, (at, slowest, quicker, low, high) in enumerate(
-                zip(state.reference, self.slowest, self.quicker, self.goal.low, self.goal.high, strict=True)
-            )
-        )
-        return State(electrical, speed, angle, self._attainable(reference), applied)
+        reference, memory = self.references.step(state.reference, state.parts.reference, self.ranges, params.pace, key)
+        return State(electrical, speed, angle, self._attainable(reference), applied, Parts(memory))
 
     def moved(self, state: State, voltage: Any, params: Params) -> tuple[Any, Scalar, Scalar]:
         """Electrical state, speed (rad/s) and the shaft's angle (rad, where position is controlled) one period later.

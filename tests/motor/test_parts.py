@@ -1,0 +1,73 @@
+"""The contract of drives with chosen parts: many at once, on few ids, for compiling is what costs."""
+
+from __future__ import annotations
+
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from rlbench_suite.adapters.batch import make_vec
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.adapters.single import make
+from rlbench_suite.card import load
+from rlbench_suite.registry import card
+
+CHOSEN = (
+    "PMSMCurrent-v0?reference=switched",
+    "PMSMTorque-v0?reference=sinus",
+    "PMSMPosition-v0?reference=sawtooth",
+    "PermExDcSpeed-v0?reference=step",
+    "SCIMCurrent-v0?reference=laplace",
+    "PMSMCurrentFinite-v0?reference=triangle",
+)
+"""Every choice of every option is in one of them, and each was once tried without what stands beside it."""
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_contract(name: str) -> None:
+    """Gymnasium's checks; finite observations inside their space; the vector env has the bits of the single one."""
+    env = make(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the checker dislikes bounds that are not one
+        check_env(env)
+    env.action_space.seed(5)
+    batch = make_vec(name, 2, autoreset_mode="SameStep")
+    assert batch.single_observation_space == env.observation_space
+    seen, many = env.reset(seed=5)[0], batch.reset(seed=[4, 5])[0]
+    np.testing.assert_array_equal(many[1], seen)
+    for _ in range(150):
+        action = env.action_space.sample()
+        seen, reward, terminated, _, _ = env.step(action)
+        many, rewards, over, _, info = batch.step(np.stack([action, action]))
+        assert seen in env.observation_space
+        assert np.isfinite(seen).all()
+        assert 0 <= reward <= 1
+        np.testing.assert_array_equal(info["final_obs"][1] if over[1] else many[1], seen)
+        assert (rewards[1], over[1]) == (reward, terminated)
+        if terminated:
+            break
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_reference_player_never_trips(name: str) -> None:
+    """And ends near its references more often than not, by as much as the worst chosen part allows."""
+    task = card(name).build()
+    record = play(task, load(task.card.reference).for_task(task), range(64))
+    assert not record.terminated.any()
+    assert record.info["success"].mean() > 0.8
+
+
+def test_every_choice_is_tried_and_a_wrong_one_refused() -> None:
+    tried = {pair for name in CHOSEN for pair in name.partition("?")[2].split("&")}
+    for name in CHOSEN:
+        for option, (_, *choices) in card(name).options.items():
+            assert {f"{option}={choice}" for choice in choices} <= tried
+    with pytest.raises(ValueError, match="Did you mean 'sinus'"):
+        gymnasium.make("rlsuite/PMSMTorque-v0", reference="sinuss")
+    with pytest.raises(ValueError, match="Did you mean 'reference'"):
+        gymnasium.make("rlsuite/PMSMTorque-v0", refference="sinus")
+    with pytest.raises(ValueError, match="Unknown option of rlsuite/PMSMTorqueGem-v0"):
+        gymnasium.make("rlsuite/PMSMTorque-v0", gem_compat=True, reference="sinus")
