@@ -50,7 +50,12 @@ _REFERENCES = ("walk", "laplace", "sinus", "triangle", "sawtooth", "step", "swit
 
 def _options() -> dict[str, tuple[str, ...]]:
     """Parts of a drive by keyword, the usual one first."""
-    return {"reference": _REFERENCES}
+    return {
+        "reference": _REFERENCES,
+        "supply": ("ideal", "rc", "ac1", "ac3"),
+        "dead_time": ("0", "1"),
+        "interlocking": ("0", "0.01", "0.03"),
+    }
 
 
 def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:

@@ -31,7 +31,19 @@ context                 parameters within their tolerance; current and torque: t
 ======================  ====================================================================================
 
 That is the task of a plain id. Its parts are data (``card.options``): another choice of them is another task of the
-same id, in which a part that is not chosen costs nothing. Kinds of references: ``reference.py``.
+same id, in which a part that is not chosen costs nothing. What it remembers is the last field of the state, and what
+can be measured of it ends the observation:
+
+======================  ====================================================================================
+``reference``           kinds of references: ``reference.py``
+``supply``              a link whose voltage varies: ``supply.py``. Actions are parts of what the link gives now;
+                        observed is its voltage by the nominal one
+``interlocking``        part of a period for which a leg's switches are both off: ``interlocking.py``. Three-phase: the
+                        angles that switches meet are observed by continuous control too
+``dead_time``           periods after which an action is applied, as digital control has it; observed is the action that
+                        waits, in the form of those that were applied. The first to wait keeps the currents, by the
+                        data sheet; by switch states all are low
+======================  ====================================================================================
 """
 
 from __future__ import annotations
@@ -49,13 +61,14 @@ from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
 from ..runge_kutta import rk4
-from . import scope
+from . import interlocking, scope
 from .frames import Scalar, wrapped
 from .goals import GOALS, Goal
 from .load import ConstantSpeed, Polynomial
 from .plant import Plant, Values
 from .plants import PLANTS
 from .reference import REFERENCES, Range
+from .supply import SUPPLIES, Link, Supply
 from .three_phase_plants import ThreePhase
 
 ENDS = 1.5
@@ -83,6 +96,22 @@ class Parts(NamedTuple):
 
     reference: Any = ()
     """See ``reference.py``"""
+    link: Any = ()
+    """A :class:`~.supply.Link`"""
+    waiting: Any = ()
+    """What was chosen in the last step and is applied in the next one: parts of the voltages, or a switch state"""
+
+
+class Moving(NamedTuple):
+    """What a step integrates; nothing where it stands still."""
+
+    electrical: Any
+    speed: Any = ()
+    """rad/s"""
+    angle: Any = ()
+    """rad, of the shaft"""
+    link: Any = ()
+    """In parts of the nominal voltage"""
 
 
 class State(NamedTuple):
@@ -130,12 +159,18 @@ class Drive(Task[Params, State]):
                 self.goal.low, self.goal.high, self.goal.slowest, self.goal.fastest, strict=True
             )
         )
-        self.references = REFERENCES[card.option("reference")](card.horizon)
         self.states = self.plant.states
+        self.references = REFERENCES[card.option("reference")](card.horizon)
+        supply = card.option("supply")
+        self.supply: Supply | None = None if supply == "ideal" else SUPPLIES[supply]()
+        self.delayed = card.option("dead_time") == "1"
+        self.interlocking = float(card.option("interlocking"))
+        self.turned = self.three_phase and (self.finite or self.interlocking > 0)
+        """Whether it matters where the rotor stands."""
         measured = len(self.plant.measured_names) + 1 + (self.kind == "torque") + 2 * len(self.names)
-        self.switches = int(math.log2(self.states))
-        applied = self.switches if self.finite else self.plant.inputs
-        turning = 2 * self.plant.turning * self.finite
+        applied = self.plant.switches if self.finite else self.plant.inputs
+        turning = 2 * self.plant.turning * self.turned
+        measured += (self.supply is not None) + applied * self.delayed
         bound = np.array([ENDS] * (measured + applied + turning))
         self.observation_space = self.box(-bound, bound)
         self.action_space = (
@@ -191,51 +226,103 @@ class Drive(Task[Params, State]):
         if self.loaded:
             away = (params.speed if self.kind == "speed" else zero) + self.jump * (2 * u[0] - 1)
             reference = (jnp.clip(away, self.goal.low[0], self.goal.high[0]),)
-        angle = 2 * math.pi * (u[-1] - 0.5) if self.finite and self.three_phase else zero
-        applied = (zero,) * (self.switches if self.finite else self.plant.inputs)
+        angle = 2 * math.pi * (u[-1] - 0.5) if self.turned and self.kind != "position" else zero
+        applied = (zero,) * (self.plant.switches if self.finite else self.plant.inputs)
         still = self.plant.still(params.machine)
         reference = self._attainable(reference)
-        parts = Parts(self.references.begin(reference, self.ranges, params.pace, jax.random.fold_in(key, 1)))
+        parts = Parts(
+            self.references.begin(reference, self.ranges, params.pace, jax.random.fold_in(key, 1)),
+            self.supply.begin(jax.random.uniform(jax.random.fold_in(key, 2), (), self.dtype)) if self.supply else (),
+            self._first_waiting(still, params.speed) if self.delayed else (),
+        )
         return State(still, params.speed, angle, reference, applied, parts)
+
+    def _first_waiting(self, still: Any, speed: Scalar) -> Any:
+        """Nothing sudden: voltages that keep the currents, or all switches low, which last less."""
+        return jnp.int32(0) if self.finite else self.plant.holding(still, speed)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """One Runge-Kutta step, then new references."""
-        if self.finite:
-            voltage = self.plant.switched(action, state.electrical, state.angle)
-            applied = tuple((action >> bit & 1).astype(self.dtype) for bit in range(self.switches))
-        else:
-            applied = self.plant.within_reach(tuple(action[i] for i in range(self.plant.inputs)))
-            voltage = self.plant.voltage(applied, state.electrical, state.angle)
-        electrical, speed, angle = self.moved(state, voltage, params)
-        if self.finite and self.three_phase:
-            angle = wrapped(angle + (self.plant.pole_pairs * self.period) * state.speed)
+        chosen: Any = action
+        if not self.finite:
+            chosen = self.plant.within_reach(tuple(action[i] for i in range(self.plant.inputs)))
+        given, waiting = (state.parts.waiting, chosen) if self.delayed else (chosen, ())
+        after = self.driven(state, given, params)
         reference, memory = self.references.step(state.reference, state.parts.reference, self.ranges, params.pace, key)
-        return State(electrical, speed, angle, self._attainable(reference), applied, Parts(memory))
+        parts = after.parts._replace(reference=memory, waiting=waiting)
+        return after._replace(reference=self._attainable(reference), parts=parts)
 
-    def moved(self, state: State, voltage: Any, params: Params) -> tuple[Any, Scalar, Scalar]:
-        """Electrical state, speed (rad/s) and the shaft's angle (rad, where position is controlled) one period later.
+    def driven(self, state: State, given: Any, params: Params) -> State:
+        """The drive one period later; ``given``: parts of the voltages that the converter gives, or a switch state."""
+        if not self.finite:
+            voltage = self.plant.voltage(given, state.electrical, state.angle)
+            if self.interlocking:
+                angle = self.electrical_angle(state)
+                lost = interlocking.lost(self.plant.leg_currents(state.electrical, angle), self.interlocking)
+                nothing = self.plant.across((0.0,) * len(lost), state.electrical, angle)
+                less = self.plant.across(lost, state.electrical, angle)
+                voltage = jax.tree.map(lambda full, a, b: full + (a - b), voltage, less, nothing)
+            return self.moved(state, voltage, params, self.period)._replace(applied=given)
+        legs = tuple(leg.astype(self.dtype) for leg in self.plant.legs(given))
+        rest = self.period
+        if self.interlocking:
+            currents = self.plant.leg_currents(state.electrical, state.angle)
+            between = interlocking.freewheeling(state.applied, legs, currents)
+            voltage = self.plant.across(between, state.electrical, state.angle)
+            state = self.moved(state, voltage, params, self.interlocking * self.period)
+            rest = (1 - self.interlocking) * self.period
+        voltage = self.plant.switched(given, state.electrical, state.angle)
+        return self.moved(state, voltage, params, rest)._replace(applied=legs)
 
-        ``voltage``: constant over it, V.
+    def moved(self, state: State, voltage: Any, params: Params, duration: float) -> State:
+        """The machine, its shaft and its supply ``duration`` s later.
+
+        ``voltage``: V, constant over this time but for the link's voltage, which is nominal in it.
         """
-        electrical, speed, angle = state.electrical, state.speed, state.angle
-        if not self.loaded:
-            return self.machine_after(electrical, speed, voltage, params), speed, angle
-        machine = params.machine
+        machine, supply, link = params.machine, self.supply, state.parts.link
 
-        def rate(_: float, now: tuple[Any, ...]) -> tuple[Any, ...]:
-            electrical, speed, *angle = now
-            acceleration = params.load.acceleration(speed, machine.torque(electrical), machine.inertia)
-            return machine.derivative(electrical, voltage, speed), acceleration, *(speed for _ in angle)
+        def rate(part: float, now: Moving) -> Moving:
+            speed = now.speed if self.loaded else state.speed
+            given, charging = voltage, ()
+            if supply:
+                drawn = self.plant.power(voltage, now.electrical) * (1 / self.plant.rating)
+                charging = supply.rate(now.link, supply.ahead(link.phase, part * duration), drawn)
+                given = jax.tree.map(lambda volts: now.link * volts, voltage)
+            return Moving(
+                machine.derivative(now.electrical, given, speed),
+                params.load.acceleration(speed, machine.torque(now.electrical), machine.inertia) if self.loaded else (),
+                speed if self.kind == "position" else (),
+                charging,
+            )
 
-        if self.kind == "position":
-            electrical, speed, angle = rk4(rate, (electrical, speed, angle), self.period)
-        else:
-            electrical, speed = rk4(rate, (electrical, speed), self.period)
-        return electrical, speed, angle
+        begun = Moving(
+            state.electrical,
+            state.speed if self.loaded else (),
+            state.angle if self.kind == "position" else (),
+            link.voltage if supply else (),
+        )
+        after = rk4(rate, begun, duration)
+        angle = after.angle
+        if self.kind != "position":
+            angle = state.angle
+            if self.turned:
+                angle = wrapped(angle + (self.plant.pole_pairs * duration) * state.speed)
+        if supply:
+            link = Link(after.link, supply.ahead(link.phase, duration))
+        return state._replace(
+            electrical=after.electrical,
+            speed=after.speed if self.loaded else state.speed,
+            angle=angle,
+            parts=state.parts._replace(link=link),
+        )
 
     def machine_after(self, electrical: Any, speed: Scalar, voltage: Any, params: Params) -> Any:
         """Electrical state one period later at a constant speed."""
         return rk4(lambda _, now: params.machine.derivative(now, voltage, speed), electrical, self.period)
+
+    def electrical_angle(self, state: State) -> Scalar:
+        """rad, of the rotor."""
+        return self.plant.pole_pairs * state.angle if self.kind == "position" else state.angle
 
     def _attainable(self, reference: Values) -> Values:
         """References of the stator's d and q current within the nominal circle."""
@@ -265,9 +352,17 @@ class Drive(Task[Params, State]):
             (reference - value) * (1 / (ERROR_UNIT * halving))
             for reference, value, halving in zip(state.reference, controlled, self.goal.halving, strict=True)
         ]
-        turning = self.plant.directions(state.electrical, state.angle) if self.finite else ()
-        shown = self.stack(*measured, *references, *errors, *turning, *state.applied)
+        turning = self.plant.directions(state.electrical, self.electrical_angle(state)) if self.turned else ()
+        shown = self.stack(*measured, *references, *errors, *turning, *state.applied, *self._seen_parts(state))
         return jnp.clip(shown, -ENDS, ENDS)
+
+    def _seen_parts(self, state: State) -> Values:
+        """Of chosen parts: the link's voltage, and what waits to be applied."""
+        _, link, waiting = state.parts
+        link = (link.voltage,) if self.supply else ()
+        if self.delayed and self.finite:
+            waiting = self.plant.legs(waiting)
+        return (*link, *waiting)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """How near the controlled quantities came to the references that the action was chosen for."""

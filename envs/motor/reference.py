@@ -4,9 +4,9 @@
 walk        moves by N(0, s^2) a step, s of the episode log-uniform in the goal's range (``Params.pace``)
 laplace     the same with moves of Laplace's law and the same deviation: many small ones, few large
 sinus,      periodic (``wave.py``): amplitude and middle drawn for the episode, beginning at the value that a walk
-triangle,   would; the frequency is that at which the steepest slope is one that the drive can follow: at the fastest pace
-sawtooth,   the deviation of the fastest walk, or what part of the torque accelerates. A speed or position that jumps does
-step        so by no more than ``Goal.jump``
+triangle,   would. The frequency is that at which the steepest slope is one that the drive can follow: at the fastest
+sawtooth,   pace the deviation of the fastest walk, or what part of the torque accelerates. A speed or position that
+step        jumps does so by no more than ``Goal.jump``
 switched    one of these, drawn anew for every sub-episode of a tenth to half of the time limit, each of which begins
             where the last one ended
 =========== ==========================================================================================================
