@@ -48,13 +48,17 @@ _STEPS = {
 _REFERENCES = ("walk", "laplace", "sinus", "triangle", "sawtooth", "step", "switched")
 
 
-def _options() -> dict[str, tuple[str, ...]]:
-    """Parts of a drive by keyword, the usual one first."""
+def _options(goal: str) -> dict[str, tuple[str, ...]]:
+    """Parts of a drive by keyword, the usual one first; see ``drive.py``."""
+    bench = goal in ("current", "torque")
     return {
         "reference": _REFERENCES,
         "supply": ("ideal", "rc", "ac1", "ac3"),
         "dead_time": ("0", "1"),
         "interlocking": ("0", "0.01", "0.03"),
+        "load": ("bench", "profile") if bench else ("friction", "constant", "ornstein-uhlenbeck"),
+        "solver": ("rk4", "euler", *["exact"] * bench),
+        "noise": ("0", "0.01", "0.03"),
     }
 
 
@@ -77,7 +81,7 @@ def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
         variant=task_id not in _SHOWN,
         replay_tolerance=0.02,
         tags=("discrete" if finite else "continuous", "tracking"),
-        options=_options(),
+        options=_options(goal),
     )
 
 
@@ -93,7 +97,7 @@ _DRIVES = (
         settings={"machine": "PMSM", "goal": "current", "control": "continuous"},
         replay_tolerance=0.02,
         tags=("continuous", "tracking"),
-        options=_options(),
+        options=_options("current"),
     ),
     *(_drive(machine, "current", "continuous", 500) for machine in _MACHINES if machine != "PMSM"),
     *(_drive(machine, "torque", "continuous", 500) for machine in _MACHINES),

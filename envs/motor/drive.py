@@ -43,6 +43,12 @@ can be measured of it ends the observation:
 ``dead_time``           periods after which an action is applied, as digital control has it; observed is the action that
                         waits, in the form of those that were applied. The first to wait keeps the currents, by the
                         data sheet; by switch states all are low
+``load``                speed and position: friction; a constant torque instead of it (``HOISTED``); or friction and an
+                        Ornstein-Uhlenbeck torque (``ornstein_uhlenbeck.py``). Currents and torque: a bench that holds
+                        the speed, or moves it along a sine within the task's speeds, no faster than ``STEADY``
+``solver``              ``solver.py``; ``exact`` for currents and torque on a constant or RC link
+``noise``               deviation of every instrument in parts of its full scale: a Gaussian error at each step of
+                        currents, flux, speed, torque and position. Rewards and the reference player know the truth
 ======================  ====================================================================================
 """
 
@@ -61,21 +67,27 @@ from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
 from ..runge_kutta import rk4
-from . import interlocking, scope
+from . import interlocking, ornstein_uhlenbeck, scope
 from .frames import Scalar, wrapped
 from .goals import GOALS, Goal
-from .load import ConstantSpeed, Polynomial
+from .load import Constant, ConstantSpeed, Polynomial
 from .plant import Plant, Values
 from .plants import PLANTS
 from .reference import REFERENCES, Range
+from .solver import SOLVERS
 from .supply import SUPPLIES, Link, Supply
 from .three_phase_plants import ThreePhase
+from .wave import SHAPES, through
 
 ENDS = 1.5
 """Of instruments, in parts of the limit."""
 BANDS = 40
 STEADY = 0.4
 """Part of the torque that a wave of the speed may take with the largest inertia."""
+HOISTED = 0.3
+"""Part of the torque's range, about its middle, that a constant load takes."""
+DISTURBANCE, DISTURBED = 0.1, 0.02
+"""Of an Ornstein-Uhlenbeck load: deviation in parts of the torque's range to its middle, and time constant, s."""
 ERROR_UNIT = 10.0
 """Halving errors that an error of one stands for in the observation."""
 
@@ -100,6 +112,8 @@ class Parts(NamedTuple):
     """A :class:`~.supply.Link`"""
     waiting: Any = ()
     """What was chosen in the last step and is applied in the next one: parts of the voltages, or a switch state"""
+    load: Any = ()
+    """Of an Ornstein-Uhlenbeck load its torque, N m; of a bench's profile the :class:`~.wave.Wave` of the speed"""
 
 
 class Moving(NamedTuple):
@@ -161,7 +175,15 @@ class Drive(Task[Params, State]):
         )
         self.states = self.plant.states
         self.references = REFERENCES[card.option("reference")](card.horizon)
-        supply = card.option("supply")
+        self.load_kind = card.option("load")
+        self.noise = float(card.option("noise"))
+        supply, solver = card.option("supply"), card.option("solver")
+        if solver == "exact" and (supply.startswith("ac") or self.load_kind == "profile"):
+            raise ValueError(
+                f"{card.id}: solver 'exact' is for linear systems, not for supply {supply!r} with load "
+                f"{self.load_kind!r}; take supply 'ideal' or 'rc' and load 'bench', or solver 'rk4'."
+            )
+        self.solve = SOLVERS[solver]
         self.supply: Supply | None = None if supply == "ideal" else SUPPLIES[supply]()
         self.delayed = card.option("dead_time") == "1"
         self.interlocking = float(card.option("interlocking"))
@@ -182,11 +204,18 @@ class Drive(Task[Params, State]):
         """What a controlled quantity can change in every continuous step, where its fastest move is this."""
         if self.kind == "position":  # a cascade without feed-forward lags behind: here by half a halving error
             return self.goal.halving[0] / 100
-        if self.kind == "speed":
-            torque = GOALS[self.card.settings["machine"], "torque"]
-            mean = 0.5 * (torque.high[0] - torque.low[0])
-            return min(fastest, STEADY * self.goal.period * mean / (2 * self.plant.nominal.inertia))
-        return fastest
+        return min(fastest, self.goal.period * self._steady_acceleration) if self.kind == "speed" else fastest
+
+    @property
+    def _torques(self) -> tuple[float, float]:
+        """N m: the middle of the torque's range, and how far its ends are from it."""
+        torque = GOALS[self.card.settings["machine"], "torque"]
+        return 0.5 * (torque.high[0] + torque.low[0]), 0.5 * (torque.high[0] - torque.low[0])
+
+    @property
+    def _steady_acceleration(self) -> float:
+        """rad/s^2, that a part of the torque keeps up."""
+        return STEADY * self._torques[1] / (2 * self.plant.nominal.inertia)
 
     # -- an episode --------------------------------------------------------------------------------------------
 
@@ -213,6 +242,9 @@ class Drive(Task[Params, State]):
                 jnp.zeros((), self.dtype),
                 inertia,
             )
+            if self.load_kind == "constant":
+                middle, away = self._torques
+                load = Constant(middle + HOISTED * away * (2 * u[-3] - 1), inertia)
             speed = low + (high - low) * u[-4]
         return Params(machine, load, speed, u[-2])
 
@@ -234,12 +266,23 @@ class Drive(Task[Params, State]):
             self.references.begin(reference, self.ranges, params.pace, jax.random.fold_in(key, 1)),
             self.supply.begin(jax.random.uniform(jax.random.fold_in(key, 2), (), self.dtype)) if self.supply else (),
             self._first_waiting(still, params.speed) if self.delayed else (),
+            self._first_load(params.speed, jax.random.fold_in(key, 3)),
         )
         return State(still, params.speed, angle, reference, applied, parts)
 
     def _first_waiting(self, still: Any, speed: Scalar) -> Any:
         """Nothing sudden: voltages that keep the currents, or all switches low, which last less."""
         return jnp.int32(0) if self.finite else self.plant.holding(still, speed)
+
+    def _first_load(self, speed: Scalar, key: jax.Array) -> Any:
+        """What a load remembers: a torque as after a long time, or a sine of the speed that begins at this one."""
+        if self.load_kind == "ornstein-uhlenbeck":
+            return DISTURBANCE * self._torques[1] * jax.random.normal(key, (), self.dtype)
+        if self.load_kind != "profile":
+            return ()
+        u = self.uniform(key, 4)
+        slope = self.period * self._steady_acceleration * jnp.exp(-math.log(10) * u[0])
+        return through("sinus", speed, self.goal.speeds, slope, math.inf, u[1], u[2], u[3])
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """One Runge-Kutta step, then new references."""
@@ -250,6 +293,11 @@ class Drive(Task[Params, State]):
         after = self.driven(state, given, params)
         reference, memory = self.references.step(state.reference, state.parts.reference, self.ranges, params.pace, key)
         parts = after.parts._replace(reference=memory, waiting=waiting)
+        if self.load_kind == "ornstein-uhlenbeck":
+            normal = jax.random.normal(jax.random.fold_in(key, 1), (), self.dtype)
+            deviation = DISTURBANCE * self._torques[1]
+            load = ornstein_uhlenbeck.ahead(parts.load, normal, deviation, DISTURBED, self.period)
+            parts = parts._replace(load=load)
         return after._replace(reference=self._attainable(reference), parts=parts)
 
     def driven(self, state: State, given: Any, params: Params) -> State:
@@ -279,10 +327,18 @@ class Drive(Task[Params, State]):
 
         ``voltage``: V, constant over this time but for the link's voltage, which is nominal in it.
         """
-        machine, supply, link = params.machine, self.supply, state.parts.link
+        machine, supply, (_, link, _, load) = params.machine, self.supply, state.parts
+        turns, sinus = duration / self.period, SHAPES["sinus"]
 
         def rate(part: float, now: Moving) -> Moving:
             speed = now.speed if self.loaded else state.speed
+            if self.load_kind == "profile":
+                speed = load.ahead(part * turns).at(sinus)
+            torque, acceleration = machine.torque(now.electrical), ()
+            if self.load_kind == "ornstein-uhlenbeck":
+                torque = torque - load
+            if self.loaded:
+                acceleration = params.load.acceleration(speed, torque, machine.inertia)
             given, charging = voltage, ()
             if supply:
                 drawn = self.plant.power(voltage, now.electrical) * (1 / self.plant.rating)
@@ -290,7 +346,7 @@ class Drive(Task[Params, State]):
                 given = jax.tree.map(lambda volts: now.link * volts, voltage)
             return Moving(
                 machine.derivative(now.electrical, given, speed),
-                params.load.acceleration(speed, machine.torque(now.electrical), machine.inertia) if self.loaded else (),
+                acceleration,
                 speed if self.kind == "position" else (),
                 charging,
             )
@@ -301,7 +357,11 @@ class Drive(Task[Params, State]):
             state.angle if self.kind == "position" else (),
             link.voltage if supply else (),
         )
-        after = rk4(rate, begun, duration)
+        after = self.solve(rate, begun, duration)
+        speed = after.speed if self.loaded else state.speed
+        if self.load_kind == "profile":
+            load = load.ahead(turns)
+            speed = load.at(sinus)
         angle = after.angle
         if self.kind != "position":
             angle = state.angle
@@ -311,9 +371,9 @@ class Drive(Task[Params, State]):
             link = Link(after.link, supply.ahead(link.phase, duration))
         return state._replace(
             electrical=after.electrical,
-            speed=after.speed if self.loaded else state.speed,
+            speed=speed,
             angle=angle,
-            parts=state.parts._replace(link=link),
+            parts=state.parts._replace(link=link, load=load),
         )
 
     def machine_after(self, electrical: Any, speed: Scalar, voltage: Any, params: Params) -> Any:
@@ -347,6 +407,8 @@ class Drive(Task[Params, State]):
         controlled = self.controlled(state, params)
         if self.kind == "torque":
             measured.append(controlled[0] * (1 / self.goal.scale))
+        if self.noise:
+            measured, controlled = self._noisy(measured, controlled, key)
         references = [reference * (1 / self.goal.scale) for reference in state.reference]
         errors = [
             (reference - value) * (1 / (ERROR_UNIT * halving))
@@ -356,9 +418,22 @@ class Drive(Task[Params, State]):
         shown = self.stack(*measured, *references, *errors, *turning, *state.applied, *self._seen_parts(state))
         return jnp.clip(shown, -ENDS, ENDS)
 
+    def _noisy(self, measured: list[Scalar], controlled: Values, key: jax.Array) -> tuple[list[Scalar], Values]:
+        """What instruments show instead: each has one Gaussian error, in what is measured and in what is controlled."""
+        errors = self.noise * jax.random.normal(key, (len(measured) + 1,), self.dtype)
+        measured = [value + errors[i] for i, value in enumerate(measured)]
+        if self.kind == "position":
+            return measured, (controlled[0] + errors[-1] * self.goal.scale,)
+        first, full = {
+            "current": (0, self.plant.current_limit),
+            "speed": (len(self.plant.measured_names), self.plant.speed_limit),
+            "torque": (len(measured) - 1, self.goal.scale),
+        }[self.kind]
+        return measured, tuple(value * full for value in measured[first : first + len(controlled)])
+
     def _seen_parts(self, state: State) -> Values:
         """Of chosen parts: the link's voltage, and what waits to be applied."""
-        _, link, waiting = state.parts
+        _, link, waiting, _ = state.parts
         link = (link.voltage,) if self.supply else ()
         if self.delayed and self.finite:
             waiting = self.plant.legs(waiting)

@@ -73,14 +73,13 @@ class Wave(NamedTuple):
     advance: Scalar
     """Turns a step: the frequency in parts of the sampling frequency"""
 
-    def at(self, shape: Shape, later: float = 0.0) -> Scalar:
-        """The value at the phase that it has, or a part of a step later."""
-        phase = self.phase + later * self.advance if later else self.phase
-        return self.middle + self.amplitude * shape.value(phase)
+    def at(self, shape: Shape) -> Scalar:
+        """The value."""
+        return self.middle + self.amplitude * shape.value(self.phase)
 
-    def ahead(self) -> Wave:
-        """One step later."""
-        phase = self.phase + self.advance
+    def ahead(self, steps: float = 1.0) -> Wave:
+        """One step later, or a part of one."""
+        phase = self.phase + steps * self.advance
         return self._replace(phase=phase - jnp.floor(phase))
 
 
