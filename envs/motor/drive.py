@@ -48,7 +48,8 @@ can be measured of it ends the observation:
                         the speed, or moves it along a sine within the task's speeds, no faster than ``STEADY``
 ``solver``              ``solver.py``; ``exact`` for currents and torque on a constant or RC link
 ``noise``               deviation of every instrument in parts of its full scale: a Gaussian error at each step of
-                        currents, flux, speed, torque and position. Rewards and the reference player know the truth
+                        currents, flux, speed, torque and position. Rewards, words, pictures and the reference player
+                        know the truth
 ======================  ====================================================================================
 """
 
@@ -509,9 +510,14 @@ class Drive(Task[Params, State]):
             for name, value, reference in zip(self.names, values, state.reference, strict=True)
         )
         applied = ", ".join(f"{float(part):+.3f}" for part in state.applied)
-        angle = f" Angle {float(state.angle):+.3f} rad." if self.finite and self.three_phase else ""
+        parts = f" Angle {float(self.electrical_angle(state)):+.3f} rad." if self.turned else ""
+        if self.supply:
+            parts += f" Link {float(state.parts.link.voltage):.4f} of nominal voltage."
+        if self.delayed:
+            waiting = self.plant.legs(int(state.parts.waiting)) if self.finite else state.parts.waiting
+            parts += f" Waiting: {', '.join(f'{float(part):+.3f}' for part in waiting)}."
         return (
-            f"Controlled: {asked}. Measured: {shown}. Speed {float(state.speed):+.4g} rad/s.{angle} "
+            f"Controlled: {asked}. Measured: {shown}. Speed {float(state.speed):+.4g} rad/s.{parts} "
             f"Last {'switches' if self.finite else 'voltage'}: {applied}."
         )
 

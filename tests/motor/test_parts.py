@@ -33,6 +33,10 @@ def test_contract(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the checker dislikes bounds that are not one
         check_env(env)
+    env.reset(seed=0)
+    words, chosen = env.task.describe(env.state, env.params), env.card.settings
+    assert ("Link 1.0000 of nominal" in words) == ("supply" in chosen)
+    assert ("Waiting: " in words) == ("dead_time" in chosen)
     env.action_space.seed(5)
     batch = make_vec(name, 2, autoreset_mode="SameStep")
     assert batch.single_observation_space == env.observation_space
