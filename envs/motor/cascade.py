@@ -12,7 +12,8 @@
   integrator, so that nothing winds up on the way.
 
 Where voltages are applied a period late, it controls the state that they will meet, predicted by the data sheet's
-machine (Cortes et al. 2012, doi:10.1109/TIE.2011.2157284); of a link whose voltage varies, it knows the present one.
+machine (Cortes et al. 2012, doi:10.1109/TIE.2011.2157284), and integrates the errors that are measured; of a link whose
+voltage varies, it knows the present one.
 
 An induction machine's flux is taken from the simulated machine, as an ideal observer gives it.
 
@@ -81,7 +82,7 @@ class Cascade(eqx.Module):
         wanted, torque = self._currents(memory.torque, state, view.params)
         if self.task.finite:
             return self._switch_state(wanted, state), Memory(memory.voltage, torque)
-        action, voltage = self._voltages(wanted, memory.voltage, state)
+        action, voltage = self._voltages(wanted, memory.voltage, state, view.state)
         return jnp.stack(action), Memory(voltage, torque)
 
     def _met(self, state: State) -> State:
@@ -132,11 +133,10 @@ class Cascade(eqx.Module):
         integral = integral + (gain * (reference - value) + torque - asked) * learning
         return task.plant.currents_for(torque, state.electrical), integral
 
-    def _voltages(self, wanted: Values, integrals: Values, state: State) -> tuple[Values, Values]:
-        """The action, and the integrators' next values."""
+    def _voltages(self, wanted: Values, integrals: Values, state: State, now: State) -> tuple[Values, Values]:
+        """The action at a state, and the integrators' next values by what is measured now."""
         plant = self.task.plant
-        measured = plant.measured(state.electrical)[: plant.inputs]
-        currents = [value * plant.current_limit for value in measured]
+        currents = self._measured(state)
         errors = tuple(w - i for w, i in zip(wanted, currents, strict=False))
         # A voltage without a current of its own has no error and no integral.
         integral = (*integrals, *[0.0] * (plant.inputs - len(integrals)))
@@ -148,11 +148,19 @@ class Cascade(eqx.Module):
         units = self._from_link(plant.units, state)
         parts = tuple(jnp.clip(volts * (1 / unit), -3, 3) for volts, unit in zip(asked, units, strict=True))
         action = tuple(jnp.clip(part, -1, 1) for part in plant.within_reach(parts))
+        if self.task.delayed:  # a prediction hides what it does not know, which integrators are there to learn
+            errors = tuple(w - i for w, i in zip(wanted, self._measured(now), strict=False))
+            changing = plant.together(plant.changing(errors, self.task.period), holding)
         integrals = tuple(
             learnt + LEARNING * (change - volts + unit * part)
             for learnt, change, volts, unit, part in zip(integrals, changing, asked, units, action, strict=False)
         )
         return action, integrals
+
+    def _measured(self, state: State) -> list[Scalar]:
+        """A, the currents of the voltages."""
+        plant = self.task.plant
+        return [value * plant.current_limit for value in plant.measured(state.electrical)[: plant.inputs]]
 
     def _switch_state(self, wanted: Values, state: State) -> jax.Array:
         """The best of all by one period of the data sheet's machine."""
