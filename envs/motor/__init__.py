@@ -45,6 +45,23 @@ _STEPS = {
 """Of episodes by switch states, where they are not 500: 50 ms of speed, 5 ms of currents with a field's among them."""
 
 
+_REFERENCES = ("walk", "laplace", "sinus", "triangle", "sawtooth", "step", "switched")
+
+
+def _options(goal: str) -> dict[str, tuple[str, ...]]:
+    """Parts of a drive by keyword, the usual one first; see ``drive.py``."""
+    bench = goal in ("current", "torque")
+    return {
+        "reference": _REFERENCES,
+        "supply": ("ideal", "rc", "ac1", "ac3"),
+        "dead_time": ("0", "1"),
+        "interlocking": ("0", "0.01", "0.03"),
+        "load": ("bench", "profile") if bench else ("friction", "constant", "ornstein-uhlenbeck"),
+        "solver": ("rk4", "euler", *["exact"] * bench),
+        "noise": ("0", "0.01", "0.03"),
+    }
+
+
 def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
     """The card of one drive; see ``drive.py``."""
     finite = control == "finite"
@@ -64,6 +81,7 @@ def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
         variant=task_id not in _SHOWN,
         replay_tolerance=0.02,
         tags=("discrete" if finite else "continuous", "tracking"),
+        options=_options(goal),
     )
 
 
@@ -79,6 +97,7 @@ _DRIVES = (
         settings={"machine": "PMSM", "goal": "current", "control": "continuous", "conditions": "ideal"},
         replay_tolerance=0.02,
         tags=("continuous", "tracking"),
+        options=_options("current"),
     ),
     *(_drive(machine, "current", "continuous", 500) for machine in _MACHINES if machine != "PMSM"),
     *(_drive(machine, "torque", "continuous", 500) for machine in _MACHINES),
@@ -102,6 +121,7 @@ def _with_gem(drive: TaskCard) -> TaskCard:
         entry_point="rlbench_suite.envs.motor.gem_drive:GemDrive",
         reference="",
         contexts=False,
+        options={},
     )
     return replace(drive, modes={"gem_compat": compatible})
 

@@ -11,6 +11,10 @@
 * position: a proportional controller of the speed, no faster than half of the torque brakes in time; its speed has no
   integrator, so that nothing winds up on the way.
 
+Where voltages are applied a period late, it controls the state that they will meet, predicted by the data sheet's
+machine (Cortes et al. 2012, doi:10.1109/TIE.2011.2157284), and integrates the errors that are measured; of a link whose
+voltage varies, it knows the present one.
+
 An induction machine's flux is taken from the simulated machine, as an ideal observer gives it.
 
 Sources: Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015), cascaded and field-oriented control;
@@ -74,12 +78,35 @@ class Cascade(eqx.Module):
 
     def act(self, memory: Memory, view: View, key: jax.Array) -> tuple[jax.Array, Memory]:
         """Voltages, or a switch state."""
-        state: State = view.state
+        state: State = self._met(view.state)
         wanted, torque = self._currents(memory.torque, state, view.params)
         if self.task.finite:
             return self._switch_state(wanted, state), Memory(memory.voltage, torque)
-        action, voltage = self._voltages(wanted, memory.voltage, state)
+        action, voltage = self._voltages(wanted, memory.voltage, state, view.state)
         return jnp.stack(action), Memory(voltage, torque)
+
+    def _met(self, state: State) -> State:
+        """The state that the voltage will meet: where it is applied a period late, one ahead by the data sheet."""
+        task = self.task
+        if not task.delayed:
+            return state
+        waiting = state.parts.waiting
+        nominal = Params(task.plant.nominal, None, state.speed, state.speed)
+        if task.finite:
+            voltage = task.plant.switched(waiting, state.electrical, state.angle)
+        else:
+            voltage = task.plant.voltage(waiting, state.electrical, state.angle)
+        ahead = task.machine_after(state.electrical, state.speed, self._from_link(voltage, state), nominal)
+        angle = state.angle
+        if task.turned and task.kind != "position":
+            angle = angle + task.plant.pole_pairs * task.period * state.speed
+        return state._replace(electrical=ahead, angle=angle)
+
+    def _from_link(self, voltage: Any, state: State) -> Any:
+        """V, of what would be ``voltage`` on a link of nominal voltage."""
+        if not self.task.supply:
+            return voltage
+        return jax.tree.map(lambda volts: state.parts.link.voltage * volts, voltage)
 
     def _currents(self, integral: Scalar, state: State, params: Params) -> tuple[Values, Scalar]:
         """Currents to reach, A, and the integrator's next value."""
@@ -106,11 +133,10 @@ class Cascade(eqx.Module):
         integral = integral + (gain * (reference - value) + torque - asked) * learning
         return task.plant.currents_for(torque, state.electrical), integral
 
-    def _voltages(self, wanted: Values, integrals: Values, state: State) -> tuple[Values, Values]:
-        """The action, and the integrators' next values."""
+    def _voltages(self, wanted: Values, integrals: Values, state: State, now: State) -> tuple[Values, Values]:
+        """The action at a state, and the integrators' next values by what is measured now."""
         plant = self.task.plant
-        measured = plant.measured(state.electrical)[: plant.inputs]
-        currents = [value * plant.current_limit for value in measured]
+        currents = self._measured(state)
         errors = tuple(w - i for w, i in zip(wanted, currents, strict=False))
         # A voltage without a current of its own has no error and no integral.
         integral = (*integrals, *[0.0] * (plant.inputs - len(integrals)))
@@ -119,13 +145,22 @@ class Cascade(eqx.Module):
         holding = tuple(r + i + learnt for r, i, learnt in zip(resistive, induced, integral, strict=True))
         changing = plant.together(plant.changing(errors, self.task.period), holding)
         asked = [c + r + i + learnt for c, r, i, learnt in zip(changing, resistive, induced, integral, strict=True)]
-        parts = tuple(jnp.clip(volts * (1 / unit), -3, 3) for volts, unit in zip(asked, plant.units, strict=True))
+        units = self._from_link(plant.units, state)
+        parts = tuple(jnp.clip(volts * (1 / unit), -3, 3) for volts, unit in zip(asked, units, strict=True))
         action = tuple(jnp.clip(part, -1, 1) for part in plant.within_reach(parts))
+        if self.task.delayed:  # a prediction hides what it does not know, which integrators are there to learn
+            errors = tuple(w - i for w, i in zip(wanted, self._measured(now), strict=False))
+            changing = plant.together(plant.changing(errors, self.task.period), holding)
         integrals = tuple(
             learnt + LEARNING * (change - volts + unit * part)
-            for learnt, change, volts, unit, part in zip(integrals, changing, asked, plant.units, action, strict=False)
+            for learnt, change, volts, unit, part in zip(integrals, changing, asked, units, action, strict=False)
         )
         return action, integrals
+
+    def _measured(self, state: State) -> list[Scalar]:
+        """A, the currents of the voltages."""
+        plant = self.task.plant
+        return [value * plant.current_limit for value in plant.measured(state.electrical)[: plant.inputs]]
 
     def _switch_state(self, wanted: Values, state: State) -> jax.Array:
         """The best of all by one period of the data sheet's machine."""
@@ -134,7 +169,7 @@ class Cascade(eqx.Module):
         nominal = Params(plant.nominal, None, state.speed, state.speed)
 
         def distance(number: jax.Array) -> Scalar:
-            voltage = plant.switched(number, state.electrical, state.angle)
+            voltage = self._from_link(plant.switched(number, state.electrical, state.angle), state)
             ahead = task.machine_after(state.electrical, state.speed, voltage, nominal)
             total: Scalar = 100.0 * jnp.maximum(plant.length(ahead) - 0.95, 0)
             for value, reference, unit in zip(plant.measured(ahead), wanted, halving, strict=False):

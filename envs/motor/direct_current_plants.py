@@ -6,7 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from . import converter, dc
+from . import dc
 from .frames import Scalar
 from .plant import Plant, Values
 
@@ -32,9 +32,27 @@ class DirectCurrent(Plant):
         """A converter each."""
         return dc.Armature(self.unit * applied[0])
 
-    def switched(self, state: Scalar, electrical: Any, angle: Scalar) -> Any:
+    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
         """One converter."""
-        return dc.Armature(self.unit * converter.four_quadrant_state(state))
+        return dc.Armature(self.unit * (legs[0] - legs[1]))
+
+    def line_current(self, electrical: Any) -> Scalar:
+        """A, of the converter."""
+        return electrical.armature
+
+    def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
+        """Out of one leg and into the other."""
+        current = self.line_current(electrical)
+        return current, -current
+
+    @property
+    def rating(self) -> float:
+        """Of the armature."""
+        return self.unit * self.nominal_current
+
+    def power(self, voltage: Any, electrical: Any) -> Scalar:
+        """Of the converter."""
+        return voltage.armature * self.line_current(electrical)
 
 
 class PermExDc(DirectCurrent):
@@ -102,6 +120,10 @@ class ShuntDc(DirectCurrent):
         zero = jnp.zeros_like(machine.inertia)
         return dc.Windings(zero, zero + self.FIELD)
 
+    def line_current(self, electrical: Any) -> Scalar:
+        """A, of both windings."""
+        return electrical.armature + electrical.field
+
     def resistances(self) -> tuple[float, ...]:
         """Of the armature."""
         return (self.nominal.armature_resistance,)
@@ -141,10 +163,17 @@ class ExtExDc(DirectCurrent):
         """A converter each."""
         return dc.Windings(self.unit * applied[0], self.unit * applied[1])
 
-    def switched(self, state: Scalar, electrical: Any, angle: Scalar) -> Any:
+    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
         """A converter each."""
-        armature, field = converter.four_quadrant_state(state & 3), converter.four_quadrant_state(state >> 2)
-        return dc.Windings(self.unit * armature, self.unit * field)
+        return dc.Windings(self.unit * (legs[0] - legs[1]), self.unit * (legs[2] - legs[3]))
+
+    def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
+        """Of the armature's converter and the field's."""
+        return electrical.armature, -electrical.armature, electrical.field, -electrical.field
+
+    def power(self, voltage: Any, electrical: Any) -> Scalar:
+        """Of both."""
+        return voltage.armature * electrical.armature + voltage.field * electrical.field
 
     def resistances(self) -> tuple[float, ...]:
         """Of armature and field."""

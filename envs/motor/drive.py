@@ -29,6 +29,28 @@ context                 parameters within their tolerance; current and torque: t
                         inertia, zero to that of the rotor, and friction. Speed or inertia of train and test in
                         alternating bands
 ======================  ====================================================================================
+
+That is the task of a plain id. Its parts are data (``card.options``): another choice of them is another task of the
+same id, in which a part that is not chosen costs nothing. What it remembers is the last field of the state, and what
+can be measured of it ends the observation:
+
+======================  ====================================================================================
+``reference``           kinds of references: ``reference.py``
+``supply``              a link whose voltage varies: ``supply.py``. Actions are parts of what the link gives now;
+                        observed is its voltage by the nominal one
+``interlocking``        part of a period for which a leg's switches are both off: ``interlocking.py``. Three-phase: the
+                        angles that switches meet are observed by continuous control too
+``dead_time``           periods after which an action is applied, as digital control has it; observed is the action that
+                        waits, in the form of those that were applied. The first to wait keeps the currents, by the
+                        data sheet; by switch states all are low
+``load``                speed and position: friction; a constant torque instead of it (``HOISTED``); or friction and an
+                        Ornstein-Uhlenbeck torque (``ornstein_uhlenbeck.py``). Currents and torque: a bench that holds
+                        the speed, or moves it along a sine within the task's speeds, no faster than ``STEADY``
+``solver``              ``solver.py``; ``exact`` for currents and torque on a constant or RC link
+``noise``               deviation of every instrument in parts of its full scale: a Gaussian error at each step of
+                        currents, flux, speed, torque and position. Rewards, words, pictures and the reference player
+                        know the truth
+======================  ====================================================================================
 """
 
 from __future__ import annotations
@@ -46,17 +68,27 @@ from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
 from ..runge_kutta import rk4
-from . import scope
+from . import interlocking, ornstein_uhlenbeck, scope
 from .frames import Scalar, wrapped
 from .goals import GOALS, Goal
-from .load import ConstantSpeed, Polynomial
+from .load import Constant, ConstantSpeed, Polynomial
 from .plant import Plant, Values
 from .plants import PLANTS
+from .reference import REFERENCES, Range
+from .solver import SOLVERS
+from .supply import SUPPLIES, Link, Supply
 from .three_phase_plants import ThreePhase
+from .wave import SHAPES, through
 
 ENDS = 1.5
 """Of instruments, in parts of the limit."""
 BANDS = 40
+STEADY = 0.4
+"""Part of the torque that a wave of the speed may take with the largest inertia."""
+HOISTED = 0.3
+"""Part of the torque's range, about its middle, that a constant load takes."""
+DISTURBANCE, DISTURBED = 0.1, 0.02
+"""Of an Ornstein-Uhlenbeck load: deviation in parts of the torque's range to its middle, and time constant, s."""
 ERROR_UNIT = 10.0
 """Halving errors that an error of one stands for in the observation."""
 
@@ -72,6 +104,31 @@ class Params(NamedTuple):
     """0..1: how fast references move, from the goal's slowest to its fastest"""
 
 
+class Parts(NamedTuple):
+    """What chosen parts of the drive remember; nothing where they are the usual ones."""
+
+    reference: Any = ()
+    """See ``reference.py``"""
+    link: Any = ()
+    """A :class:`~.supply.Link`"""
+    waiting: Any = ()
+    """What was chosen in the last step and is applied in the next one: parts of the voltages, or a switch state"""
+    load: Any = ()
+    """Of an Ornstein-Uhlenbeck load its torque, N m; of a bench's profile the :class:`~.wave.Wave` of the speed"""
+
+
+class Moving(NamedTuple):
+    """What a step integrates; nothing where it stands still."""
+
+    electrical: Any
+    speed: Any = ()
+    """rad/s"""
+    angle: Any = ()
+    """rad, of the shaft"""
+    link: Any = ()
+    """In parts of the nominal voltage"""
+
+
 class State(NamedTuple):
     """Where the drive is and where it should be."""
 
@@ -84,6 +141,7 @@ class State(NamedTuple):
     """A, N m, rad/s or rad"""
     applied: Values
     """Of the last step: voltages in parts of the largest, or the state of each switch as 0 or 1"""
+    parts: Parts = Parts()
 
 
 class Drive(Task[Params, State]):
@@ -106,22 +164,59 @@ class Drive(Task[Params, State]):
         self.goal: Goal = GOALS[machine, self.kind]
         self.period = self.goal.finite_period if self.finite else self.goal.period
         pace = self.period / self.goal.period  # shorter steps, shorter moves
-        self.slowest = tuple(pace * deviation for deviation in self.goal.slowest)
-        self.quicker = tuple(math.log(b / a) for a, b in zip(self.goal.slowest, self.goal.fastest, strict=True))
         self.names = self.plant.currents if self.kind == "current" else (self.kind,)
         self.three_phase = isinstance(self.plant, ThreePhase)
         self.jump = self.goal.jump * (0.5 if self.finite else 1)  # episodes of switch states are shorter, in s
+        jump = self.jump if self.loaded else math.inf
+        self.ranges = tuple(
+            Range(low, high, pace * slowest, math.log(fastest / slowest), pace * self._steepest(fastest), jump)
+            for low, high, slowest, fastest in zip(
+                self.goal.low, self.goal.high, self.goal.slowest, self.goal.fastest, strict=True
+            )
+        )
         self.states = self.plant.states
+        self.references = REFERENCES[card.option("reference")](card.horizon)
+        self.load_kind = card.option("load")
+        self.noise = float(card.option("noise"))
+        supply, solver = card.option("supply"), card.option("solver")
+        if solver == "exact" and (supply.startswith("ac") or self.load_kind == "profile"):
+            raise ValueError(
+                f"{card.id}: solver 'exact' is for linear systems, not for supply {supply!r} with load "
+                f"{self.load_kind!r}; take supply 'ideal' or 'rc' and load 'bench', or solver 'rk4'."
+            )
+        self.solve = SOLVERS[solver]
+        self.supply: Supply | None = None if supply == "ideal" else SUPPLIES[supply]()
+        self.delayed = card.option("dead_time") == "1"
+        self.interlocking = float(card.option("interlocking"))
+        self.turned = self.three_phase and (self.finite or self.interlocking > 0)
+        """Whether it matters where the rotor stands."""
         measured = len(self.plant.measured_names) + 1 + (self.kind == "torque") + 2 * len(self.names)
-        self.switches = int(math.log2(self.states))
-        applied = self.switches if self.finite else self.plant.inputs
-        turning = 2 * self.plant.turning * self.finite
+        applied = self.plant.switches if self.finite else self.plant.inputs
+        turning = 2 * self.plant.turning * self.turned
+        measured += (self.supply is not None) + applied * self.delayed
         bound = np.array([ENDS] * (measured + applied + turning))
         self.observation_space = self.box(-bound, bound)
         self.action_space = (
             spaces.Discrete(self.states) if self.finite else self.box([-1] * self.plant.inputs, [1] * self.plant.inputs)
         )
         self.reward_space = self.box(0, 1)
+
+    def _steepest(self, fastest: float) -> float:
+        """What a controlled quantity can change in every continuous step, where its fastest move is this."""
+        if self.kind == "position":  # a cascade without feed-forward lags behind: here by half a halving error
+            return self.goal.halving[0] / 100
+        return min(fastest, self.goal.period * self._steady_acceleration) if self.kind == "speed" else fastest
+
+    @property
+    def _torques(self) -> tuple[float, float]:
+        """N m: the middle of the torque's range, and how far its ends are from it."""
+        torque = GOALS[self.card.settings["machine"], "torque"]
+        return 0.5 * (torque.high[0] + torque.low[0]), 0.5 * (torque.high[0] - torque.low[0])
+
+    @property
+    def _steady_acceleration(self) -> float:
+        """rad/s^2, that a part of the torque keeps up."""
+        return STEADY * self._torques[1] / (2 * self.plant.nominal.inertia)
 
     # -- an episode --------------------------------------------------------------------------------------------
 
@@ -148,6 +243,9 @@ class Drive(Task[Params, State]):
                 jnp.zeros((), self.dtype),
                 inertia,
             )
+            if self.load_kind == "constant":
+                middle, away = self._torques
+                load = Constant(middle + HOISTED * away * (2 * u[-3] - 1), inertia)
             speed = low + (high - low) * u[-4]
         return Params(machine, load, speed, u[-2])
 
@@ -161,55 +259,131 @@ class Drive(Task[Params, State]):
         if self.loaded:
             away = (params.speed if self.kind == "speed" else zero) + self.jump * (2 * u[0] - 1)
             reference = (jnp.clip(away, self.goal.low[0], self.goal.high[0]),)
-        angle = 2 * math.pi * (u[-1] - 0.5) if self.finite and self.three_phase else zero
-        applied = (zero,) * (self.switches if self.finite else self.plant.inputs)
+        angle = 2 * math.pi * (u[-1] - 0.5) if self.turned and self.kind != "position" else zero
+        applied = (zero,) * (self.plant.switches if self.finite else self.plant.inputs)
         still = self.plant.still(params.machine)
-        return State(still, params.speed, angle, self._attainable(reference), applied)
+        reference = self._attainable(reference)
+        parts = Parts(
+            self.references.begin(reference, self.ranges, params.pace, jax.random.fold_in(key, 1)),
+            self.supply.begin(jax.random.uniform(jax.random.fold_in(key, 2), (), self.dtype)) if self.supply else (),
+            self._first_waiting(still, params.speed) if self.delayed else (),
+            self._first_load(params.speed, jax.random.fold_in(key, 3)),
+        )
+        return State(still, params.speed, angle, reference, applied, parts)
+
+    def _first_waiting(self, still: Any, speed: Scalar) -> Any:
+        """Nothing sudden: voltages that keep the currents, or all switches low, which last less."""
+        return jnp.int32(0) if self.finite else self.plant.holding(still, speed)
+
+    def _first_load(self, speed: Scalar, key: jax.Array) -> Any:
+        """What a load remembers: a torque as after a long time, or a sine of the speed that begins at this one."""
+        if self.load_kind == "ornstein-uhlenbeck":
+            return DISTURBANCE * self._torques[1] * jax.random.normal(key, (), self.dtype)
+        if self.load_kind != "profile":
+            return ()
+        u = self.uniform(key, 4)
+        slope = self.period * self._steady_acceleration * jnp.exp(-math.log(10) * u[0])
+        return through("sinus", speed, self.goal.speeds, slope, math.inf, u[1], u[2], u[3])
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """One Runge-Kutta step, then new references."""
-        if self.finite:
-            voltage = self.plant.switched(action, state.electrical, state.angle)
-            applied = tuple((action >> bit & 1).astype(self.dtype) for bit in range(self.switches))
-        else:
-            applied = self.plant.within_reach(tuple(action[i] for i in range(self.plant.inputs)))
-            voltage = self.plant.voltage(applied, state.electrical, state.angle)
-        electrical, speed, angle = self.moved(state, voltage, params)
-        if self.finite and self.three_phase:
-            angle = wrapped(angle + (self.plant.pole_pairs * self.period) * state.speed)
-        moves = jax.random.normal(key, (len(self.names),), self.dtype)
-        reference = tuple(
-            jnp.clip(at + slowest * jnp.exp(quicker * params.pace) * moves[i], low, high)
-            for i, (at, slowest, quicker, low, high) in enumerate(
-                zip(state.reference, self.slowest, self.quicker, self.goal.low, self.goal.high, strict=True)
-            )
-        )
-        return State(electrical, speed, angle, self._attainable(reference), applied)
+        chosen: Any = action
+        if not self.finite:
+            chosen = self.plant.within_reach(tuple(action[i] for i in range(self.plant.inputs)))
+        given, waiting = (state.parts.waiting, chosen) if self.delayed else (chosen, ())
+        after = self.driven(state, given, params)
+        reference, memory = self.references.step(state.reference, state.parts.reference, self.ranges, params.pace, key)
+        parts = after.parts._replace(reference=memory, waiting=waiting)
+        if self.load_kind == "ornstein-uhlenbeck":
+            normal = jax.random.normal(jax.random.fold_in(key, 1), (), self.dtype)
+            deviation = DISTURBANCE * self._torques[1]
+            load = ornstein_uhlenbeck.ahead(parts.load, normal, deviation, DISTURBED, self.period)
+            parts = parts._replace(load=load)
+        return after._replace(reference=self._attainable(reference), parts=parts)
 
-    def moved(self, state: State, voltage: Any, params: Params) -> tuple[Any, Scalar, Scalar]:
-        """Electrical state, speed (rad/s) and the shaft's angle (rad, where position is controlled) one period later.
+    def driven(self, state: State, given: Any, params: Params) -> State:
+        """The drive one period later; ``given``: parts of the voltages that the converter gives, or a switch state."""
+        if not self.finite:
+            voltage = self.plant.voltage(given, state.electrical, state.angle)
+            if self.interlocking:
+                angle = self.electrical_angle(state)
+                lost = interlocking.lost(self.plant.leg_currents(state.electrical, angle), self.interlocking)
+                nothing = self.plant.across((0.0,) * len(lost), state.electrical, angle)
+                less = self.plant.across(lost, state.electrical, angle)
+                voltage = jax.tree.map(lambda full, a, b: full + (a - b), voltage, less, nothing)
+            return self.moved(state, voltage, params, self.period)._replace(applied=given)
+        legs = tuple(leg.astype(self.dtype) for leg in self.plant.legs(given))
+        rest = self.period
+        if self.interlocking:
+            currents = self.plant.leg_currents(state.electrical, state.angle)
+            between = interlocking.freewheeling(state.applied, legs, currents)
+            voltage = self.plant.across(between, state.electrical, state.angle)
+            state = self.moved(state, voltage, params, self.interlocking * self.period)
+            rest = (1 - self.interlocking) * self.period
+        voltage = self.plant.switched(given, state.electrical, state.angle)
+        return self.moved(state, voltage, params, rest)._replace(applied=legs)
 
-        ``voltage``: constant over it, V.
+    def moved(self, state: State, voltage: Any, params: Params, duration: float) -> State:
+        """The machine, its shaft and its supply ``duration`` s later.
+
+        ``voltage``: V, constant over this time but for the link's voltage, which is nominal in it.
         """
-        electrical, speed, angle = state.electrical, state.speed, state.angle
-        if not self.loaded:
-            return self.machine_after(electrical, speed, voltage, params), speed, angle
-        machine = params.machine
+        machine, supply, (_, link, _, load) = params.machine, self.supply, state.parts
+        turns, sinus = duration / self.period, SHAPES["sinus"]
 
-        def rate(_: float, now: tuple[Any, ...]) -> tuple[Any, ...]:
-            electrical, speed, *angle = now
-            acceleration = params.load.acceleration(speed, machine.torque(electrical), machine.inertia)
-            return machine.derivative(electrical, voltage, speed), acceleration, *(speed for _ in angle)
+        def rate(part: float, now: Moving) -> Moving:
+            speed = now.speed if self.loaded else state.speed
+            if self.load_kind == "profile":
+                speed = load.ahead(part * turns).at(sinus)
+            torque, acceleration = machine.torque(now.electrical), ()
+            if self.load_kind == "ornstein-uhlenbeck":
+                torque = torque - load
+            if self.loaded:
+                acceleration = params.load.acceleration(speed, torque, machine.inertia)
+            given, charging = voltage, ()
+            if supply:
+                drawn = self.plant.power(voltage, now.electrical) * (1 / self.plant.rating)
+                charging = supply.rate(now.link, supply.ahead(link.phase, part * duration), drawn)
+                given = jax.tree.map(lambda volts: now.link * volts, voltage)
+            return Moving(
+                machine.derivative(now.electrical, given, speed),
+                acceleration,
+                speed if self.kind == "position" else (),
+                charging,
+            )
 
-        if self.kind == "position":
-            electrical, speed, angle = rk4(rate, (electrical, speed, angle), self.period)
-        else:
-            electrical, speed = rk4(rate, (electrical, speed), self.period)
-        return electrical, speed, angle
+        begun = Moving(
+            state.electrical,
+            state.speed if self.loaded else (),
+            state.angle if self.kind == "position" else (),
+            link.voltage if supply else (),
+        )
+        after = self.solve(rate, begun, duration)
+        speed = after.speed if self.loaded else state.speed
+        if self.load_kind == "profile":
+            load = load.ahead(turns)
+            speed = load.at(sinus)
+        angle = after.angle
+        if self.kind != "position":
+            angle = state.angle
+            if self.turned:
+                angle = wrapped(angle + (self.plant.pole_pairs * duration) * state.speed)
+        if supply:
+            link = Link(after.link, supply.ahead(link.phase, duration))
+        return state._replace(
+            electrical=after.electrical,
+            speed=speed,
+            angle=angle,
+            parts=state.parts._replace(link=link, load=load),
+        )
 
     def machine_after(self, electrical: Any, speed: Scalar, voltage: Any, params: Params) -> Any:
         """Electrical state one period later at a constant speed."""
         return rk4(lambda _, now: params.machine.derivative(now, voltage, speed), electrical, self.period)
+
+    def electrical_angle(self, state: State) -> Scalar:
+        """rad, of the rotor."""
+        return self.plant.pole_pairs * state.angle if self.kind == "position" else state.angle
 
     def _attainable(self, reference: Values) -> Values:
         """References of the stator's d and q current within the nominal circle."""
@@ -234,14 +408,37 @@ class Drive(Task[Params, State]):
         controlled = self.controlled(state, params)
         if self.kind == "torque":
             measured.append(controlled[0] * (1 / self.goal.scale))
+        if self.noise:
+            measured, controlled = self._noisy(measured, controlled, key)
         references = [reference * (1 / self.goal.scale) for reference in state.reference]
         errors = [
             (reference - value) * (1 / (ERROR_UNIT * halving))
             for reference, value, halving in zip(state.reference, controlled, self.goal.halving, strict=True)
         ]
-        turning = self.plant.directions(state.electrical, state.angle) if self.finite else ()
-        shown = self.stack(*measured, *references, *errors, *turning, *state.applied)
+        turning = self.plant.directions(state.electrical, self.electrical_angle(state)) if self.turned else ()
+        shown = self.stack(*measured, *references, *errors, *turning, *state.applied, *self._seen_parts(state))
         return jnp.clip(shown, -ENDS, ENDS)
+
+    def _noisy(self, measured: list[Scalar], controlled: Values, key: jax.Array) -> tuple[list[Scalar], Values]:
+        """What instruments show instead: each has one Gaussian error, in what is measured and in what is controlled."""
+        errors = self.noise * jax.random.normal(key, (len(measured) + 1,), self.dtype)
+        measured = [value + errors[i] for i, value in enumerate(measured)]
+        if self.kind == "position":
+            return measured, (controlled[0] + errors[-1] * self.goal.scale,)
+        first, full = {
+            "current": (0, self.plant.current_limit),
+            "speed": (len(self.plant.measured_names), self.plant.speed_limit),
+            "torque": (len(measured) - 1, self.goal.scale),
+        }[self.kind]
+        return measured, tuple(value * full for value in measured[first : first + len(controlled)])
+
+    def _seen_parts(self, state: State) -> Values:
+        """Of chosen parts: the link's voltage, and what waits to be applied."""
+        _, link, waiting, _ = state.parts
+        link = (link.voltage,) if self.supply else ()
+        if self.delayed and self.finite:
+            waiting = self.plant.legs(waiting)
+        return (*link, *waiting)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """How near the controlled quantities came to the references that the action was chosen for."""
@@ -313,9 +510,14 @@ class Drive(Task[Params, State]):
             for name, value, reference in zip(self.names, values, state.reference, strict=True)
         )
         applied = ", ".join(f"{float(part):+.3f}" for part in state.applied)
-        angle = f" Angle {float(state.angle):+.3f} rad." if self.finite and self.three_phase else ""
+        parts = f" Angle {float(self.electrical_angle(state)):+.3f} rad." if self.turned else ""
+        if self.supply:
+            parts += f" Link {float(state.parts.link.voltage):.4f} of nominal voltage."
+        if self.delayed:
+            waiting = self.plant.legs(int(state.parts.waiting)) if self.finite else state.parts.waiting
+            parts += f" Waiting: {', '.join(f'{float(part):+.3f}' for part in waiting)}."
         return (
-            f"Controlled: {asked}. Measured: {shown}. Speed {float(state.speed):+.4g} rad/s.{angle} "
+            f"Controlled: {asked}. Measured: {shown}. Speed {float(state.speed):+.4g} rad/s.{parts} "
             f"Last {'switches' if self.finite else 'voltage'}: {applied}."
         )
 

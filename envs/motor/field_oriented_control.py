@@ -24,6 +24,8 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from . import pmsm
+from .cascade import Cascade
+from .drive import Drive
 from .pmsm import DQ
 from .pmsm_current import STEP, VOLTAGE_LIMIT, Params, State, within_unit_circle
 
@@ -35,9 +37,9 @@ class FieldOrientedControl(NamedTuple):
     """T_s, s: larger is slower and less sensitive to tolerances."""
 
     @classmethod
-    def for_task(cls, task: Task[Any, Any]) -> FieldOrientedControl:
-        """The player of any task of this kind."""
-        return cls()
+    def for_task(cls, task: Task[Any, Any]) -> FieldOrientedControl | Cascade:
+        """The player of any task of this kind; of a drive with chosen parts, that of every drive."""
+        return Cascade.for_task(task) if isinstance(task, Drive) else cls()
 
     def initial(self, params: Params) -> DQ:
         """Integrators at zero."""

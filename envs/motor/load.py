@@ -42,3 +42,16 @@ class ConstantSpeed(NamedTuple):
     def acceleration(self, speed: Scalar, torque: Scalar, rotor_inertia: Scalar) -> Scalar:
         """Zero."""
         return 0.0 * speed
+
+
+class Constant(NamedTuple):
+    """A torque of one size and direction at any speed, as a hoist's: (J + J_L) dw/dt = T - T_L."""
+
+    torque: Scalar
+    """T_L, N m"""
+    inertia: Scalar
+    """kg m^2, of the load alone"""
+
+    def acceleration(self, speed: Scalar, torque: Scalar, rotor_inertia: Scalar) -> Scalar:
+        """dw/dt, rad/s^2, under an inner torque (N m)."""
+        return (torque - self.torque) / (self.inertia + rotor_inertia)

@@ -76,9 +76,35 @@ class Plant(abc.ABC):
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
         """The machine's voltage, V, of a continuous action already within what the converter gives."""
 
+    @property
+    def switches(self) -> int:
+        """Legs of all converters together: the bits of a switch state."""
+        return round(math.log2(self.states))
+
+    def legs(self, state: Scalar) -> Values:
+        """0 or 1 for each leg at the link's lower or upper end, by switch state."""
+        return tuple(state >> bit & 1 for bit in range(self.switches))
+
     @abc.abstractmethod
+    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
+        """The machine's voltage, V, of legs at these parts of the link's voltage; ``angle``: electrical, rad."""
+
+    @abc.abstractmethod
+    def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
+        """A, out of each leg; ``angle``: electrical, rad."""
+
     def switched(self, state: Scalar, electrical: Any, angle: Scalar) -> Any:
-        """The machine's voltage, V, of a switch state."""
+        """The machine's voltage, V, of a switch state: constant over a step, which is short."""
+        return self.across(self.legs(state), electrical, angle)
+
+    @property
+    @abc.abstractmethod
+    def rating(self) -> float:
+        """VA, at nominal current and the largest voltage."""
+
+    @abc.abstractmethod
+    def power(self, voltage: Any, electrical: Any) -> Scalar:
+        """W, that the machine's terminals take."""
 
     @abc.abstractmethod
     def resistances(self) -> tuple[float, ...]:
@@ -95,6 +121,19 @@ class Plant(abc.ABC):
     @abc.abstractmethod
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
         """A: currents that make a torque (N m) with little loss, on the data sheet's machine."""
+
+    def holding(self, electrical: Any, speed: Scalar) -> Values:
+        """The continuous action that keeps the currents of the data sheet's machine."""
+        currents = (value * self.current_limit for value in self.measured(electrical)[: self.inputs])
+        induced = self.induced(electrical, speed)
+        return self.within_reach(
+            tuple(
+                jnp.clip((resistance * current + volts) * (1 / unit), -1, 1)
+                for resistance, current, volts, unit in zip(
+                    self.resistances(), currents, induced, self.units, strict=True
+                )
+            )
+        )
 
     def changing(self, errors: Values, period: float) -> Values:
         """V, with which the inductances of the data sheet's machine leave errors (A) behind in a period (s)."""

@@ -1,7 +1,8 @@
 """Track d and q current references of a permanent-magnet synchronous machine with its voltages.
 
 Dynamics: ``pmsm.py`` at constant speed, one Runge-Kutta step of 0.1 ms a step of the episode; the voltage is constant
-in rotor coordinates over it, as in gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), whose task this follows.
+in rotor coordinates over it, as in gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), whose task this follows. Written
+for speed: with another part than the usual one (``card.options``) the id makes the general task of ``drive.py``.
 
 ======================  ====================================================================================
 action ``(2,)``         d and q voltage: 1 is U/sqrt(3) = 173.2 V, the longest vector that space-vector modulation
@@ -26,7 +27,7 @@ context                 speed in +-150 rad/s, where every reference can be held;
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -38,6 +39,7 @@ from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
 from . import pmsm
+from .drive import Drive
 from .pmsm import DQ, Machine, Scalar
 
 STEP = 1e-4
@@ -85,6 +87,12 @@ class PMSMCurrent(Task[Params, State]):
         "error_q": "i_q minus its reference, A",
         "torque": "N m",
     }
+
+    def __new__(cls, card: TaskCard, *, difficulty: float | None, dtype: str) -> Task[Any, Any]:  # type: ignore[misc]
+        """This task, or the general one where a part is chosen that this one has not."""
+        if any(card.option(name) != choices[0] for name, choices in card.options.items()):
+            return Drive(card, difficulty=difficulty, dtype=dtype)
+        return super().__new__(cls)
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 
-from . import converter, induction, synchronous
-from .frames import DQ, AlphaBeta, Phases, Scalar, clarke, inverse_park, park
+from . import induction, synchronous
+from .frames import DQ, AlphaBeta, Phases, Scalar, clarke, inverse_clarke, inverse_park, park
 from .plant import Plant, Values
 
 SMALLEST_FLUX = 1e-3
@@ -51,14 +51,19 @@ class ThreePhase(Plant):
         d, q = self.measured(electrical)[:2]
         return jnp.sqrt(d * d + q * q)
 
-    def phases(self, state: Scalar) -> AlphaBeta:
-        """V, the bridge's voltage in the stator's coordinates by switch state."""
-        return clarke(self.terminals(state))
+    def phases(self, legs: Values) -> AlphaBeta:
+        """V, the bridge's voltage in the stator's coordinates."""
+        return clarke(self.terminals(legs))
 
-    def terminals(self, state: Scalar) -> Phases:
-        """V, of a bridge's phases by switch state, against the link's middle."""
-        a, b, c = converter.bridge_state(state)
-        return Phases(self.link * a, self.link * b, self.link * c)
+    def terminals(self, legs: Values) -> Phases:
+        """V, of a bridge's phases against the link's middle; the first leg is phase c's."""
+        c, b, a = legs
+        return Phases(self.link * (a - 0.5), self.link * (b - 0.5), self.link * (c - 0.5))
+
+    @property
+    def rating(self) -> float:
+        """Of the stator."""
+        return 1.5 * self.unit * self.nominal_current
 
 
 class Coupled(ThreePhase):
@@ -96,9 +101,17 @@ class Synchronous(ThreePhase):
         """Constant in rotor coordinates over a step."""
         return self.vector(*(unit * part for unit, part in zip(self.units, applied, strict=True)))
 
-    def switched(self, state: Scalar, electrical: Any, angle: Scalar) -> Any:
-        """Constant in rotor coordinates over a step, which is short."""
-        return park(self.phases(state), angle)
+    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
+        """In rotor coordinates."""
+        return park(self.phases(legs), angle)
+
+    def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
+        """Of phases c, b and a."""
+        return inverse_clarke(inverse_park(DQ(electrical.d, electrical.q), angle))[::-1]
+
+    def power(self, voltage: Any, electrical: Any) -> Scalar:
+        """Of three phases."""
+        return 1.5 * (voltage.d * electrical.d + voltage.q * electrical.q)
 
     def resistances(self) -> tuple[float, ...]:
         """Of a phase."""
@@ -206,10 +219,17 @@ class EESM(Synchronous, Coupled):
         """The stator's shortened to the unit circle."""
         return *within_unit_circle(action[0], action[1]), action[2]
 
-    def switched(self, state: Scalar, electrical: Any, angle: Scalar) -> Any:
-        """Constant in rotor coordinates over a step, which is short."""
-        field = self.link * converter.four_quadrant_state(state >> 3)
-        return synchronous.Excited(*park(self.phases(state & 7), angle), field)
+    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
+        """Of the bridge in rotor coordinates, then of the field's converter."""
+        return synchronous.Excited(*park(self.phases(legs[:3]), angle), self.link * (legs[3] - legs[4]))
+
+    def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
+        """Of the bridge, then of the field's converter."""
+        return *super().leg_currents(electrical, angle), electrical.field, -electrical.field
+
+    def power(self, voltage: Any, electrical: Any) -> Scalar:
+        """Of stator and field."""
+        return super().power(voltage, electrical) + voltage.field * electrical.field
 
     def parts(self, volts: Values) -> tuple[Scalar, Scalar]:
         """Of stator and field."""
@@ -287,9 +307,24 @@ class SixPhasePMSM(Synchronous):
         share = 1 / jnp.maximum(1, jnp.sqrt(jnp.maximum(first, second)))
         return d * share, q * share, x * share, y * share
 
-    def switched(self, state: Scalar, electrical: Any, angle: Scalar) -> Any:
-        """Constant in rotor coordinates over a step, which is short."""
-        return synchronous.six_phase_vector(self.terminals(state & 7), self.terminals(state >> 3), angle)
+    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
+        """Of both windings' bridges."""
+        return synchronous.six_phase_vector(self.terminals(legs[:3]), self.terminals(legs[3:]), angle)
+
+    def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
+        """Of both windings' bridges."""
+        first, second = synchronous.six_phases(electrical, angle)
+        return *first[::-1], *second[::-1]
+
+    @property
+    def rating(self) -> float:
+        """Of six phases."""
+        return 2 * super().rating
+
+    def power(self, voltage: Any, electrical: Any) -> Scalar:
+        """Of six phases."""
+        torque_making = voltage.d * electrical.d + voltage.q * electrical.q
+        return 3 * (torque_making + (voltage.x * electrical.x + voltage.y * electrical.y))
 
     def resistances(self) -> tuple[float, ...]:
         """Of a phase."""
@@ -373,9 +408,18 @@ class SCIM(ThreePhase):
         """Turned with the field's angle at the start of a step, then constant in the stator's coordinates."""
         return self._short_circuited(self.turned(DQ(self.unit * applied[0], self.unit * applied[1]), electrical))
 
-    def switched(self, state: Scalar, electrical: Any, angle: Scalar) -> Any:
+    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
         """In the stator's coordinates."""
-        return self._short_circuited(self.phases(state))
+        return self._short_circuited(self.phases(legs))
+
+    def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
+        """Of phases c, b and a."""
+        return inverse_clarke(electrical.current)[::-1]
+
+    def power(self, voltage: Any, electrical: Any) -> Scalar:
+        """Of the stator."""
+        stator, current = voltage.stator, electrical.current
+        return 1.5 * (stator.alpha * current.alpha + stator.beta * current.beta)
 
     def _short_circuited(self, stator: AlphaBeta) -> induction.Voltages:
         return induction.Voltages(stator, AlphaBeta(0.0 * stator.alpha, 0.0 * stator.beta))
@@ -469,10 +513,20 @@ class DFIM(SCIM, Coupled):
         )
         return induction.Voltages(self.turned(stator, electrical), self.turned(rotor, electrical))
 
-    def switched(self, state: Scalar, electrical: Any, angle: Scalar) -> Any:
+    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
         """The rotor's turned with it, at the start of a step."""
-        rotor = inverse_park(DQ(*self.phases(state >> 3)), angle)
-        return induction.Voltages(self.phases(state & 7), rotor)
+        rotor = inverse_park(DQ(*self.phases(legs[3:])), angle)
+        return induction.Voltages(self.phases(legs[:3]), rotor)
+
+    def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
+        """Of the stator's bridge, then of the rotor's, which turns with it."""
+        rotor = inverse_clarke(AlphaBeta(*park(electrical.rotor, angle)))
+        return *super().leg_currents(electrical, angle), *rotor[::-1]
+
+    def power(self, voltage: Any, electrical: Any) -> Scalar:
+        """Of stator and rotor."""
+        rotor, current = voltage.rotor, electrical.rotor
+        return super().power(voltage, electrical) + 1.5 * (rotor.alpha * current.alpha + rotor.beta * current.beta)
 
     def parts(self, volts: Values) -> tuple[Scalar, Scalar]:
         """Of stator and rotor."""

@@ -216,7 +216,8 @@ def test_doubly_fed_machine_is_seen_from_its_rotor_s_flux() -> None:
 
 def test_switch_states_of_several_converters() -> None:
     """Each converter has its own voltage, whatever the other does."""
-    link, vectors = PMSM().link, [complex(*map(float, PMSM().phases(np.int32(k)))) for k in range(8)]
+    link = PMSM().link
+    vectors = [complex(*map(float, PMSM().phases(PMSM().legs(np.int32(k))))) for k in range(8)]
     assert vectors[4] == pytest.approx(link * 2 / 3)
     angle = 0.6
     for number in range(64):

@@ -29,6 +29,7 @@ from rlbench_suite.envs.motor.induction import DOUBLY_FED, Currents, Electrical,
 from rlbench_suite.envs.motor.load import ConstantSpeed, Polynomial
 from rlbench_suite.envs.motor.plants import PLANTS
 from rlbench_suite.envs.motor.synchronous import DQXY, Excited
+from rlbench_suite.envs.motor.three_phase_plants import ThreePhase
 from rlbench_suite.envs.runge_kutta import rk4
 
 SPEED = 73.0
@@ -175,6 +176,23 @@ def test_power_balance(name: str) -> None:
         mechanical += 3 * machine.pole_pairs * SPEED * (machine.inductance_y - machine.inductance_x) * state.x * state.y
     out = float(mechanical + losses(machine, state) + stored)
     assert float(given(machine, state, voltage)) == pytest.approx(out, rel=1e-10)
+
+
+@pytest.mark.parametrize("name", [name for name in BALANCES if name != "DFIM by flux"])
+def test_plants_take_the_power_of_their_machines_and_converters_lose_none(name: str) -> None:
+    """Power at the terminals is that of the balances above, and that of the legs: parts of the link's voltage times
+    the current out of each, whatever the angle.
+    """
+    machine, state, voltage, _, _, taken = BALANCES[name]
+    plant = PLANTS["SixPhasePMSM" if name == "SixPhase" else name]()
+    assert plant.power(voltage, state) == pytest.approx(taken(machine, state, voltage), rel=1e-12)
+    link = plant.link if isinstance(plant, ThreePhase) else plant.unit
+    rng = np.random.default_rng(0)
+    for angle in (0.0, 1.3, -2.9):
+        legs = tuple(rng.random(plant.switches))
+        currents = plant.leg_currents(state, angle)
+        by_legs = link * sum(leg * current for leg, current in zip(legs, currents, strict=True))
+        assert plant.power(plant.across(legs, state, angle), state) == pytest.approx(float(by_legs), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", BALANCES)

@@ -1,0 +1,82 @@
+"""The contract of drives with chosen parts: many at once, on few ids, for compiling is what costs."""
+
+from __future__ import annotations
+
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from rlbench_suite.adapters.batch import make_vec
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.adapters.single import make
+from rlbench_suite.card import load
+from rlbench_suite.registry import card, cards
+
+CHOSEN = (
+    "PMSMCurrent-v0?reference=switched&supply=rc&interlocking=0.01&solver=exact",
+    "PMSMTorque-v0?reference=sinus&supply=ac1&dead_time=1&load=profile&noise=0.01",
+    "PMSMPosition-v0?reference=sawtooth&interlocking=0.03&load=ornstein-uhlenbeck",
+    "PermExDcSpeed-v0?reference=step&supply=ac3&dead_time=1&load=constant&solver=euler&noise=0.03",
+    "SCIMCurrent-v0?reference=laplace&interlocking=0.03&load=profile&solver=euler",
+    "PMSMCurrentFinite-v0?reference=triangle&supply=rc&dead_time=1&interlocking=0.03&noise=0.01",
+)
+"""Every choice of every option is in one of them."""
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_contract(name: str) -> None:
+    """Gymnasium's checks; finite observations inside their space; the vector env has the bits of the single one."""
+    env = make(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the checker dislikes bounds that are not one
+        check_env(env)
+    env.reset(seed=0)
+    words, chosen = env.task.describe(env.state, env.params), env.card.settings
+    assert ("Link 1.0000 of nominal" in words) == ("supply" in chosen)
+    assert ("Waiting: " in words) == ("dead_time" in chosen)
+    env.action_space.seed(5)
+    batch = make_vec(name, 2, autoreset_mode="SameStep")
+    assert batch.single_observation_space == env.observation_space
+    seen, many = env.reset(seed=5)[0], batch.reset(seed=[4, 5])[0]
+    np.testing.assert_array_equal(many[1], seen)
+    for _ in range(150):
+        action = env.action_space.sample()
+        seen, reward, terminated, _, _ = env.step(action)
+        many, rewards, over, _, info = batch.step(np.stack([action, action]))
+        assert seen in env.observation_space
+        assert np.isfinite(seen).all()
+        assert 0 <= reward <= 1
+        np.testing.assert_array_equal(info["final_obs"][1] if over[1] else many[1], seen)
+        assert (rewards[1], over[1]) == (reward, terminated)
+        if terminated:
+            break
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_reference_player_never_trips(name: str) -> None:
+    """And ends near its references more often than not, by as much as the worst chosen part allows."""
+    task = card(name).build()
+    record = play(task, load(task.card.reference).for_task(task), range(64))
+    assert not record.terminated.any()
+    assert record.info["success"].mean() > 0.8
+
+
+def test_every_choice_is_tried_and_a_wrong_one_refused() -> None:
+    tried = {pair for name in CHOSEN for pair in name.partition("?")[2].split("&")}
+    offered = {
+        f"{option}={choice}"
+        for drive in cards().values()
+        if drive.family == "motor"
+        for option, (_, *choices) in drive.options.items()
+        for choice in choices
+    }
+    assert offered == tried
+    with pytest.raises(ValueError, match="Did you mean 'sinus'"):
+        gymnasium.make("rlsuite/PMSMTorque-v0", reference="sinuss")
+    with pytest.raises(ValueError, match="Did you mean 'reference'"):
+        gymnasium.make("rlsuite/PMSMTorque-v0", refference="sinus")
+    with pytest.raises(ValueError, match="Unknown option of rlsuite/PMSMTorqueGem-v0"):
+        gymnasium.make("rlsuite/PMSMTorque-v0", gem_compat=True, reference="sinus")
