@@ -62,6 +62,11 @@ def _options(goal: str) -> dict[str, tuple[str, ...]]:
     }
 
 
+def _references_only(goal: str) -> dict[str, tuple[str, ...]]:
+    """For drives whose other parts are their own."""
+    return {name: choices if name == "reference" else choices[:1] for name, choices in _options(goal).items()}
+
+
 def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
     """The card of one drive; see ``drive.py``."""
     finite = control == "finite"
@@ -140,6 +145,7 @@ _REAL = tuple(
         partially_observed=True,
         replay_tolerance=0.02,
         tags=("continuous", "tracking", "safety"),
+        options=_references_only(goal),
     )
     for goal, horizon in (("torque", 500), ("speed", 1000))
 )
@@ -159,6 +165,7 @@ _SENSORLESS = tuple(
         partially_observed=True,
         replay_tolerance=0.02,
         tags=("continuous", "tracking"),
+        options=_references_only("speed"),
     )
     for machine, task in (("PermExDc", "Sensorless"), ("PMSM", "SensorlessPMSM"))
 )
@@ -179,6 +186,7 @@ _EFFICIENT = TaskCard(
     hypervolume_reference=(0.0, -1500.0),
     replay_tolerance=0.02,
     tags=("continuous", "tracking", "multi-objective"),
+    options=_references_only("torque"),
 )
 """Of a kind of its own, for its reward is a vector; see ``efficient.py``."""
 
@@ -195,6 +203,7 @@ _FAULTY = TaskCard(
     partially_observed=True,
     replay_tolerance=0.6,  # a phase may open a step later
     tags=("continuous", "tracking", "failure"),
+    options=_references_only("torque"),
 )
 """A drive that breaks; see ``faulty.py``."""
 

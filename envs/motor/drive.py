@@ -157,11 +157,11 @@ class Drive(Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         machine, self.kind = card.settings["machine"], card.settings["goal"]
-        self.plant: Plant = PLANTS[machine]()
+        self.plant: Plant = self.chosen_plant(PLANTS[machine]())
         self.loaded = self.kind in ("speed", "position")
         """Whether the shaft turns a load; a test bench holds its speed otherwise."""
         self.finite = card.settings["control"] == "finite"
-        self.goal: Goal = GOALS[machine, self.kind]
+        self.goal: Goal = self.chosen_goal(GOALS[machine, self.kind])
         self.period = self.goal.finite_period if self.finite else self.goal.period
         pace = self.period / self.goal.period  # shorter steps, shorter moves
         self.names = self.plant.currents if self.kind == "current" else (self.kind,)
@@ -200,6 +200,14 @@ class Drive(Task[Params, State]):
             spaces.Discrete(self.states) if self.finite else self.box([-1] * self.plant.inputs, [1] * self.plant.inputs)
         )
         self.reward_space = self.box(0, 1)
+
+    def chosen_plant(self, plant: Plant) -> Plant:
+        """What is controlled: the machine's plant, or another that a subclass puts in its place."""
+        return plant
+
+    def chosen_goal(self, goal: Goal) -> Goal:
+        """What is asked of it: the machine's goal, or what a subclass makes of it."""
+        return goal
 
     def _steepest(self, fastest: float) -> float:
         """What a controlled quantity can change in every continuous step, where its fastest move is this."""

@@ -30,8 +30,9 @@ from rlbench_suite.card import TaskCard
 from ..runge_kutta import rk4
 from .drive import ENDS, ERROR_UNIT, Drive, Params, State
 from .frames import DQ, Phases, Scalar, inverse_clarke, inverse_park, wrapped
+from .goals import Goal
 from .open_phase import Currents, WithNeutral
-from .plant import Values
+from .plant import Plant, Values
 from .three_phase_plants import PMSM
 
 THIRD = 2 * math.pi / 3
@@ -117,10 +118,16 @@ class FaultyDrive(Drive):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.plant = NeutralPMSM()
-        self.goal = self.goal._replace(low=(-60.0,), high=(60.0,))
         self.action_space = self.box([-1] * 3, [1] * 3)
         self.observation_space = self.box([-ENDS] * 12, [ENDS] * 12)
+
+    def chosen_plant(self, plant: Plant) -> Plant:
+        """With its neutral point connected."""
+        return NeutralPMSM()
+
+    def chosen_goal(self, goal: Goal) -> Goal:
+        """As much torque as two phases can make."""
+        return goal._replace(low=(-60.0,), high=(60.0,))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """As for any drive, and which phase breaks."""
@@ -133,18 +140,18 @@ class FaultyDrive(Drive):
         unit = self.uniform(jax.random.fold_in(key, 1), 1)[0]
         return super().initial(key, params)._replace(angle=2 * math.pi * (unit - 0.5))
 
-    def moved(self, state: State, voltage: Phases, params: Params) -> tuple[Broken, Scalar, Scalar]:
-        """One period later, in coordinates along the phase that may break; then it may."""
+    def moved(self, state: State, voltage: Phases, params: Params, duration: float) -> State:
+        """``duration`` s later, in coordinates along the phase that may break; then it may."""
         machine, now = params.machine, state.electrical
         driving, speed = from_phase(voltage, machine.phase), state.speed
         start = state.angle - THIRD * machine.phase
-        turned = self.plant.pole_pairs * self.period * speed
+        turned = self.plant.pole_pairs * duration * speed
 
         def rate(passed: float, currents: Currents) -> Currents:
             return machine.derivative(currents, driving, start + passed * turned, speed, now.broken)
 
-        currents = rk4(rate, now.currents, self.period)
-        clock, before = now.clock + self.period, phases_of(now.currents, start).a
+        currents = rk4(rate, now.currents, duration)
+        clock, before = now.clock + duration, phases_of(now.currents, start).a
         after = phases_of(currents, start + turned).a
         opens = (clock > machine.onset) & (before * after <= 0)
         broken = jnp.maximum(now.broken, jnp.where(opens, 1.0, 0.0).astype(self.dtype))
@@ -152,7 +159,9 @@ class FaultyDrive(Drive):
         currents = currents._replace(zero=currents.zero - broken * after)
         angle = wrapped(state.angle + turned)
         a, b, c = phases_of(currents, angle)
-        return Broken(a, b, c, currents.d, currents.q, currents.zero, broken, clock), speed, angle
+        return state._replace(
+            electrical=Broken(a, b, c, currents.d, currents.q, currents.zero, broken, clock), angle=angle
+        )
 
     def controlled(self, state: State, params: Params) -> Values:
         """The torque, N m."""

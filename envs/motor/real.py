@@ -25,15 +25,14 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.card import TaskCard
-
 from ..alternating_bands import alternating_bands
 from ..runge_kutta import rk4
 from .drive import BANDS, Drive, Params, State
 from .frames import DQ, Scalar
+from .goals import Goal
 from .load import Polynomial
-from .plant import Values
-from .real_pmsm import RealPMSM, Warm
+from .plant import Plant, Values
+from .real_pmsm import RealPMSM
 
 HEATING = 2000.0
 """s of heating in one of the episode."""
@@ -54,13 +53,15 @@ class RealDrive(Drive):
     }
     heating: ClassVar[float] = HEATING
 
-    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
-        super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.plant = RealPMSM()
+    def chosen_plant(self, plant: Plant) -> Plant:
+        """The machine as it is."""
+        return RealPMSM()
+
+    def chosen_goal(self, goal: Goal) -> Goal:
+        """Less torque, or more friction."""
         if self.kind == "torque":
-            self.goal = self.goal._replace(low=(-MOST_TORQUE,), high=(MOST_TORQUE,))
-        else:
-            self.goal = self.goal._replace(friction=Polynomial(20.0, 0.25))
+            return goal._replace(low=(-MOST_TORQUE,), high=(MOST_TORQUE,))
+        return goal._replace(friction=Polynomial(20.0, 0.25))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """As for any drive, aged."""
@@ -74,8 +75,8 @@ class RealDrive(Drive):
             )
         )
 
-    def moved(self, state: State, voltage: DQ, params: Params) -> tuple[Warm, Scalar, Scalar]:
-        """Flux and speed one period later at the temperatures of its beginning; then these."""
+    def moved(self, state: State, voltage: DQ, params: Params, duration: float) -> State:
+        """Flux and speed ``duration`` s later at the temperatures of the beginning; then these."""
         machine, now = params.machine, state.electrical
         iron = machine.flux_map(now.magnets)
 
@@ -88,9 +89,9 @@ class RealDrive(Drive):
                 params.load.acceleration(speed, torque, machine.inertia),
             )
 
-        flux, speed = rk4(rate, (now.flux, state.speed), self.period)
-        warm = machine.heated(now, flux, iron.current(flux), speed, self.heating * self.period)
-        return warm, speed, state.angle
+        flux, speed = rk4(rate, (now.flux, state.speed), duration)
+        warm = machine.heated(now, flux, iron.current(flux), speed, self.heating * duration)
+        return state._replace(electrical=warm, speed=speed)
 
     def controlled(self, state: State, params: Params) -> Values:
         """The shaft's torque, N m, or its speed, rad/s."""

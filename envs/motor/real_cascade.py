@@ -65,7 +65,7 @@ class RealCascade(Cascade):
         """Currents for an inner torque, N m, on the data sheet's machine, A."""
         return self.task.plant.currents_for(torque, state.electrical)
 
-    def _voltages(self, wanted: Values, integrals: Values, state: State) -> tuple[Values, Values]:
+    def _voltages(self, wanted: Values, integrals: Values, state: State, now: State) -> tuple[Values, Values]:
         """The action, and the integrators' next values."""
         plant: Any = self.task.plant
         current = DQ(state.electrical.d, state.electrical.q)

@@ -33,6 +33,7 @@ from . import dc, scope
 from .direct_current_plants import PermExDc
 from .drive import ENDS, Drive, Params, State
 from .frames import DQ, AlphaBeta, Scalar, inverse_park, park, wrapped
+from .goals import Goal
 from .plant import Plant, Values
 from .three_phase_plants import PMSM
 
@@ -64,9 +65,16 @@ class Sensorless(Drive):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.plant, self.goal = self.machine, self.goal._replace(**self.range)
         bound = np.array([ENDS] * (len(self.axes) + 1 + self.plant.inputs))
         self.observation_space = self.box(-bound, bound)
+
+    def chosen_plant(self, plant: Plant) -> Plant:
+        """With what is known of it."""
+        return self.machine
+
+    def chosen_goal(self, goal: Goal) -> Goal:
+        """Within speeds at which it can be observed."""
+        return goal._replace(**self.range)
 
     def seen(self, state: State) -> Values:
         """Currents at the terminals, in parts of the limit."""
@@ -116,8 +124,8 @@ class SensorlessPMSM(Sensorless):
         current = inverse_park(DQ(*state.electrical), state.angle)
         return current.alpha * per, current.beta * per
 
-    def moved(self, state: State, voltage: AlphaBeta, params: Params) -> tuple[DQ, Scalar, Scalar]:
-        """Currents, speed and angle one period later: the rotor turns under a voltage that does not."""
+    def moved(self, state: State, voltage: AlphaBeta, params: Params, duration: float) -> State:
+        """Currents, speed and angle ``duration`` s later: the rotor turns under a voltage that does not."""
         machine = params.machine
 
         def rate(_: float, now: tuple[DQ, Scalar, Scalar]) -> tuple[DQ, Scalar, Scalar]:
@@ -128,5 +136,5 @@ class SensorlessPMSM(Sensorless):
                 self.plant.pole_pairs * speed,
             )
 
-        current, speed, angle = rk4(rate, (state.electrical, state.speed, state.angle), self.period)
-        return current, speed, wrapped(angle)
+        current, speed, angle = rk4(rate, (state.electrical, state.speed, state.angle), duration)
+        return state._replace(electrical=current, speed=speed, angle=wrapped(angle))

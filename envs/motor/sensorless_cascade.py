@@ -76,7 +76,7 @@ class SensorlessCascade(Cascade):
         if isinstance(task, SensorlessPMSM):
             electrical = park(AlphaBeta(*currents), rotor.angle)
         state = State(electrical, rotor.speed, rotor.angle, (), ())
-        action, voltage = self._voltages(task.plant.currents_for(torque, electrical), memory.voltage, state)
+        action, voltage = self._voltages(task.plant.currents_for(torque, electrical), memory.voltage, state, state)
         if isinstance(task, SensorlessPMSM):
             middle = rotor.angle + 0.5 * task.period * task.plant.pole_pairs * rotor.speed
             action = tuple(inverse_park(DQ(*action), middle))
