@@ -12,6 +12,14 @@ _ROUGH = {
 }
 """Goals that are also flown under real conditions: what to do, steps, tag."""
 
+_LEVELS = {
+    "Rates": "collective thrust and body rates",
+    "Velocity": "a velocity and a yaw rate",
+    "Waypoint": "a place to fly to",
+    "One": "one command for all four rotors, straight up and down",
+}
+"""What an action may command instead of the four rotors."""
+
 CARDS = (
     TaskCard(
         id="rlsuite/QuadcopterHover-v0",
@@ -21,7 +29,7 @@ CARDS = (
         entry_point="rlbench_suite.envs.quadcopter.hover:QuadcopterHover",
         reference="rlbench_suite.envs.quadcopter.geometric_control:GeometricControl",
         horizon=500,
-        settings={"goal": "hover", "conditions": "calm"},
+        settings={"goal": "hover", "conditions": "calm", "action": "rotors"},
         replay_tolerance=1.0,
         tags=("continuous", "stabilisation"),
     ),
@@ -39,6 +47,22 @@ CARDS = (
         trained_on="rlsuite/QuadcopterHover-v0",
         replay_tolerance=1.0,
         tags=("continuous", "stabilisation", "transfer"),
+    ),
+    *(
+        TaskCard(
+            id=f"rlsuite/QuadcopterHover{level}-v0",
+            family="quadcopter",
+            summary=f"Reach and hold a hover by {what}.",
+            source="Kaufmann, Bauersfeld & Scaramuzza 2022, arXiv:2202.10796; Panerati et al. 2021, arXiv:2103.02142",
+            entry_point=f"rlbench_suite.envs.quadcopter.hover_levels:Hover{level}",
+            reference=f"rlbench_suite.envs.quadcopter.hover_levels:{level}Pilot",
+            horizon=500,
+            settings={"goal": "hover", "conditions": "calm", "action": level.lower()},
+            variant=True,
+            replay_tolerance=1.0,
+            tags=("continuous", "stabilisation", "action-level"),
+        )
+        for level, what in _LEVELS.items()
     ),
     TaskCard(
         id="rlsuite/QuadcopterRecover-v0",
@@ -59,7 +83,7 @@ CARDS = (
         entry_point="rlbench_suite.envs.quadcopter.waypoints:QuadcopterWaypoints",
         reference="rlbench_suite.envs.quadcopter.waypoints:WaypointPilot",
         horizon=1000,
-        settings={"goal": "waypoints", "conditions": "calm"},
+        settings={"goal": "waypoints", "conditions": "calm", "action": "rotors"},
         replay_tolerance=1.0,
         tags=("continuous", "navigation"),
     ),
@@ -71,7 +95,7 @@ CARDS = (
         entry_point="rlbench_suite.envs.quadcopter.trajectory:QuadcopterTrajectory",
         reference="rlbench_suite.envs.quadcopter.trajectory:TrajectoryPilot",
         horizon=1000,
-        settings={"goal": "trajectory", "conditions": "calm"},
+        settings={"goal": "trajectory", "conditions": "calm", "action": "rotors"},
         replay_tolerance=1.0,
         tags=("continuous", "tracking"),
     ),
@@ -117,7 +141,7 @@ CARDS = (
             entry_point=f"rlbench_suite.envs.quadcopter.rough:Rough{goal}",
             reference="rlbench_suite.envs.quadcopter.rough:RoughPilot",
             horizon=horizon,
-            settings={"goal": goal.lower(), "conditions": "rough"},
+            settings={"goal": goal.lower(), "conditions": "rough", "action": "rotors"},
             variant=True,
             partially_observed=True,
             replay_tolerance=1.0,
