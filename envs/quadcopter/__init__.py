@@ -166,4 +166,21 @@ CARDS = (
         )
         for suffix, (count, radius) in _SWARMS.items()
     ),
+    *(
+        TaskCard(
+            id=f"rlsuite/QuadcopterMultiHover{suffix}-v0",
+            family="quadcopter",
+            summary=f"{count} quadcopters hover one above another, the lower ones in the wakes of the upper ones.",
+            source="Panerati et al. 2021 (gym-pybullet-drones), arXiv:2103.02142",
+            entry_point="rlbench_suite.envs.quadcopter.multi_hover:QuadcopterMultiHover",
+            reference="rlbench_suite.envs.quadcopter.multi_hover:MultiHoverPilot",
+            horizon=500,
+            settings={"vehicles": count},
+            variant=bool(suffix),
+            replay_tolerance=1.0,
+            agents=count,
+            tags=("continuous", "multi-agent", "stabilisation"),
+        )
+        for suffix, count in {"": 2, "4": 4}.items()
+    ),
 )
