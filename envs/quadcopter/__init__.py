@@ -65,6 +65,20 @@ CARDS = (
         for level, what in _LEVELS.items()
     ),
     TaskCard(
+        id="rlsuite/QuadcopterHoverLearningToFly-v0",
+        family="quadcopter",
+        summary="Reach and hold a hover through noise, pushes and slow motors, rotor speeds unseen, past actions seen.",
+        source="Eschmann, Albani & Loianno 2024 (Learning to Fly in Seconds), arXiv:2311.13081",
+        entry_point="rlbench_suite.envs.quadcopter.hover_learning_to_fly:HoverLearningToFly",
+        reference="rlbench_suite.envs.quadcopter.hover_learning_to_fly:LearningToFlyPilot",
+        horizon=500,
+        settings={"goal": "hover", "conditions": "learning-to-fly", "action": "rotors"},
+        variant=True,
+        difficulties={"easy": 0, "medium": 2, "hard": 14},
+        replay_tolerance=1.0,
+        tags=("continuous", "stabilisation", "disturbance"),
+    ),
+    TaskCard(
         id="rlsuite/QuadcopterRecover-v0",
         family="quadcopter",
         summary="Get level and stop after a throw, from any attitude, spinning, at speed.",

@@ -17,14 +17,13 @@ Tilt-prioritized quadrocopter attitude control, doi:10.1109/TCST.2018.2873224.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from . import dynamics
-from .dynamics import Quadcopter, Rotors
+from .dynamics import Airframe, Quadcopter, Rotors
 from .flight import NOMINAL, STEP
 from .geometric_control import ahead_of_motors
 from .rigid_body import GRAVITY, RigidBody, Scalar, rotation_matrix
@@ -32,7 +31,7 @@ from .rigid_body import GRAVITY, RigidBody, Scalar, rotation_matrix
 RATE_GAIN = (40.0, 40.0, 20.0)
 """1/s about body x, y, z: of an error in angular velocity, the angular acceleration."""
 TILT_GAIN = 10.0
-"""1/s: of an angle of tilt, the body rate. A quarter of the gain below: critically damped."""
+"""1/s: of an angle of tilt, the body rate. A quarter of the gain above: critically damped."""
 VELOCITY_GAIN = 4.0
 """1/s: of an error in velocity, the acceleration."""
 PLACE_GAIN = 2.0
@@ -89,32 +88,36 @@ def towards_velocity(body: RigidBody, goal: Velocity) -> BodyRates:
     return BodyRates(bz, -rate * by, rate * bx, goal.yaw_rate)
 
 
-def towards_body_rates(vehicle: Quadcopter, goal: BodyRates, hover: Scalar) -> jax.Array:
-    """Rotor commands ``(4,)`` in [-1, 1] that lead to body rates; ``hover`` (rad/s) is the rotor speed of hovering."""
-    body, (_, jx, jy, jz) = vehicle.body, NOMINAL.inertia
+def calibrated(hover: Scalar) -> Airframe:
+    """What a controller takes a vehicle for: the nominal one, on rotors that carry it at this speed (rad/s)."""
+    return NOMINAL._replace(thrust_coefficient=0.25 * dynamics.MASS * GRAVITY / (hover * hover))
+
+
+def towards_body_rates(vehicle: Quadcopter, goal: BodyRates, airframe: Airframe) -> jax.Array:
+    """Rotor commands ``(4,)`` in [-1, 1] that lead to body rates, as far as the vehicle has these constants."""
+    body, (mass, jx, jy, jz) = vehicle.body, airframe.inertia
     wx, wy, wz = body.wx, body.wy, body.wz
     kx, ky, kz = RATE_GAIN
     tx = jx * kx * (goal.wx - wx) + (jz - jy) * wy * wz
     ty = jy * ky * (goal.wy - wy) + (jx - jz) * wz * wx
     tz = jz * kz * (goal.wz - wz) + (jy - jx) * wx * wy
-    # The nominal mass on rotors that carry it at the speed of hovering.
-    coefficient = 0.25 * dynamics.MASS * GRAVITY / (hover * hover)
-    wanted = tilt_first(vehicle.rotors, coefficient, dynamics.MASS * goal.thrust, tx, ty, tz)
-    return ahead_of_motors(vehicle, NOMINAL._replace(thrust_coefficient=coefficient), wanted)
+    wanted = tilt_first(vehicle.rotors, airframe, mass * goal.thrust, tx, ty, tz)
+    return ahead_of_motors(vehicle, airframe, wanted)
 
 
-def tilt_first(rotors: Rotors, coefficient: Scalar, thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar) -> Rotors:
+def tilt_first(rotors: Rotors, airframe: Airframe, thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar) -> Rotors:
     """Thrusts (N) of rotors as near as motors reach in one step to a thrust (N) and torques (N m).
 
     Where not everything can be had, thrust yields to roll and pitch, and yaw to all. ``rotors``: their speeds now
-    (rad/s); ``coefficient``: thrust by squared speed (N s^2).
+    (rad/s).
     """
-    decay = math.exp(-STEP / dynamics.MOTOR_TIME_CONSTANT)
+    decay = jnp.exp(-STEP / airframe.motor_time_constant)
     rise = (1 - decay) * dynamics.ROTOR_SPEED_LIMIT
+    coefficient = airframe.thrust_coefficient
     least = [coefficient * (decay * speed) ** 2 for speed in rotors]
     most = [coefficient * (decay * speed + rise) ** 2 for speed in rotors]
 
-    tilting = dynamics.thrusts(0.0, tx, ty, 0.0, NOMINAL)
+    tilting = dynamics.thrusts(0.0, tx, ty, 0.0, airframe)
     low = _largest([bound - force for bound, force in zip(least, tilting, strict=True)])
     high = _smallest([bound - force for bound, force in zip(most, tilting, strict=True)])
     # Where low passes high, not even roll and pitch can be had: what is missing is shared.
@@ -126,7 +129,7 @@ def tilt_first(rotors: Rotors, coefficient: Scalar, thrust: Scalar, tx: Scalar, 
     up = [bound - force for bound, force in zip(most, pushing, strict=True)]
     low = _largest([low if sign > 0 else -high for sign, low, high in zip(signs, down, up, strict=True)])
     high = _smallest([high if sign > 0 else -low for sign, low, high in zip(signs, down, up, strict=True)])
-    turning = jnp.clip(0.25 * tz / NOMINAL.torque_coefficient, jnp.minimum(low, 0), jnp.maximum(high, 0))
+    turning = jnp.clip(0.25 * tz / airframe.torque_coefficient, jnp.minimum(low, 0), jnp.maximum(high, 0))
     return Rotors(*(force + sign * turning for force, sign in zip(pushing, signs, strict=True)))
 
 

@@ -66,20 +66,23 @@ class HoverLevel(QuadcopterHover):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.action_space = self.box(-1, 1, (self.numbers,))
 
-    def rotors(self, state: Quadcopter, action: jax.Array, hover: Scalar) -> jax.Array:
-        """Rotor commands ``(4,)`` in [-1, 1]; ``hover`` is the rotor speed of hovering (rad/s)."""
+    def rotors(self, state: Quadcopter, action: jax.Array, airframe: Airframe) -> jax.Array:
+        """Rotor commands ``(4,)`` in [-1, 1]; ``airframe`` is what the controller takes the vehicle for."""
         raise NotImplementedError
 
     def transition(self, state: Quadcopter, action: jax.Array, key: jax.Array, params: Airframe) -> Quadcopter:
         """That of hover under the controller's commands."""
-        return super().transition(state, self.rotors(state, action, dynamics.hover_speed(params)), key, params)
+        return super().transition(state, self.commands(state, action, params), key, params)
 
     def reward(
         self, state: Quadcopter, action: jax.Array, next_state: Quadcopter, key: jax.Array, params: Airframe
     ) -> jax.Array:
         """That of hover for the controller's commands."""
-        commands = self.rotors(state, action, dynamics.hover_speed(params))
-        return super().reward(state, commands, next_state, key, params)
+        return super().reward(state, self.commands(state, action, params), next_state, key, params)
+
+    def commands(self, state: Quadcopter, action: jax.Array, params: Airframe) -> jax.Array:
+        """Rotor commands by a controller that knows of the vehicle at which rotor speed it hovers."""
+        return self.rotors(state, action, action_levels.calibrated(dynamics.hover_speed(params)))
 
     def noop_action(self) -> np.ndarray:
         """Zeros: set points of a hover."""
@@ -99,10 +102,10 @@ class HoverRates(HoverLevel):
         f"{TILT_RATE:.0f} rad/s) and up ({TURN_RATE:.0f} rad/s)"
     )
 
-    def rotors(self, state: Quadcopter, action: jax.Array, hover: Scalar) -> jax.Array:
+    def rotors(self, state: Quadcopter, action: jax.Array, airframe: Airframe) -> jax.Array:
         """By the rate controller."""
         goal = BodyRates(GRAVITY * (1 + action[0]), TILT_RATE * action[1], TILT_RATE * action[2], TURN_RATE * action[3])
-        return action_levels.towards_body_rates(state, goal, hover)
+        return action_levels.towards_body_rates(state, goal, airframe)
 
 
 class HoverVelocity(HoverLevel):
@@ -111,10 +114,10 @@ class HoverVelocity(HoverLevel):
     numbers = 4
     words = f"velocity along x, y, z (1 is {SPEED:.0f} m/s) and yaw rate (1 is {YAW_RATE:.0f} rad/s)"
 
-    def rotors(self, state: Quadcopter, action: jax.Array, hover: Scalar) -> jax.Array:
+    def rotors(self, state: Quadcopter, action: jax.Array, airframe: Airframe) -> jax.Array:
         """By the velocity controller."""
         goal = Velocity(SPEED * action[0], SPEED * action[1], SPEED * action[2], YAW_RATE * action[3])
-        return action_levels.towards_body_rates(state, action_levels.towards_velocity(state.body, goal), hover)
+        return action_levels.towards_body_rates(state, action_levels.towards_velocity(state.body, goal), airframe)
 
 
 class HoverWaypoint(HoverLevel):
@@ -123,11 +126,11 @@ class HoverWaypoint(HoverLevel):
     numbers = 3
     words = f"a place to fly to along x, y, z from where the vehicle is (1 is {STRIDE} m)"
 
-    def rotors(self, state: Quadcopter, action: jax.Array, hover: Scalar) -> jax.Array:
+    def rotors(self, state: Quadcopter, action: jax.Array, airframe: Airframe) -> jax.Array:
         """By the controller of places."""
         place = (STRIDE * action[0], STRIDE * action[1], STRIDE * action[2])
         velocity = action_levels.towards_place(state.body, *place)
-        return action_levels.towards_body_rates(state, action_levels.towards_velocity(state.body, velocity), hover)
+        return action_levels.towards_body_rates(state, action_levels.towards_velocity(state.body, velocity), airframe)
 
 
 class HoverOne(HoverLevel):
@@ -144,7 +147,7 @@ class HoverOne(HoverLevel):
         still = dict.fromkeys(("x", "y", "qx", "qy", "qz", "vx", "vy", "wx", "wy", "wz"), jnp.zeros((), self.dtype))
         return start._replace(body=start.body._replace(qw=jnp.ones((), self.dtype), **still))
 
-    def rotors(self, state: Quadcopter, action: jax.Array, hover: Scalar) -> jax.Array:
+    def rotors(self, state: Quadcopter, action: jax.Array, airframe: Airframe) -> jax.Array:
         """The same for each."""
         return jnp.broadcast_to(action[0], (4,))
 

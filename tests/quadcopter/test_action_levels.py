@@ -37,23 +37,23 @@ def hovering(airframe: Airframe) -> Quadcopter:
 
 
 def flown(
-    law: Callable[[Quadcopter, float], Any], airframe: Airframe, steps: int, start: Quadcopter | None = None
+    law: Callable[[Quadcopter, Airframe], Any], airframe: Airframe, steps: int, start: Quadcopter | None = None
 ) -> Quadcopter:
-    """The states of a flight under a law from vehicle and hover speed to commands, arrays ``(steps + 1,)``."""
+    """The states of a flight, arrays ``(steps + 1,)``; a law makes commands of a vehicle and what it is taken for."""
     with jax.enable_x64(True):
         first = jax.tree.map(jnp.float64, start or hovering(airframe))
-        hover = float(hovering(airframe).rotors.r1)
+        taken = action_levels.calibrated(float(hovering(airframe).rotors.r1))
 
         def step(vehicle: Quadcopter, _: None) -> tuple[Quadcopter, Quadcopter]:
-            return dynamics.step(vehicle, flight.commanded(law(vehicle, hover)), airframe, STEP), vehicle
+            return dynamics.step(vehicle, flight.commanded(law(vehicle, taken)), airframe, STEP), vehicle
 
         last, states = jax.jit(lambda vehicle: jax.lax.scan(step, vehicle, None, steps))(first)
         return jax.tree.map(np.append, states, last)
 
 
-def to_velocity(*goal: float) -> Callable[[Quadcopter, float], Any]:
-    return lambda vehicle, hover: action_levels.towards_body_rates(
-        vehicle, action_levels.towards_velocity(vehicle.body, Velocity(*goal)), hover
+def to_velocity(*goal: float) -> Callable[[Quadcopter, Airframe], Any]:
+    return lambda vehicle, taken: action_levels.towards_body_rates(
+        vehicle, action_levels.towards_velocity(vehicle.body, Velocity(*goal)), taken
     )
 
 
@@ -66,7 +66,7 @@ def to_velocity(*goal: float) -> Callable[[Quadcopter, float], Any]:
 @pytest.mark.parametrize(("axis", "lag"), [("wx", 1 / 40), ("wy", 1 / 40), ("wz", 1 / 20)])
 def test_body_rates_follow_by_a_first_order_lag(axis: str, lag: float) -> None:
     goal = BodyRates(GRAVITY, 0.0, 0.0, 0.0)._replace(**{axis: 0.2})
-    body = flown(lambda vehicle, hover: action_levels.towards_body_rates(vehicle, goal, hover), flight.NOMINAL, 60).body
+    body = flown(lambda vehicle, taken: action_levels.towards_body_rates(vehicle, goal, taken), flight.NOMINAL, 60).body
     error = 0.2 - getattr(body, axis)
     assert np.abs(error[40:]).max() < 2e-4
     assert error.sum() * STEP == pytest.approx(0.2 * lag, rel=0.01)
@@ -98,10 +98,10 @@ def test_velocities_are_reached_without_bias(airframe: Airframe) -> None:
 def test_a_place_is_arrived_at(distance: float) -> None:
     """By 0.5 s of lag where it is near; wherever it is, and wherever the nose pointed, to the digit."""
 
-    def law(vehicle: Quadcopter, hover: float) -> Any:
+    def law(vehicle: Quadcopter, taken: Airframe) -> Any:
         body = vehicle.body
         goal = action_levels.towards_place(body, distance - body.x, -distance - body.y, 0.5 * distance - body.z)
-        return action_levels.towards_body_rates(vehicle, action_levels.towards_velocity(body, goal), hover)
+        return action_levels.towards_body_rates(vehicle, action_levels.towards_velocity(body, goal), taken)
 
     start = hovering(flight.NOMINAL)
     start = start._replace(body=start.body._replace(qw=np.cos(0.5), qz=np.sin(0.5)))
@@ -128,7 +128,7 @@ def test_allocation_is_that_of_linear_programmes() -> None:
         speeds = rng.uniform(0.55, 0.75, 4) * limit
         wanted = rng.uniform([0, -8e-4, -8e-4, -2e-4], [0.6, 8e-4, 8e-4, 2e-4])
         with jax.enable_x64(True):
-            forces = np.array(allocate(Rotors(*map(jnp.float64, speeds)), k, *wanted))
+            forces = np.array(allocate(Rotors(*map(jnp.float64, speeds)), flight.NOMINAL, *wanted))
         bounds = np.stack([k * (speeds * decay + (1 - decay) * end) ** 2 for end in (0, limit)], 1)
 
         def nearest(row: int, goal: float, fixed: list[int], values: list[float], bounds: Any = bounds) -> Any:
@@ -160,7 +160,7 @@ def test_turning_does_not_wait_for_thrust(thrust: float) -> None:
 
     def rolling(thrust: float) -> np.ndarray:
         goal = BodyRates(thrust, 3.0, 0.0, 0.0)
-        law = lambda vehicle, hover: action_levels.towards_body_rates(vehicle, goal, hover)  # noqa: E731
+        law = lambda vehicle, taken: action_levels.towards_body_rates(vehicle, goal, taken)  # noqa: E731
         return flown(law, flight.NOMINAL, 40).body.wx
 
     np.testing.assert_allclose(rolling(thrust), rolling(GRAVITY), atol=0.15)
@@ -200,7 +200,7 @@ def test_it_is_hover_by_other_commands(name: str) -> None:
 
     @jax.jit
     def both(state: Quadcopter, action: Any) -> Any:
-        commands = task.rotors(state, action, dynamics.hover_speed(params))
+        commands = task.commands(state, action, params)
         after, its = task.transition(state, action, key, params), hover.transition(state, commands, key, params)
         rewards = (
             task.reward(state, action, after, key, params),
@@ -224,14 +224,14 @@ def test_zeros_hover_in_every_vehicle(name: str) -> None:
         for seed in range(20):
             params = task.sample_params(jax.random.key(seed), np.int32(1))
             vehicle = jax.tree.map(jnp.float64, hovering(jax.tree.map(float, params)))
-            commands = task.rotors(vehicle, task.noop_action(), vehicle.rotors.r1)
+            commands = task.commands(vehicle, task.noop_action(), params)
             np.testing.assert_allclose(flight.rotor_speed(np.array(commands)), vehicle.rotors, rtol=1e-12)
     assert not task.noop_action().any()
 
 
 def test_one_command_is_a_vertical_flight() -> None:
     """A second of a constant command: motor and height by SciPy, all else exactly as it was."""
-    body = flown(lambda vehicle, hover: jnp.full(4, 0.5), flight.NOMINAL, 100).body
+    body = flown(lambda vehicle, taken: jnp.full(4, 0.5), flight.NOMINAL, 100).body
     k, limit = dynamics.THRUST_COEFFICIENT, dynamics.ROTOR_SPEED_LIMIT
     rotor = float(hovering(flight.NOMINAL).rotors.r1)
 
