@@ -75,7 +75,7 @@ CARDS = (
         settings={"goal": "hover", "conditions": "learning-to-fly", "action": "rotors"},
         variant=True,
         difficulties={"easy": 0, "medium": 2, "hard": 14},
-        replay_tolerance=1.0,
+        replay_tolerance=5.0,
         tags=("continuous", "stabilisation", "disturbance"),
     ),
     TaskCard(
@@ -191,6 +191,9 @@ CARDS = (
             horizon=500,
             settings={"vehicles": count},
             variant=bool(suffix),
+            # Wakes are centimetres wide: commands replayed where processors round otherwise (without fused
+            # multiply-add) part ways by up to two fifths of the return. No tolerance would mean anything: there
+            # a replay fails.
             replay_tolerance=1.0,
             agents=count,
             tags=("continuous", "multi-agent", "stabilisation"),
