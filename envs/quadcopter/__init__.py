@@ -12,6 +12,14 @@ _ROUGH = {
 }
 """Goals that are also flown under real conditions: what to do, steps, tag."""
 
+_LEVELS = {
+    "Rates": "collective thrust and body rates",
+    "Velocity": "a velocity and a yaw rate",
+    "Waypoint": "a place to fly to",
+    "One": "one command for all four rotors, straight up and down",
+}
+"""What an action may command instead of the four rotors."""
+
 CARDS = (
     TaskCard(
         id="rlsuite/QuadcopterHover-v0",
@@ -21,7 +29,7 @@ CARDS = (
         entry_point="rlbench_suite.envs.quadcopter.hover:QuadcopterHover",
         reference="rlbench_suite.envs.quadcopter.geometric_control:GeometricControl",
         horizon=500,
-        settings={"goal": "hover", "conditions": "calm"},
+        settings={"goal": "hover", "conditions": "calm", "action": "rotors"},
         replay_tolerance=1.0,
         tags=("continuous", "stabilisation"),
     ),
@@ -39,6 +47,36 @@ CARDS = (
         trained_on="rlsuite/QuadcopterHover-v0",
         replay_tolerance=1.0,
         tags=("continuous", "stabilisation", "transfer"),
+    ),
+    *(
+        TaskCard(
+            id=f"rlsuite/QuadcopterHover{level}-v0",
+            family="quadcopter",
+            summary=f"Reach and hold a hover by {what}.",
+            source="Kaufmann, Bauersfeld & Scaramuzza 2022, arXiv:2202.10796; Panerati et al. 2021, arXiv:2103.02142",
+            entry_point=f"rlbench_suite.envs.quadcopter.hover_levels:Hover{level}",
+            reference=f"rlbench_suite.envs.quadcopter.hover_levels:{level}Pilot",
+            horizon=500,
+            settings={"goal": "hover", "conditions": "calm", "action": level.lower()},
+            variant=True,
+            replay_tolerance=1.0,
+            tags=("continuous", "stabilisation", "action-level"),
+        )
+        for level, what in _LEVELS.items()
+    ),
+    TaskCard(
+        id="rlsuite/QuadcopterHoverLearningToFly-v0",
+        family="quadcopter",
+        summary="Reach and hold a hover through noise, pushes and slow motors, rotor speeds unseen, past actions seen.",
+        source="Eschmann, Albani & Loianno 2024 (Learning to Fly in Seconds), arXiv:2311.13081",
+        entry_point="rlbench_suite.envs.quadcopter.hover_learning_to_fly:HoverLearningToFly",
+        reference="rlbench_suite.envs.quadcopter.hover_learning_to_fly:LearningToFlyPilot",
+        horizon=500,
+        settings={"goal": "hover", "conditions": "learning-to-fly", "action": "rotors"},
+        variant=True,
+        difficulties={"easy": 0, "medium": 2, "hard": 14},
+        replay_tolerance=5.0,
+        tags=("continuous", "stabilisation", "disturbance"),
     ),
     TaskCard(
         id="rlsuite/QuadcopterRecover-v0",
@@ -59,7 +97,7 @@ CARDS = (
         entry_point="rlbench_suite.envs.quadcopter.waypoints:QuadcopterWaypoints",
         reference="rlbench_suite.envs.quadcopter.waypoints:WaypointPilot",
         horizon=1000,
-        settings={"goal": "waypoints", "conditions": "calm"},
+        settings={"goal": "waypoints", "conditions": "calm", "action": "rotors"},
         replay_tolerance=1.0,
         tags=("continuous", "navigation"),
     ),
@@ -71,7 +109,7 @@ CARDS = (
         entry_point="rlbench_suite.envs.quadcopter.trajectory:QuadcopterTrajectory",
         reference="rlbench_suite.envs.quadcopter.trajectory:TrajectoryPilot",
         horizon=1000,
-        settings={"goal": "trajectory", "conditions": "calm"},
+        settings={"goal": "trajectory", "conditions": "calm", "action": "rotors"},
         replay_tolerance=1.0,
         tags=("continuous", "tracking"),
     ),
@@ -117,7 +155,7 @@ CARDS = (
             entry_point=f"rlbench_suite.envs.quadcopter.rough:Rough{goal}",
             reference="rlbench_suite.envs.quadcopter.rough:RoughPilot",
             horizon=horizon,
-            settings={"goal": goal.lower(), "conditions": "rough"},
+            settings={"goal": goal.lower(), "conditions": "rough", "action": "rotors"},
             variant=True,
             partially_observed=True,
             replay_tolerance=1.0,
@@ -141,5 +179,25 @@ CARDS = (
             tags=("continuous", "multi-agent", "navigation", "safety"),
         )
         for suffix, (count, radius) in _SWARMS.items()
+    ),
+    *(
+        TaskCard(
+            id=f"rlsuite/QuadcopterMultiHover{suffix}-v0",
+            family="quadcopter",
+            summary=f"{count} quadcopters hover one above another, the lower ones in the wakes of the upper ones.",
+            source="Panerati et al. 2021 (gym-pybullet-drones), arXiv:2103.02142",
+            entry_point="rlbench_suite.envs.quadcopter.multi_hover:QuadcopterMultiHover",
+            reference="rlbench_suite.envs.quadcopter.multi_hover:MultiHoverPilot",
+            horizon=500,
+            settings={"vehicles": count},
+            variant=bool(suffix),
+            # Wakes are centimetres wide: commands replayed where processors round otherwise (without fused
+            # multiply-add) part ways by up to two fifths of the return. No tolerance would mean anything: there
+            # a replay fails.
+            replay_tolerance=1.0,
+            agents=count,
+            tags=("continuous", "multi-agent", "stabilisation"),
+        )
+        for suffix, count in {"": 2, "4": 4}.items()
     ),
 )

@@ -93,12 +93,14 @@ def step(
     push: Scalar | None = None,
     wind: tuple[Scalar, Scalar, Scalar] | None = None,
     payload: Payload | None = None,
+    disturbance: Wrench | None = None,
 ) -> Quadcopter:
     """The vehicle ``duration`` seconds later under constant commanded rotor speeds (rad/s).
 
     With ``air``, rotors drag; with ``ground`` as well, they feel the ground at z = 0. ``push`` is a further force along
     world z (N), ``wind`` the velocity of the air (m/s, world frame), both constant over the step. With a ``payload``
-    the state is that of the common centre of mass.
+    the state is that of the common centre of mass. A ``disturbance`` (force in the world frame, torque in the body
+    frame) adds to what rotors do, constant over the step.
     """
     decay = jnp.exp(-0.5 * duration / airframe.motor_time_constant)
     falling = airframe.motor_falling_time_constant
@@ -121,6 +123,9 @@ def step(
             fx, fy, fz = fx + dx, fy + dy, fz + dz
         if push is not None:
             fz = fz + push
+        if disturbance is not None:
+            dx, dy, dz, dtx, dty, dtz = disturbance
+            fx, fy, fz, tx, ty, tz = fx + dx, fy + dy, fz + dz, tx + dtx, ty + dty, tz + dtz
         wrench = Wrench(fx, fy, fz, tx, ty, tz)
         return derivative(body, wrench, airframe.inertia) if whole is None else loaded_derivative(body, wrench, whole)
 

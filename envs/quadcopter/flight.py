@@ -180,16 +180,20 @@ def distance(vehicle: Quadcopter, number: Any, course: Any) -> Scalar:
 
 def words(state: Quadcopter, limit: float = dynamics.ROTOR_SPEED_LIMIT) -> str:
     """Velocity, attitude, angular velocity and rotor speeds, with units."""
-    body = RigidBody(*(float(value) for value in state.body))
+    rotors = ", ".join(f"{float(rotor_action(speed, limit)):+.3f}" for speed in state.rotors)
+    return f"{words_of_motion(state.body)} Rotor speeds on the action's scale {rotors}."
+
+
+def words_of_motion(body: RigidBody) -> str:
+    """Velocity, attitude and angular velocity, with units."""
+    body = RigidBody(*(float(value) for value in body))
     tilt = math.degrees(math.acos(np.clip(rotation_matrix(body)[8], -1, 1)))
     rows = np.array(rotation_matrix(body)).reshape(3, 3)
-    rotors = ", ".join(f"{float(rotor_action(speed, limit)):+.3f}" for speed in state.rotors)
     return (
         f"Velocity {body.vx:+.3f}, {body.vy:+.3f}, {body.vz:+.3f} m/s. "
         f"Tilt {tilt:.1f} degrees; forward points to {place(rows[:, 0])}, left to {place(rows[:, 1])}, "
         f"up to {place(rows[:, 2])}. "
-        f"Angular velocity about forward, left, up {body.wx:+.3f}, {body.wy:+.3f}, {body.wz:+.3f} rad/s. "
-        f"Rotor speeds on the action's scale {rotors}."
+        f"Angular velocity about forward, left, up {body.wx:+.3f}, {body.wy:+.3f}, {body.wz:+.3f} rad/s."
     )
 
 

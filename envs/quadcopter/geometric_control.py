@@ -19,7 +19,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from . import dynamics
-from .dynamics import Airframe, Quadcopter
+from .dynamics import Airframe, Quadcopter, Rotors
 from .flight import STEP, rotor_action
 from .rigid_body import GRAVITY, Scalar, rotation_matrix
 
@@ -132,8 +132,17 @@ def rotor_commands(
 
     ``limit`` (rad/s) is the rotor speed that the highest command gives.
     """
+    return ahead_of_motors(state, airframe, dynamics.thrusts(thrust, tx, ty, tz, airframe), limit)
+
+
+def ahead_of_motors(
+    state: Quadcopter, airframe: Airframe, wanted: Rotors, limit: Scalar = dynamics.ROTOR_SPEED_LIMIT
+) -> jax.Array:
+    """Commands ``(4,)`` in [-1, 1] whose lagged answer gives these rotor thrusts (N) after one step.
+
+    ``limit`` (rad/s) is the rotor speed that the highest command gives.
+    """
     decay = jnp.exp(-STEP / airframe.motor_time_constant)
-    wanted = dynamics.thrusts(thrust, tx, ty, tz, airframe)
 
     def command(force: jax.Array, speed: jax.Array) -> jax.Array:
         goal = jnp.sqrt(jnp.maximum(force, 0) / airframe.thrust_coefficient)

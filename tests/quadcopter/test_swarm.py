@@ -16,17 +16,9 @@ from rlbench_suite.adapters.single import TaskEnv
 from rlbench_suite.baselines.scripted import Constant
 from rlbench_suite.envs.quadcopter import dynamics, flight
 from rlbench_suite.envs.quadcopter.dynamics import Airframe, Quadcopter, Rotors
+from rlbench_suite.envs.quadcopter.fleet import COLLISION, Params, State, nearest_approaches, wakes
 from rlbench_suite.envs.quadcopter.rigid_body import GRAVITY, RigidBody
-from rlbench_suite.envs.quadcopter.swarm import (
-    COLLISION,
-    JITTER,
-    Params,
-    QuadcopterSwarm,
-    State,
-    evenly_spread,
-    nearest_approaches,
-    wakes,
-)
+from rlbench_suite.envs.quadcopter.swarm import JITTER, QuadcopterSwarm, evenly_spread
 from rlbench_suite.envs.quadcopter.vehicles import CRAZYFLIE_AIR
 from rlbench_suite.policy import reference_player
 from rlbench_suite.process import precision
