@@ -134,8 +134,9 @@ def test_what_reaches_behind_the_camera_is_cut_off() -> None:
 
 @pytest.mark.parametrize("place", [(0.3, 0.0, 0.0), (0.0, 0.3, 0.0), (0.0, 0.0, 0.3), (-0.2, 0.1, -0.3)])
 def test_small_views_show_the_vehicle_where_it_is(place: tuple[float, float, float]) -> None:
-    """Its dark arms lie about x and y from above, about x and z from the side. Rotors may hide half of each arm, so their
-    middle is known to half their length, 3.6 pixels.
+    """Its dark arms lie about x and y from above, about x and z from the side.
+
+    Rotors may hide half of an arm, so that the middle is known to half an arm's length: 3.6 pixels.
     """
     x, y, z = place
     body = picture.draw(vehicle(x=x, y=y, z=z), 0.6).max(-1) < 120  # all else is paler
