@@ -15,7 +15,7 @@ from . import dynamics
 from .camera import Camera
 from .dynamics import Quadcopter
 from .rigid_body import RigidBody, rotation_matrix
-from .scene import Ball, Face, Floor, Line, Thing, render, tile
+from .scene import SKY, Ball, Face, Floor, Line, Thing, render, tile
 
 HEIGHT, WIDTH, INSET = 300, 420, 180
 """Pixels: of the view in perspective, and the width of the two beside it."""
@@ -46,6 +46,7 @@ def draw(
     full: float = dynamics.ROTOR_SPEED_LIMIT,
     larger: float | None = None,
     below: float | None = None,
+    on_board: np.ndarray | None = None,
 ) -> np.ndarray:
     """Vehicles with the thrusts of their rotors and shadows, and ``things``, over a floor; uint8 of ``SHAPE``.
 
@@ -59,6 +60,7 @@ def draw(
         full: rad/s, the rotors' full speed.
         larger: how many times larger than they are vehicles are drawn; in a large box they would be dots.
         below: m, from the centre down to the floor; by default ``reach``.
+        on_board: what a camera on the vehicle sees, shown in place of the view from the side; uint8.
     """
     larger = 1.6 + 1.3 * reach if larger is None else larger
     floor = Floor(centre[0], centre[1], centre[2] - (reach if below is None else below), tile(reach), 2 * reach)
@@ -84,18 +86,26 @@ def draw(
     if len(places) == 1:  # many plumb lines would only hide what they explain
         standing.append(Line(np.stack([places[0], fallen(places, floor)[0]]), SHADOW))
     x, y, z = centre
-    views = (
-        (Camera((x - 1.3 * reach, y - 3.6 * reach, z + 1.8 * reach), centre, LENS), 0, 0, WIDTH, HEIGHT, ""),
-        (Camera((x, y, z + AFAR * reach), centre, TELESCOPE), WIDTH, 0, INSET, HEIGHT // 2, "top"),
-        (Camera((x, y - AFAR * reach, z), centre, TELESCOPE), WIDTH, HEIGHT // 2, INSET, HEIGHT // 2, "side"),
-    )
-    image = Image.new("RGB", (WIDTH + INSET, HEIGHT))
+    half = HEIGHT // 2
+    oblique = Camera((x - 1.3 * reach, y - 3.6 * reach, z + 1.8 * reach), centre, LENS)
+    views = [
+        (f"tiles of {floor.tile:g} m", oblique, (0, 0), (WIDTH, HEIGHT)),
+        ("top", Camera((x, y, z + AFAR * reach), centre, TELESCOPE), (WIDTH, 0), (INSET, half)),
+    ]
+    if on_board is None:
+        views.append(("side", Camera((x, y - AFAR * reach, z), centre, TELESCOPE), (WIDTH, half), (INSET, half)))
+    image = Image.new("RGB", (WIDTH + INSET, HEIGHT), SKY)
     canvas = ImageDraw.Draw(image)
-    for camera, left, above, width, height, title in views:
-        image.paste(render(shadows, standing, floor, camera, width, height), (left, above))
-        canvas.text((left + 6, above + 4), title or f"tiles of {floor.tile:g} m", fill="gray")
+    for title, camera, (left, above), size in views:
+        image.paste(render(shadows, standing, floor, camera, *size), (left, above))
+        canvas.text((left + 6, above + 4), title, fill="gray")
+    if on_board is not None:
+        height = INSET * on_board.shape[0] // on_board.shape[1]
+        seen = Image.fromarray(on_board).resize((INSET, height), Image.Resampling.NEAREST)
+        image.paste(seen, (WIDTH, HEIGHT - height))
+        canvas.text((WIDTH + 6, half + 2), "camera", fill="gray")
     canvas.line((WIDTH, 0, WIDTH, HEIGHT), fill="silver")
-    canvas.line((WIDTH, HEIGHT // 2, WIDTH + INSET, HEIGHT // 2), fill="silver")
+    canvas.line((WIDTH, half, WIDTH + INSET, half), fill="silver")
     return np.asarray(image)
 
 
