@@ -77,7 +77,8 @@ VELOCITY_BOUND = 35.0
 ANGULAR_VELOCITY_BOUND = 300.0
 HEIGHT_BOUND = CEILING + 1.5
 
-AUTOPILOT = GeometricControl(position=3.0, lean=0.8, least_thrust=0.5)
+AUTOPILOT = GeometricControl(position=1.5, tilt=20.0, yaw=8.0, lean=0.4)
+"""Gentle: one that leans and turns harder sinks while commands jump about, and exploration ends on the floor."""
 
 
 class Params(NamedTuple):
