@@ -113,7 +113,9 @@ def animation(card: TaskCard) -> bytes:
     envs, states = zip(*reference_episode(card.id, min(card.horizon, 400)), strict=True)
     env = envs[0]
     shown = [states[i] for i in np.unique(np.linspace(0, len(states) - 1, FRAMES).astype(int))]
-    frames = [Image.fromarray(env.task.draw(state, env.params)).quantize(64) for state in shown]
+    # By an octree: a median cut gives all its colours to the background and none to what is small.
+    pictures = (Image.fromarray(env.task.draw(state, env.params)) for state in shown)
+    frames = [picture.quantize(128, Image.Quantize.FASTOCTREE) for picture in pictures]
     buffer = io.BytesIO()
     frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:], duration=5000 // len(frames), loop=0)
     return buffer.getvalue()

@@ -146,6 +146,18 @@ CARDS = (
         replay_tolerance=1.0,
         tags=("continuous", "stabilisation", "failure"),
     ),
+    TaskCard(
+        id="rlsuite/QuadcopterVision-v0",
+        family="quadcopter",
+        summary="Fly to one ball after another, round pillars, by what a camera on board sees.",
+        source="Loquercio et al. 2018, doi:10.1109/LRA.2018.2795643; Chaumette & Hutchinson 2006; Song et al. 2021",
+        entry_point="rlbench_suite.envs.quadcopter.vision:QuadcopterVision",
+        reference="rlbench_suite.envs.quadcopter.vision:VisionPilot",
+        horizon=600,
+        partially_observed=True,
+        replay_tolerance=1.0,
+        tags=("continuous", "navigation", "vision"),
+    ),
     *(
         TaskCard(
             id=f"rlsuite/Quadcopter{goal}Rough-v0",

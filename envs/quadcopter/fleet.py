@@ -40,6 +40,7 @@ from .aerodynamics import downwash
 from .dynamics import Airframe, Quadcopter, Rotors
 from .flight import HOVER_ACTION, STEP, squared
 from .rigid_body import GRAVITY, RigidBody, Scalar, rotation_matrix
+from .scene import Ball, Line, Thing
 from .vehicles import CRAZYFLIE_AIR
 
 COLLISION = 0.13
@@ -160,18 +161,13 @@ class Fleet(Task[Params, State]):
         return "\n".join(lines)
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Two views: goals (green), ways to them, vehicles (blue; wrecks red)."""
-        body = jax.tree.map(np.asarray, state.vehicles.body)
-        goals = np.stack([np.asarray(part) for part in params[1:]], 1)
-        places = np.stack([body.x, body.y, body.z], 1)
-        marks = [picture.Mark(tuple(goal), "green", 4) for goal in goals]
-        marks += [
-            picture.Mark(tuple(place), "red" if wreck else "royalblue", 3)
-            for place, wreck in zip(places, state.wrecked, strict=True)
-        ]
-        paths = [(np.stack([place, goal]), "gainsboro") for place, goal in zip(places, goals, strict=True)]
-        first = jax.tree.map(lambda part: np.asarray(part)[0], state.vehicles)
-        return picture.draw(first, self.frame, marks, paths)
+        """The vehicles (wrecks black), their goals in their colours, and the ways to them."""
+        goals, places = (np.array(parts, float).T for parts in (params[1:], state.vehicles.body[:3]))
+        colours = [picture.COLOURS[i % len(picture.COLOURS)] for i in range(len(goals))]
+        things: list[Thing] = [Ball(goal[None], colour, 0.06) for goal, colour in zip(goals, colours, strict=True)]
+        things += [Line(np.stack(ends), "silver") for ends in zip(places, goals, strict=True)]
+        flying = ["black" if wreck else colour for wreck, colour in zip(state.wrecked, colours, strict=True)]
+        return picture.draw(state.vehicles, self.frame, things, colours=flying, larger=4.0)
 
 
 def to_goals(body: RigidBody, params: Params) -> tuple[Scalar, Scalar, Scalar]:

@@ -46,6 +46,7 @@ from .dynamics import Airframe, Quadcopter
 from .flight import STEP, Flight, ahead, distance, squared
 from .geometric_control import GeometricControl, SetPoint
 from .rigid_body import RigidBody, Scalar
+from .scene import Face
 from .vehicles import CRAZYFLIE_AIR
 
 COUNT = 6
@@ -192,15 +193,17 @@ class QuadcopterGates(Flight[Track, State]):
         )
 
     def draw(self, state: State, params: Track) -> np.ndarray:
-        """Two views: gates, the next one in green."""
-        paths = []
+        """The vehicle and the gates, the next one in green."""
+        bars = []
         for i in range(COUNT):
-            heading = float(params.heading[i])
-            left = np.array([-math.sin(heading), math.cos(heading), 0.0])
-            middle, up = np.array([float(params.x[i]), float(params.y[i]), float(params.z[i])]), np.array([0.0, 0, 1])
-            corners = [middle + OPENING * (a * left + b * up) for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1), (1, 1))]
-            paths.append((np.array(corners), "green" if i == int(state.passed) % COUNT else "gray"))
-        return picture.draw(state.vehicle, 3.0, paths=paths)
+            heading, middle = float(params.heading[i]), np.array([params.x[i], params.y[i], params.z[i]], float)
+            left, up = np.array([-math.sin(heading), math.cos(heading), 0.0]), np.array([0.0, 0.0, 1.0])
+            corners = [a * left + b * up for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))]
+            colour = picture.GOAL if i == int(state.passed) % COUNT else picture.LATER
+            for one, other in zip(corners, corners[1:] + corners[:1], strict=True):
+                bar = [middle + part for part in (OPENING * one, FRAME * one, FRAME * other, OPENING * other)]
+                bars.append(Face(np.array(bar), colour, "gray"))
+        return picture.draw(state.vehicle, 2.5, bars, below=1.1)
 
 
 def crossing(vehicle: Quadcopter, number: Any, track: Track) -> Crossing:

@@ -134,5 +134,5 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
         return f"Position x {x:+.3f}, y {y:+.3f}, z {z:+.3f} m; hover at the origin. {flight.words(state)}"
 
     def draw(self, state: Quadcopter, params: Airframe) -> np.ndarray:
-        """From the side (x right, z up) and from above (x right, y up): arena, origin, vehicle, rotor thrusts."""
-        return picture.draw(state, ARENA, [picture.Mark((0.0, 0.0, 0.0), "green", 4)])
+        """The vehicle over the lower face of the arena, and the origin (green)."""
+        return picture.draw(state, ARENA, [picture.goal((0.0, 0.0, 0.0), 0.025)])

@@ -187,7 +187,7 @@ class HoverLearningToFly(Flight[Wrench, State]):
 
     def draw(self, state: State, params: Wrench) -> np.ndarray:
         """From the side (x right, z up) and from above (x right, y up): arena, origin, vehicle, rotor thrusts."""
-        return picture.draw(state.vehicle, ARENA, [picture.Mark((0.0, 0.0, 0.0), "green", 4)])
+        return picture.draw(state.vehicle, ARENA, [picture.goal((0.0, 0.0, 0.0), 0.025)])
 
 
 def haar_angle(unit: Scalar, most: float) -> Scalar:

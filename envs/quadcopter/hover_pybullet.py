@@ -259,5 +259,5 @@ class QuadcopterHoverPyBullet(HostTask[Quadcopter]):
         return self.pure.describe(state, params)
 
     def draw(self, state: Quadcopter, params: Airframe) -> np.ndarray:
-        """From the side and from above."""
+        """As the pure task does."""
         return self.pure.draw(state, params)

@@ -44,6 +44,7 @@ from .dynamics import ROTOR_X, ROTOR_Y, Airframe, Quadcopter
 from .flight import STEP, Flight, squared
 from .geometric_control import GeometricControl, SetPoint
 from .rigid_body import GRAVITY, RigidBody, Scalar, rotation_matrix
+from .scene import Face
 from .vehicles import CRAZYFLIE_AIR
 
 LEGS = 0.0125
@@ -153,11 +154,10 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         return f"From the pad x {x:+.3f}, y {y:+.3f}, height {z:+.3f} m; land on it softly. {flight.words(state)}"
 
     def draw(self, state: Quadcopter, params: Params) -> np.ndarray:
-        """Two views: pad (green) and ground."""
+        """The vehicle over the ground, and the pad (green)."""
         angles = np.linspace(0, 2 * math.pi, 40)
         pad = np.stack([ON_THE_PAD * np.cos(angles), ON_THE_PAD * np.sin(angles), 0 * angles], 1)
-        ground = np.array([[-1.0, 0, 0], [1, 0, 0]])
-        return picture.draw(state, 1.0, paths=[(ground, "gray"), (pad, "green")], centre=(0.0, 0.0, 0.9))
+        return picture.draw(state, 0.8, lying=[Face(pad, picture.GOAL)], centre=(0.0, 0.0, 0.8))
 
 
 def distance(body: RigidBody) -> Scalar:

@@ -1,71 +1,124 @@
-"""Pictures of quadcopters in flight: from the side (x right, z up) and from above (x right, y up)."""
+"""Pictures of quadcopters in flight: in perspective, and small from above (x right, y up) and from the side (x right,
+z up).
+"""
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw
 
 from . import dynamics
+from .camera import Camera
 from .dynamics import Quadcopter
 from .rigid_body import RigidBody, rotation_matrix
+from .scene import SKY, Ball, Face, Floor, Line, Thing, render, tile
 
-SIZE = 300
-SHAPE = (SIZE, 2 * SIZE, 3)
+HEIGHT, WIDTH, INSET = 300, 420, 180
+"""Pixels: of the view in perspective, and the width of the two beside it."""
+SHAPE = (HEIGHT, WIDTH + INSET, 3)
+LENS = math.radians(34)
+AFAR, TELESCOPE = 40.0, 2 * math.atan(1.15 / 40)
+"""Distance by reach, and field of view, of the small views: so far away that they hardly show perspective."""
+COLOURS = ("royalblue", "darkorange", "seagreen", "mediumorchid", "goldenrod", "teal", "indianred", "slategray")
+GOAL, LATER, PATH, SHADOW, THRUST = "limegreen", "darkgray", "cornflowerblue", "#b4bac1", "red"
 
-
-class Mark(NamedTuple):
-    """A circle at a place."""
-
-    place: Sequence[float]
-    """m"""
-    colour: str
-    radius: float
-    """pixels"""
+ROTOR_PLACES = np.array([[1, -1, 0], [-1, -1, 0], [-1, 1, 0], [1, 1, 0]])
+"""By the arm."""
+_CIRCLE = np.linspace(0, 2 * math.pi, 12, endpoint=False)
+_DISC = 0.82 * np.stack([np.cos(_CIRCLE), np.sin(_CIRCLE), 0 * _CIRCLE], 1)
+ROTOR_DISCS = ROTOR_PLACES[:, None] + _DISC
+"""``(4, 12, 3)`` by the arm."""
+NOSE = np.array([[0.95, 0.0, 0.0], [-0.35, 0.42, 0.0], [-0.35, -0.42, 0.0]])
+"""A wedge that points forward, by the arm."""
 
 
 def draw(
-    state: Quadcopter,
+    vehicles: Quadcopter,
     reach: float,
-    marks: Sequence[Mark] = (),
-    paths: Sequence[tuple[np.ndarray, str]] = (),
-    centre: Sequence[float] = (0.0, 0.0, 0.0),
+    things: Sequence[Thing] = (),
+    lying: Sequence[Thing] = (),
+    centre: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    colours: Sequence[str] = COLOURS,
     full: float = dynamics.ROTOR_SPEED_LIMIT,
+    larger: float | None = None,
+    below: float | None = None,
+    on_board: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Box, marks, paths ``((points, 3), colour)``, vehicle and its rotors' thrusts; uint8 of ``SHAPE``.
+    """Vehicles with the thrusts of their rotors and shadows, and ``things``, over a floor; uint8 of ``SHAPE``.
 
-    The box reaches ``reach`` (m) from its centre along each axis; ``full`` is the rotors' full speed (rad/s).
+    Args:
+        vehicles: one, or several in fields of shape ``(n,)``.
+        reach: m, half the edge of the box that is shown.
+        things: what else is in the air.
+        lying: what lies on the floor.
+        centre: m, of the box.
+        colours: of the vehicles, in turn.
+        full: rad/s, the rotors' full speed.
+        larger: how many times larger than they are vehicles are drawn; in a large box they would be dots.
+        below: m, from the centre down to the floor; by default ``reach``.
+        on_board: what a camera on the vehicle sees, shown in place of the view from the side; uint8.
     """
-    image = Image.new("RGB", (2 * SIZE, SIZE), "white")
+    larger = 1.6 + 1.3 * reach if larger is None else larger
+    floor = Floor(centre[0], centre[1], centre[2] - (reach if below is None else below), tile(reach), 2 * reach)
+    body = np.array([np.atleast_1d(value) for value in vehicles.body], float)
+    arm = larger * dynamics.ROTOR_ARM
+    places, turns = body[:3].T, np.array(rotation_matrix(RigidBody(*body))).reshape(3, 3, -1)
+    turns = arm * np.moveaxis(turns, 2, 0)
+    discs = places[:, None, None] + np.einsum("vij,rpj->vrpi", turns, ROTOR_DISCS)
+    hubs = places[:, None] + np.einsum("vij,rj->vri", turns, ROTOR_PLACES)
+    noses = places[:, None] + np.einsum("vij,pj->vpi", turns, NOSE)
+    pushes = (np.array([np.atleast_1d(speed) for speed in vehicles.rotors], float).T / full) ** 2
+    heads = hubs + 2.2 * pushes[..., None] * turns[:, None, :, 2]
+
+    standing, shadows = list(things), list(lying)
+    for i in range(len(places)):
+        colour = colours[i % len(colours)]
+        shadows += [Face(fallen(disc, floor), SHADOW) for disc in discs[i]]
+        shadows += [Line(fallen(hubs[i, [k, k + 2]], floor), SHADOW, 0.3 * arm) for k in (0, 1)]
+        standing += [Line(hubs[i, [k, k + 2]], "#333333", 0.3 * arm) for k in (0, 1)]
+        standing += [Face(disc, "white" if k in (1, 2) else colour, colour) for k, disc in enumerate(discs[i])]
+        standing += [Face(noses[i], colour, "#333333")]
+        standing += [Line(np.stack(pair), THRUST, 0.12 * arm) for pair in zip(hubs[i], heads[i], strict=True)]
+    if len(places) == 1:  # many plumb lines would only hide what they explain
+        standing.append(Line(np.stack([places[0], fallen(places, floor)[0]]), SHADOW))
+    x, y, z = centre
+    half = HEIGHT // 2
+    oblique = Camera((x - 1.3 * reach, y - 3.6 * reach, z + 1.8 * reach), centre, LENS)
+    views = [
+        (f"tiles of {floor.tile:g} m", oblique, (0, 0), (WIDTH, HEIGHT)),
+        ("top", Camera((x, y, z + AFAR * reach), centre, TELESCOPE), (WIDTH, 0), (INSET, half)),
+    ]
+    if on_board is None:
+        views.append(("side", Camera((x, y - AFAR * reach, z), centre, TELESCOPE), (WIDTH, half), (INSET, half)))
+    image = Image.new("RGB", (WIDTH + INSET, HEIGHT), SKY)
     canvas = ImageDraw.Draw(image)
-    body = RigidBody(*(float(value) for value in state.body))
-    rotation = np.array(rotation_matrix(body)).reshape(3, 3)
-    hull = np.array([body.x, body.y, body.z])
-    # Rotor arms are drawn three times their length and more in a large box, or a vehicle would be a dot.
-    larger = max(3.0, 5 * reach)
-    arms = larger * dynamics.ROTOR_ARM * np.array([[1, -1, 0], [-1, -1, 0], [-1, 1, 0], [1, 1, 0]])
-    tips = hull + arms @ rotation.T
-    lengths = np.array([larger / 12 * (float(n) / full) ** 2 for n in state.rotors])
-    heads = tips + lengths[:, None] * rotation[:, 2]
-    for left, (title, across, up) in zip((0, SIZE), (("side", 0, 2), ("top", 0, 1)), strict=True):
-
-        def pixel(point: Any, left: int = left, across: int = across, up: int = up) -> tuple[float, float]:
-            scale = 0.5 * SIZE / (1.1 * reach)
-            right, above = point[across] - centre[across], point[up] - centre[up]
-            return left + SIZE / 2 + scale * right, SIZE / 2 - scale * above
-
-        low, high = (pixel([value + sign * reach for value in centre]) for sign in (-1, 1))
-        canvas.rectangle((low[0], high[1], high[0], low[1]), outline="silver")
-        canvas.text((left + 16, 14), title, fill="gray")
-        for points, colour in paths:
-            canvas.line([pixel(point) for point in points], fill=colour, width=1)
-        for mark in marks:
-            x, y = pixel(mark.place)
-            r = mark.radius
-            canvas.ellipse((x - r, y - r, x + r, y + r), outline=mark.colour, width=2)
-        for tip, head in zip(tips, heads, strict=True):
-            canvas.line((pixel(hull), pixel(tip)), fill="black", width=3)
-            canvas.line((pixel(tip), pixel(head)), fill="red", width=2)
+    for title, camera, (left, above), size in views:
+        image.paste(render(shadows, standing, floor, camera, *size), (left, above))
+        canvas.text((left + 6, above + 4), title, fill="gray")
+    if on_board is not None:
+        height = INSET * on_board.shape[0] // on_board.shape[1]
+        seen = Image.fromarray(on_board).resize((INSET, height), Image.Resampling.NEAREST)
+        image.paste(seen, (WIDTH, HEIGHT - height))
+        canvas.text((WIDTH + 6, half + 2), "camera", fill="gray")
+    canvas.line((WIDTH, 0, WIDTH, HEIGHT), fill="silver")
+    canvas.line((WIDTH, half, WIDTH + INSET, half), fill="silver")
     return np.asarray(image)
+
+
+def fallen(points: np.ndarray, floor: Floor) -> np.ndarray:
+    """The shadow of points ``(n, 3)`` under light from above."""
+    return np.stack([points[:, 0], points[:, 1], np.full(len(points), floor.z)], 1)
+
+
+def goal(place: Sequence[float] | np.ndarray, radius: float, now: bool = True) -> Ball:
+    """A place to fly to (m), now or later."""
+    return Ball(np.array([place], float), GOAL if now else LATER, radius)
+
+
+def path(points: np.ndarray) -> list[Line]:
+    """A way through points ``(n, 3)`` (m), in pieces of which each may be before or behind something else."""
+    return [Line(np.stack(ends), PATH) for ends in itertools.pairwise(points)]

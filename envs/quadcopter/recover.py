@@ -142,8 +142,8 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
         return f"Height {float(state.body.z):+.3f} m; get level and stop. {flight.words(state)}"
 
     def draw(self, state: Quadcopter, params: Airframe) -> np.ndarray:
-        """Two views, 12 m wide; the ground is the lower edge."""
-        return picture.draw(state, CEILING / 2, centre=(0.0, 0.0, CEILING / 2))
+        """The vehicle in the lower 12 m over the ground."""
+        return picture.draw(state, CEILING / 2, centre=(0.0, 0.0, CEILING / 2), larger=13.0)
 
 
 class RecoveryControl(NamedTuple):

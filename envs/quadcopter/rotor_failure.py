@@ -182,8 +182,8 @@ class QuadcopterRotorFailure(Flight[Params, State]):
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Two views: goal (green), vehicle, rotor thrusts."""
-        goal = picture.Mark((0.0, 0.0, 0.0), "green", 4)
+        """The vehicle in the middle of its arena, and the goal (green)."""
+        goal = picture.goal((0.0, 0.0, 0.0), 0.06)
         return picture.draw(state.vehicle, ARENA / 2, [goal], full=ROTOR_SPEED_LIMIT)
 
 

@@ -220,15 +220,15 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         return f"From here the reference is at (m): {ahead}; it moves at {moving} m/s. {flight.words(state.vehicle)}"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Two views: the reference (green) and its path over the next eight seconds."""
+        """The vehicle, the reference (green) and its path over the next eight seconds."""
         time = float(state.steps) * STEP
         path = jax.tree.map(float, params.path)
 
         def at(seconds: np.ndarray) -> np.ndarray:
             return np.stack([axis.amplitude * np.sin(axis.rate * seconds + axis.phase) for axis in path], -1)
 
-        mark = picture.Mark(tuple(at(np.array(time))), "green", 5)
-        return picture.draw(state.vehicle, 1.6, [mark], [(at(time + np.linspace(0, 8, 200)), "gainsboro")])
+        goal = picture.goal(at(np.array(time)), 0.05)
+        return picture.draw(state.vehicle, 1.3, [goal, *picture.path(at(time + np.linspace(0, 8, 120)))], below=1.0)
 
 
 def place(path: Path, time: Scalar) -> tuple[Scalar, Scalar, Scalar]:

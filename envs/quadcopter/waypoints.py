@@ -160,12 +160,11 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         )
 
     def draw(self, state: State, params: Tour) -> np.ndarray:
-        """Two views: waypoints (the one flown to in green) and the way between them."""
+        """The vehicle, the waypoints (the one flown to in green) and the way between them."""
         points = np.stack([np.asarray(part, float) for part in (params.x, params.y, params.z)], 1)
         goal = int(state.reached) % COUNT
-        colours = ["green" if i == goal else "gray" for i in range(COUNT)]
-        marks = [picture.Mark(tuple(point), colour, 6) for point, colour in zip(points, colours, strict=True)]
-        return picture.draw(state.vehicle, 2.0, marks, [(np.vstack([points, points[:1]]), "gainsboro")])
+        balls = [picture.goal(point, 0.1, now=i == goal) for i, point in enumerate(points)]
+        return picture.draw(state.vehicle, 1.6, [*balls, *picture.path(np.vstack([points, points[:1]]))], below=1.2)
 
 
 class WaypointPilot(NamedTuple):

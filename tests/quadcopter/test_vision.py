@@ -1,0 +1,306 @@
+"""Vision: pictures are what solid geometry says, the pilot flies by them alone, the autopilot does as it is told."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.envs.quadcopter import ray_casting, vision
+from rlbench_suite.envs.quadcopter.ray_casting import COLUMNS, PIXEL, ROWS
+from rlbench_suite.envs.quadcopter.rigid_body import RigidBody
+from rlbench_suite.episode import Draw, begin, seed_key
+from rlbench_suite.policy import View, reference_player
+from rlbench_suite.registry import card
+
+TEST = Draw(np.int32(1), np.int32(-1))
+AWAY = (0.0, 0.0, -50.0)
+"""A place under the floor, where nothing is seen."""
+
+
+@pytest.fixture(scope="module")
+def task() -> Any:
+    return card("QuadcopterVision-v0").build()
+
+
+@pytest.fixture(scope="module")
+def starts(task: Any) -> Any:
+    seeds = np.stack([seed_key(s) for s in range(500)])
+    return jax.device_get(jax.jit(jax.vmap(lambda s: begin(task, s, 0, TEST)[0]))(seeds))
+
+
+@pytest.fixture(scope="module")
+def start(starts: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf[0], starts)
+
+
+def body(x: float = 0.0, y: float = 0.0, z: float = 1.0, turn: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0)) -> RigidBody:
+    return RigidBody(*(np.float32(value) for value in (x, y, z, *turn, *(0.0,) * 6)))
+
+
+def about(axis: int, angle: float) -> tuple[float, ...]:
+    """The quaternion of a turn (rad) about x, y or z."""
+    turn = [math.cos(angle / 2), 0.0, 0.0, 0.0]
+    turn[1 + axis] = math.sin(angle / 2)
+    return tuple(turn)
+
+
+def seen(
+    of: RigidBody, ball: tuple[float, ...] = AWAY, radius: float = 0.25, pillars: Any = ((0.0, 99.0),)
+) -> np.ndarray:
+    return np.asarray(ray_casting.picture(of, ball, radius, pillars, 0.1), np.float64)
+
+
+def red(image: np.ndarray) -> np.ndarray:
+    return np.asarray(vision.is_like(image, ray_casting.RED))
+
+
+def blue(image: np.ndarray) -> np.ndarray:
+    return np.asarray(vision.is_like(image, ray_casting.BLUE))
+
+
+def directions() -> np.ndarray:
+    """Unit vectors through the middles of pixels, ``(24, 32, 3)``, body frame; written out from the field of view."""
+    rows, columns = np.indices((ROWS, COLUMNS))
+    slope = 2 * math.tan(math.radians(45)) / COLUMNS
+    ways = np.stack([np.ones(rows.shape), (15.5 - columns) * slope, (11.5 - rows) * slope], -1)
+    return ways / np.linalg.norm(ways, axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("place", [(2.0, 0.0, 1.0), (1.2, 0.6, 1.3), (3.0, -1.5, 0.4), (0.9, 0.0, 1.0)])
+def test_a_ball_covers_the_cone_that_touches_it(place: tuple[float, float, float]) -> None:
+    """A ray meets a sphere of radius r at distance d where it is within asin(r / d) of its middle."""
+    radius = 0.3
+    middle = np.array(place) - (0, 0, 1)
+    away = np.linalg.norm(middle)
+    angle = np.arccos(np.clip(directions() @ middle / away, -1, 1))
+    shown = red(seen(body(), place, radius))
+    np.testing.assert_array_equal(shown, angle < math.asin(radius / away))
+    assert shown.any()
+    # Straight ahead its outline is a circle, of slope tan(asin(r / d)).
+    if place == (0.9, 0.0, 1.0):
+        area = math.pi * (math.tan(math.asin(radius / 0.9)) / PIXEL) ** 2
+        assert shown.sum() == pytest.approx(area, rel=0.05)
+
+
+@pytest.mark.parametrize("place", [(1.5, 0.0), (1.0, 0.5), (2.5, -1.0)])
+def test_a_pillar_covers_the_wedge_that_touches_it(place: tuple[float, float]) -> None:
+    """Of a level camera: columns within asin(r / d) of its bearing, above the floor it stands on."""
+    ways = directions()
+    bearing = np.abs(np.arctan2(ways[..., 1], ways[..., 0]) - math.atan2(place[1], place[0]))
+    away = math.hypot(*place)
+    within = bearing < math.asin(0.1 / away)
+    level = ways / np.hypot(ways[..., 0], ways[..., 1])[..., None]
+    across = away * np.sin(bearing)
+    depth = away * np.cos(bearing) - np.sqrt(np.maximum(0.1**2 - across**2, 0))
+    standing = 1 + depth * level[..., 2] > 0
+    shown = blue(seen(body(), pillars=(place,)))
+    np.testing.assert_array_equal(shown, within & standing)
+    assert shown.any()
+
+
+def test_depths_lie_on_the_surfaces() -> None:
+    """Along each ray as far as it says: on the sphere, on the cylinder, on the floor; nearer points are not."""
+    of = body(0.3, -0.2, 1.4, about(1, 0.2))
+    rays = ray_casting.rays_of(of)
+    here = np.array([0.3, -0.2, 1.4])
+    ways = np.stack([np.asarray(part, np.float64) for part in rays], -1)
+    middle = np.array([2.3, 0.1, 1.2])
+    hits = {
+        "ball": (
+            ray_casting.sphere(rays, tuple(middle - here), 0.3).depth,
+            lambda at: np.linalg.norm(at - middle, axis=-1) - 0.3,
+        ),
+        "pillar": (
+            ray_casting.cylinder(rays, tuple(middle[:2] - here[:2]), 0.2).depth,
+            lambda at: np.hypot(*(at - middle)[..., :2].T).T - 0.2,
+        ),
+        "floor": (ray_casting.floor(rays, of)[0], lambda at: at[..., 2]),
+    }
+    for depth, beyond in hits.values():
+        met = np.asarray(depth) < 100
+        assert met.any()
+        ends = here + np.asarray(depth, np.float64)[..., None] * ways
+        np.testing.assert_allclose(beyond(ends)[met], 0, atol=1e-4)
+        assert (beyond(here + 0.98 * (ends - here))[met] > 0).all()
+
+
+def test_the_nearer_hides_the_farther() -> None:
+    ball, pillar = (2.0, 0.0, 1.0), ((1.0, 0.0),)
+    alone = red(seen(body(), ball))
+    assert (red(seen(body(), ball, pillars=pillar)) == (alone & ~blue(seen(body(), pillars=pillar)))).all()
+    before = red(seen(body(), (1.0, 0.0, 1.0), pillars=((2.0, 0.0),)))
+    np.testing.assert_array_equal(before, red(seen(body(), (1.0, 0.0, 1.0))))
+    assert not red(seen(body(), (-2.0, 0.0, 1.0))).any()  # behind the camera
+    assert not red(seen(body(), (2.0, 0.0, -1.0))).any()  # under the floor
+
+
+def test_floor_tiles_are_one_metre_and_the_horizon_is_where_the_pitch_says() -> None:
+    """Brightness of floor points is light or dark by the parity of their tiles, away from their edges."""
+    of = body(0.35, 0.2, 0.8)
+    image, ways = seen(of)[..., 0], directions()
+    down = ways[..., 2] < 0
+    with np.errstate(divide="ignore"):
+        ends = np.array([0.35, 0.2, 0.8]) + (0.8 / -ways[..., 2])[..., None] * ways
+    x, y = ends[..., 0], ends[..., 1]
+    inside = down & (np.abs(x - np.round(x)) > 0.2) & (np.abs(y - np.round(y)) > 0.2) & (np.hypot(x, y) < 8)
+    light = (np.floor(x) + np.floor(y)) % 2 == 0
+    assert inside.sum() > 50
+    np.testing.assert_array_equal(image[inside] > ray_casting.FLOOR, light[inside])
+    # Level: the sky is the upper half. Nose down by 0.2 rad: all whose slope is above tan 0.2.
+    np.testing.assert_array_equal(image == np.float32(ray_casting.SKY), np.indices(image.shape)[0] < ROWS / 2)
+    pitched = seen(body(turn=about(1, 0.2)))[..., 0]
+    slope = (11.5 - np.arange(ROWS)) * PIXEL
+    np.testing.assert_array_equal((pitched == np.float32(ray_casting.SKY)).all(1), slope > math.tan(0.2))
+
+
+@pytest.mark.parametrize(("axis", "angle"), [(2, 0.7), (2, -2.0), (1, 0.3), (0, 0.5)])
+def test_a_turn_of_the_vehicle_is_the_opposite_turn_of_the_world(axis: int, angle: float) -> None:
+    """A ball carried along with the camera's turn stays in the same pixels."""
+    middle = np.array([1.5, 0.3, 0.2])
+    cosine, sine = math.cos(angle), math.sin(angle)
+    one, other = [i for i in range(3) if i != axis]
+    sine = -sine if axis == 1 else sine
+    moved = middle.copy()
+    moved[one], moved[other] = cosine * middle[one] - sine * middle[other], sine * middle[one] + cosine * middle[other]
+    high = np.array([0.0, 0.0, 5.0])
+    straight = red(seen(body(z=5.0), tuple(middle + high)))
+    np.testing.assert_array_equal(red(seen(body(z=5.0, turn=about(axis, angle)), tuple(moved + high))), straight)
+    assert straight.sum() > 10
+
+
+def test_rings_are_as_described_and_pillars_stand_clear(starts: Any) -> None:
+    p = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), starts.params)
+    away = np.hypot(p.x, p.y)
+    assert 1.5 <= away.min() < 1.52
+    assert 2.48 < away.max() < 2.5
+    assert p.z.min() >= 1
+    assert p.z.max() <= 2
+    turn = np.angle(np.exp(1j * np.diff(np.arctan2(p.y, p.x), axis=1)))
+    np.testing.assert_allclose(turn, math.pi / 2, atol=1e-5)
+    gaps = np.hypot(p.x[:, :, None] - p.pillar_x[:, None], p.y[:, :, None] - p.pillar_y[:, None])
+    # A pillar 45 degrees beside a ball 1.5 m out is 1.06 m away where it is nearest.
+    assert gaps.min() >= 1.5 * math.sin(math.pi / 4) - 1e-5
+    assert np.hypot(p.pillar_x, p.pillar_y).min() >= 1
+
+
+def test_the_autopilot_flies_as_told_whatever_its_heading(task: Any, starts: Any) -> None:
+    """Of 16 vehicles of different mass and heading, after two seconds of one command.
+
+    It pulls at the velocity with gain k = 2 x 1.5/s against the rotors' drag c, in a frame that turns at w: the level
+    velocity, as a complex number, settles at k u / (k + c + i w), the climb at k u / (k + c).
+    """
+    some = jax.tree.map(lambda leaf: leaf[:16], starts)
+    states, headings = some.state, np.asarray(some.state.heading, np.float64)
+    step = jax.jit(jax.vmap(lambda s, p: task.transition(s, np.float32([0.6, -0.4, 0.3, 0.25]), None, p)))
+    for _ in range(50):
+        states = step(states, some.params)
+    b = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), states.vehicle.body)
+    now = headings + 2.0 * 0.25 * 2.0
+    np.testing.assert_allclose(np.exp(1j * np.asarray(states.heading)), np.exp(1j * now), atol=1e-4)
+    level = (b.vx + 1j * b.vy) * np.exp(-1j * now)
+    air, rotors = vision.CRAZYFLIE_AIR, np.sum(jax.tree.leaves(states.vehicle.rotors), 0)
+    mass = np.asarray(some.params.airframe.inertia.mass, np.float64)
+    settled = 3 * (0.9 - 0.6j) / (3 + air.drag_xy * rotors / mass + 0.5j)
+    # Thrust points where the body did some 2 / 20 s ago, a turn of 0.05 rad: 3 % of what it adds, 0.6 m/s^2 by k.
+    np.testing.assert_allclose(level, settled, atol=0.02)
+    np.testing.assert_allclose(b.vz, 3 * 0.3 / (3 + air.drag_z * rotors / mass), atol=0.02)
+    facing = 2 * (b.qw + 1j * b.qz) ** 2
+    assert (np.abs(np.angle(facing * np.exp(-1j * now))) < 0.25).all()
+
+
+def moved(start: Any, place: Any, reached: int = 0) -> Any:
+    x, y, z = (np.float32(value) for value in place)
+    vehicle = start.state.vehicle
+    body = vehicle.body._replace(x=x, y=y, z=z)
+    return start.state._replace(vehicle=vehicle._replace(body=body), reached=np.int32(reached))
+
+
+def test_progress_is_metres_nearer_and_every_crash_costs_the_same(task: Any, start: Any) -> None:
+    p, action = start.params, np.zeros(4, np.float32)
+    goal = np.array([p.x[0], p.y[0], p.z[0]], np.float64)
+    way = -goal / np.linalg.norm(goal)  # towards the origin: clear of pillars
+    stops = [moved(start, goal + far * way) for far in (1.2, 1.0, 0.5)]
+    total = sum(float(task.reward(a, action, b, None, p)) for a, b in pairwise(stops))
+    assert total == pytest.approx(0.7, abs=1e-5)
+    there = moved(start, goal + 0.3 * way, reached=1)
+    assert float(task.reward(stops[-1], action, there, None, p)) == pytest.approx(1 + 0.2, abs=1e-5)
+    crashes = {
+        "pillar": (p.pillar_x[0] + 0.1, p.pillar_y[0] + 0.1, 1.0),
+        "floor": (0.0, 0.0, 0.05),
+        "lost": (0.0, 6.1, 1.0),
+    }
+    for place in crashes.values():
+        crash = moved(start, place)
+        assert task.terminal(crash, None, p)
+        assert float(task.reward(stops[0], action, crash, None, p)) == pytest.approx(1.2 - vision.CRASH, abs=1e-5)
+    assert not task.terminal(moved(start, (p.pillar_x[0] + 0.13, p.pillar_y[0] + 0.13, 1.0)), None, p)
+
+
+def test_the_pilot_sees_only_what_is_observed(task: Any, start: Any) -> None:
+    """The same observation, another truth: the same action; a ball on the left: a turn to the left; none: a search."""
+    pilot = reference_player(task)
+    memory, key = pilot.initial(start.params), jax.random.key(0)
+    p = start.params
+
+    def acts(state: Any, observation: Any, params: Any) -> np.ndarray:
+        return np.asarray(pilot.act(memory, View(observation, None, state, params), key)[0])
+
+    def observed(bearing: float) -> Any:
+        at = (3 * math.cos(bearing), 3 * math.sin(bearing), 1.2)
+        params = p._replace(
+            **{name: np.full(4, value, np.float32) for name, value in zip("xyz", at, strict=True)},
+            pillar_x=np.full(4, -50, np.float32),
+        )
+        level = start.state.vehicle.body._replace(
+            **{name: np.float32(value) for name, value in zip(RigidBody._fields, body(z=1.2), strict=True)}
+        )
+        state = start.state._replace(vehicle=start.state.vehicle._replace(body=level))
+        return task.observation(state, None, params)
+
+    left, right, behind = observed(0.4), observed(-0.4), observed(3.0)
+    other = p._replace(x=-p.x, pillar_y=p.pillar_y + 1)
+    np.testing.assert_array_equal(acts(start.state, left, p), acts(moved(start, (1, 1, 1), 3), left, other))
+    assert acts(start.state, left, p)[3] == pytest.approx(2.5 * 0.4 / 2, abs=2.5 * PIXEL / 2)
+    assert acts(start.state, right, p)[3] == pytest.approx(-2.5 * 0.4 / 2, abs=2.5 * PIXEL / 2)
+    assert acts(start.state, behind, p)[3] == 1
+
+
+def test_the_reference_needs_its_camera(task: Any) -> None:
+    """With it nine in ten episodes succeed; with the picture blacked out none does: nothing else tells the way."""
+    pilot = reference_player(task)
+    flights = play(task, pilot, range(96), split="test")
+    assert flights.info["success"].mean() >= 0.9
+    assert flights.total.mean() == pytest.approx(task.scores["reference"].mean, rel=0.1)
+    blind = play(task, Blindfolded(*pilot), range(96), split="test")
+    assert not blind.info["success"].any()
+    assert blind.info["reached"].mean() < 0.2
+
+
+class Blindfolded(vision.VisionPilot):
+    """The reference with a cap on the lens."""
+
+    def act(self, memory: Any, view: View, key: jax.Array) -> Any:
+        """As the pilot, of a black picture."""
+        dark = view.observation.at[: vision.PIXELS].set(0)
+        return super().act(memory, view._replace(observation=dark), key)
+
+
+def test_words_and_picture(task: Any, start: Any) -> None:
+    ahead = start.state._replace(vehicle=start.state.vehicle._replace(body=body(z=1.2)))
+    params = start.params._replace(x=np.full(4, 2, np.float32), y=np.full(4, 0, np.float32))
+    words = task.describe(ahead, params)
+    image = np.asarray(task.camera(ahead, params))
+    assert words.count("R") - 1 == red(image).sum() > 0  # one R explains the letters
+    assert "Height 1.200 m" in words
+    picture = task.draw(ahead, params)
+    assert picture.shape == task.picture_shape
+    # The camera's picture fills the lower right corner, pixel by pixel.
+    corner = picture[300 - 135 :, 420:]
+    rows, columns = (np.arange(ROWS) * 135 // ROWS + 2, np.arange(COLUMNS) * 180 // COLUMNS + 2)
+    np.testing.assert_array_equal(corner[np.ix_(rows, columns)], (255 * image).astype(np.uint8))
