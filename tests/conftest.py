@@ -1,7 +1,8 @@
 """The tests of the contract run over the ids in the registry: a task without tests cannot exist.
 
 Ids of one entry point with the same tags differ by data only. Each passes the tests marked ``every_id``; the first of
-them passes the others too. What concerns variants (``TaskCard.variant``) runs apart: ``pytest --variants``.
+them passes the others too. What concerns variants (``TaskCard.variant``), modes and options runs apart: ``pytest
+--variants``.
 """
 
 from __future__ import annotations

@@ -21,6 +21,8 @@ from scipy.integrate import ode
 from rlbench_suite.envs.motor import gem_compat
 from rlbench_suite.envs.motor.gem_compat import Environment, environment
 
+pytestmark = pytest.mark.of_variants
+
 GOLDEN = json.loads((Path(__file__).parent / "gem_golden.json").read_text())
 
 

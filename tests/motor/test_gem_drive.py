@@ -28,6 +28,8 @@ from rlbench_suite.envs.motor.gem_reference import Walk, Wiener, reference
 sys.path.insert(0, str(Path(__file__).parent))
 from record_gem import PUSH, push, wave
 
+pytestmark = pytest.mark.of_variants
+
 EPISODES = json.loads((Path(__file__).parent / "gem_episodes.json").read_text())
 GOLDEN = json.loads((Path(__file__).parent / "gem_golden.json").read_text())
 DRIVES = [one for one in registry.cards().values() if "gem_compat" in one.modes]

@@ -18,6 +18,8 @@ from rlbench_suite.episode import Draw, Role, begin, draw_key, seed_key
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
 
+pytestmark = pytest.mark.of_variants
+
 TEST = Draw(np.int32(1), np.int32(-1))
 
 

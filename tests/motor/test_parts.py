@@ -15,6 +15,8 @@ from rlbench_suite.adapters.single import make
 from rlbench_suite.card import load
 from rlbench_suite.registry import card, cards
 
+pytestmark = pytest.mark.of_variants
+
 CHOSEN = (
     "PMSMCurrent-v0?reference=switched&supply=rc&interlocking=0.01&solver=exact",
     "PMSMTorque-v0?reference=sinus&supply=ac1&dead_time=1&load=profile&noise=0.01",

@@ -14,6 +14,8 @@ from scipy import signal, stats
 from rlbench_suite.envs.motor.reference import LONGEST, REFERENCES, SHORTEST, Range
 from rlbench_suite.envs.motor.wave import SHAPES, through
 
+pytestmark = pytest.mark.of_variants
+
 HORIZON = 200
 RANGES = (
     Range(-30.0, 50.0, 0.2, float(np.log(10.0)), 2.0, np.inf),

@@ -19,6 +19,8 @@ from rlbench_suite.episode import Draw, begin, seed_key
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
 
+pytestmark = pytest.mark.of_variants
+
 
 def augmented(rate: Any, size: int) -> np.ndarray:
     """The matrix of dy/dt = A y + b for (y, 1), by what it does to the axes."""

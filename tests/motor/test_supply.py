@@ -18,6 +18,8 @@ from rlbench_suite.episode import Draw, begin, seed_key
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
 
+pytestmark = pytest.mark.of_variants
+
 TEST = Draw(np.int32(1), np.int32(-1))
 PEAKS = {"ac1": 1.1, "ac3": np.pi / 3}
 
