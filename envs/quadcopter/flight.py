@@ -178,6 +178,17 @@ def distance(vehicle: Quadcopter, number: Any, course: Any) -> Scalar:
     return jnp.sqrt(squared(*ahead(vehicle, number, course)))
 
 
+def tour_info(state: Any, course: Any, count: int) -> dict[str, jax.Array]:
+    """``success`` and measures of a tour of so many points, of which ``state.reached`` are reached."""
+    body = state.vehicle.body
+    return {
+        "success": state.reached >= count,
+        "reached": state.reached,
+        "distance": distance(state.vehicle, state.reached, course),
+        "speed": jnp.sqrt(squared(body.vx, body.vy, body.vz)),
+    }
+
+
 def words(state: Quadcopter, limit: float = dynamics.ROTOR_SPEED_LIMIT) -> str:
     """Velocity, attitude, angular velocity and rotor speeds, with units."""
     rotors = ", ".join(f"{float(rotor_action(speed, limit)):+.3f}" for speed in state.rotors)

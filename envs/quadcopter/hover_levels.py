@@ -22,8 +22,10 @@ action setting  action, each number in [-1, 1], 0 at a hover but for the last
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+import abc
+from typing import Any, ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -66,9 +68,9 @@ class HoverLevel(QuadcopterHover):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.action_space = self.box(-1, 1, (self.numbers,))
 
+    @abc.abstractmethod
     def rotors(self, state: Quadcopter, action: jax.Array, airframe: Airframe) -> jax.Array:
         """Rotor commands ``(4,)`` in [-1, 1]; ``airframe`` is what the controller takes the vehicle for."""
-        raise NotImplementedError
 
     def transition(self, state: Quadcopter, action: jax.Array, key: jax.Array, params: Airframe) -> Quadcopter:
         """That of hover under the controller's commands."""
@@ -156,7 +158,7 @@ class HoverOne(HoverLevel):
         return np.full(1, HOVER_ACTION, self.dtype)
 
 
-class LevelPilot(NamedTuple):
+class LevelPilot(eqx.Module):
     """What the reference players of the levels share: a proportional law each, without memory."""
 
     @classmethod
@@ -172,9 +174,9 @@ class LevelPilot(NamedTuple):
         """Set points, in [-1, 1]."""
         return jnp.clip(jnp.stack(self.law(view.state, view.params)), -1, 1), memory
 
+    @abc.abstractmethod
     def law(self, state: Quadcopter, params: Airframe) -> list[Scalar]:
         """The set points, of any size."""
-        raise NotImplementedError
 
 
 class RatesPilot(LevelPilot):

@@ -194,13 +194,7 @@ class QuadcopterVision(Task[Params, State]):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """``success`` and the measures."""
-        body = state.vehicle.body
-        return {
-            "success": state.reached >= COUNT,
-            "reached": state.reached,
-            "distance": distance(state.vehicle, state.reached, params),
-            "speed": jnp.sqrt(squared(body.vx, body.vy, body.vz)),
-        }
+        return flight.tour_info(state, params, COUNT)
 
     def why_over(self, state: State, params: Params) -> str:
         """Which of the ends."""

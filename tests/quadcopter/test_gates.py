@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rlbench_suite.envs.quadcopter import gates
-from rlbench_suite.episode import Draw, begin, seed_key
+from rlbench_suite.episode import Draw
 from rlbench_suite.registry import card
 
 TEST = Draw(np.int32(1), np.int32(-1))
@@ -19,17 +19,6 @@ HOVER = np.full(4, 0.334, np.float32)
 @pytest.fixture(scope="module")
 def task() -> Any:
     return card("QuadcopterGates-v0").build()
-
-
-@pytest.fixture(scope="module")
-def starts(task: Any) -> Any:
-    seeds = np.stack([seed_key(s) for s in range(500)])
-    return jax.device_get(jax.jit(jax.vmap(lambda s: begin(task, s, 0, TEST)[0]))(seeds))
-
-
-@pytest.fixture(scope="module")
-def start(starts: Any) -> Any:
-    return jax.tree.map(lambda leaf: leaf[0], starts)
 
 
 def axes(track: Any, gate: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

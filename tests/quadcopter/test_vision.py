@@ -14,7 +14,7 @@ from rlbench_suite.adapters.rollout import play
 from rlbench_suite.envs.quadcopter import ray_casting, vision
 from rlbench_suite.envs.quadcopter.ray_casting import COLUMNS, PIXEL, ROWS
 from rlbench_suite.envs.quadcopter.rigid_body import RigidBody
-from rlbench_suite.episode import Draw, begin, seed_key
+from rlbench_suite.episode import Draw
 from rlbench_suite.policy import View, reference_player
 from rlbench_suite.registry import card
 
@@ -26,17 +26,6 @@ AWAY = (0.0, 0.0, -50.0)
 @pytest.fixture(scope="module")
 def task() -> Any:
     return card("QuadcopterVision-v0").build()
-
-
-@pytest.fixture(scope="module")
-def starts(task: Any) -> Any:
-    seeds = np.stack([seed_key(s) for s in range(500)])
-    return jax.device_get(jax.jit(jax.vmap(lambda s: begin(task, s, 0, TEST)[0]))(seeds))
-
-
-@pytest.fixture(scope="module")
-def start(starts: Any) -> Any:
-    return jax.tree.map(lambda leaf: leaf[0], starts)
 
 
 def body(x: float = 0.0, y: float = 0.0, z: float = 1.0, turn: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0)) -> RigidBody:
