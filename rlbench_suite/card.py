@@ -58,10 +58,11 @@ class TaskCard:
         entry_point: ``module:Class`` of the :class:`~rlbench_suite.task.Task`.
         reference: ``module:Class`` of the family's own player, a :class:`~rlbench_suite.policy.Policy` with a class
             method ``for_task(task)`` that makes it; empty for a mode that has none.
+        puzzle: ``module:Class`` of its one-shot form, a :class:`~rlbench_suite.puzzle.Puzzle`; empty where it has none.
         horizon: time limit in steps.
         settings: what tells ids of one entry point apart; plain data that the task reads from its card.
-        variant: whether it differs by its settings or simulator only from ids that the suite ``all`` has; a family's
-            suite has both.
+        variant: whether it differs from ids that the suite ``all`` has only by its settings, its simulator, or, among
+            puzzles, its rules; a family's suite has both.
         difficulties: tier name to the number that defines it; empty where the task has one difficulty only.
         contexts: whether episodes differ by a sampled context (parameters), so that train and test splits exist.
         objectives: names of the reward's components; empty for a scalar reward.
@@ -91,6 +92,7 @@ class TaskCard:
     entry_point: str
     reference: str
     horizon: int
+    puzzle: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     variant: bool = False
     difficulties: Mapping[str, float] = field(default_factory=dict)

@@ -2,6 +2,8 @@
 
 from rlbench_suite.card import TaskCard
 
+PLANNED = "rlbench_suite.envs.puzzles.puzzle_task:Planned"
+
 CARDS = (
     TaskCard(
         id="rlsuite/SAT-v0",
@@ -14,5 +16,32 @@ CARDS = (
         difficulties={"medium": 20, "easy": 10, "hard": 32},
         optimum=1.125,
         tags=("discrete", "masked", "text"),
+    ),
+    TaskCard(
+        id="rlsuite/Sudoku-v0",
+        family="puzzles",
+        summary="Fill a 9 x 9 Sudoku that has one solution, a digit a step.",
+        source="one solution by construction; McGuire, Tugemann & Civario 2014, doi:10.1080/10586458.2013.870056",
+        entry_point="rlbench_suite.envs.puzzles.sudoku:Sudoku",
+        puzzle="rlbench_suite.envs.puzzles.sudoku:SudokuPuzzle",
+        reference=PLANNED,
+        horizon=56,
+        difficulties={"medium": 45, "easy": 30, "hard": 53},
+        optimum=2.0,
+        tags=("discrete", "masked", "text", "grid"),
+    ),
+    TaskCard(
+        id="rlsuite/Sudoku4-v0",
+        family="puzzles",
+        summary="Fill a 4 x 4 Sudoku that has one solution, a digit a step.",
+        source="one solution by construction",
+        entry_point="rlbench_suite.envs.puzzles.sudoku:Sudoku4",
+        puzzle="rlbench_suite.envs.puzzles.sudoku:Sudoku4Puzzle",
+        reference=PLANNED,
+        horizon=11,
+        variant=True,
+        difficulties={"medium": 9, "easy": 6, "hard": 11},
+        optimum=2.0,
+        tags=("discrete", "masked", "text", "grid"),
     ),
 )

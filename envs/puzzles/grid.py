@@ -1,0 +1,277 @@
+"""Puzzles that are filled in: a grid, some cells given, one symbol to be put into each of the others.
+
+One-shot, the answer is the whole grid. Interactively, one cell is filled a step:
+
+=============  =====================================================================================================
+action         ``cell * k + symbol``, ``Discrete(cells * k)``, cells in reading order, ``k`` symbols that may be filled
+               in; legal is an empty cell with a symbol that breaks no rule *visible in the grid as it is*
+observation    each cell's symbol (or that it is empty) one-hot, cells in reading order; then the clues that are not in
+               the grid, each scaled to [0, 1]
+reward         1 / (cells to fill) for each cell filled, and +1 on completing the grid by the rules
+termination    the grid is full, or no legal action is left
+=============  =====================================================================================================
+
+The mask forbids what anybody sees is wrong and looks no step ahead: every solution stays within reach, and most
+fillings run into a dead end. Nothing that was filled in is taken back. The best return is 2.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import RIGHT, Instance, Malformed, Puzzle, Verdict, wrong
+
+from . import answer as reading
+from .board import Board
+from .puzzle_task import Params, PuzzleTask
+
+EMPTY = "_"
+Grid = list[list[int]]
+"""Rows of symbol numbers: 0 for empty, ``v`` for ``symbols[v - 1]``."""
+
+
+class GridPuzzle(Puzzle[Instance]):
+    """The one-shot form. An instance has the field ``givens``, int8 ``(rows * columns,)``: 0 where a cell is to fill.
+
+    Subclasses set the four attributes in ``__init__``.
+    """
+
+    rows: int
+    columns: int
+    symbols: str
+    """One character a symbol; those that may be filled in first."""
+    fillable: int
+    """How many of the symbols may be filled in; the others only ever are given."""
+
+    @abc.abstractmethod
+    def rules(self) -> str:
+        """The rules, in words; what the symbols mean."""
+
+    @abc.abstractmethod
+    def broken(self, instance: Instance, grid: Grid) -> str:
+        """Which rule a full grid breaks, in words; empty if none. That givens are kept was checked before."""
+
+    @abc.abstractmethod
+    def solution(self, instance: Instance) -> Grid:
+        """A full grid that breaks no rule, by exact search."""
+
+    def clues(self, instance: Instance) -> str:
+        """The clues that are not in the grid, in words; empty where there are none."""
+        return ""
+
+    def question(self, instance: Instance) -> str:
+        """Rules, clues and grid."""
+        fill = " ".join(self.symbols[: self.fillable])
+        ask = (
+            f"Fill every {EMPTY} with one of {fill} and answer with the whole grid: {self.rows} lines of "
+            f"{self.columns} symbols separated by single spaces, the given symbols unchanged."
+        )
+        parts = (self.rules(), self.clues(instance), self.written(self.given(instance)), ask)
+        return "\n\n".join(part for part in parts if part)
+
+    def judge(self, instance: Instance, answer: str) -> Verdict:
+        """Format, then givens, then rules."""
+        filled = reading.grid(answer, self.rows, self.columns, self.symbols)
+        grid = [[value + 1 for value in row] for row in filled]
+        for r, (row, given) in enumerate(zip(grid, self.given(instance), strict=True)):
+            for c, (value, fixed) in enumerate(zip(row, given, strict=True)):
+                if fixed and value != fixed:
+                    return wrong(f"the symbol in row {r + 1}, column {c + 1} was given and is not to be changed")
+                if not fixed and value > self.fillable:
+                    raise Malformed(f"row {r + 1}, column {c + 1}: {self.symbols[value - 1]} is not to be filled in")
+        reason = self.broken(instance, grid)
+        return wrong(reason) if reason else RIGHT
+
+    def solve(self, instance: Instance) -> str:
+        """The grid of :meth:`solution`."""
+        return self.written(self.solution(instance))
+
+    def plan(self, instance: Instance) -> list[int]:
+        """Fill in :meth:`solution` in reading order."""
+        flat = [value for row in self.solution(instance) for value in row]
+        empty = [cell for cell, value in enumerate(self._givens(instance)) if value == 0]
+        return [cell * self.fillable + flat[cell] - 1 for cell in empty]
+
+    def guess(self, instance: Instance, dice: Dice) -> str:
+        """Givens kept, everything else at random."""
+        fixed = self.given(instance)
+        return self.written([[value or 1 + dice.below(self.fillable) for value in row] for row in fixed])
+
+    def constants(self) -> Sequence[str]:
+        """A grid full of one symbol, for each."""
+        lines = ((symbol + " ") * self.columns for symbol in self.symbols[: self.fillable])
+        return ["\n".join([line.rstrip()] * self.rows) for line in lines]
+
+    def given(self, instance: Instance) -> Grid:
+        """The givens as rows."""
+        return self.as_rows(self._givens(instance))
+
+    def as_rows(self, cells: Sequence[int]) -> Grid:
+        """Cells in reading order as rows."""
+        return [list(cells[r * self.columns : (r + 1) * self.columns]) for r in range(self.rows)]
+
+    def written(self, grid: Grid) -> str:
+        """A grid as an answer is written; empty cells as ``_``."""
+        shown = EMPTY + self.symbols
+        return "\n".join(" ".join(shown[value] for value in row) for row in grid)
+
+    @staticmethod
+    def _givens(instance: Instance) -> list[int]:
+        givens: list[int] = instance.givens.tolist()  # type: ignore[attr-defined]
+        return givens
+
+
+class Filling(NamedTuple):
+    """The grid as far as it is filled."""
+
+    cells: jax.Array
+    """int8 ``(rows * columns,)``: 0 empty, ``v`` for the symbol ``v`` of the puzzle."""
+
+
+class FillTask(PuzzleTask[Filling]):
+    """The interactive form. Subclasses define :meth:`allowed`, :meth:`solved`, and :meth:`facts` where clues lie
+    outside the grid.
+    """
+
+    puzzle: GridPuzzle[Any]
+    #: How many numbers :meth:`facts` gives.
+    fact_count: int = 0
+    measures: ClassVar[dict[str, str]] = {"filled": "fraction of the cells to fill that are filled"}
+    picture_shape: ClassVar[tuple[int, int, int]] = (360, 360, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        puzzle = self.puzzle
+        self.cells = puzzle.rows * puzzle.columns
+        self.shown = len(puzzle.symbols) + 1
+        self.action_space = spaces.Discrete(self.cells * puzzle.fillable)
+        self.observation_space = self.box(0.0, 1.0, (self.cells * self.shown + self.fact_count,))
+        self.reward_space = self.box(0.0, 2.0)
+
+    # -- what a puzzle defines ------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Which symbol may stand where, as far as the other cells show: bool ``(cells, fillable)``. What it says of
+        cells that are filled does not matter.
+        """
+
+    @abc.abstractmethod
+    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Whether a full grid keeps every rule: bool."""
+
+    def facts(self, instance: Any) -> jax.Array:
+        """The clues outside the grid, scaled to [0, 1]: ``(fact_count,)``."""
+        return jnp.zeros(0, self.dtype)
+
+    def decorate(self, board: Board, instance: Any) -> None:
+        """Draw what lies outside the symbols: clues at the margins, thick lines."""
+
+    # -- the task -------------------------------------------------------------------------------------------------
+
+    def initial(self, key: jax.Array, params: Params) -> Filling:
+        """The givens."""
+        return Filling(params.instance.givens)
+
+    def transition(self, state: Filling, action: jax.Array, key: jax.Array, params: Params) -> Filling:
+        """Fill one cell."""
+        cell, value = action // self.puzzle.fillable, action % self.puzzle.fillable + 1
+        return Filling(jnp.where(np.arange(self.cells) == cell, value.astype(jnp.int8), state.cells))
+
+    def observation(self, state: Filling, key: jax.Array, params: Params) -> jax.Array:
+        """Symbols one-hot, then the facts."""
+        one_hot = state.cells[:, None] == np.arange(self.shown, dtype=np.int8)
+        return jnp.concatenate([one_hot.astype(self.dtype).reshape(-1), self.facts(params.instance)])
+
+    def reward(
+        self, state: Filling, action: jax.Array, next_state: Filling, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Progress, and 1 for a solution."""
+        before, after = self._empty(state), self._empty(next_state)
+        share = (before - after).astype(self.dtype) / self._empty(Filling(params.instance.givens)).astype(self.dtype)
+        return share + ((before > 0) & self._success(next_state, params)).astype(self.dtype)
+
+    def terminal(self, state: Filling, key: jax.Array, params: Params) -> jax.Array:
+        """Whether the grid is full, or stuck."""
+        return ~self.action_mask(state, params).any()
+
+    def info(self, state: Filling, params: Params) -> dict[str, jax.Array]:
+        """``success``: the grid is full and keeps every rule."""
+        to_fill = self._empty(Filling(params.instance.givens))
+        filled = (to_fill - self._empty(state)).astype(self.dtype) / to_fill.astype(self.dtype)
+        return {"success": self._success(state, params), "filled": filled}
+
+    def action_mask(self, state: Filling, params: Params) -> jax.Array:
+        """Empty cells with symbols that break no visible rule, bool ``(cells * fillable,)``."""
+        return ((state.cells == 0)[:, None] & self.allowed(state.cells, params.instance)).reshape(-1)
+
+    def _success(self, state: Filling, params: Params) -> jax.Array:
+        return (self._empty(state) == 0) & self.solved(state.cells, params.instance)
+
+    @staticmethod
+    def _empty(state: Filling) -> jax.Array:
+        return (state.cells == 0).sum(dtype=jnp.int32)
+
+    # -- host side ------------------------------------------------------------------------------------------------
+
+    def describe(self, state: Filling, params: Params) -> str:
+        """Rules, clues and the grid as it is."""
+        grid = self.puzzle.written(self.puzzle.as_rows(np.asarray(state.cells).tolist()))
+        parts = (self.puzzle.rules(), self.puzzle.clues(params.instance), grid)
+        return "\n\n".join(part for part in parts if part)
+
+    def how_to_act(self) -> str:
+        """One line for a text player."""
+        fill = " ".join(self.puzzle.symbols[: self.puzzle.fillable])
+        return f"Answer 'ROW COLUMN SYMBOL', counted from 1, to fill an empty cell ({EMPTY}) with one of {fill}."
+
+    def parse(self, text: str, state: Filling, params: Params) -> np.ndarray:
+        """``2 3 7``: symbol 7 into row 2, column 3.
+
+        Raises:
+            ValueError: anything else.
+        """
+        words = text.split()
+        if len(words) != 3:
+            raise ValueError(f"expected 'ROW COLUMN SYMBOL', got {text[:40]!r}")
+        puzzle = self.puzzle
+        row = reading.integer(words[0], 1, puzzle.rows, "row")
+        column = reading.integer(words[1], 1, puzzle.columns, "column")
+        value = reading.word(words[2], puzzle.symbols[: puzzle.fillable])
+        action = ((row - 1) * puzzle.columns + column - 1) * puzzle.fillable + value
+        return np.asarray(action, self.action_space.dtype)
+
+    def why_illegal(self, action: np.ndarray, state: Filling, params: Params) -> str:
+        """Filled already, or in the way of another cell."""
+        cell, value = divmod(int(action), self.puzzle.fillable)
+        row, column = divmod(cell, self.puzzle.columns)
+        where = f"row {row + 1}, column {column + 1}"
+        if int(state.cells[cell]):
+            return f"{where} is filled already"
+        return f"{self.puzzle.symbols[value]} in {where} breaks a rule together with what the grid shows"
+
+    def why_over(self, state: Filling, params: Params) -> str:
+        """Solved, full but wrong, or stuck."""
+        if (np.asarray(state.cells) == 0).any():
+            return "no empty cell can be filled without breaking a rule"
+        return "the puzzle is solved" if bool(self._success(state, params)) else "the grid is full and breaks a rule"
+
+    def draw(self, state: Filling, params: Params) -> np.ndarray:
+        """The grid; givens on grey, what was filled in in blue."""
+        puzzle = self.puzzle
+        board = Board(puzzle.rows, puzzle.columns, self.picture_shape)
+        givens, cells = (puzzle.as_rows(np.asarray(c).tolist()) for c in (params.instance.givens, state.cells))
+        for r in range(puzzle.rows):
+            for c in range(puzzle.columns):
+                board.cell(r, c, (EMPTY + puzzle.symbols)[cells[r][c]], given=givens[r][c] != 0)
+        self.decorate(board, params.instance)
+        return board.picture()

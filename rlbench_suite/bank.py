@@ -1,0 +1,125 @@
+"""Banks of instances: what a generator on the host finds, as arrays that a compiled task draws its contexts from.
+
+Where making an instance is a search (for uniqueness, for few clues), it cannot happen inside a compiled step. A bank
+holds the instances of seeds 0, 1, 2, ... of one puzzle, tier and split, with a solution of each. It is built when first
+needed and kept in a cache, named after the code that made it, so that a changed generator never meets an old bank.
+``RLSUITE_CACHE`` says where (default: ``rlbench_suite`` in the user's cache folder).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rlbench_suite.card import SPLITS
+from rlbench_suite.puzzle import Puzzle
+
+STOP = -1
+"""Ends a plan that is shorter than the longest of its bank."""
+
+
+class Bank(NamedTuple):
+    """Instances of one puzzle, tier and split, stacked on axis 0."""
+
+    instances: Any
+    """The puzzle's ``NamedTuple``, with a leading axis."""
+    plans: np.ndarray
+    """int16 ``(count, longest)``: actions that solve each, then :data:`STOP`."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that is in it, shapes and dtypes included: the same on every machine."""
+        hashed = hashlib.sha256()
+        for array in (*self.instances, self.plans):
+            hashed.update(f"{array.dtype.str}{array.shape}".encode())
+            hashed.update(np.ascontiguousarray(array).tobytes())
+        return hashed.hexdigest()
+
+
+def cache_folder() -> Path:
+    """Where banks are kept."""
+    chosen = os.environ.get("RLSUITE_CACHE")
+    if chosen:
+        return Path(chosen)
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "rlbench_suite"
+
+
+def bank_path(puzzle: Puzzle[Any], split: str, count: int) -> Path:
+    """The file of a bank; its name holds a hash of the code that makes it."""
+    name = f"{puzzle.name}-{puzzle.tier:g}-{split}-{count}-{_recipe(type(puzzle).__module__)}.npz"
+    return cache_folder() / "banks" / name
+
+
+def load_bank(puzzle: Puzzle[Any], split: str, count: int) -> Bank:
+    """The bank from the cache, or built and put there. A cache that cannot be written is no error."""
+    path = bank_path(puzzle, split, count)
+    example: Any = puzzle.generate(0, split)
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            instances = type(example)(**{name: stored[f"instance_{name}"] for name in example._fields})
+            return Bank(instances, stored["plans"])
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):  # not there, or cut short
+        bank = build_bank(puzzle, split, count)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:  # several processes may build one bank at a time
+            named = {f"instance_{name}": value for name, value in bank.instances._asdict().items()}
+            np.savez_compressed(unfinished := Path(folder) / path.name, plans=bank.plans, **named)
+            unfinished.replace(path)
+    except OSError:
+        pass
+    return bank
+
+
+def build_bank(puzzle: Puzzle[Any], split: str, count: int) -> Bank:
+    """Make the instances of seeds 0 to ``count`` - 1 and solve them; a progress bar on a terminal."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    what = f"{puzzle.name} {puzzle.tier:g}, {split}"
+    seeds = track(range(count), what, console=console, transient=True, disable=not console.is_terminal)
+    made: list[Any] = [puzzle.generate(seed, split) for seed in seeds]
+    plans = [list(puzzle.plan(instance)) for instance in made]
+    stacked = [np.stack([np.asarray(value) for value in column]) for column in zip(*made, strict=True)]
+    padded = np.full((count, max(map(len, plans))), STOP, np.int16)
+    for row, actions in zip(padded, plans, strict=True):
+        row[: len(actions)] = actions
+    return Bank(type(made[0])(*stacked), padded)
+
+
+@cache
+def _recipe(module: str) -> str:
+    """A hash of the source that a puzzle's instances depend on: its package, and the two files that draw."""
+    files = {Path(__file__).with_name("puzzle.py"), Path(__file__).with_name("dice.py")}
+    spec = importlib.util.find_spec(module)
+    if spec and spec.origin:
+        files |= set(Path(spec.origin).parent.glob("*.py"))
+    hashed = hashlib.sha256()
+    for file in sorted(files, key=lambda path: path.name):
+        hashed.update(file.read_bytes())
+    return hashed.hexdigest()[:16]
+
+
+def bank_of_both_splits(puzzle: Puzzle[Any], count: int) -> Bank:
+    """Train instances, then as many test instances; a split's number times ``count`` is where it begins."""
+    banks = [load_bank(puzzle, split, count) for split in SPLITS]
+    longest = max(bank.plans.shape[1] for bank in banks)
+    plans = [np.pad(b.plans, ((0, 0), (0, longest - b.plans.shape[1])), constant_values=STOP) for b in banks]
+    columns = zip(*(bank.instances for bank in banks), strict=True)
+    return Bank(type(banks[0].instances)(*map(np.concatenate, columns)), np.concatenate(plans))
