@@ -93,8 +93,7 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
         return float(self._length(instance))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """A walk at random that turns back only where it must, as long as a shortest solution or shorter, if it gets to
-        the goal."""
+        """A walk at random that turns back only where it must, until the goal or the length of a shortest solution."""
         position, last = self.start(instance), None
         made: list[int] = []
         while len(made) < self._length(instance) and self.apart(instance, position):
@@ -110,7 +109,9 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
         met = {position}
         made: list[int] = []
         while len(made) < _GREEDY_MOVES and self.apart(instance, position):
-            options = [(self.apart(instance, p), move, p) for move, p in self.options(instance, position) if p not in met]
+            options = [
+                (self.apart(instance, p), move, p) for move, p in self.options(instance, position) if p not in met
+            ]
             if not options:
                 break
             _, move, position = min(options, key=lambda option: option[:2])
@@ -119,8 +120,8 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
         return self.written(made or [0])
 
     def constants(self) -> Sequence[str]:
-        """Each move alone, and each pair of moves."""
-        return [*self.moves, *(f"{one} {other}" for one in self.moves for other in self.moves)]
+        """Each move alone."""
+        return self.moves
 
     def options(self, instance: Instance, position: Position) -> Iterator[tuple[int, Position]]:
         """The moves that can be made, and where they lead."""

@@ -12,16 +12,17 @@ otherwise they are random walks outward from its last level that turn out to be 
 action         one of the moves; the mask leaves out those that cannot be made, where there are such
 observation    each cell's tile one-hot, cells in reading order
 reward         decrease of the summed distances of the tiles from their cells, divided by what it is at the start; +1
-               on reaching the goal; in each step -1/2 divided by the moves of a shortest solution
+               on reaching the goal; in each step -1/10 divided by the moves of a shortest solution
 termination    every tile is in its cell
 =============  =====================================================================================================
 
-The first part telescopes to 1 at the goal, whatever the way. The best return is exactly 3/2.
+The first part telescopes to 1 at the goal, whatever the way. The best return is exactly 19/10.
 """
 
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
@@ -39,6 +40,9 @@ from .board import Board
 from .moves import MovesPuzzle
 from .puzzle_task import Params, PuzzleTask
 from .symmetry import least, square_symmetries
+
+PRICE = 0.1
+"""What the moves of a shortest solution cost together."""
 
 
 class Instance(NamedTuple):
@@ -93,6 +97,14 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         return square_symmetries(self.side)
 
     # -- the puzzle -----------------------------------------------------------------------------------------------
+
+    @property
+    def space(self) -> float:
+        """At least how many puzzles there are at this tier, disguises counted once; infinite where it is not known."""
+        levels = _levels(type(self))
+        if self.tier >= len(levels):
+            return math.inf
+        return len(levels[int(self.tier)]) / len(_renumberings(type(self)))
 
     def compose(self, dice: Dice) -> Instance | None:
         """An arrangement at distance ``tier``; None if a walk was not a shortest way."""
@@ -266,7 +278,7 @@ class RearrangementTask(PuzzleTask[Arrangement]):
         self.cells = self.puzzle.cells
         self.action_space = spaces.Discrete(len(self.puzzle.moves))
         self.observation_space = self.box(0.0, 1.0, (self.cells**2,))
-        self.reward_space = self.box(-self.puzzle.stride - 0.25, self.puzzle.stride + 1.0)
+        self.reward_space = self.box(-self.puzzle.stride - PRICE, self.puzzle.stride + 1.0)
 
     @abc.abstractmethod
     def moved(self, grid: jax.Array, action: jax.Array) -> jax.Array:
@@ -292,7 +304,7 @@ class RearrangementTask(PuzzleTask[Arrangement]):
     ) -> jax.Array:
         """Progress, 1 at the goal, and the price of a move."""
         progress = (state.apart - next_state.apart).astype(self.dtype) / state.at_first.astype(self.dtype)
-        price = 0.5 / params.instance.shortest.astype(self.dtype)
+        price = PRICE / params.instance.shortest.astype(self.dtype)
         arrived = (state.apart > 0) & (next_state.apart == 0)
         return progress + arrived.astype(self.dtype) - price
 

@@ -3,10 +3,9 @@
 ``difficulty`` is the number of moves of a shortest solution. See :mod:`.rearrangement` for actions, observations and
 rewards: an action is the direction in which the hole moves, and the mask forbids leaving the board.
 
-On 3 x 3 cells, 181,440 arrangements can be solved, all within 31 moves (Reinefeld 1993); 286 of them need 10 moves,
-17,110 need 20 and 3,910 need 27. On 4 x 4 cells, 1,948 need 10
-moves and 119,000 need 16; at 20 and more there are over a million.
-Reflection in the falling diagonal makes two of one.
+On 3 x 3 cells, 181,440 arrangements can be solved, all within 31 moves (Reinefeld 1993); 116 of them need 8 moves,
+17,110 need 20 and 3,910 need 27. On 4 x 4 cells, 446 need 8 moves and 119,000 need 16,
+and each move more nearly doubles them there. Reflection in the falling diagonal makes two of one.
 """
 
 from __future__ import annotations
@@ -128,3 +127,4 @@ class Fifteen(Sliding):
     """On 4 x 4 cells."""
 
     puzzle_class = FifteenPuzzle
+    bank_size = 512
