@@ -142,4 +142,18 @@ CARDS = (
         optimum=1.0,
         tags=("discrete", "masked", "text", "sequence"),
     ),
+    TaskCard(
+        id="rlsuite/Binairo-v0",
+        family="puzzles",
+        summary="Fill a grid with zeros and ones: as many of each in a line, no three equal in a row, no lines equal.",
+        source="one solution by construction; NP-complete: De Biasi 2012, Binary Puzzle is NP-complete",
+        entry_point="rlbench_suite.envs.puzzles.binairo:Binairo",
+        puzzle="rlbench_suite.envs.puzzles.binairo:BinairoPuzzle",
+        reference=PLANNED,
+        horizon=40,
+        variant=True,
+        difficulties={"medium": 6, "easy": 4, "hard": 8},
+        optimum=2.0,
+        tags=("discrete", "masked", "text", "grid"),
+    ),
 )
