@@ -64,7 +64,7 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
                 raise Malformed(f"move {number}: expected one of {', '.join(self.moves)}, got {word[:20]!r}")
         return [self.moves.index(word) for word in words]
 
-    def written(self, moves: Sequence[int]) -> str:
+    def written(self, instance: Instance, moves: Sequence[int]) -> str:
         """Moves as an answer is written."""
         return " ".join(self.moves[move] for move in moves)
 
@@ -82,7 +82,7 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
 
     def solve(self, instance: Instance) -> str:
         """The moves of :meth:`shortest`."""
-        return self.written(self.shortest(instance))
+        return self.written(instance, self.shortest(instance))
 
     def plan(self, instance: Instance) -> list[int]:
         """Actions are moves."""
@@ -96,12 +96,13 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
         """A walk at random that turns back only where it must, until the goal or the length of a shortest solution."""
         position, last = self.start(instance), None
         made: list[int] = []
-        while len(made) < self._length(instance) and self.apart(instance, position):
+        most = len(self.shortest(instance))
+        while len(made) < most and self.apart(instance, position):
             options = [(move, place) for move, place in self.options(instance, position) if place != last]
             move, place = dice.choice(options or list(self.options(instance, position)))
             last, position = position, place
             made.append(move)
-        return self.written(made)
+        return self.written(instance, made)
 
     def heuristic(self, instance: Instance) -> str:
         """The move that looks nearest to the goal, among those that lead to a position not met before."""
@@ -113,11 +114,11 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
                 (self.apart(instance, p), move, p) for move, p in self.options(instance, position) if p not in met
             ]
             if not options:
-                break
+                break  # not at the start: from there some move can be made
             _, move, position = min(options, key=lambda option: option[:2])
             met.add(position)
             made.append(move)
-        return self.written(made or [0])
+        return self.written(instance, made)
 
     def constants(self) -> Sequence[str]:
         """Each move alone."""

@@ -22,7 +22,6 @@ The first part telescopes to 1 at the goal, whatever the way. The best return is
 from __future__ import annotations
 
 import abc
-import math
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
@@ -100,11 +99,12 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
 
     @property
     def space(self) -> float:
-        """At least how many puzzles there are at this tier, disguises counted once; infinite where it is not known."""
-        levels = _levels(type(self))
-        if self.tier >= len(levels):
-            return math.inf
-        return len(levels[int(self.tier)]) / len(_renumberings(type(self)))
+        """About how many puzzles there are at this tier, disguises counted once; beyond the levels of the breadth-first
+        search by the growth of the last two."""
+        sizes = [len(level) for level in _levels(type(self))]
+        inside = min(int(self.tier), len(sizes) - 1)
+        growth = sizes[inside] / sizes[inside - 1]
+        return sizes[inside] * growth ** (self.tier - inside) / len(_renumberings(type(self)))
 
     def compose(self, dice: Dice) -> Instance | None:
         """An arrangement at distance ``tier``; None if a walk was not a shortest way."""
