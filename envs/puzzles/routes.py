@@ -125,14 +125,14 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
                 trail.pop()
         for place, beside in enumerate(self._beside):
             for way in (RIGHT, DOWN):
-                other = beside[way]
-                if other is not None and not lengths[way][place] and dice.below(8) < self.eighths:
-                    build(place, other)
+                across = beside[way]
+                if across is not None and not lengths[way][place] and dice.below(8) < self.eighths:
+                    build(place, across)
         goal = dice.below(self.places)
         far = self.distances(lengths[RIGHT], lengths[DOWN], goal)
         start = dice.choice([place for place, length in enumerate(far) if 3 * length >= 2 * max(far)])
         arrays = np.array(lengths[RIGHT], np.int8), np.array(lengths[DOWN], np.int8)
-        return Roads(*arrays, np.int16(start), np.int16(goal), np.int16(far[start]))
+        return Roads(*arrays, *(np.array(number, np.int16) for number in (start, goal, far[start])))
 
     def exits(self, right: Sequence[int], down: Sequence[int], place: int) -> Iterator[tuple[int, int, int]]:
         """The roads from a place: direction, where it leads, length."""
