@@ -155,14 +155,15 @@ class HamiltonianPuzzle(Puzzle[Instance]):
 
     def heuristic(self, instance: Instance) -> str:
         """From a vertex of least degree on to the neighbour with the fewest unvisited neighbours (Warnsdorff 1823);
-        ``none`` if that ends early."""
+        ``none`` if that ends early, or cannot be closed."""
         graph = instance.neighbours.tolist()
         path = [min(range(self.count), key=lambda v: graph[v].bit_count())]
         left = 2**self.count - 1 & ~(1 << path[0])
         while ahead := graph[path[-1]] & left:
             path.append(min(members(ahead), key=lambda v: (graph[v] & left).bit_count()))
             left &= ~(1 << path[-1])
-        return NONE if left else self.written(path)
+        unclosed = self.closed and not graph[path[-1]] >> path[0] & 1
+        return NONE if left or unclosed else self.written(path)
 
     def constants(self) -> Sequence[str]:
         """``none``, and the vertices as they are numbered."""
