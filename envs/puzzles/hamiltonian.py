@@ -77,7 +77,7 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         while True:
             graph = random_graph(dice, self.count, self.edges)
             if self._plausible(graph) and (self.search(graph)[0] is not None) == solvable:
-                return Instance(np.array(graph, np.int32), np.array(solvable, np.int8))
+                return Instance(np.array(graph, np.int32), np.int8(solvable))
 
     def _plausible(self, graph: Sequence[int]) -> bool:
         """Whether degrees allow a solution, and the graph is connected."""
