@@ -44,4 +44,18 @@ CARDS = (
         optimum=2.0,
         tags=("discrete", "masked", "text", "grid"),
     ),
+    TaskCard(
+        id="rlsuite/Kakurasu-v0",
+        family="puzzles",
+        summary="Fill cells whose positions add up to the clues of rows and columns, a cell a step.",
+        source="one solution by construction",
+        entry_point="rlbench_suite.envs.puzzles.kakurasu:Kakurasu",
+        puzzle="rlbench_suite.envs.puzzles.kakurasu:KakurasuPuzzle",
+        reference=PLANNED,
+        horizon=64,
+        variant=True,
+        difficulties={"medium": 6, "easy": 4, "hard": 8},
+        optimum=2.0,
+        tags=("discrete", "masked", "text", "grid"),
+    ),
 )
