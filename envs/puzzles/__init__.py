@@ -100,4 +100,18 @@ CARDS = (
         optimum=2.0,
         tags=("discrete", "masked", "text", "grid"),
     ),
+    TaskCard(
+        id="rlsuite/Slant-v0",
+        family="puzzles",
+        summary="Put a diagonal into every cell, as many to a corner as it says and without a loop, a cell a step.",
+        source="one solution by construction",
+        entry_point="rlbench_suite.envs.puzzles.slant:Slant",
+        puzzle="rlbench_suite.envs.puzzles.slant:SlantPuzzle",
+        reference=PLANNED,
+        horizon=36,
+        variant=True,
+        difficulties={"medium": 5, "easy": 3, "hard": 6},
+        optimum=2.0,
+        tags=("discrete", "masked", "text", "grid"),
+    ),
 )

@@ -2,7 +2,8 @@
 
 Instances have exactly one solution, and no number of a wall could be left out. Walls are scattered, bulbs put into
 random unlit cells until none is left, all walls numbered; where that has one solution, numbers are taken away in random
-order as long as it stays the only one. ``difficulty`` (of the task) is the side.
+order as long as it stays the only one. ``difficulty`` (of the task) is the side; there are some
+6,000 instances of side 4.
 
 See :mod:`.grid` for actions, observations and rewards. The mask forbids a bulb in a lit cell; bulbs beside a wall
 beyond its number; darkness in a cell that is unlit and sees neither a bulb nor an unlit empty cell, or in an unlit one
