@@ -114,4 +114,18 @@ CARDS = (
         optimum=2.0,
         tags=("discrete", "masked", "text", "grid"),
     ),
+    TaskCard(
+        id="rlsuite/TicTacToe-v0",
+        family="puzzles",
+        summary="Play tic-tac-toe on 4 x 4 cells from a given position as well as can be, against a perfect opponent.",
+        source="solved by retrograde analysis",
+        entry_point="rlbench_suite.envs.puzzles.tic_tac_toe:TicTacToe",
+        puzzle="rlbench_suite.envs.puzzles.tic_tac_toe:TicTacToePuzzle",
+        reference="rlbench_suite.envs.puzzles.tic_tac_toe:Perfect",
+        horizon=4,
+        variant=True,
+        difficulties={"medium": 6, "easy": 4, "hard": 8},
+        optimum=1.0,
+        tags=("discrete", "masked", "text", "game"),
+    ),
 )
