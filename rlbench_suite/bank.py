@@ -3,7 +3,7 @@
 Where making an instance is a search (for uniqueness, for few clues), it cannot happen inside a compiled step. A bank
 holds the instances of seeds 0, 1, 2, ... of one puzzle, tier and split, with a solution of each. It is built when first
 needed and kept in a cache, named after the code that made it, so that a changed generator never meets an old bank.
-``RLSUITE_CACHE`` says where (default: ``rlbench_suite`` in the user's cache folder).
+``RLSUITE_CACHE`` says where (default: ``~/.cache/rlbench_suite``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-import sys
 import tempfile
 import zipfile
 from functools import cache
@@ -47,16 +46,8 @@ class Bank(NamedTuple):
 
 def cache_folder() -> Path:
     """Where banks are kept."""
-    chosen = os.environ.get("RLSUITE_CACHE")
-    if chosen:
-        return Path(chosen)
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "rlbench_suite"
+    user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("RLSUITE_CACHE") or Path(user, "rlbench_suite"))
 
 
 def bank_path(puzzle: Puzzle[Any], split: str, count: int) -> Path:

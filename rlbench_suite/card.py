@@ -23,6 +23,7 @@ VIEWS = ("structured", "text", "pixels")
 SPLITS = ("train", "test")
 DTYPES = ("float32", "float64")
 SCORES_FILE = "reference_scores.json"
+ONE_SHOT_FILE = "one_shot_scores.json"
 
 _BUILT: dict[tuple[Any, ...], Task[Any, Any]] = {}
 """Tasks are immutable: one object a description, so that programs compiled for it are found again."""
@@ -184,27 +185,42 @@ class TaskCard:
             _BUILT[key] = load(self.entry_point)(self, difficulty=number, dtype=dtype)
         return _BUILT[key]
 
-    @property
-    def scores_path(self) -> Path:
-        """The family's file of measured scores, in the package of the task."""
+    def scores_path(self, file: str) -> Path:
+        """A file of measured scores of the family, in the package of the task."""
         spec = importlib.util.find_spec(self.entry_point.split(":")[0])  # does not import the task's own file
-        return Path(spec.origin if spec and spec.origin else "").parent / SCORES_FILE
+        return Path(spec.origin if spec and spec.origin else "").parent / file
 
-    @cached_property
-    def _measured(self) -> dict[str, dict[str, Score]]:
-        path = self.scores_path
+    def _tier(self, difficulty: str | float | None) -> str:
+        """The name by which a difficulty stands in files of scores."""
+        if difficulty is None:
+            difficulty = self.default_difficulty or "default"
+        return next((name for name, number in self.difficulties.items() if number == difficulty), str(difficulty))
+
+    def _scores(self, file: str) -> dict[str, dict[str, Score]]:
+        path = self.scores_path(file)
         measured = json.loads(path.read_text()).get(self.id, {}) if path.exists() else {}
         return {tier: {player: Score(**s) for player, s in players.items()} for tier, players in measured.items()}
 
+    @cached_property
+    def _measured(self) -> dict[str, dict[str, Score]]:
+        return self._scores(SCORES_FILE)
+
+    @cached_property
+    def _one_shot(self) -> dict[str, dict[str, Score]]:
+        return self._scores(ONE_SHOT_FILE)
+
     def scores(self, difficulty: str | float | None = None) -> dict[str, Score]:
-        """Measured scores by player (``random``, ``noop``, ``reference``), written by ``rlsuite calibrate``.
+        """Measured returns by player (``random``, ``noop``, ``reference``), written by ``rlsuite calibrate``.
 
         Empty for a difficulty that was never calibrated.
         """
-        if difficulty is None:
-            difficulty = self.default_difficulty or "default"
-        tier = next((name for name, number in self.difficulties.items() if number == difficulty), str(difficulty))
-        return self._measured.get(tier, {})
+        return self._measured.get(self._tier(difficulty), {})
+
+    def one_shot_scores(self, difficulty: str | float | None = None) -> dict[str, Score]:
+        """Measured scores of one-shot answers by who gives them (:mod:`rlbench_suite.evaluation.one_shot`), and the
+        mean ``difficulty`` of instances, written by ``rlsuite calibrate``. Empty where there is no one-shot form.
+        """
+        return self._one_shot.get(self._tier(difficulty), {})
 
     def normalise(self, episode_return: float, difficulty: str | float | None = None) -> float:
         """(return - random) / (reference - random).

@@ -18,6 +18,8 @@ from pathlib import Path
 # Most of the time goes into compiling; what one run has compiled, and the processes that tests start, serves the next.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "compiled"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+# Banks of puzzles too take seconds to build.
+os.environ.setdefault("RLSUITE_CACHE", str(Path(__file__).parents[1] / ".pytest_cache"))
 
 from collections.abc import Iterator
 from typing import Any
@@ -64,7 +66,9 @@ def simulated() -> list[TaskCard]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "card" in metafunc.fixturenames:
         table = simulated()
-        if not metafunc.definition.get_closest_marker("every_id"):
+        if metafunc.definition.get_closest_marker("every_puzzle"):
+            table = [card for card in table if card.puzzle]
+        elif not metafunc.definition.get_closest_marker("every_id"):
             table = list({(card.entry_point, card.tags): card for card in reversed(table)}.values())[::-1]
         metafunc.parametrize("card", table, ids=[card.name for card in table])
 

@@ -219,7 +219,7 @@ class Game(NamedTuple):
 def games(positions: np.ndarray) -> Game:
     """The games from some positions ``(count, 16)`` with equally many empty cells, by retrograde analysis."""
     where = np.array([np.flatnonzero(cells == 0) for cells in positions])
-    count, empty = where.shape
+    empty = where.shape[1]
     powers = 3 ** np.arange(empty)
     weights = np.zeros(positions.shape, np.int32)
     np.put_along_axis(weights, where, powers.astype(np.int32)[None], 1)

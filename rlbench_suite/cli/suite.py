@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rlbench_suite import registry
-from rlbench_suite.cli import App, prepare_jax
+from rlbench_suite.cli import App, prepare_jax, puzzles
 
 if TYPE_CHECKING:
     from rlbench_suite.card import TaskCard
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rlbench_suite.task import Task
 
 app = App(help="Look at tasks, play them, time them, measure their yardsticks.")
+app.add_typer(puzzles.app, name="puzzles")
 
 TaskId = Annotated[str, typer.Argument(help="Id of a task; `rlsuite/` may be left out.")]
 Suite = Annotated[str, typer.Argument(help="Suites or task ids, separated by commas.")]
@@ -85,6 +86,23 @@ def show(task_id: TaskId) -> None:
             scores.add_row(tier or "-", player, f"{s.mean:g}", f"[{s.low:g}, {s.high:g}]", str(s.episodes))
     none = f"No measured returns yet; run: rlsuite calibrate {card.name}" if card.reference else "No reference player."
     console.print(scores if scores.rows else none)
+    if card.puzzle:
+        console.print(_one_shot_scores(card))
+
+
+def _one_shot_scores(card: "TaskCard") -> Table:
+    """What answers are worth that nobody thought about, and the exact solver's."""
+    from rlbench_suite.evaluation.one_shot import skill
+
+    table = Table(title="Measured scores of one-shot answers on the test split", title_justify="left")
+    for column in ("difficulty", "player", "score", "95 % interval", "skill"):
+        table.add_column(column, justify="left" if column in ("difficulty", "player") else "right")
+    for tier in card.difficulties:
+        measured = card.one_shot_scores(tier)
+        for player, s in measured.items():
+            worth = "" if player == "difficulty" else f"{skill(s.mean, measured['guess'].mean):.3f}"
+            table.add_row(tier, player, f"{s.mean:g}", f"[{s.low:g}, {s.high:g}]", worth)
+    return table
 
 
 def _space(space: Any) -> str:
@@ -234,7 +252,8 @@ def calibrate(
 ) -> None:
     """Measure what the random, noop and reference players score, and store it beside each family.
 
-    Normalised scores are made from these numbers: calibrate again whenever a task or its reference player changes.
+    Normalised scores are made from these numbers: calibrate again whenever a task or its reference player changes. Of
+    puzzles, one-shot answers are measured too: the empty one, guesses, the best constant, a rule of thumb, the solver.
 
     **Example**: `rlsuite calibrate SAT-v0 --difficulty hard`
     """
@@ -242,10 +261,18 @@ def calibrate(
     for card in cards:
         card.check_difficulty(difficulty)
     prepare_jax()
+    from rlbench_suite.card import ONE_SHOT_FILE
     from rlbench_suite.evaluation.calibration import PLAYERS, measure, write_scores
+    from rlbench_suite.evaluation.one_shot import measure_one_shot
+    from rlbench_suite.puzzle_dataset import puzzle_of
 
     for card in cards:
         for tier in (difficulty,) if difficulty else card.difficulties or (None,):
+            if card.puzzle:
+                one_shot = measure_one_shot(puzzle_of(card.id, tier), episodes)
+                write_scores(card, tier, one_shot, ONE_SHOT_FILE)
+                for player, s in one_shot.items():
+                    print(f"{card.id} {tier or ''} one-shot {player}: {s.mean:g} [{s.low:g}, {s.high:g}]", flush=True)
             task = card.build(difficulty=tier)
             scores = {player: score for player in PLAYERS if (score := measure(task, player, episodes))}
             write_scores(card, tier, scores)

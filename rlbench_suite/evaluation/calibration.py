@@ -11,7 +11,7 @@ import numpy as np
 
 from rlbench_suite import registry
 from rlbench_suite.agent import CannotPlay
-from rlbench_suite.card import Score, TaskCard
+from rlbench_suite.card import SCORES_FILE, Score, TaskCard
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation.protocol import calibration_seeds, evaluate
 from rlbench_suite.evaluation.statistics import mean
@@ -51,13 +51,13 @@ def measure(task: Task[Any, Any], player: str, episodes: int) -> Score | None:
     return Score(point, low, high, episodes)
 
 
-def write_scores(card: TaskCard, tier: str | None, scores: Mapping[str, Score]) -> None:
-    """Put the scores of a difficulty into the family's file; everything else in it stays.
+def write_scores(card: TaskCard, tier: str | None, scores: Mapping[str, Score], file: str = SCORES_FILE) -> None:
+    """Put the scores of a difficulty into a file of the family; everything else in it stays.
 
     Raises:
         OSError: the package cannot be written.
     """
-    path = card.scores_path
+    path = card.scores_path(file)
     known = json.loads(path.read_text()) if path.exists() else {}
     known.setdefault(card.id, {})[tier or "default"] = {player: asdict(score) for player, score in scores.items()}
     try:

@@ -106,7 +106,7 @@ def test_bench_and_calibrate(call: Callable[..., tuple], toys: Path, tmp_path: P
 
     # Calibrate a copy: the walk's noop player goes left for ever, so its return is known.
     copy = Path(shutil.copy(toys / "toyfamily" / "reference_scores.json", tmp_path))
-    monkeypatch.setattr(TaskCard, "scores_path", copy)
+    monkeypatch.setattr(TaskCard, "scores_path", lambda card, file: copy)
     before = json.loads(copy.read_text())
     code, out, err = call("calibrate", "ToyWalk-v0", "--difficulty", "stormy", "--episodes", "200")
     assert (code, err) == (0, "")

@@ -1,0 +1,97 @@
+"""A curriculum over the tiers of a task: the next one begins when enough episodes of this one are solved."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, SupportsFloat
+
+import gymnasium
+
+from rlbench_suite.card import unknown
+from rlbench_suite.registry import card as find_card
+
+ORDER = ("easy", "medium", "hard")
+
+
+class Curriculum(gymnasium.Env[Any, Any]):
+    """Episodes of the easiest tier; of the next one once the success rate of the last ``window`` reaches ``threshold``,
+    as SATURN raises its difficulty (Liu et al. 2025, arXiv:2505.16368). It never falls back.
+
+    ``info["tier"]`` says which one an episode is of. Tiers must have equal spaces; by ``view="text"`` all have.
+
+    Args:
+        task_id: id of a task with tiers.
+        tiers: their names, the easiest first; all by default.
+        threshold: success rate to reach, in (0, 1].
+        window: number of episodes over which it is taken, at least 1.
+        keywords: for ``gymnasium.make``, but ``difficulty``.
+
+    Raises:
+        ValueError: a wrong argument, or tiers with different spaces.
+    """
+
+    def __init__(
+        self,
+        task_id: str,
+        *,
+        tiers: Sequence[str] | None = None,
+        threshold: float = 0.75,
+        window: int = 100,
+        **keywords: Any,
+    ) -> None:
+        card = find_card(task_id)
+        chosen = [name for name in ORDER if name in card.difficulties] if tiers is None else list(tiers)
+        for name in chosen:
+            if name not in card.difficulties:
+                raise ValueError(unknown(f"tier of {card.id}", name, card.difficulties))
+        if not chosen or not 0 < threshold <= 1 or window < 1:
+            raise ValueError(
+                f"{card.id}: a curriculum needs a tier, a threshold in (0, 1] and a window of at least 1 episode, "
+                f"got {chosen}, {threshold} and {window}."
+            )
+        envs = [gymnasium.make(card.id, difficulty=name, **keywords) for name in chosen]
+        for name, env in zip(chosen, envs, strict=True):
+            if (env.observation_space, env.action_space) != (envs[0].observation_space, envs[0].action_space):
+                raise ValueError(
+                    f"{card.id}: {name} has other spaces than {chosen[0]}; use view='text' or fewer tiers."
+                )
+        self.tiers, self.threshold = chosen, threshold
+        self.number = 0
+        """Which of ``tiers`` it is at; assign to go on where an earlier run ended."""
+        self.recent: deque[bool] = deque(maxlen=window)
+        """Successes of the last episodes of this tier."""
+        self._envs = envs
+        self.observation_space, self.action_space = envs[0].observation_space, envs[0].action_space
+        self.metadata, self.render_mode = envs[0].metadata, envs[0].render_mode
+
+    @property
+    def tier(self) -> str:
+        """The name of the tier that it is at."""
+        return self.tiers[self.number]
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode, of the next tier if this one is mastered."""
+        super().reset(seed=seed)
+        full = len(self.recent) == self.recent.maxlen
+        if full and self.number + 1 < len(self.tiers) and sum(self.recent) >= self.threshold * len(self.recent):
+            self.number += 1
+            self.recent.clear()
+        observation, info = self._envs[self.number].reset(seed=seed, options=options)
+        return observation, info | {"tier": self.tier}
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """One step of the running episode."""
+        observation, reward, terminated, truncated, info = self._envs[self.number].step(action)
+        if terminated or truncated:
+            self.recent.append(bool(info["success"]))
+        return observation, reward, terminated, truncated, info | {"tier": self.tier}
+
+    def render(self) -> Any:
+        """What the tier's own env shows."""
+        return self._envs[self.number].render()
+
+    def close(self) -> None:
+        """Close every tier's env."""
+        for env in self._envs:
+            env.close()

@@ -1,0 +1,107 @@
+"""``rlsuite puzzles``: see, export and judge the one-shot form of puzzles, and build their banks of instances."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rlbench_suite import registry
+from rlbench_suite.card import SPLITS
+
+app = typer.Typer(help="See, export and judge puzzles as questions with one answer.", rich_markup_mode="markdown")
+
+TaskId = Annotated[str, typer.Argument(help="Id of a puzzle; `rlsuite/` may be left out.")]
+Split = Annotated[str, typer.Option(help="train or test; their instances never overlap.")]
+Difficulty = Annotated[str | None, typer.Option(help="Name of a tier.")]
+
+
+@app.command()
+def show(
+    task_id: TaskId,
+    seed: Annotated[int, typer.Option(help="Which instance.")] = 0,
+    split: Split = "train",
+    difficulty: Difficulty = None,
+    answer: Annotated[bool, typer.Option("--answer", help="Show the exact solver's answer too.")] = False,
+) -> None:
+    """Print what a player is told of one instance.
+
+    **Example**: `rlsuite puzzles show Sudoku-v0 --seed 3 --answer`
+    """
+    from rlbench_suite.puzzle_dataset import puzzle_of
+
+    puzzle = puzzle_of(task_id, difficulty)
+    instance = puzzle.generate(seed, split)
+    print(puzzle.prompt(instance))
+    if answer:
+        print(f"\n{puzzle.solve(instance)}\n\nDifficulty: {puzzle.difficulty(instance):g} ({puzzle.difficulty_is}).")
+
+
+@app.command()
+def verify(
+    task_id: TaskId,
+    seed: Annotated[int, typer.Option(help="Which instance.")] = 0,
+    split: Split = "train",
+    difficulty: Difficulty = None,
+) -> None:
+    """Judge a reply read from standard input; the answer is what stands in its last answer tags. Exit code 1 if wrong.
+
+    **Example**: `rlsuite puzzles verify Sudoku-v0 --seed 3 < reply.txt`
+    """
+    from rlbench_suite.puzzle_dataset import puzzle_of
+
+    puzzle = puzzle_of(task_id, difficulty)
+    verdict = puzzle.verify(puzzle.generate(seed, split), puzzle.extract(sys.stdin.read()))
+    print(json.dumps(verdict._asdict(), indent=2))
+    raise typer.Exit(0 if verdict.score == 1 else 1)
+
+
+@app.command()
+def export(
+    task_id: TaskId,
+    n: Annotated[int, typer.Option("--n", help="Number of instances.")] = 1000,
+    split: Split = "train",
+    seed: Annotated[int, typer.Option(help="Seed of the first instance; the others follow.")] = 0,
+    difficulty: Difficulty = None,
+    out: Annotated[Path | None, typer.Option(help="File. [default: NAME-SPLIT.jsonl]", show_default=False)] = None,
+) -> None:
+    """Write instances as JSON lines with `question`, `answer` and `metadata`.
+
+    **Example**: `rlsuite puzzles export Sudoku-v0 --n 1000 --split train`
+    """
+    from rich.console import Console
+    from rich.progress import track
+
+    from rlbench_suite.puzzle_dataset import PuzzleDataset
+
+    dataset = PuzzleDataset(task_id, split=split, size=n, seed=seed, difficulty=difficulty)
+    path = out or Path(f"{registry.card(task_id).name}-{split}.jsonl")
+    console = Console(stderr=True)
+    dataset.export(path, lambda numbers: track(numbers, str(path), console=console, disable=not console.is_terminal))
+    print(f"Wrote {n} instances to {path}.")
+
+
+@app.command()
+def bank(
+    suite: Annotated[str, typer.Argument(help="Suites or ids of puzzles, separated by commas.")] = "puzzles",
+    difficulty: Annotated[str | None, typer.Option(help="One tier only. [default: all]", show_default=False)] = None,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Make them anew, even if they are there.")] = False,
+) -> None:
+    """Build the banks of instances that interactive episodes draw from; else each is built at the first reset.
+
+    **Example**: `rlsuite puzzles bank Sudoku-v0`
+    """
+    from rlbench_suite.bank import bank_path, load_bank
+
+    for card in registry.resolve_suite(suite):
+        for tier in (difficulty,) if difficulty else card.difficulties or (None,):
+            task: Any = card.build(difficulty=tier)
+            if not hasattr(task, "bank_size"):
+                continue
+            for split in SPLITS:
+                path = bank_path(task.puzzle, split, task.bank_size)
+                if rebuild:
+                    path.unlink(missing_ok=True)
+                made = load_bank(task.puzzle, split, task.bank_size)
+                print(f"{card.name} {tier or ''} {split}: {len(made.plans)} instances, sha256 {made.digest} ({path})")

@@ -1,0 +1,95 @@
+"""What one-shot answers to a puzzle are worth that nobody thought about, and what the exact solver's are worth.
+
+A model's score means something above the best of the players that do not read the puzzle, or only skim it. Its skill is
+(score - chance) / (1 - chance).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from rlbench_suite.card import Score
+from rlbench_suite.dice import Dice, stream_of
+from rlbench_suite.evaluation.statistics import mean
+from rlbench_suite.puzzle import Puzzle
+
+PLAYERS = {
+    "nothing": "the empty answer",
+    "guess": "a random answer of the right format",
+    "constant": "the best answer to give always",
+    "heuristic": "a cheap rule of thumb",
+    "solver": "the exact solver",
+}
+"""Who answers; and ``difficulty``, which stands beside them, is the mean difficulty of the instances."""
+
+COMMONEST = 5
+"""Right answers tried as constants, beside those that the puzzle names."""
+
+LARGEST = 200
+"""Training instances on which the best constant is chosen, at most."""
+
+Z = 1.959964
+"""97.5 % quantile of the normal distribution."""
+
+
+def skill(score: float, chance: float) -> float:
+    """The part of what guessing leaves open that a player gets: 0 is chance, 1 is every instance solved."""
+    return (score - chance) / (1 - chance)
+
+
+def measure_one_shot(puzzle: Puzzle[Any], count: int) -> dict[str, Score]:
+    """Scores on ``count`` test instances with 95 % intervals, and the mean difficulty of those.
+
+    Raises:
+        ValueError: fewer than two instances.
+    """
+    if count < 2:
+        raise ValueError(f"An interval needs at least 2 instances, got {count}.")
+    instances = [puzzle.generate(seed, "test") for seed in range(count)]
+    stream = stream_of(puzzle.name, "guess")
+    constant = best_constant(puzzle, min(count, LARGEST))
+    players: dict[str, Callable[[int, Any], str]] = {
+        "nothing": lambda seed, instance: "",
+        "guess": lambda seed, instance: puzzle.guess(instance, Dice(stream, seed)),
+        "constant": lambda seed, instance: constant,
+        "heuristic": lambda seed, instance: puzzle.heuristic(instance),
+        "solver": lambda seed, instance: puzzle.solve(instance),
+    }
+    scores = {
+        name: interval([puzzle.verify(each, answer(seed, each)).score for seed, each in enumerate(instances)])
+        for name, answer in players.items()
+    }
+    difficulties = np.array([puzzle.difficulty(instance) for instance in instances])
+    spread = mean({puzzle.name: difficulties}, replicates=2_000)
+    return scores | {"difficulty": rounded(spread.point, spread.low, spread.high, count)}
+
+
+def best_constant(puzzle: Puzzle[Any], count: int) -> str:
+    """The answer that scores most when it is always given, on training instances; the first of equals."""
+    instances = [puzzle.generate(seed, "train") for seed in range(count)]
+    common = Counter(puzzle.solve(instance) for instance in instances).most_common(COMMONEST)
+    candidates = [*puzzle.constants(), *(answer for answer, _ in common)]
+    return max(candidates, key=lambda answer: sum(puzzle.verify(each, answer).score for each in instances))
+
+
+def interval(scores: list[float]) -> Score:
+    """The mean of scores in [0, 1] and Wilson's 95 % interval, which is not empty where all scores are equal.
+
+    Wilson's is for scores of 0 and 1; scores between them vary less, so it is too wide for those, never too narrow.
+    """
+    n, p = len(scores), fmean(scores)
+    middle = (p + Z * Z / (2 * n)) / (1 + Z * Z / n)
+    half = Z / (1 + Z * Z / n) * math.sqrt(p * (1 - p) / n + Z * Z / (4 * n * n))
+    return rounded(p, middle - half if p > 0 else 0.0, middle + half if p < 1 else 1.0, n)
+
+
+def rounded(point: float, low: float, high: float, count: int) -> Score:
+    """To six significant digits."""
+    point, low, high = (float(f"{value:.6g}") for value in (point, low, high))
+    return Score(point, low, high, count)

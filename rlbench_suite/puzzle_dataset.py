@@ -1,0 +1,181 @@
+"""Puzzles as what trainers of language models expect: a dataset of questions, and an environment class.
+
+Both need nothing installed: they are plain Python objects that trainers take by their shape.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+from rlbench_suite.card import load, unknown
+from rlbench_suite.puzzle import Puzzle, Verdict
+from rlbench_suite.registry import card as find_card
+from rlbench_suite.registry import cards
+
+Entry = dict[str, Any]
+"""``question``, ``answer`` and ``metadata``, plain JSON."""
+
+
+def puzzle_of(task_id: str, difficulty: str | float | None = None) -> Puzzle[Any]:
+    """The one-shot form of a task.
+
+    Args:
+        task_id: id of a card; ``rlsuite/`` may be left out.
+        difficulty: a tier's name, or the number that defines it.
+
+    Raises:
+        ValueError: no such task or difficulty, or the task has no one-shot form.
+    """
+    card = find_card(task_id)
+    if not card.puzzle:
+        have = [other.id for other in cards().values() if other.puzzle]
+        raise ValueError(f"{card.id} has no one-shot form. " + unknown("puzzle", task_id, have))
+    made: Puzzle[Any] = load(card.puzzle)(card.check_difficulty(difficulty))
+    return made
+
+
+class PuzzleDataset(Sequence[Entry]):
+    """Instances of one puzzle as questions; entry ``i`` is the instance of seed ``seed + i``, made when asked for.
+
+    Entries have the shape of reasoning-gym's: ``question``, ``answer``, ``metadata``. Unlike there, train and test
+    never overlap whatever the seeds, since a hash of the instance says where it belongs.
+
+    Args:
+        task_id: id of a puzzle.
+        split: ``train`` or ``test``.
+        size: number of entries.
+        seed: seed of the first.
+        difficulty: a tier's name, or the number that defines it.
+
+    Raises:
+        ValueError: a wrong argument, or a task without one-shot form.
+    """
+
+    def __init__(
+        self,
+        task_id: str,
+        *,
+        split: str = "train",
+        size: int = 1000,
+        seed: int = 0,
+        difficulty: str | float | None = None,
+    ) -> None:
+        if size < 1 or seed < 0:
+            raise ValueError(f"size is at least 1 and seed at least 0, got {size} and {seed}.")
+        self.id = find_card(task_id).id
+        self.puzzle = puzzle_of(task_id, difficulty)
+        self.split, self.size, self.seed = split, size, seed
+        self.puzzle.generate(seed, split)  # a wrong split is named now
+
+    def __len__(self) -> int:
+        """Number of entries."""
+        return self.size
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Entry]: ...
+    def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
+        """An entry, or those of a slice.
+
+        Raises:
+            IndexError: beyond the last.
+        """
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(self.size))]
+        if not -self.size <= index < self.size:
+            raise IndexError(f"entry {index} of {self.size}")
+        seed = self.seed + index % self.size
+        instance = self.puzzle.generate(seed, self.split)
+        metadata = {
+            "id": self.id,
+            "tier": self.puzzle.tier,
+            "split": self.split,
+            "seed": seed,
+            "difficulty": self.puzzle.difficulty(instance),
+            "instance": self.puzzle.to_plain(instance),
+        }
+        return {"question": self.puzzle.prompt(instance), "answer": self.puzzle.solve(instance), "metadata": metadata}
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Every entry in turn."""
+        return (self[i] for i in range(self.size))
+
+    def verdict(self, answer: str | None, entry: Entry) -> Verdict:
+        """What a model's whole reply is worth; the answer is what stands in its last answer tags."""
+        instance = self.puzzle.from_plain(entry["metadata"]["instance"])
+        return self.puzzle.verify(instance, None if answer is None else self.puzzle.extract(answer))
+
+    def score_answer(self, answer: str | None, entry: Entry) -> float:
+        """The score of a model's whole reply, from 0 to 1."""
+        return self.verdict(answer, entry).score
+
+    def export(self, path: Path, progress: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers) -> None:
+        """Write every entry as a line of JSON; the file appears when it is whole.
+
+        Args:
+            path: the file.
+            progress: wraps the numbers of entries, to show how far it is.
+        """
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            with (unfinished := Path(folder) / path.name).open("w", encoding="utf-8", newline="\n") as file:
+                for number in progress(range(self.size)):
+                    file.write(json.dumps(self[number]) + "\n")
+            unfinished.replace(path)
+
+
+class PuzzleEnvironment:
+    """A puzzle as an environment that TRL's ``GRPOTrainer(environment_factory=...)`` takes: made without arguments,
+    begun by ``reset`` with a row of the dataset, its other public methods offered to the model as tools.
+
+    An answer can be given once. Rows are those of :class:`PuzzleDataset`, or have ``seed`` and ``split`` only.
+    """
+
+    dataset: PuzzleDataset
+
+    def __init__(self) -> None:
+        self._instance: Any = None
+        self._verdict: Verdict | None = None
+
+    def reset(self, seed: int = 0, metadata: dict[str, Any] | None = None, **_: Any) -> str:
+        """Begin with the instance of a row; rows with one seed share it, as members of a group must."""
+        puzzle = self.dataset.puzzle
+        self._instance = (
+            puzzle.from_plain(metadata["instance"]) if metadata else puzzle.generate(seed, self.dataset.split)
+        )
+        self._verdict = None
+        return puzzle.question(self._instance) + "\nGive your answer by calling submit_answer; you have one call."
+
+    def submit_answer(self, answer: str) -> str:
+        """Submit the final answer to the puzzle. Only the first call counts.
+
+        Args:
+            answer: The answer, in exactly the format that the puzzle asks for.
+
+        Returns:
+            Whether the answer is right, and if not, why.
+        """
+        if self._verdict is not None:
+            raise ValueError("an answer was already given")
+        self._verdict = self.dataset.puzzle.verify(self._instance, answer)
+        return "right" if self._verdict.score == 1 else self._verdict.reason
+
+    def get_reward(self) -> float:
+        """The score of the answer given, 0 without one."""
+        return self._verdict.score if self._verdict else 0.0
+
+
+def environment_factory(task_id: str, *, split: str = "train", difficulty: str | float | None = None) -> type:
+    """A class of environments of one puzzle, see :class:`PuzzleEnvironment`.
+
+    Raises:
+        ValueError: see :class:`PuzzleDataset`.
+    """
+    dataset = PuzzleDataset(task_id, split=split, difficulty=difficulty)
+    name = dataset.id.split("/")[1].split("-")[0]
+    return type(f"{name}Environment", (PuzzleEnvironment,), {"dataset": dataset, "__doc__": PuzzleEnvironment.__doc__})

@@ -1,0 +1,232 @@
+"""What every puzzle's one-shot form must keep: the laws of `rlbench_suite.puzzle`, over all ids and tiers."""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import cache
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from rlbench_suite.bank import STOP, bank_of_both_splits, build_bank, load_bank
+from rlbench_suite.card import SPLITS, TaskCard
+from rlbench_suite.dice import Dice
+from rlbench_suite.evaluation.one_shot import best_constant, interval
+from rlbench_suite.puzzle import CLOSING, LONGEST_ANSWER, OPENING, Puzzle
+from rlbench_suite.puzzle_dataset import PuzzleDataset, environment_factory, puzzle_of
+
+pytestmark = pytest.mark.every_puzzle
+every_tier = pytest.mark.parametrize("tier", ["easy", "medium", "hard"])
+
+SAMPLE = 60
+SLOWEST = 0.05
+"""Seconds of processor time that a verdict may take."""
+
+
+@cache
+def sample(task_id: str, tier: str | None = None, split: str = "test", count: int = SAMPLE) -> list[Any]:
+    """Some instances, made once."""
+    puzzle = puzzle_of(task_id, tier)
+    return [puzzle.generate(seed, split) for seed in range(count)]
+
+
+# -- attacks: no trick scores above chance, none takes long, none raises ---------------------------------------------
+
+
+def attacks(puzzle: Puzzle[Any], instances: list[Any]) -> dict[str, Any]:
+    """Name to an answer, or to a function of the instance that gives one."""
+    right = [puzzle.solve(instance) for instance in instances]
+    constant = best_constant(puzzle, SAMPLE)
+    fixed = {
+        "nothing": "",
+        "whitespace": " \n \n ",
+        "constant": constant,
+        "every answer listed": "\n".join(dict.fromkeys(right)),
+        "every answer on a line": " ".join(" ".join(answer.split()) for answer in right),
+        "python": "__import__('os').system('true')",
+        "eval": "eval('1+1') or (lambda: True)()",
+        "template": "{{7*7}} ${7*7} %s%s%n",
+        "million digits": "9" * 1_000_000,
+        "thousands of digits": "9" * LONGEST_ANSWER,
+        "many numbers": "1 " * (LONGEST_ANSWER // 2),
+        "deep parentheses": "(" * 4_999 + "1" + ")" * 4_999,
+        "deeper parentheses": "(" * 10_000 + "1" + ")" * 10_000,
+        "operators": "1" + "+1" * 4_000,
+        "powers": "9**9**9**9",
+        "not a number": "nan inf -inf 1e999",
+        "boxed nothing": "\\boxed{}",
+        "yes": "yes",
+        "null": "\0",
+        "tags": f"{OPENING}{CLOSING}" * 100,
+    }
+    of_instance = {
+        "echo": puzzle.prompt,
+        "twice": lambda instance: puzzle.solve(instance) + "\n" + puzzle.solve(instance),
+        "superset": lambda instance: puzzle.solve(instance) + " " + constant,
+        "unicode digits": lambda instance: puzzle.solve(instance).translate(WIDE),
+        "look-alikes": lambda instance: puzzle.solve(instance).translate(CYRILLIC) + "\u0430",
+        "zero width": lambda instance: puzzle.solve(instance) + "\u200b",
+        "comment": lambda instance: puzzle.solve(instance) + " # right",
+        "code fence": lambda instance: f"```\n{puzzle.solve(instance)}\n```",
+        "duplicated key": lambda instance: f'{{"answer": 1, "answer": "{puzzle.solve(instance)}"}}',
+    }
+    return fixed | of_instance
+
+
+WIDE = {ord("0") + k: 0xFF10 + k for k in range(10)} | {ord("_"): "\uff3f"}
+"""Digits to those of full width, which ``str.isdigit`` and ``int`` take."""
+CYRILLIC = {ord("a"): "\u0430", ord("o"): "\u043e", ord("e"): "\u0435", ord("1"): "\u0661"}
+
+
+def test_no_attack_beats_chance(card: TaskCard) -> None:
+    puzzle, instances = puzzle_of(card.id), sample(card.id)
+    measured = card.one_shot_scores()
+    chance = max(measured["guess"].mean, measured["constant"].mean if "constant" in measured else 0.0)
+    allowed = chance + 3 * math.sqrt(max(chance * (1 - chance), 1 / 1000) / len(instances))
+    for name, attack in attacks(puzzle, instances).items():
+        scores = []
+        for instance in instances:
+            answer = attack(instance) if callable(attack) else attack
+            begun = time.process_time()
+            scores.append(puzzle.verify(instance, answer).score)
+            assert time.process_time() - begun < SLOWEST, name
+        assert fmean(scores) <= allowed, f"{name} scores {fmean(scores)}, chance is {chance}"
+
+
+def test_the_answer_is_what_stands_in_the_last_tags(card: TaskCard) -> None:
+    puzzle, instance = puzzle_of(card.id), sample(card.id)[0]
+    right = puzzle.solve(instance)
+    reply = f"I try {OPENING}no{CLOSING} first.\n{OPENING}\n{right}\n{CLOSING} That is it."
+    assert puzzle.verify(instance, puzzle.extract(reply)).score == 1
+    assert puzzle.extract(f"{right}") is None
+    assert puzzle.extract(f"{CLOSING}{right}{OPENING}") is None
+    assert puzzle.verify(instance, puzzle.extract(f"{OPENING}{right}{CLOSING}{OPENING}{CLOSING}")).score < 1
+    assert not puzzle.verify(instance, None).valid
+
+
+# -- the generator ----------------------------------------------------------------------------------------------------
+
+
+@every_tier
+def test_the_solver_solves_and_the_card_says_so(card: TaskCard, tier: str) -> None:
+    puzzle = puzzle_of(card.id, tier)
+    for instance in sample(card.id, tier):
+        verdict = puzzle.verify(instance, puzzle.solve(instance))
+        assert verdict == (True, True, True, 1.0, ""), verdict
+    assert card.one_shot_scores(tier)["solver"].mean == 1
+
+
+@every_tier
+def test_measured_scores_are_found_again(card: TaskCard, tier: str) -> None:
+    """On fewer instances of the same seeds: each interval holds, up to the noise of both."""
+    puzzle, measured = puzzle_of(card.id, tier), card.one_shot_scores(tier)
+    instances = sample(card.id, tier)
+    assert measured["nothing"].mean == 0
+    for name, answers in (
+        ("heuristic", [puzzle.heuristic(instance) for instance in instances]),
+        ("guess", [puzzle.guess(instance, Dice(0, seed)) for seed, instance in enumerate(instances)]),
+    ):
+        verdicts = [puzzle.verify(instance, answer) for instance, answer in zip(instances, answers, strict=True)]
+        found = interval([verdict.score for verdict in verdicts])
+        wide = 1.6 * (found.high - found.low) / 2
+        middle = (found.low + found.high) / 2
+        assert middle - wide <= measured[name].high and measured[name].low <= middle + wide, (name, found)  # noqa: PT018
+        if name == "guess":
+            assert all(verdict.valid for verdict in verdicts), "a guess has the right format"
+
+
+def test_harder_tiers_are_harder(card: TaskCard) -> None:
+    easy, medium, hard = (card.one_shot_scores(tier)["difficulty"] for tier in ("easy", "medium", "hard"))
+    assert easy.high < medium.low
+    assert medium.high < hard.low
+
+
+def test_instances_depend_on_seed_split_and_tier_alone(card: TaskCard) -> None:
+    one, other = (puzzle_of(card.id) for _ in range(2))
+    backwards = [other.to_plain(other.generate(seed, "test")) for seed in reversed(range(10))]
+    assert [one.to_plain(instance) for instance in sample(card.id)[:10]] == backwards[::-1]
+    with pytest.raises(ValueError, match="Did you mean 'test'"):
+        one.generate(0, "tests")
+    with pytest.raises(ValueError, match="A seed is an integer"):
+        one.generate(-1)
+
+
+def test_splits_never_overlap_and_seeds_give_different_puzzles(card: TaskCard) -> None:
+    puzzle = puzzle_of(card.id)
+    for split in SPLITS:
+        instances = sample(card.id, None, split)
+        assert {puzzle.split_of(instance) for instance in instances} == {split}
+    known = getattr(puzzle, "space", math.inf)
+    if known > 100 * SAMPLE**2:  # few meet by chance
+        canonical = {puzzle.canonical(instance) for instance in sample(card.id)}
+        assert len(canonical) >= 0.95 * SAMPLE
+
+
+def test_an_instance_survives_json(card: TaskCard) -> None:
+    puzzle, instance = puzzle_of(card.id), sample(card.id)[0]
+    again = puzzle.from_plain(puzzle.to_plain(instance))
+    assert puzzle.prompt(again) == puzzle.prompt(instance)
+    assert puzzle.canonical(again) == puzzle.canonical(instance)
+    with pytest.raises(ValueError, match="has the fields"):
+        puzzle.from_plain({"nothing": 1})
+
+
+@every_tier
+def test_the_prompt_tells_all_in_ascii(card: TaskCard, tier: str) -> None:
+    puzzle = puzzle_of(card.id, tier)
+    prompts = [puzzle.prompt(instance) for instance in sample(card.id, tier)]
+    assert all(prompt.isascii() for prompt in prompts)
+    assert max(map(len, prompts)) < 20_000
+    assert max(len(puzzle.solve(instance)) for instance in sample(card.id, tier)) < LONGEST_ANSWER
+    canonical = {puzzle.canonical(instance): prompt for instance, prompt in zip(sample(card.id, tier), prompts)}  # noqa: B905
+    assert len(set(canonical.values())) == len(canonical), "different puzzles have different prompts"
+
+
+# -- banks ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_bank_holds_the_instances_of_its_seeds(card: TaskCard, tmp_path: Any, monkeypatch: Any) -> None:
+    monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path))
+    puzzle = puzzle_of(card.id)
+    built = build_bank(puzzle, "test", 5)
+    for load in range(2):  # built, then read from the cache
+        bank = load_bank(puzzle, "test", 5)
+        assert bank.digest == built.digest, load
+    for number, instance in enumerate(sample(card.id)[:5]):
+        stored = type(instance)(*(column[number] for column in bank.instances))
+        assert puzzle.to_plain(stored) == puzzle.to_plain(instance)
+        plan = list(puzzle.plan(instance))
+        assert bank.plans[number].tolist() == plan + [STOP] * (bank.plans.shape[1] - len(plan))
+    both = bank_of_both_splits(puzzle, 5)
+    assert len(both.plans) == 10
+    file = next(tmp_path.rglob("*test-5*.npz"))
+    file.write_bytes(file.read_bytes()[:50])  # cut short: made anew, not believed
+    assert load_bank(puzzle, "test", 5).digest == built.digest
+
+
+# -- datasets and environments for trainers of language models --------------------------------------------------------
+
+
+def test_a_dataset_scores_its_own_answers(card: TaskCard, tmp_path: Any) -> None:
+    data = PuzzleDataset(card.id, split="test", size=3, seed=1)
+    for number, entry in enumerate(data):
+        assert set(entry) == {"question", "answer", "metadata"}
+        assert entry["metadata"]["seed"] == number + 1
+        assert data.score_answer(f"So: {OPENING}{entry['answer']}{CLOSING}", entry) == 1
+        assert data.score_answer(entry["answer"], entry) == 0, "an answer stands in tags"
+        assert data.score_answer(None, entry) == 0
+
+
+def test_an_environment_takes_one_answer(card: TaskCard) -> None:
+    env = environment_factory(card.id, split="test")()
+    question, again = env.reset(seed=3), env.reset(seed=3)
+    assert question == again
+    assert env.get_reward() == 0
+    env.submit_answer(env.dataset.puzzle.solve(sample(card.id)[3]))
+    assert env.get_reward() == 1
+    with pytest.raises(ValueError, match="already given"):
+        env.submit_answer("other")
+    env.reset(**env.dataset[2])
+    assert env.get_reward() == 0

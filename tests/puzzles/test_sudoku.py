@@ -1,0 +1,156 @@
+"""Sudoku against a SAT solver, exhaustive search and the rules written out."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from pysat.card import CardEnc
+from pysat.solvers import Cadical153
+
+from rlbench_suite.dice import Dice
+from rlbench_suite.envs.puzzles.sudoku import Instance, Sudoku4Puzzle, SudokuPuzzle
+from rlbench_suite.envs.puzzles.symmetry import square_symmetries
+from rlbench_suite.puzzle_dataset import puzzle_of
+from rlbench_suite.registry import card
+
+BOTH = ["Sudoku-v0", "Sudoku4-v0"]
+
+
+def units(side: int) -> list[list[int]]:
+    """The cells of every row, column and box."""
+    box = round(side**0.5)
+    cells = [(r, c) for r in range(side) for c in range(side)]
+    groups: list[list[int]] = []
+    for k in range(side):
+        groups.append([r * side + c for r, c in cells if r == k])
+        groups.append([r * side + c for r, c in cells if c == k])
+        groups.append([r * side + c for r, c in cells if r // box * box + c // box == k])
+    return groups
+
+
+def keeps_the_rules(cells: list[int], side: int) -> bool:
+    """By the definition."""
+    return all(sorted(cells[i] for i in unit) == list(range(1, side + 1)) for unit in units(side))
+
+
+def solutions_by_sat(instance: Instance, side: int) -> int:
+    """0, 1, or 2 for more."""
+
+    def literal(cell: int, digit: int) -> int:
+        return cell * side + digit
+
+    clauses = [[literal(i, v)] for i, v in enumerate(instance.givens.tolist()) if v]
+    exactly_one = [[literal(i, v) for v in range(1, side + 1)] for i in range(side * side)]
+    exactly_one += [[literal(i, v) for i in unit] for unit in units(side) for v in range(1, side + 1)]
+    for literals in exactly_one:
+        clauses += CardEnc.equals(literals, 1, encoding=0).clauses
+    with Cadical153(bootstrap_with=clauses) as solver:
+        if not solver.solve():
+            return 0
+        model = [x for x in solver.get_model() if x > 0]
+        solver.add_clause([-x for x in model])
+        return 2 if solver.solve() else 1
+
+
+@pytest.mark.parametrize(("name", "tier", "count"), [("Sudoku-v0", "hard", 60), ("Sudoku4-v0", "hard", 1000)])
+def test_there_is_one_solution(name: str, tier: str, count: int) -> None:
+    puzzle: Any = puzzle_of(name, tier)
+    for seed in range(count):
+        instance = puzzle.generate(seed)
+        assert (instance.givens == 0).sum() == puzzle.tier
+        assert solutions_by_sat(instance, puzzle.rows) == 1
+
+
+def test_the_solver_finds_no_solution_where_there_is_none() -> None:
+    puzzle = SudokuPuzzle(45)
+    cells = np.zeros(81, np.int8)
+    cells[:9] = [1, 2, 3, 4, 5, 6, 7, 8, 0]
+    cells[17] = 9  # in the row's last column and box
+    with pytest.raises(ValueError, match="no solution"):
+        puzzle.solution(Instance(cells))
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_the_verifier_knows_the_rules(name: str) -> None:
+    puzzle: Any = puzzle_of(name, "easy")
+    side, dice = puzzle.rows, Dice(1, 2)
+    seen = set()
+    for seed in range(50):
+        instance = puzzle.generate(seed)
+        grid = puzzle.solution(instance)
+        free = [i for i, v in enumerate(instance.givens.tolist()) if v == 0]
+        for kind in ("right", "one changed", "two exchanged"):
+            cells = [v for row in grid for v in row]
+            one, other = dice.sample(free, 2)
+            if kind == "one changed":
+                cells[one] = 1 + dice.below(side)
+            elif kind == "two exchanged":
+                cells[one], cells[other] = cells[other], cells[one]
+            verdict = puzzle.verify(instance, puzzle.written(puzzle.as_rows(cells)))
+            assert verdict.solved == keeps_the_rules(cells, side)
+            seen.add((kind, verdict.solved))
+    assert {("right", True), ("one changed", False), ("two exchanged", False)} <= seen
+    assert ("right", False) not in seen
+
+
+def test_givens_are_not_to_be_changed() -> None:
+    puzzle = Sudoku4Puzzle(6)
+    instance = puzzle.generate(0)
+    renamed = [[v % 4 + 1 for v in row] for row in puzzle.solution(instance)]  # keeps the rules, not the givens
+    assert "was given" in puzzle.verify(instance, puzzle.written(renamed)).reason
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_the_mask_forbids_what_stands_in_a_unit_and_the_full_grid_is_judged_alike(name: str) -> None:
+    task: Any = card(name).build()
+    puzzle, side, dice = task.puzzle, task.puzzle.rows, Dice(3, 4)
+    boards = []
+    for seed in range(40):
+        cells = [v for row in puzzle.solution(puzzle.generate(seed)) for v in row]
+        for cell in dice.sample(range(side * side), dice.below(side * side)):
+            cells[cell] = 0 if seed % 2 else 1 + dice.below(side)
+        boards.append(cells)
+    batch = jnp.asarray(boards, jnp.int8)
+    allowed = np.asarray(jax.jit(jax.vmap(lambda cells: task.allowed(cells, None)))(batch))
+    solved = np.asarray(jax.jit(jax.vmap(lambda cells: task.solved(cells, None)))(batch))
+    for cells, may, right in zip(boards, allowed, solved, strict=True):
+        for cell, digit in itertools.product(range(side * side), range(1, side + 1)):
+            if cells[cell] == 0:
+                seen = {cells[i] for unit in units(side) if cell in unit for i in unit}
+                assert may[cell, digit - 1] == (digit not in seen)
+        if 0 not in cells:
+            assert right == keeps_the_rules(cells, side)
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_canonical_form(name: str) -> None:
+    puzzle: Any = puzzle_of(name)
+    dice = Dice(5, 6)
+    forms = set()
+    for seed in range(30):
+        cells = puzzle.generate(seed).givens
+        forms.add(form := puzzle.canonical(Instance(cells)))
+        for order in square_symmetries(puzzle.rows):
+            names = np.array([0, *dice.shuffled(range(1, puzzle.rows + 1))], np.int8)
+            assert puzzle.canonical(Instance(names[cells[list(order)]])) == form
+    assert len(forms) == 30
+
+
+def test_all_grids_of_four_come_up() -> None:
+    puzzle = Sudoku4Puzzle(1)
+    found = {puzzle.solve(puzzle.generate(seed)) for seed in range(6_000)}
+    rows = list(itertools.permutations(range(1, 5)))
+    every = [grid for grid in itertools.product(rows, repeat=4) if keeps_the_rules([v for row in grid for v in row], 4)]
+    assert len(every) == 288
+    assert found == {puzzle.written([list(row) for row in grid]) for grid in every}
+
+
+@pytest.mark.parametrize(("kind", "tier"), [(SudokuPuzzle, 57), (SudokuPuzzle, 0), (Sudoku4Puzzle, 12)])
+def test_a_wrong_tier_is_named(kind: type, tier: int) -> None:
+    with pytest.raises(ValueError, match=f"got {tier}"):
+        kind(tier)
