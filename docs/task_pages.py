@@ -18,6 +18,8 @@ from PIL import Image
 from reference_episode import reference_episode
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.evaluation.one_shot import PLAYERS, skill
+from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import cards
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -89,10 +91,31 @@ def page(card: TaskCard) -> str:
     for tier in card.difficulties or (None,):
         for player, s in card.scores(tier).items():
             text.append(f"| {tier or '-'} | {player} | {s.mean:g} | [{s.low:g}, {s.high:g}] | {s.episodes} |")
+    text += one_shot(card) if card.puzzle else []
     module = sys.modules[type(task).__module__]
     text += ["", "## Rules", "", (module.__doc__ or "").replace("``", "`"), "", "## How it is checked", ""]
     text += ["Beside the checks that every id passes (`tests/adapters`, `tests/test_laws.py`):", "", *checks(card)]
     return "\n".join(text) + "\n"
+
+
+def one_shot(card: TaskCard) -> list[str]:
+    """What the one-shot form of a puzzle looks like, and what answers to it are worth."""
+    puzzle = puzzle_of(card.id)
+    instance = puzzle.generate(0, "test")
+    text = ["", "## As a question with one answer", "", "```text", puzzle.prompt(instance), "```", ""]
+    text += ["An answer that scores 1:", "", "```text", puzzle.solve(instance), "```", ""]
+    text += [f"Difficulty of an instance: {puzzle.difficulty_is}. Scores on test instances with 95 % intervals, and"]
+    text += [f"skill = (score - guess) / (1 - guess): `rlsuite calibrate {card.name}`.", ""]
+    text += ["| difficulty | who answers | score | interval | skill | instances |"]
+    text += ["| --- | --- | --- | --- | --- | --- |"]
+    for tier in card.difficulties:
+        measured = card.one_shot_scores(tier)
+        for player, s in measured.items():
+            name, worth = f"{player}: {PLAYERS[player]}", f"{skill(s.mean, measured['guess'].mean):.3f}"
+            if player == "difficulty":
+                name, worth = "mean difficulty", ""
+            text.append(f"| {tier} | {name} | {s.mean:g} | [{s.low:g}, {s.high:g}] | {worth} | {s.episodes} |")
+    return text
 
 
 def checks(card: TaskCard) -> list[str]:

@@ -1,14 +1,7 @@
 """What one-shot answers to a puzzle are worth that nobody thought about, and what the exact solver's are worth.
 
-=============  =====================================================================================================
-``nothing``    the empty answer
-``guess``      a random answer of the right format: chance
-``constant``   always the same answer, the best of those the puzzle names and of the commonest right answers
-``heuristic``  a cheap rule of thumb
-``solver``     the exact solver: 1, or the verifier or the solver is wrong
-=============  =====================================================================================================
-
-A model's score means something above the best of the first four. Its skill is (score - chance) / (1 - chance).
+A model's score means something above the best of the players that do not read the puzzle, or only skim it. Its skill is
+(score - chance) / (1 - chance).
 """
 
 from __future__ import annotations
@@ -25,6 +18,15 @@ from rlbench_suite.card import Score
 from rlbench_suite.dice import Dice, stream_of
 from rlbench_suite.evaluation.statistics import mean
 from rlbench_suite.puzzle import Puzzle
+
+PLAYERS = {
+    "nothing": "the empty answer",
+    "guess": "a random answer of the right format",
+    "constant": "the best answer to give always",
+    "heuristic": "a cheap rule of thumb",
+    "solver": "the exact solver",
+}
+"""Who answers; and ``difficulty``, which stands beside them, is the mean difficulty of the instances."""
 
 COMMONEST = 5
 """Right answers tried as constants, beside those that the puzzle names."""
