@@ -296,4 +296,18 @@ CARDS = (
         optimum=2.0,
         tags=("discrete", "masked", "text", "grid"),
     ),
+    TaskCard(
+        id="rlsuite/StarBattle-v0",
+        family="puzzles",
+        summary="Place one star in every row, column and region of a grid so that no two touch.",
+        source="one solution by construction",
+        entry_point="rlbench_suite.envs.puzzles.star_battle:StarBattle",
+        puzzle="rlbench_suite.envs.puzzles.star_battle:StarBattlePuzzle",
+        reference=PLANNED,
+        horizon=49,
+        variant=True,
+        difficulties={"medium": 6, "easy": 5, "hard": 7},
+        optimum=2.0,
+        tags=("discrete", "masked", "text", "grid"),
+    ),
 )
