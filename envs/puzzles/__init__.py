@@ -3,6 +3,7 @@
 from rlbench_suite.card import TaskCard
 
 PLANNED = "rlbench_suite.envs.puzzles.puzzle_task:Planned"
+TO_GOAL = "rlbench_suite.envs.puzzles.flips:ToGoal"
 
 CARDS = (
     TaskCard(

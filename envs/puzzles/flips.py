@@ -74,10 +74,11 @@ class FlipTask(Task[Context, State], Generic[Context]):
 
     def play_on(self, variables: int, clauses: int) -> None:
         """Set size and spaces."""
-        self.variables, self.clauses = n, _ = variables, clauses
+        self.variables, self.clauses = variables, clauses
         self.every_clause = words_of(clauses)
-        self.action_space = spaces.Discrete(n)
-        self.observation_space = self.box([-1.0] * n + [0.0] * (2 * n + 1), [1.0] * (3 * n + 1))
+        self.action_space = spaces.Discrete(variables)
+        low, high = [-1.0] * variables + [0.0] * (2 * variables + 1), [1.0] * (3 * variables + 1)
+        self.observation_space = self.box(low, high)
         self.reward_space = self.box(-1.0, 2.0)
 
     @abc.abstractmethod
