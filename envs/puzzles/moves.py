@@ -28,11 +28,11 @@ def rated(length: float, shortest: float, unit: str) -> Verdict:
 
 
 class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
-    """The one-shot form. An instance has the field ``shortest``: int16, the moves of a shortest solution."""
+    """The one-shot form. An instance has the field ``shortest``: int16, how long a shortest solution is."""
 
     difficulty_is: ClassVar[str] = "moves of a shortest solution"
     moves: tuple[str, ...]
-    """What each move is called in an answer: words without spaces. Set in ``__init__``."""
+    """What each move is called in an answer: words without spaces."""
 
     @abc.abstractmethod
     def start(self, instance: Instance) -> Position:

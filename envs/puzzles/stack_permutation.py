@@ -262,7 +262,8 @@ class StackPermutation(PuzzleTask[Passing]):
     def observation(self, state: Passing, key: jax.Array, params: Params) -> jax.Array:
         """When each number is due, where it is, and what is wanted."""
         every = np.arange(self.count)
-        turn = jnp.argsort(params.instance.order).astype(self.dtype)
+        here = params.instance.order == every[:, None] + 1  # number, place: cheaper than sorting
+        turn = jnp.where(here, every, 0).sum(axis=1)
         inside = (state.stack >> every.astype(np.uint32)) & 1
         top = (state.stack != 0) & (every == self._top(state))
         wanted = every == self._wanted(state, params)
