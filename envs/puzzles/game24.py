@@ -43,9 +43,9 @@ class Game24Puzzle(CombinePuzzle):
             raise ValueError(f"Game24: difficulty is the third of the hands, 1, 2 or 3, got {tier!r}.")
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Any four cards; None if they cannot be solved, or are of another tier."""
-        cards = [dice.between(1, HIGHEST) for _ in range(CARDS)]
-        chance = chance_of(tuple(sorted(cards)))
+        """Any four cards, sorted; None if they cannot be solved, or are of another tier."""
+        cards = sorted(dice.between(1, HIGHEST) for _ in range(CARDS))
+        chance = chance_of(tuple(cards))
         if not chance or 1 + sum(-math.log2(chance) > limit for limit in THIRDS) != self.tier:
             return None
         return Instance(np.array(cards, np.int16), np.array(TARGET, np.int16))
