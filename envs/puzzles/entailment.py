@@ -16,7 +16,7 @@ observation    for each premise, then for the conclusion: its form one-hot (abou
                thing), and for each of the 2**k kinds of things whether it is among those that the sentence is about: of
                which there are none, or is one, or which the named thing is of
 reward         1 for the right answer
-termination    after the answer
+termination    after the answer; a second turn is there only to replace one that was wasted
 =============  =====================================================================================================
 """
 
@@ -296,7 +296,7 @@ class Answered(NamedTuple):
     """What was answered."""
 
     answer: jax.Array
-    """int32: a place in ``ANSWERS``; -1 before the answer."""
+    """int32: a place in ``ANSWERS``, counted from 1; 0 before the answer."""
 
 
 class Entailment(PuzzleTask[Answered]):
@@ -305,7 +305,7 @@ class Entailment(PuzzleTask[Answered]):
     puzzle: EntailmentPuzzle
     puzzle_class = EntailmentPuzzle
     bank_size = 8192
-    measures: ClassVar[dict[str, str]] = {"answer": "what was answered, counted from 0; -1 for nothing"}
+    measures: ClassVar[dict[str, str]] = {"answer": "what was answered, counted from 1; 0 for nothing"}
     picture_shape: ClassVar[tuple[int, int, int]] = (320, 480, 3)
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
@@ -317,11 +317,11 @@ class Entailment(PuzzleTask[Answered]):
 
     def initial(self, key: jax.Array, params: Params) -> Answered:
         """Nothing is answered."""
-        return Answered(jnp.int32(-1))
+        return Answered(jnp.int32(0))
 
     def transition(self, state: Answered, action: jax.Array, key: jax.Array, params: Params) -> Answered:
         """Answer."""
-        return Answered(action.astype(jnp.int32))
+        return Answered(action.astype(jnp.int32) + 1)
 
     def observation(self, state: Answered, key: jax.Array, params: Params) -> jax.Array:
         """Forms and kinds of all sentences."""
@@ -332,18 +332,18 @@ class Entailment(PuzzleTask[Answered]):
         self, state: Answered, action: jax.Array, next_state: Answered, key: jax.Array, params: Params
     ) -> jax.Array:
         """1 for the right answer."""
-        return ((state.answer < 0) & self._right(next_state, params)).astype(self.dtype)
+        return ((state.answer == 0) & self._right(next_state, params)).astype(self.dtype)
 
     def terminal(self, state: Answered, key: jax.Array, params: Params) -> jax.Array:
         """Whether there is an answer."""
-        return state.answer >= 0
+        return state.answer > 0
 
     def info(self, state: Answered, params: Params) -> dict[str, jax.Array]:
         """``success``: the answer is right."""
         return {"success": self._right(state, params), "answer": state.answer}
 
     def _right(self, state: Answered, params: Params) -> jax.Array:
-        return state.answer == self.decision(params.instance)
+        return state.answer == self.decision(params.instance) + 1
 
     def decision(self, instance: Any) -> jax.Array:
         """The right answer, a place in ``ANSWERS``."""
@@ -377,7 +377,7 @@ class Entailment(PuzzleTask[Answered]):
     def describe(self, state: Answered, params: Params) -> str:
         """What is asked, and what was answered."""
         number = int(state.answer)
-        return self.puzzle.question(params.instance) + (f"\n\nAnswered: {ANSWERS[number]}" if number >= 0 else "")
+        return self.puzzle.question(params.instance) + (f"\n\nAnswered: {ANSWERS[number - 1]}" if number else "")
 
     def how_to_act(self) -> str:
         """One line for a text player."""
@@ -394,7 +394,7 @@ class Entailment(PuzzleTask[Answered]):
     def why_over(self, state: Answered, params: Params) -> str:
         """Right or wrong."""
         right = ANSWERS[int(self.decision(params.instance))]
-        given = ANSWERS[int(state.answer)]
+        given = ANSWERS[int(state.answer) - 1]
         return f"the answer '{given}' is right" if given == right else f"the conclusion is {right}, not {given}"
 
     def draw(self, state: Answered, params: Params) -> np.ndarray:
@@ -407,6 +407,6 @@ class Entailment(PuzzleTask[Answered]):
             ends = number == len(lines) - 1
             pen.text((20, 15 + 24 * number + 10 * ends), f"{'Therefore: ' * ends}{line}", INK, font)
         pen.line((20, 18 + 24 * (len(lines) - 1), width - 20, 18 + 24 * (len(lines) - 1)), INK, 1)
-        if int(state.answer) >= 0:
-            pen.text((20, height - 35), ANSWERS[int(state.answer)], FILLED, font)
+        if int(state.answer):
+            pen.text((20, height - 35), ANSWERS[int(state.answer) - 1], FILLED, font)
         return np.asarray(image)

@@ -36,6 +36,8 @@ class Game24Puzzle(CombinePuzzle):
     difficulty_is = "bits of luck that a player needs who combines numbers at random: -log2 of its chance"
     uses_all = True
     count = CARDS
+    #: Instances of a tier and split, about: so few that seeds meet.
+    space = 227
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)

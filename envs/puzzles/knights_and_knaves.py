@@ -19,7 +19,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
 
 from .board import INK, Board
@@ -259,10 +258,15 @@ class KnightsAndKnaves(FillTask):
     bank_size = 8192
     picture_shape = (360, 640, 3)
 
-    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
-        self.people = n = self.puzzle_class(difficulty or 0).columns
-        self.fact_count = n * (2 * n + max(4, n + 1))
-        super().__init__(card, difficulty=difficulty, dtype=dtype)
+    @property
+    def people(self) -> int:
+        """How many people there are."""
+        return self.puzzle.columns
+
+    @property
+    def fact_count(self) -> int:
+        """Numbers of :meth:`facts`."""
+        return self.people * (2 * self.people + max(4, self.people + 1))
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Kinds that make no sentence wrong of which everybody concerned is known."""

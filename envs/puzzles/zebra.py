@@ -20,7 +20,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
 
 from .board import INK, Board
@@ -304,10 +303,15 @@ class Zebra(FillTask):
 
     puzzle_class = ZebraPuzzle
 
-    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
-        self.houses = n = self.puzzle_class(difficulty or 0).columns
-        self.fact_count = n * n * (AT + 2 * n * n)
-        super().__init__(card, difficulty=difficulty, dtype=dtype)
+    @property
+    def houses(self) -> int:
+        """How many houses there are."""
+        return self.puzzle.columns
+
+    @property
+    def fact_count(self) -> int:
+        """Numbers of :meth:`facts`."""
+        return self.houses**2 * (AT + 2 * self.houses**2)
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Values that are not in the row yet, in houses that every clue about them leaves open."""
