@@ -47,8 +47,8 @@ class CountdownPuzzle(CombinePuzzle):
         self.count = int(tier)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Numbers from the box and any target; None if that is out of reach, or too easily reached."""
-        numbers = dice.sample(BOX, self.count)
+        """Numbers from the box, sorted, and any target; None if that is out of reach, or too easily reached."""
+        numbers = sorted(dice.sample(BOX, self.count))
         instance = Instance(np.array(numbers, np.int16), np.array(dice.choice(TARGETS), np.int16))
         tree = self._shortest(instance)
         return None if tree is None or _operations(tree) < self.count - 2 else instance

@@ -36,6 +36,8 @@ class Game24Puzzle(CombinePuzzle):
     difficulty_is = "bits of luck that a player needs who combines numbers at random: -log2 of its chance"
     uses_all = True
     count = CARDS
+    #: Instances of a tier and split, about: so few that seeds meet.
+    space = 227
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
@@ -43,9 +45,9 @@ class Game24Puzzle(CombinePuzzle):
             raise ValueError(f"Game24: difficulty is the third of the hands, 1, 2 or 3, got {tier!r}.")
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Any four cards; None if they cannot be solved, or are of another tier."""
-        cards = [dice.between(1, HIGHEST) for _ in range(CARDS)]
-        chance = chance_of(tuple(sorted(cards)))
+        """Any four cards, sorted; None if they cannot be solved, or are of another tier."""
+        cards = sorted(dice.between(1, HIGHEST) for _ in range(CARDS))
+        chance = chance_of(tuple(cards))
         if not chance or 1 + sum(-math.log2(chance) > limit for limit in THIRDS) != self.tier:
             return None
         return Instance(np.array(cards, np.int16), np.array(TARGET, np.int16))

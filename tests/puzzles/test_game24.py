@@ -51,7 +51,7 @@ def test_the_tiers_are_thirds_of_the_solvable_hands() -> None:
     bits = np.array([-math.log2(chance) for hand in HANDS if (chance := chance_of(hand))])
     sizes = np.bincount(np.searchsorted(THIRDS, bits))
     assert sizes.sum() == 1362
-    assert (np.abs(sizes - 454) < 25).all()
+    assert (np.abs(sizes - 454) < 30).all()  # hands of equal difficulty stay together
 
 
 def test_chance_is_that_of_the_task() -> None:

@@ -1,0 +1,236 @@
+"""Entailment-v0: prompts are read back as English and decided by enumerating worlds, one thing after the other."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlbench_suite.dice import Dice
+from rlbench_suite.envs.puzzles.entailment import (
+    ANSWERS,
+    NAMED,
+    PROPERTIES,
+    SOME,
+    EntailmentPuzzle,
+    Instance,
+    Sentence,
+    sentences_of,
+    words,
+)
+from rlbench_suite.registry import card
+
+pytestmark = pytest.mark.of_variants
+TIERS = {"easy": 3, "medium": 6, "hard": 9}
+Thing = frozenset[str]
+"""The properties that it has."""
+World = tuple[Thing, frozenset[Thing]]
+"""The thing with the name, and everything there is."""
+
+
+def test_of(adjectives: str) -> Callable[[Thing], bool]:
+    """``blue and not old`` as a test of things."""
+    if match := re.fullmatch(r"neither (\w+) nor (\w+)", adjectives):
+        return lambda thing: match[1] not in thing and match[2] not in thing
+    parts = [(part.removeprefix("not "), not part.startswith("not ")) for part in adjectives.split(" and ")]
+    assert all(name in PROPERTIES for name, _ in parts), adjectives
+    return lambda thing: all((name in thing) == has for name, has in parts)
+
+
+test_of.__test__ = False  # type: ignore[attr-defined]
+
+
+def meaning(sentence: str) -> Callable[[World], bool]:
+    """An English sentence as a test of worlds."""
+    if match := re.fullmatch(r"Odo is (.*)", sentence):
+        is_so = test_of(match[1])
+        return lambda world: is_so(world[0])
+    match = re.fullmatch(r"(Every|No|Some) (not \w+|\w+) thing is (.*)", sentence) or re.fullmatch(
+        r"(Everything|Something) that is (.*) is (.*)", sentence
+    )
+    assert match, sentence
+    quantifier, subject, states = match[1], test_of(match[2]), test_of(match[3])
+    if quantifier.startswith("Some"):
+        return lambda world: any(subject(thing) and states(thing) for thing in world[1])
+    wanted = quantifier != "No"
+    return lambda world: all(states(thing) == wanted for thing in world[1] if subject(thing))
+
+
+def read(prompt: str) -> tuple[list[str], str]:
+    """Premises and conclusion."""
+    premises = re.findall(r"^\d\. (.*)\.$", prompt, re.MULTILINE)
+    (conclusion,) = re.findall(r"^Conclusion: (.*)\.$", prompt, re.MULTILINE)
+    return premises, conclusion
+
+
+def by_worlds(prompt: str, properties: int, largest: int) -> str:
+    """The answer from every world of up to ``largest`` different things."""
+    premises, conclusion = read(prompt)
+    true, concluded = [meaning(premise) for premise in premises], meaning(conclusion)
+    kinds = [
+        frozenset(some)
+        for size in range(properties + 1)
+        for some in itertools.combinations(PROPERTIES[:properties], size)
+    ]
+    found = set()
+    for size in range(1, largest + 1):
+        for things in itertools.combinations(kinds, size):
+            everything = frozenset(things)
+            for named in things:
+                world = (named, everything)
+                if all(test(world) for test in true):
+                    found.add(concluded(world))
+            if len(found) == 2:
+                return "neither"
+    assert found, "the premises contradict each other"
+    return "entailed" if found == {True} else "contradicted"
+
+
+def test_three_premises_against_all_worlds() -> None:
+    """Three properties make eight kinds of things, so these are all the worlds that there are, up to copies."""
+    puzzle = EntailmentPuzzle(3)
+    for seed in range(400):
+        instance = puzzle.generate(seed, ("train", "test")[seed % 2])
+        assert by_worlds(puzzle.prompt(instance), 3, 8) == puzzle.solve(instance)
+
+
+def test_six_premises_against_small_worlds() -> None:
+    """No question needs a world of more things than it has sentences about some and named, here at most three."""
+    puzzle, compared = EntailmentPuzzle(6), 0
+    for seed in range(150):
+        instance = puzzle.generate(seed)
+        asked = sentences_of(instance)
+        witnesses = sum(form == SOME for form, *_ in asked[:-1]) + 1 + any(form == NAMED for form, *_ in asked)
+        if witnesses <= 3:
+            compared += 1
+            assert by_worlds(puzzle.prompt(instance), 4, 3) == puzzle.solve(instance), puzzle.prompt(instance)
+    assert compared > 50
+
+
+def random_sentence(properties: int, dice: Dice) -> Sentence:
+    one, other, states = (x if dice.below(2) else -x for x in dice.sample(range(1, properties + 1), 3))
+    form = dice.below(3)
+    return (form, 0, 0, states) if form == NAMED else (form, one, other * dice.below(2), states)
+
+
+def test_random_sentences_against_all_worlds() -> None:
+    """Not only what the generator makes: any three premises, also such as contradict each other."""
+    puzzle, dice = EntailmentPuzzle(3), Dice(1, 2)
+    contradictory = 0
+    for _ in range(300):
+        *premises, conclusion = asked = [random_sentence(3, dice) for _ in range(4)]
+        instance = Instance(np.array([s[0] for s in asked], np.int8), np.array([s[1:] for s in asked], np.int8))
+        if puzzle.consistent(premises):
+            assert by_worlds(puzzle.prompt(instance), 3, 8) == puzzle.solve(instance)
+        else:
+            contradictory += 1
+            with pytest.raises(AssertionError, match="contradict each other"):
+                by_worlds(puzzle.prompt(instance), 3, 8)
+        assert puzzle.decide([conclusion], conclusion) == 0 or not puzzle.consistent([conclusion])
+    assert contradictory > 3
+
+
+@pytest.mark.parametrize("premises", TIERS.values())
+def test_answers_are_balanced(premises: int) -> None:
+    puzzle = EntailmentPuzzle(premises)
+    for split in ("train", "test"):
+        counts = Counter(puzzle.solve(puzzle.generate(seed, split)) for seed in range(900))
+        assert set(counts) == set(ANSWERS)
+        assert max(abs(count - 300) for count in counts.values()) < 3.5 * (900 * 2 / 9) ** 0.5
+
+
+@pytest.mark.parametrize("premises", TIERS.values())
+def test_one_word_is_right(premises: int) -> None:
+    puzzle = EntailmentPuzzle(premises)
+    for seed in range(50):
+        instance = puzzle.generate(seed)
+        right = [answer for answer in ANSWERS if puzzle.verify(instance, answer).solved]
+        assert right == [puzzle.solve(instance)]
+        assert all(puzzle.verify(instance, answer).valid for answer in ANSWERS)
+        for malformed in ("Entailed", "entails", "entailed neither", "yes", "0"):
+            assert not puzzle.verify(instance, malformed).valid
+
+
+def test_difficulty_is_the_smallest_set_that_settles_it() -> None:
+    puzzle = EntailmentPuzzle(3)
+    checked = Counter()
+    for seed in range(120):
+        instance = puzzle.generate(seed)
+        premises, conclusion = read(puzzle.prompt(instance))
+        answer, needed = puzzle.solve(instance), int(puzzle.difficulty(instance))
+        if answer == "neither":
+            assert needed == 3
+            continue
+        for size in range(1, needed + 1):
+            settled = [
+                by_worlds("\n".join([*(f"{k}. {p}." for k, p in enumerate(some)), f"Conclusion: {conclusion}."]), 3, 3)
+                for some in itertools.combinations(premises, size)
+            ]
+            assert (answer in settled) == (size == needed)
+        checked[needed] += 1
+    assert len(checked) >= 2
+
+
+def test_tiers_are_ordered_by_difficulty() -> None:
+    puzzles = map(EntailmentPuzzle, TIERS.values())
+    means = [np.mean([puzzle.difficulty(puzzle.generate(seed)) for seed in range(200)]) for puzzle in puzzles]
+    assert means[0] + 0.5 < means[1] < means[2] - 0.5
+    with pytest.raises(ValueError, match="2 to 9, got 10"):
+        EntailmentPuzzle(10)
+
+
+@pytest.mark.parametrize("premises", TIERS.values())
+def test_canonical_forgets_names_and_order(premises: int) -> None:
+    puzzle, dice = EntailmentPuzzle(premises), Dice(3, 4)
+    for seed in range(60):
+        instance = puzzle.generate(seed)
+        form = puzzle.canonical(instance)
+        *said, conclusion = sentences_of(instance)
+        for _ in range(4):
+            names = [0, *dice.shuffled(range(1, puzzle.properties + 1))]
+            new = [
+                (s[0], *((names[abs(x)] if x > 0 else -names[abs(x)]) for x in s[1:]))
+                for s in (*dice.shuffled(said), conclusion)
+            ]
+            forms, literals = [s[0] for s in new], [s[1:] for s in new]
+            assert puzzle.canonical(Instance(np.array(forms, np.int8), np.array(literals, np.int8))) == form
+        literals = instance.literals.copy()
+        literals[-1, 2] *= -1
+        assert puzzle.canonical(instance._replace(literals=literals)) != form
+
+
+def test_no_two_sentences_read_alike() -> None:
+    signed = [x for p in (1, 2, 3) for x in (p, -p)]
+    seen: dict[str, Sentence] = {}
+    for form, one, other, states in itertools.product(range(3), [0, *signed], [0, *signed], signed):
+        distinct = len({abs(x) for x in (one, other, states) if x}) == sum(x != 0 for x in (one, other, states))
+        if not distinct or (form == NAMED) != (one == 0) or (form == NAMED and other) or (other and other > one):
+            continue
+        text = words((form, one, other, states))
+        assert text not in seen, (text, seen[text])
+        seen[text] = (form, one, other, states)
+    assert len(seen) > 100
+
+
+# -- the task ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_the_compiled_decision_is_the_same(tier: str) -> None:
+    task = card("Entailment-v0").build(difficulty=tier)
+    puzzle, dice = task.puzzle, Dice(5, 6)
+    instances = [puzzle.generate(seed, ("train", "test")[seed % 2]) for seed in range(300)]
+    while len(instances) < 1000:
+        asked = [random_sentence(puzzle.properties, dice) for _ in range(puzzle.premises + 1)]
+        if puzzle.consistent(asked[:-1]):
+            forms, literals = [s[0] for s in asked], [s[1:] for s in asked]
+            instances.append(Instance(np.array(forms, np.int8), np.array(literals, np.int8)))
+    batch = jax.tree.map(jnp.asarray, Instance(*map(np.stack, zip(*instances, strict=True))))
+    decided = np.asarray(jax.jit(jax.vmap(task.decision))(batch))
+    assert decided.tolist() == [puzzle.plan(instance)[0] for instance in instances]
