@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 
 from rlbench_suite.puzzle import Malformed
 
@@ -57,16 +58,22 @@ def grid(text: str, rows: int, columns: int, symbols: str) -> list[list[int]]:
     lines = text.split("\n")
     if len(lines) != rows:
         raise Malformed(f"expected {rows} lines, got {len(lines)}")
+    numbers = _numbers(symbols)
     table = []
-    for number, line in enumerate(lines, 1):
-        entries = line.rstrip(" ").split(" ")
-        if len(entries) != columns:
-            raise Malformed(f"line {number}: expected {columns} symbols separated by single spaces, got {len(entries)}")
-        for entry in entries:
-            if len(entry) != 1 or entry not in symbols:
-                raise Malformed(f"line {number}: expected symbols among {' '.join(symbols)}, got {_short(entry)}")
-        table.append([symbols.index(entry) for entry in entries])
+    for number, line in enumerate((line.rstrip(" ") for line in lines), 1):
+        found = line[::2]
+        if len(line) != 2 * columns - 1 or line[1::2].strip(" "):
+            raise Malformed(f"line {number}: expected {columns} symbols separated by single spaces, got {_short(line)}")
+        if found.strip(symbols):  # what is left begins and ends with another symbol
+            raise Malformed(f"line {number}: expected symbols among {' '.join(symbols)}, got {_short(line)}")
+        table.append(list(found.encode().translate(numbers)))
     return table
+
+
+@cache
+def _numbers(symbols: str) -> bytes:
+    """Translates ASCII characters to their indices."""
+    return bytes(max(symbols.find(chr(code)), 0) for code in range(256))
 
 
 def _short(text: str) -> str:

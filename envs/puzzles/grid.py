@@ -82,12 +82,13 @@ class GridPuzzle(Puzzle[Instance]):
         """Format, then givens, then rules."""
         filled = reading.grid(answer, self.rows, self.columns, self.symbols)
         grid = [[value + 1 for value in row] for row in filled]
-        for r, (row, given) in enumerate(zip(grid, self.given(instance), strict=True)):
-            for c, (value, fixed) in enumerate(zip(row, given, strict=True)):
-                if fixed and value != fixed:
-                    return wrong(f"the symbol in row {r + 1}, column {c + 1} was given and is not to be changed")
-                if not fixed and value > self.fillable:
-                    raise Malformed(f"row {r + 1}, column {c + 1}: {self.symbols[value - 1]} is not to be filled in")
+        flat = [value for row in grid for value in row]
+        for cell, (value, given) in enumerate(zip(flat, self._givens(instance), strict=True)):
+            if value != given and (given or value > self.fillable):
+                where = f"row {cell // self.columns + 1}, column {cell % self.columns + 1}"
+                if given:
+                    return wrong(f"the symbol in {where} was given and is not to be changed")
+                raise Malformed(f"{where}: {self.symbols[value - 1]} is not to be filled in")
         reason = self.broken(instance, grid)
         return wrong(reason) if reason else RIGHT
 

@@ -86,14 +86,16 @@ class SudokuPuzzle(GridPuzzle[Instance]):
 
     def broken(self, instance: Instance, grid: Grid) -> str:
         """The first unit that lacks a digit."""
-        found = [0] * (3 * self.rows)
-        for cell, units in enumerate(self._units):
-            for unit in units:
-                found[unit] |= 1 << grid[cell // self.rows][cell % self.rows] - 1
-        for unit, digits in enumerate(found):
-            if digits != self._every:
-                kind = ("row", "column", "box")[unit // self.rows]
-                return f"{kind} {unit % self.rows + 1} does not hold every digit"
+        side = self.box
+        boxes = [
+            [value for row in grid[r : r + side] for value in row[c : c + side]]
+            for r in range(0, self.rows, side)
+            for c in range(0, self.rows, side)
+        ]
+        for kind, units in (("row", grid), ("column", zip(*grid, strict=True)), ("box", boxes)):
+            for number, unit in enumerate(units, 1):
+                if len(set(unit)) < self.rows:
+                    return f"{kind} {number} does not hold every digit"
         return ""
 
     def solution(self, instance: Instance) -> Grid:

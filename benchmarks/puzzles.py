@@ -1,0 +1,87 @@
+"""Puzzles: questions generated and verified a second, beside reasoning-gym, and steps a second of batches.
+
+    python benchmarks/puzzles.py [--ids A-v0,B-v0]       # ours only
+    python benchmarks/puzzles.py --peer PYTHON           # PYTHON: an interpreter that has reasoning-gym
+    python -m venv peer && peer/bin/pip install reasoning-gym==0.1.25
+
+One process at a time. ``generated`` is one question with an answer by the exact solver, at a tier or size that the peer
+has too where it has the puzzle; ``verified`` is the verdict on that answer. Steps are of a fused batch of 4,096 under
+random legal actions, resets included, at the default tier (two threads on two cores).
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import time
+from pathlib import Path
+
+from rlbench_suite.cli import speed
+from rlbench_suite.puzzle_dataset import puzzle_of
+from rlbench_suite.registry import card, cards
+
+PEER = Path(__file__).with_name("puzzles_peer.py")
+SECONDS = 1.0
+ENVS = 4_096
+
+SHARED: dict[str, tuple[float | str, str, dict[str, object]]] = {
+    "Sudoku-v0": (45, "sudoku", {"min_empty": 45, "max_empty": 45}),
+    "Sudoku4-v0": (9, "mini_sudoku", {"min_empty": 9, "max_empty": 9}),
+}
+"""Ours: the tier or number to compare at, the peer's dataset, and its configuration of that size."""
+
+
+def ours(name: str, difficulty: float | str | None) -> tuple[float, float]:
+    """Questions with answers made, and answers verified, a second."""
+    puzzle = puzzle_of(name, difficulty)
+    entries = []
+    puzzle.generate(0)
+    begun = time.perf_counter()
+    while (spent := time.perf_counter() - begun) < SECONDS:
+        instance = puzzle.generate(len(entries))
+        puzzle.prompt(instance)
+        entries.append((instance, puzzle.solve(instance)))
+    made = len(entries) / spent
+    count, begun = 0, time.perf_counter()
+    while (spent := time.perf_counter() - begun) < SECONDS:
+        for instance, answer in entries[:100]:
+            assert puzzle.verify(instance, answer).score == 1
+        count += len(entries[:100])
+    return made, count / spent
+
+
+def main() -> None:
+    """A line for each puzzle."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--peer", help="interpreter that has reasoning-gym")
+    parser.add_argument("--ids", help="names of puzzles, separated by commas; all by default")
+    options = parser.parse_args()
+    names = options.ids.split(",") if options.ids else [c.name for c in cards().values() if c.puzzle]
+
+    theirs = {}
+    shared = [name for name in names if name in SHARED]
+    if options.peer and shared:
+        arguments = [word for name in shared for word in (SHARED[name][1], json.dumps(SHARED[name][2]))]
+        run = [options.peer, str(PEER), str(SECONDS), *arguments]
+        shown = subprocess.run(run, check=True, capture_output=True, text=True).stdout.split()
+        theirs = dict(zip(shared, zip(map(float, shown[::2]), map(float, shown[1::2]), strict=True), strict=True))
+    columns = ("generated/s", "ratio", "verified/s", "ratio", "steps/s")
+    print(f"{'puzzle':26s}" + "".join(f"{column:>13s}" for column in columns))
+    ratios, steps = [], []
+    for name in names:
+        made, verified = ours(name, SHARED[name][0] if name in SHARED else None)
+        made_ratio = verified_ratio = ""
+        if name in theirs:
+            ratios.append((made / theirs[name][0], verified / theirs[name][1]))
+            made_ratio, verified_ratio = (f"{ratio:.1f}" for ratio in ratios[-1])
+        line = f"{name:26s}{made:13,.0f}{made_ratio:>13s}{verified:13,.0f}{verified_ratio:>13s}"
+        steps.append(speed.fused(card(name), ENVS, SECONDS))
+        print(f"{line}{steps[-1]:13,.0f}", flush=True)
+    print(f"{'median':39s}", end="")
+    for k in (0, 1):
+        print(f"{statistics.median(pair[k] for pair in ratios):13.1f}{'':13s}" if ratios else f"{'':26s}", end="")
+    print(f"{statistics.median(steps):>{0 if ratios else 13},.0f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""rlsuite/Countdown-v0: make the target of some of the numbers, as in the television game.
+
+Numbers are drawn without replacement from 1 to 10, twice each, and 25, 50, 75 and 100; targets are 101 to 999. Every
+result on the way is a positive whole number, and every target can be reached exactly. ``difficulty`` is the number of
+operations needed at least, which is never less than the count of numbers minus 2. See :mod:`.combine` for actions,
+observations and rewards.
+
+Numbers and targets are drawn uniformly until a target is within reach. With three numbers there are a few thousand
+instances, with four some 50,000, with five some 400,000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache
+from itertools import combinations
+
+import jax
+import numpy as np
+
+from rlbench_suite.dice import Dice
+
+from .combine import CombinePuzzle, CombineTask, Instance
+from .expression import Tree
+
+BOX = (*range(1, 11), *range(1, 11), 25, 50, 75, 100)
+TARGETS = range(101, 1000)
+MOST = 6
+LISTED = 4
+"""Of at most so many numbers, all that can be made is listed; what more can make is searched for from the target."""
+Made = dict[int, Tree]
+"""Values and how they are made."""
+
+
+class CountdownPuzzle(CombinePuzzle):
+    """``tier`` is how many numbers are given."""
+
+    name = "Countdown"
+    difficulty_is = "operations that are needed at least"
+    uses_all = False
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(3, MOST + 1):
+            raise ValueError(f"Countdown: difficulty is how many numbers are given, 3 to {MOST}, got {tier!r}.")
+        self.count = int(tier)
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Numbers from the box and any target; None if that is out of reach, or too easily reached."""
+        numbers = dice.sample(BOX, self.count)
+        instance = Instance(np.array(numbers, np.int16), np.array(dice.choice(TARGETS), np.int16))
+        tree = self._shortest(instance)
+        return None if tree is None or _operations(tree) < self.count - 2 else instance
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Target and sorted numbers."""
+        return bytes([*sorted(instance.numbers.tolist()), *divmod(int(instance.target), 256)])
+
+    def rules(self, target: int) -> str:
+        """The rules."""
+        return (
+            f"Make {target} of the numbers below. Each may be used once at most, and not all have to be used. Every "
+            "result on the way has to be a positive whole number: nothing is subtracted from what is not larger, and "
+            "a division leaves no remainder."
+        )
+
+    def allows(self, operator: str, left: Fraction, right: Fraction) -> bool:
+        """Positive whole results only."""
+        return operator in "+*" or (left > right if operator == "-" else left % right == 0)
+
+    def tree(self, instance: Instance) -> Tree:
+        """With as few operations as possible."""
+        tree = self._shortest(instance)
+        if tree is None:
+            raise ValueError(f"{instance.numbers.tolist()} do not make {int(instance.target)}")
+        return tree
+
+    def _shortest(self, instance: Instance) -> Tree | None:
+        """A solution with as few operations as possible; None if there is none."""
+        numbers, target = instance.numbers.tolist(), int(instance.target)
+        everything = range(len(numbers))
+        made: dict[int, Made] = {1 << place: {number: place} for place, number in enumerate(numbers)}
+        for size in range(2, len(numbers) + 1):
+            for places in combinations(everything, size):
+                subset = sum(1 << place for place in places)
+                if size <= LISTED:
+                    made[subset] = _listed(subset, made)
+                if (tree := _reach(subset, target, made)) is not None:
+                    return tree
+        return None
+
+    def difficulty(self, instance: Instance) -> float:
+        """Operations of a shortest solution."""
+        return float(_operations(self.tree(instance)))
+
+    def constants(self) -> Sequence[str]:
+        """What makes a target of some numbers."""
+        return ["100 + 1", "75 * 2", "50 * 10", "100 * 3", "(25 + 1) * 10"]
+
+
+def _results(a: int, b: int) -> list[tuple[int, str, bool]]:
+    """What may be made of two numbers: the result, the operator, and whether the second number comes first."""
+    made = [(a + b, "+", False), (a * b, "*", False)]
+    low, high, turned = (a, b, True) if a < b else (b, a, False)
+    if high > low:
+        made.append((high - low, "-", turned))
+    if high % low == 0:
+        made.append((high // low, "/", turned))
+    return made
+
+
+def _operations(tree: Tree) -> int:
+    return 0 if isinstance(tree, int) else 1 + _operations(tree[1]) + _operations(tree[2])
+
+
+@cache
+def _halves(subset: int) -> tuple[tuple[int, int], ...]:
+    """The ways to part a set in two, each once."""
+    low = subset & -subset
+    return tuple((part, subset ^ part) for part in range(1, subset) if part & subset == part and part & low)
+
+
+def _listed(subset: int, made: dict[int, Made]) -> Made:
+    """All that can be made of exactly the numbers of a subset."""
+    found: Made = {}
+    for one, other in _halves(subset):
+        for a, tree_a in made[one].items():
+            for b, tree_b in made[other].items():
+                for value, operator, turned in _results(a, b):
+                    if value not in found:
+                        found[value] = (operator, tree_b, tree_a) if turned else (operator, tree_a, tree_b)
+    return found
+
+
+def _reach(subset: int, target: int, made: dict[int, Made]) -> Tree | None:
+    """How exactly the numbers of a subset make the target; None if they do not."""
+    if subset in made:
+        return made[subset].get(target)
+    for one, other in _halves(subset):
+        few, many = (one, other) if one.bit_count() <= other.bit_count() else (other, one)
+        for a, tree in made[few].items():
+            for b, operator, turned in _partners(a, target):
+                if (rest := _reach(many, b, made)) is not None:
+                    return (operator, rest, tree) if turned else (operator, tree, rest)
+    return None
+
+
+def _partners(a: int, target: int) -> list[tuple[int, str, bool]]:
+    """Numbers that make the target with ``a``: number, operator, and whether ``a`` comes second."""
+    partners = [(target + a, "-", True), (target * a, "/", True)]
+    if target > a:
+        partners.append((target - a, "+", False))
+    elif a > target:
+        partners.append((a - target, "-", False))
+    if target % a == 0:
+        partners.append((target // a, "*", False))
+    if a % target == 0:
+        partners.append((a // target, "/", False))
+    return partners
+
+
+class Countdown(CombineTask):
+    """Countdown, an operation a step."""
+
+    puzzle_class = CountdownPuzzle
+
+    def settled(self, tops: jax.Array, bottoms: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Positive whole numbers; the product of six, 937,500,000, fits int32."""
+        whole = tops // bottoms
+        return whole, bottoms * 0 + 1, (tops > 0) & (whole * bottoms == tops)

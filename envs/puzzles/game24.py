@@ -1,0 +1,131 @@
+"""rlsuite/Game24-v0: make 24 of four cards, each used once.
+
+The cards are 1 to 13, results may be fractions or negative. There are 1820 hands and 1362 of them can be solved; only
+these come up, so there are few instances: each tier is a third of them, and each split half of that. ``difficulty`` is
+how unlikely a hand is to be solved at random. See :mod:`.combine` for actions, observations and rewards.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.dice import Dice
+
+from .combine import OPERATIONS, CombinePuzzle, CombineTask, Instance
+from .expression import Tree
+
+TARGET, CARDS, HIGHEST = 24, 4, 13
+THIRDS = (7.603, 8.925)
+"""Difficulties at which the solvable hands fall into thirds."""
+Quotient = tuple[int, int]
+"""Numerator and denominator, the latter positive; not reduced."""
+
+
+class Game24Puzzle(CombinePuzzle):
+    """``tier`` is 1 for the third of the hands that are easiest by ``difficulty``, 2 for the next, 3 for the last."""
+
+    name = "Game24"
+    difficulty_is = "bits of luck that a player needs who combines numbers at random: -log2 of its chance"
+    uses_all = True
+    count = CARDS
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in (1, 2, 3):
+            raise ValueError(f"Game24: difficulty is the third of the hands, 1, 2 or 3, got {tier!r}.")
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Any four cards; None if they cannot be solved, or are of another tier."""
+        cards = [dice.between(1, HIGHEST) for _ in range(CARDS)]
+        chance = chance_of(tuple(sorted(cards)))
+        if not chance or 1 + sum(-math.log2(chance) > limit for limit in THIRDS) != self.tier:
+            return None
+        return Instance(np.array(cards, np.int16), np.array(TARGET, np.int16))
+
+    def canonical(self, instance: Instance) -> bytes:
+        """The cards, sorted."""
+        return bytes(sorted(instance.numbers.tolist()))
+
+    def rules(self, target: int) -> str:
+        """The rules."""
+        return f"Make {target} of the numbers below, using each exactly once. Fractions on the way are allowed."
+
+    def allows(self, operator: str, left: Fraction, right: Fraction) -> bool:
+        """Everything but division by zero."""
+        return operator != "/" or right != 0
+
+    def tree(self, instance: Instance) -> Tree:
+        """By trying everything."""
+        found = _solve([(number, 1) for number in instance.numbers.tolist()], list(range(CARDS)))
+        if found is None:
+            raise ValueError("these cards do not make 24")
+        return found
+
+    def difficulty(self, instance: Instance) -> float:
+        """-log2 of the chance of a player who takes any legal action of the interactive form."""
+        return -math.log2(chance_of(tuple(sorted(instance.numbers.tolist()))))
+
+    def constants(self) -> Sequence[str]:
+        """What makes 24 of some hands."""
+        return ["6 + 6 + 6 + 6", "1 * 2 * 3 * 4", "(1 + 1) * 12 * 1", "8 * 3 * 1 * 1"]
+
+
+@lru_cache(maxsize=2048)
+def chance_of(cards: tuple[int, ...]) -> float:
+    """The chance of a uniformly random legal play to end at 24; the cards sorted."""
+    return _chance(tuple((card, 1) for card in cards))
+
+
+def _results(a: Quotient, b: Quotient) -> list[Quotient | None]:
+    """What each of ``OPERATIONS`` makes of two numbers; None where it would divide by zero."""
+    (p, q), (r, s) = a, b
+    ps, qr, qs = p * s, q * r, q * s
+    forth = ((ps, qr) if r > 0 else (-ps, -qr)) if r else None
+    back = ((qr, ps) if p > 0 else (-qr, -ps)) if p else None
+    return [(ps + qr, qs), (p * r, qs), (ps - qr, qs), (qr - ps, qs), forth, back]
+
+
+def _chance(numbers: tuple[Quotient, ...]) -> float:
+    """The chance of a random play with these numbers."""
+    total = ways = 0.0
+    for i, j in combinations(range(len(numbers)), 2):
+        rest = [number for place, number in enumerate(numbers) if place not in (i, j)]
+        for made in _results(numbers[i], numbers[j]):
+            if made is not None:
+                ways += 1
+                total += _chance((*rest, made)) if rest else made[0] == TARGET * made[1]
+    return total / ways
+
+
+def _solve(numbers: list[Quotient], trees: list[Tree]) -> Tree | None:
+    """How to make the target of all these numbers, which the trees make; None if there is no way."""
+    if len(numbers) == 1:
+        return trees[0] if numbers[0][0] == TARGET * numbers[0][1] else None
+    for i, j in combinations(range(len(numbers)), 2):
+        rest = [place for place in range(len(numbers)) if place not in (i, j)]
+        for (operator, turned), made in zip(OPERATIONS, _results(numbers[i], numbers[j]), strict=True):
+            if made is not None:
+                tree = (operator, trees[j], trees[i]) if turned else (operator, trees[i], trees[j])
+                found = _solve([*(numbers[k] for k in rest), made], [*(trees[k] for k in rest), tree])
+                if found is not None:
+                    return found
+    return None
+
+
+class Game24(CombineTask):
+    """The game of 24, an operation a step."""
+
+    puzzle_class = Game24Puzzle
+
+    def settled(self, tops: jax.Array, bottoms: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Any fraction; four cards make none that int32 could not hold."""
+        sign = jnp.sign(bottoms)
+        return tops * sign, bottoms * sign, bottoms != 0

@@ -1,0 +1,307 @@
+"""Routes on a square lattice whose neighbours are joined by roads, or are not: mazes and road maps.
+
+=============  =====================================================================================================
+action         0 up, 1 down, 2 left, 3 right (north, south, west, east); legal where there is a road
+observation    the length of every road to the right, then of every road down, places in reading order, 0 where there is
+               none, divided by the longest there can be; where one is and where the goal is, each one-hot; the four
+               roads from here; rows and columns to the goal, divided by the side
+reward         decrease of rows plus columns to the goal, divided by what they are at the start; +1 on arrival; for each
+               road -1/10 of its length, divided by the length of a shortest route
+termination    the goal
+=============  =====================================================================================================
+
+The first part telescopes to 1 at the goal, whatever the way. The best return is exactly 19/10.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import Instance as AnyInstance
+
+from . import answer as reading
+from .moves import MovesPuzzle
+from .puzzle_task import Params, PuzzleTask
+from .symmetry import square_symmetries
+
+PRICE = 0.1
+"""What a shortest route costs in all."""
+UP, DOWN, LEFT, RIGHT = range(4)
+
+
+class Roads(NamedTuple):
+    """A lattice of places, and the way to be found. Puzzles may append fields."""
+
+    right: np.ndarray
+    """int8 ``(side**2,)``: length of the road from each place to the one on its right; 0 for none."""
+    down: np.ndarray
+    """int8 ``(side**2,)``: to the one below."""
+    start: np.ndarray
+    """int16: a place, counted from 0 in reading order."""
+    goal: np.ndarray
+    """int16."""
+    shortest: np.ndarray
+    """int16: length of a shortest route."""
+
+
+class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
+    """``tier`` is the side of the lattice. A position is the number of a place.
+
+    Places are joined by a random tree that a walk leaves behind which goes on from its end while it can and else from
+    where it can last; further neighbours by chance. Start and goal are at least two thirds as far apart as the goal is
+    from the farthest place.
+    """
+
+    largest: ClassVar[int]
+    #: The chance of a road between neighbours that the tree does not join, in eighths.
+    eighths: ClassVar[int]
+    #: The length of the longest road.
+    longest: ClassVar[int]
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(3, self.largest + 1):
+            raise ValueError(f"{self.name}: difficulty is the side of the map, 3 to {self.largest}, got {tier!r}.")
+        self.side = side = int(tier)
+        self.places = side**2
+        self._beside = [self._neighbours(place) for place in range(self.places)]
+        orders = square_symmetries(side)
+        self._numbers = [np.argsort(order).tolist() for order in orders]
+        """For each symmetry, the new number of each place."""
+        self._turned = np.array([self._turned_roads(order) for order in orders])
+        """int ``(8, 2 places)``: for each symmetry, where the new roads to the right and then down stand among the
+        old ones in that order; after them all where there is none."""
+
+    def _neighbours(self, place: int) -> list[int | None]:
+        """Where each direction leads on the lattice; None beyond the border."""
+        row, column = divmod(place, self.side)
+        last = self.side - 1
+        return [
+            place - self.side if row > 0 else None,
+            place + self.side if row < last else None,
+            place - 1 if column > 0 else None,
+            place + 1 if column < last else None,
+        ]
+
+    def _turned_roads(self, order: Sequence[int]) -> list[int]:
+        """A row of ``_turned``; ``order`` has for each place the one that goes there."""
+        found = []
+        for way in (RIGHT, DOWN):
+            for place, beside in enumerate(self._beside):
+                if (other := beside[way]) is None:
+                    found.append(2 * self.places)
+                else:
+                    first, second = sorted((order[place], order[other]))
+                    found.append(first if second == first + 1 else self.places + first)
+        return found
+
+    def roads(self, dice: Dice) -> Roads:
+        """A random map, start and goal."""
+        lengths = {RIGHT: [0] * self.places, DOWN: [0] * self.places}
+
+        def build(place: int, other: int) -> None:
+            first, second = sorted((place, other))
+            lengths[RIGHT if second == first + 1 else DOWN][first] = dice.between(1, self.longest)
+
+        trail = [dice.below(self.places)]
+        met = set(trail)
+        while trail:
+            options = [other for other in self._beside[trail[-1]] if other is not None and other not in met]
+            if options:
+                other = dice.choice(options)
+                build(trail[-1], other)
+                met.add(other)
+                trail.append(other)
+            else:
+                trail.pop()
+        for place, beside in enumerate(self._beside):
+            for way in (RIGHT, DOWN):
+                across = beside[way]
+                if across is not None and not lengths[way][place] and dice.below(8) < self.eighths:
+                    build(place, across)
+        goal = dice.below(self.places)
+        far = self.distances(lengths[RIGHT], lengths[DOWN], goal)
+        start = dice.choice([place for place, length in enumerate(far) if 3 * length >= 2 * max(far)])
+        arrays = np.array(lengths[RIGHT], np.int8), np.array(lengths[DOWN], np.int8)
+        return Roads(*arrays, *(np.array(number, np.int16) for number in (start, goal, far[start])))
+
+    def exits(self, right: Sequence[int], down: Sequence[int], place: int) -> Iterator[tuple[int, int, int]]:
+        """The roads from a place: direction, where it leads, length."""
+        for way, other in enumerate(self._beside[place]):
+            if other is not None:
+                length = (right if way in (LEFT, RIGHT) else down)[min(place, other)]
+                if length:
+                    yield way, other, length
+
+    def distances(self, right: Sequence[int], down: Sequence[int], goal: int) -> list[int]:
+        """The length of a shortest route from every place to the goal (Dijkstra 1959)."""
+        far = [32767] * self.places
+        far[goal] = 0
+        queue = [(0, goal)]
+        while queue:
+            length, place = heapq.heappop(queue)
+            if length > far[place]:
+                continue
+            for _, other, road in self.exits(right, down, place):
+                if length + road < far[other]:
+                    far[other] = length + road
+                    heapq.heappush(queue, (length + road, other))
+        return far
+
+    def canonical(self, instance: AnyInstance) -> bytes:
+        """The least of the eight rotations and reflections of the map, start and goal with it."""
+        roads: Any = instance
+        lengths = np.concatenate([roads.right, roads.down, np.zeros(1, np.int8)])[self._turned].tobytes()
+        size = 2 * self.places
+        ends = (bytes((number[int(roads.start)], number[int(roads.goal)])) for number in self._numbers)
+        return min(end + lengths[k * size : (k + 1) * size] for k, end in enumerate(ends))
+
+    def start(self, instance: AnyInstance) -> int:
+        """A place."""
+        return int(instance.start)  # type: ignore[attr-defined]
+
+    def goal(self, instance: AnyInstance) -> int:
+        """A place."""
+        return int(instance.goal)  # type: ignore[attr-defined]
+
+    def after(self, instance: AnyInstance, position: int, move: int) -> int | None:
+        """Along a road, if there is one."""
+        other = self._beside[position][move]
+        return other if other is not None and self.length(instance, position, other) else None
+
+    def length(self, instance: AnyInstance, place: int, other: int) -> int:
+        """Of the road between two places; 0 if there is none."""
+        roads: Any = instance
+        for way, beside in enumerate(self._beside[place]):
+            if beside == other:
+                return int((roads.right if way in (LEFT, RIGHT) else roads.down)[min(place, other)])
+        return 0
+
+    def apart(self, instance: AnyInstance, position: int) -> int:
+        """Rows plus columns to the goal."""
+        row, column = divmod(position, self.side)
+        to_row, to_column = divmod(self.goal(instance), self.side)
+        return abs(row - to_row) + abs(column - to_column)
+
+    def shortest(self, instance: AnyInstance) -> list[int]:
+        """Down the distances to the goal."""
+        roads: Any = instance
+        right, down = roads.right.tolist(), roads.down.tolist()
+        far = self.distances(right, down, self.goal(instance))
+        place, moves = self.start(instance), []
+        while far[place]:
+            way, place = next(
+                (way, other) for way, other, road in self.exits(right, down, place) if far[other] + road == far[place]
+            )
+            moves.append(way)
+        return moves
+
+
+class Travel(NamedTuple):
+    """Where one is."""
+
+    place: jax.Array
+    """int32."""
+
+
+class RouteTask(PuzzleTask[Travel]):
+    """The interactive form."""
+
+    puzzle: RoutePuzzle[Any]
+    measures: ClassVar[dict[str, str]] = {"apart": "rows plus columns to the goal"}
+    picture_shape: ClassVar[tuple[int, int, int]] = (360, 360, 3)
+    #: What the four directions are called.
+    ways: ClassVar[tuple[str, str, str, str]]
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.places = self.puzzle.places
+        self.action_space = spaces.Discrete(4)
+        self.observation_space = self.box([0.0] * (4 * self.places + 4) + [-1.0, -1.0], 1.0)
+        self.reward_space = self.box(-1.0 - PRICE * self.puzzle.longest, 2.0)
+
+    def initial(self, key: jax.Array, params: Params) -> Travel:
+        """At the start."""
+        return Travel(params.instance.start.astype(jnp.int32))
+
+    def transition(self, state: Travel, action: jax.Array, key: jax.Array, params: Params) -> Travel:
+        """Along the road."""
+        side = self.puzzle.side
+        return Travel(state.place + jnp.select([action == UP, action == DOWN, action == LEFT], [-side, side, -1], 1))
+
+    def observation(self, state: Travel, key: jax.Array, params: Params) -> jax.Array:
+        """The map, where one is on it, and what is seen from there."""
+        roads, side = params.instance, self.puzzle.side
+        every = np.arange(self.places)
+        here, goal = every == state.place, every == roads.goal
+        target = roads.goal.astype(jnp.int32)
+        lengths = jnp.concatenate([roads.right, roads.down]) / self.puzzle.longest
+        exits = self._exits(state, params) / self.puzzle.longest
+        offset = jnp.stack([target // side - state.place // side, target % side - state.place % side]) / side
+        return jnp.concatenate(
+            [lengths, here.astype(self.dtype), goal.astype(self.dtype), exits, offset.astype(self.dtype)]
+        )
+
+    def reward(self, state: Travel, action: jax.Array, next_state: Travel, key: jax.Array, params: Params) -> jax.Array:
+        """Progress, 1 on arrival, and the price of the road; of a shortest one where none is taken."""
+        before, after = self._apart(state.place, params), self._apart(next_state.place, params)
+        first = self._apart(params.instance.start.astype(jnp.int32), params)
+        roads = self._exits(state, params)
+        road = jnp.maximum(jnp.where(np.arange(4) == action, roads, 0).sum(), 1)
+        price = PRICE * road.astype(self.dtype) / params.instance.shortest.astype(self.dtype)
+        progress = (before - after).astype(self.dtype) / first.astype(self.dtype)
+        return progress + ((after == 0) & (before > 0)).astype(self.dtype) - price
+
+    def terminal(self, state: Travel, key: jax.Array, params: Params) -> jax.Array:
+        """Whether one is at the goal."""
+        return state.place == params.instance.goal
+
+    def info(self, state: Travel, params: Params) -> dict[str, jax.Array]:
+        """``success``: one is at the goal."""
+        return {"success": state.place == params.instance.goal, "apart": self._apart(state.place, params)}
+
+    def action_mask(self, state: Travel, params: Params) -> jax.Array:
+        """The directions in which there is a road, bool ``(4,)``."""
+        return self._exits(state, params) > 0
+
+    def _exits(self, state: Travel, params: Params) -> jax.Array:
+        """The lengths of the roads from here, int32 ``(4,)``; 0 for none."""
+        right, down = params.instance.right, params.instance.down
+        every, side = np.arange(self.places), self.puzzle.side
+        roads = (down, state.place - side), (down, state.place), (right, state.place - 1), (right, state.place)
+        return jnp.stack([jnp.where(every == at, road, 0).sum(dtype=jnp.int32) for road, at in roads])
+
+    def _apart(self, place: jax.Array, params: Params) -> jax.Array:
+        side, goal = self.puzzle.side, params.instance.goal.astype(jnp.int32)
+        return jnp.abs(place // side - goal // side) + jnp.abs(place % side - goal % side)
+
+    # -- host side ------------------------------------------------------------------------------------------------
+
+    def how_to_act(self) -> str:
+        """One line for a text player."""
+        return f"Answer with the direction to go: {', '.join(self.ways)}."
+
+    def parse(self, text: str, state: Travel, params: Params) -> np.ndarray:
+        """The name of a direction.
+
+        Raises:
+            ValueError: anything else.
+        """
+        return np.asarray(reading.word(text.strip(), self.ways), self.action_space.dtype)
+
+    def why_illegal(self, action: np.ndarray, state: Travel, params: Params) -> str:
+        """No road."""
+        return f"there is no way {self.ways[int(action)]} from here"
+
+    def why_over(self, state: Travel, params: Params) -> str:
+        """The only end there is."""
+        return "the goal is reached"

@@ -1,0 +1,287 @@
+"""EightPuzzle, FifteenPuzzle, NinePuzzle, SixteenPuzzle and Twiddle against plain moves on lists, and against balls of
+arrangements around start and goal that must not meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.dice import Dice
+from rlbench_suite.envs.puzzles.puzzle_task import Params
+from rlbench_suite.envs.puzzles.rearrangement import Instance, RearrangementPuzzle
+from rlbench_suite.policy import reference_player
+from rlbench_suite.puzzle_dataset import puzzle_of
+from rlbench_suite.registry import card
+
+pytestmark = pytest.mark.of_variants
+
+Board = tuple[int, ...]
+Moves = dict[str, Callable[[Board], Board | None]]
+
+
+def slides(side: int) -> Moves:
+    def slide(board: Board, down: int, right: int) -> Board | None:
+        row, column = divmod(board.index(side**2 - 1), side)
+        if not (0 <= row + down < side and 0 <= column + right < side):
+            return None
+        one, other = row * side + column, (row + down) * side + column + right
+        cells = list(board)
+        cells[one], cells[other] = cells[other], cells[one]
+        return tuple(cells)
+
+    ways = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
+    return {name: lambda board, way=way: slide(board, *way) for name, way in ways.items()}
+
+
+def shifts(side: int) -> Moves:
+    def along(board: Board, cells: list[int], by: int) -> Board:
+        new = list(board)
+        for place, cell in enumerate(cells):
+            new[cells[(place + by) % side]] = board[cell]
+        return tuple(new)
+
+    made: Moves = {}
+    for line in range(side):
+        row = [line * side + k for k in range(side)]
+        column = [k * side + line for k in range(side)]
+        for sign, by in (("+", 1), ("-", -1)):
+            made[f"R{line + 1}{sign}"] = lambda board, cells=row, by=by: along(board, cells, by)
+            made[f"C{line + 1}{sign}"] = lambda board, cells=column, by=by: along(board, cells, by)
+    return made
+
+
+def turns() -> Moves:
+    def turn(board: Board, corner: int, clockwise: bool) -> Board:
+        ring = [corner, corner + 1, corner + 4, corner + 3]  # clockwise
+        new = list(board)
+        for place, cell in enumerate(ring):
+            new[ring[(place + (1 if clockwise else -1)) % 4]] = board[cell]
+        return tuple(new)
+
+    return {
+        name + sign: lambda board, corner=corner, clockwise=sign == "+": turn(board, corner, clockwise)
+        for name, corner in (("A", 0), ("B", 1), ("C", 3), ("D", 4))
+        for sign in "+-"
+    }
+
+
+RULES: dict[str, Moves] = {
+    "EightPuzzle-v0": slides(3),
+    "FifteenPuzzle-v0": slides(4),
+    "NinePuzzle-v0": shifts(3),
+    "SixteenPuzzle-v0": shifts(4),
+    "Twiddle-v0": turns(),
+}
+every_id = pytest.mark.parametrize("name", RULES)
+every_tier = pytest.mark.parametrize("tier", ["easy", "medium", "hard"])
+
+
+def board_of(instance: Any) -> Board:
+    return tuple(instance.cells.tolist())
+
+
+def ball(board: Board, moves: Moves, radius: int) -> set[Board]:
+    seen, rim = {board}, {board}
+    for _ in range(radius):
+        rim = {b for board in rim for move in moves.values() if (b := move(board)) is not None} - seen
+        seen |= rim
+    return seen
+
+
+@every_tier
+@every_id
+def test_no_solution_is_shorter(name: str, tier: str) -> None:
+    puzzle, moves = puzzle_of(name, tier), RULES[name]
+    length = int(puzzle.tier)
+    around_goal = ball(tuple(range(puzzle.cells)), moves, (length - 1) // 2)
+    for seed in range(15 if length > 4 else 60):
+        instance = puzzle.generate(seed)
+        board = board_of(instance)
+        answer = puzzle.solve(instance).split()
+        for word in answer:
+            board = moves[word](board)
+            assert board is not None
+        assert board == tuple(range(puzzle.cells))
+        assert len(answer) == length == instance.shortest
+        assert ball(board_of(instance), moves, length - 1 - (length - 1) // 2).isdisjoint(around_goal)
+
+
+def test_the_eight_puzzle_is_known_completely() -> None:
+    """Two facts from outside: half of all arrangements can be solved, and the farthest two need 31 moves."""
+    moves = RULES["EightPuzzle-v0"]
+    rim = seen = {tuple(range(9))}
+    counts = []
+    while rim:
+        counts.append(len(rim))
+        rim = {b for board in rim for move in moves.values() if (b := move(board)) is not None} - seen
+        seen = seen | rim
+    assert (sum(counts), len(counts) - 1, counts[-1]) == (181440, 31, 2)
+    for length in (8, 20, 27):
+        puzzle = puzzle_of("EightPuzzle-v0", length)
+        drawn = {board_of(puzzle.compose(Dice(7, seed))) for seed in range(600)}
+        assert drawn <= seen
+        expected = counts[length] * (1 - (1 - 1 / counts[length]) ** 600)  # uniform draws, with repeats
+        assert abs(len(drawn) - expected) < 0.1 * expected
+
+
+@every_id
+def test_a_verdict_says_what_the_moves_do(name: str) -> None:
+    """Right answers, right ones with a detour, perturbed ones, and walks."""
+    puzzle, moves = puzzle_of(name), RULES[name]
+    rng = np.random.default_rng(0)
+    names = list(moves)
+    scores = []
+    for seed in range(300):
+        instance = puzzle.generate(seed)
+        words = puzzle.solve(instance).split()
+        if seed % 3 == 1:
+            at = rng.integers(len(words))
+            words[at] = rng.choice([word for word in names if word != words[at]])
+        elif seed % 3 == 2:
+            at = rng.integers(len(words) + 1)
+            pair = [("L", "R"), ("U", "D")] if "L" in moves else [(w, w[:-1] + "+-"[w[-1] == "+"]) for w in names]
+            words[at:at] = pair[rng.integers(len(pair))]
+        board: Board | None = board_of(instance)
+        for word in words:
+            board = None if board is None else moves[word](board)
+        verdict = puzzle.verify(instance, " ".join(words))
+        assert verdict.valid
+        assert verdict.solved == (board == tuple(range(puzzle.cells)))
+        assert verdict.score == pytest.approx(puzzle.tier / len(words) if verdict.solved else 0)
+        assert verdict.optimal == (verdict.score == 1)
+        scores.append(verdict.score)
+    assert scores.count(1) >= 100
+    assert scores.count(0) >= 80
+    assert any(0 < score < 1 for score in scores)
+
+
+@pytest.mark.parametrize("answer", ["", "X", "U  D", "u", "UD", "U,D", "U D ", "U\nD"])
+def test_other_formats_are_invalid(answer: str) -> None:
+    puzzle = puzzle_of("EightPuzzle-v0")
+    verdict = puzzle.verify(puzzle.generate(0), answer)
+    assert not verdict.valid
+    assert "expected" in verdict.reason
+
+
+def test_no_more_than_a_thousand_moves() -> None:
+    puzzle = puzzle_of("Twiddle-v0")
+    verdict = puzzle.verify(puzzle.generate(0), "A+ " * 1000 + "A+")
+    assert verdict.reason == "expected at most 1000 moves, got 1001"
+
+
+@every_id
+def test_symmetries_keep_moves_and_goal(name: str) -> None:
+    """Each symmetry takes a solution's arrangement to one of the same canonical form and distance."""
+    puzzle: RearrangementPuzzle = puzzle_of(name, "easy")
+    moves = RULES[name]
+    known = {board_of(puzzle.generate(seed, split)): None for seed in range(40) for split in ("train", "test")}
+    for board in list(known)[:6]:
+        instance = Instance(np.array(board, np.int8), np.int16(puzzle.tier))
+        before = {b for move in moves.values() if (b := move(board)) is not None}
+        for order in puzzle.symmetries():
+            number = np.argsort(order)
+            turned = {tuple(int(number[b[cell]]) for cell in order) for b in (board, *before)}
+            disguise = tuple(int(number[board[cell]]) for cell in order)
+            after = {b for move in moves.values() if (b := move(disguise)) is not None}
+            assert turned == {disguise, *after}
+            assert puzzle.canonical(Instance(np.array(disguise, np.int8), instance.shortest)) == puzzle.canonical(
+                instance
+            )
+
+
+def test_canonical_forms_count_the_orbits() -> None:
+    """All arrangements of the Twiddle at 4 moves: two with the same form are the same up to a symmetry."""
+    moves = RULES["Twiddle-v0"]
+    goal = tuple(range(9))
+    level = ball(goal, moves, 4) - ball(goal, moves, 3)
+    assert len(level) == 1996
+    puzzle: RearrangementPuzzle = puzzle_of("Twiddle-v0", "easy")
+    orbits = set()
+    for board in level:
+        numbers = [(order, np.argsort(order)) for order in puzzle.symmetries()]
+        orbits.add(frozenset(tuple(int(n[board[cell]]) for cell in order) for order, n in numbers))
+    forms = {puzzle.canonical(Instance(np.array(board, np.int8), np.int16(4))) for board in level}
+    assert len(forms) == len(orbits)
+
+
+@every_id
+def test_the_task_plays_by_the_same_rules(name: str) -> None:
+    """Random walks, in one batch: boards, masks, rewards, ends."""
+    task: Any = card(name).build(difficulty="easy")
+    puzzle, moves = task.puzzle, [RULES[name][move] for move in task.puzzle.moves]
+    count, steps = 64, 12
+    instances = [puzzle.generate(seed) for seed in range(count)]
+    params = jax.tree.map(lambda *rows: jnp.stack(rows), *[(i.cells, i.shortest) for i in instances])
+
+    context = Params(Instance(*params), jnp.zeros((count, 1), jnp.int16))
+    key = jax.random.key(0)
+    begin = jax.jit(jax.vmap(lambda p: task.initial(key, p)))
+
+    @jax.jit
+    @jax.vmap
+    def step(state: Any, action: jax.Array, p: Any) -> Any:
+        mask = task.action_mask(state, p)
+        new = task.transition(state, action, key, p)
+        return new, mask, task.reward(state, action, new, key, p), task.terminal(new, key, p)
+
+    rng = np.random.default_rng(1)
+    state = begin(context)
+    boards = [board_of(instance) for instance in instances]
+    total = np.zeros(count)
+    for _ in range(steps):
+        after = [[move(board) for move in moves] for board in boards]
+        actions = np.array([rng.choice([k for k, b in enumerate(row) if b is not None]) for row in after])
+        state, mask, reward, over = step(state, jnp.asarray(actions), context)
+        if mask is not None:
+            assert np.asarray(mask).tolist() == [[b is not None for b in row] for row in after]
+        total += np.asarray(reward)
+        boards = [row[action] for row, action in zip(after, actions, strict=True)]
+        assert np.asarray(state.cells).tolist() == [list(board) for board in boards]
+        assert np.asarray(over).tolist() == [board == tuple(range(puzzle.cells)) for board in boards]
+        assert task.reward_space.low <= reward.min() <= reward.max() <= task.reward_space.high
+    apart = [puzzle.apart_of(bytes(board)) / puzzle.apart_of(bytes(i.cells)) for board, i in zip(boards, instances)]  # noqa: B905
+    visits = total - (1 - np.array(apart) - 0.1 * steps / puzzle.tier)  # 1 for each arrival at the goal
+    np.testing.assert_allclose(visits, np.round(visits), atol=1e-4)
+    assert set(np.round(visits)) <= {0, 1, 2, 3}
+
+
+@every_id
+def test_the_plan_earns_the_optimum(name: str) -> None:
+
+    task = card(name).build(difficulty="easy")
+    record = play(task, reference_player(task), range(100))
+    assert record.info["success"].all()
+    np.testing.assert_allclose(record.total, task.card.optimum, atol=1e-4)
+    assert (record.length == task.difficulty).all()
+
+
+@every_id
+def test_people_can_play(name: str) -> None:
+    task: Any = card(name).build(difficulty="easy")
+
+    instance = task.puzzle.generate(0)
+    params = Params(instance, np.zeros(1, np.int16))
+    state = task.initial(jax.random.key(0), params)
+    text = task.describe(state, params)
+    assert task.puzzle.shown(bytes(instance.cells)) in text
+    for action, move in enumerate(task.puzzle.moves):
+        assert move in task.how_to_act()
+        assert task.parse(f" {move}\n", state, params) == action
+    with pytest.raises(ValueError, match="expected one of"):
+        task.parse("sideways", state, params)
+    picture = task.draw(state, params)
+    assert picture.shape == task.picture_shape
+    assert picture.dtype == np.uint8
+    assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 3
+
+
+@pytest.mark.parametrize("tier", [1, 32, 2.5])
+def test_other_lengths_are_refused(tier: float) -> None:
+    with pytest.raises(ValueError, match="shortest solution, 2 to 31, got"):
+        puzzle_of("EightPuzzle-v0", tier)
