@@ -44,9 +44,9 @@ def word(text: str, allowed: Sequence[str]) -> int:
     Raises:
         Malformed: it is none of them.
     """
-    if text not in allowed:
-        raise Malformed(f"expected one of {', '.join(allowed)}, got {_short(text)}")
-    return list(allowed).index(text)
+    if text not in (words := list(allowed)):  # of a string every part would be "in" it
+        raise Malformed(f"expected one of {', '.join(words)}, got {_short(text)}")
+    return words.index(text)
 
 
 def grid(text: str, rows: int, columns: int, symbols: str) -> list[list[int]]:

@@ -56,8 +56,8 @@ class Instance(NamedTuple):
 
     colours: np.ndarray
     """int8 ``(cars,)``: the colour of each, from 0."""
-    fewest: np.ndarray
-    """int16: colour changes of the best order."""
+    fewest: np.int16
+    """Colour changes of the best order."""
 
 
 def changes(colours: Sequence[int]) -> int:
@@ -117,7 +117,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         fewest = changes([colours[car] for car in best_order(colours)])
         if fewest == changes(colours):
             return None
-        return Instance(np.array(colours, np.int8), np.array(fewest, np.int16))
+        return Instance(np.array(colours, np.int8), np.int16(fewest))
 
     @property
     def space(self) -> float:

@@ -47,8 +47,8 @@ class GridPuzzle(Puzzle[Instance]):
 
     rows: int
     columns: int
-    symbols: str
-    """One character a symbol; those that may be filled in first."""
+    symbols: Sequence[str]
+    """Those that may be filled in first; one character each where :meth:`read` is not the puzzle's own."""
     fillable: int
     """How many of the symbols may be filled in; the others only ever are given."""
 
@@ -80,8 +80,7 @@ class GridPuzzle(Puzzle[Instance]):
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Format, then givens, then rules."""
-        filled = reading.grid(answer, self.rows, self.columns, self.symbols)
-        grid = [[value + 1 for value in row] for row in filled]
+        grid = self.read(answer)
         flat = [value for row in grid for value in row]
         for cell, (value, given) in enumerate(zip(flat, self._givens(instance), strict=True)):
             if value != given and (given or value > self.fillable):
@@ -91,6 +90,15 @@ class GridPuzzle(Puzzle[Instance]):
                 raise Malformed(f"{where}: {self.symbols[value - 1]} is not to be filled in")
         reason = self.broken(instance, grid)
         return wrong(reason) if reason else RIGHT
+
+    def read(self, answer: str) -> Grid:
+        """The grid that an answer writes down.
+
+        Raises:
+            Malformed: another shape, or another symbol.
+        """
+        filled = reading.grid(answer, self.rows, self.columns, "".join(self.symbols))
+        return [[value + 1 for value in row] for row in filled]
 
     def solve(self, instance: Instance) -> str:
         """The grid of :meth:`solution`."""
@@ -122,7 +130,7 @@ class GridPuzzle(Puzzle[Instance]):
 
     def written(self, grid: Grid) -> str:
         """A grid as an answer is written; empty cells as ``_``."""
-        shown = EMPTY + self.symbols
+        shown = (EMPTY, *self.symbols)
         return "\n".join(" ".join(shown[value] for value in row) for row in grid)
 
     @staticmethod
@@ -144,8 +152,6 @@ class FillTask(PuzzleTask[Filling]):
     """
 
     puzzle: GridPuzzle[Any]
-    #: How many numbers :meth:`facts` gives.
-    fact_count: int = 0
     measures: ClassVar[dict[str, str]] = {"filled": "fraction of the cells to fill that are filled"}
     picture_shape: ClassVar[tuple[int, int, int]] = (360, 360, 3)
 
@@ -169,6 +175,11 @@ class FillTask(PuzzleTask[Filling]):
     @abc.abstractmethod
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Whether a full grid keeps every rule: bool."""
+
+    @property
+    def fact_count(self) -> int:
+        """How many numbers :meth:`facts` gives."""
+        return 0
 
     def facts(self, instance: Any) -> jax.Array:
         """The clues outside the grid, scaled to [0, 1]: ``(fact_count,)``."""
@@ -273,6 +284,6 @@ class FillTask(PuzzleTask[Filling]):
         givens, cells = (puzzle.as_rows(np.asarray(c).tolist()) for c in (params.instance.givens, state.cells))
         for r in range(puzzle.rows):
             for c in range(puzzle.columns):
-                board.cell(r, c, (EMPTY + puzzle.symbols)[cells[r][c]], given=givens[r][c] != 0)
+                board.cell(r, c, (EMPTY, *puzzle.symbols)[cells[r][c]], given=givens[r][c] != 0)
         self.decorate(board, params.instance)
         return board.picture()

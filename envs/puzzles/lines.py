@@ -29,6 +29,7 @@ class LineSolver:
         self.read = 0
         """Lines gone through so far: a measure of work."""
         self._any = 2**symbols - 1
+        self._every = 2 ** (side * symbols) - 1
 
     def arrangement(self, values: Iterable[int]) -> int:
         """The arrangement with these symbols, 1 to ``symbols``."""
@@ -74,11 +75,13 @@ class LineSolver:
                 return False
             for i, options in enumerate(across):
                 place = i * self.symbols
-                closed = ~reduce(or_, [(u >> place & self._any) << j * self.symbols for j, u in enumerate(unions)])
+                left = reduce(or_, [(u >> place & self._any) << j * self.symbols for j, u in enumerate(unions)])
                 if len(options) == 1:
-                    kept = options if not options[0] & closed else ()
+                    kept = options if not options[0] & ~left else ()
+                elif settled or left < self._every:
+                    kept = [option for option in options if not option & ~left and option not in settled]
                 else:
-                    kept = [p for p in options if not p & closed and p not in settled]
+                    kept = options
                 self.read += 1
                 if not kept:
                     return False

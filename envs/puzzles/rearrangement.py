@@ -49,8 +49,8 @@ class Instance(NamedTuple):
 
     cells: np.ndarray
     """int8 ``(side**2,)``: the tile in each cell, numbered by the cell in which it belongs."""
-    shortest: np.ndarray
-    """int16: moves of a shortest solution."""
+    shortest: np.int16
+    """Moves of a shortest solution."""
 
 
 class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
@@ -119,7 +119,7 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
             last, position = position, dice.choice(options)
         if length > inside and self._search(position, length - 1) is not None:
             return None
-        return Instance(np.frombuffer(position, np.int8), np.array(length, np.int16))
+        return Instance(np.frombuffer(position, np.int8), np.int16(length))
 
     def canonical(self, instance: Instance) -> bytes:
         """The least of what the symmetries of the board make of it, tiles renumbered with their cells."""
