@@ -1,0 +1,252 @@
+"""QuantumGates-v0 against complex matrices."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import reduce
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from rlbench_suite.envs.puzzles.puzzle_task import Params
+from rlbench_suite.envs.puzzles.quantum_gates import GATES, Instance, QuantumGatesPuzzle, clifford, shown
+from rlbench_suite.registry import card
+
+pytestmark = pytest.mark.of_variants
+
+ONE = np.eye(2)
+PAULI = {
+    "X": np.array([[0, 1], [1, 0]]),
+    "Y": np.array([[0, -1j], [1j, 0]]),
+    "Z": np.diag([1, -1]),
+}
+H, S = np.array([[1, 1], [1, -1]]) / np.sqrt(2), np.diag([1, 1j])
+UNITARY = {
+    "H1": np.kron(H, ONE),
+    "H2": np.kron(ONE, H),
+    "S1": np.kron(S, ONE),
+    "S2": np.kron(ONE, S),
+    "Sdg1": np.kron(S.conj(), ONE),
+    "Sdg2": np.kron(ONE, S.conj()),
+    "CNOT12": np.eye(4)[[0, 1, 3, 2]],
+    "CNOT21": np.eye(4)[[0, 3, 2, 1]],
+}
+GENERATORS = ("X1", "Z1", "X2", "Z2")
+
+
+def operator(text: str) -> np.ndarray:
+    """``-Y1 Z2`` as a matrix."""
+    matrix = -np.eye(4) if text.startswith("-") else np.eye(4)
+    for letter, qubit in re.findall(r"([XYZ])([12])", text):
+        matrix = matrix @ (np.kron(PAULI[letter], ONE) if qubit == "1" else np.kron(ONE, PAULI[letter]))
+    return matrix
+
+
+EVERY_PAULI = {
+    text: operator(text)
+    for a in ("", "X1", "Y1", "Z1")
+    for b in ("", "X2", "Y2", "Z2")
+    for sign in ("", "-")
+    if (text := sign + " ".join(part for part in (a, b) if part)).strip("-")
+}
+
+
+def circuit(gates: list[str]) -> np.ndarray:
+    """The first gate acts first."""
+    return reduce(lambda whole, gate: UNITARY[gate] @ whole, gates, np.eye(4))
+
+
+def made(unitary: np.ndarray) -> str:
+    """What a unitary makes of X1, Z1, X2 and Z2, as the prompt writes it."""
+    lines = []
+    for name in GENERATORS:
+        image = unitary @ operator(name) @ unitary.conj().T
+        lines.append(f"{name} -> {next(text for text, matrix in EVERY_PAULI.items() if np.allclose(matrix, image))}")
+    return "\n".join(lines)
+
+
+def normal(unitary: np.ndarray) -> bytes:
+    """The same for unitaries that differ by a phase."""
+    unitary = unitary.astype(complex)
+    first = unitary.ravel()[np.flatnonzero(np.abs(unitary.ravel()) > 1e-6)[0]]
+    return (np.round(unitary * (abs(first) / first), 6) + 0.0).tobytes()
+
+
+def told(puzzle: QuantumGatesPuzzle, instance: Instance) -> list[np.ndarray]:
+    """What the circuit made of X1, Z1, X2, Z2, read from the question."""
+    lines = re.findall(r"^([XZ][12]) -> (.*)$", puzzle.question(instance), re.MULTILINE)
+    assert tuple(name for name, _ in lines) == GENERATORS
+    return [operator(text) for _, text in lines]
+
+
+def undone(images: list[np.ndarray], gates: list[str]) -> bool:
+    unitary = circuit(gates)
+    return all(
+        np.allclose(unitary @ image @ unitary.conj().T, operator(name))
+        for image, name in zip(images, GENERATORS, strict=True)
+    )
+
+
+def test_distances_are_those_of_unitaries_up_to_phase() -> None:
+    """Breadth-first search over matrices, four gates deep; the order of the group; how many are how far."""
+    group = clifford()
+    assert len(group.elements) == 11_520
+    counts = Counter(group.away)
+    assert (counts[3], counts[6], counts[8], max(counts)) == (173, 2_278, 2_688, 10)
+    known = {normal(np.eye(4)): 0}
+    level = [np.eye(4)]
+    for depth in range(5):
+        texts = {made(unitary) for unitary in level}
+        assert texts == {shown(e) for e, away in zip(group.elements, group.away, strict=True) if away == depth}
+        assert len(texts) == len(level)
+        found = {}
+        for unitary in level if depth < 4 else ():
+            for gate in UNITARY.values():
+                key = normal(following := gate @ unitary)
+                if key not in known:
+                    known[key], found[key] = depth + 1, following
+        level = list(found.values())
+    assert Counter(known.values()) == Counter(away for away in group.away if away <= 4)
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_a_gate_does_to_tableaus_what_its_matrix_does(gate: str) -> None:
+    """From random circuits."""
+    group, rng = clifford(), np.random.default_rng(0)
+    for _ in range(60):
+        gates = [GATES[k] for k in rng.integers(8, size=12)]
+        number = 0
+        for name in gates:
+            number = group.following[number][GATES.index(name)]
+        assert shown(group.elements[number]) == made(circuit(gates))
+        after = group.elements[group.following[number][GATES.index(gate)]]
+        assert shown(after) == made(UNITARY[gate] @ circuit(gates))
+
+
+@pytest.mark.parametrize("tier", [3, 6, 8])
+def test_solutions_undo_and_the_verifier_knows(tier: int) -> None:
+    puzzle, rng = QuantumGatesPuzzle(tier), np.random.default_rng(tier)
+    solved = 0
+    for seed in range(120):
+        instance = puzzle.generate(seed, ("train", "test")[seed % 2])
+        images = told(puzzle, instance)
+        right = puzzle.solve(instance).split(" ")
+        assert len(right) == tier
+        assert undone(images, right)
+        assert puzzle.verify(instance, " ".join(right)) == (True, True, True, 1.0, "")
+        longer = puzzle.verify(instance, " ".join([*right, "H1", "H1"]))
+        assert longer.solved
+        assert not longer.optimal
+        assert longer.score == pytest.approx(tier / (tier + 2))
+        for _ in range(10):
+            answer = right.copy()
+            answer[rng.integers(tier)] = GATES[rng.integers(8)]
+            verdict = puzzle.verify(instance, " ".join(answer))
+            assert verdict.valid
+            assert verdict.solved == undone(images, answer)
+            solved += verdict.solved
+    assert solved > 20, "some changes change nothing, or find another shortest circuit"
+
+
+@pytest.mark.parametrize("answer", ["", "H", "H3", "H1,H2", "h1", "H1  H2", "H1\nH2", "T1", "CNOT11"])
+def test_what_is_no_circuit_is_refused(answer: str) -> None:
+    puzzle = QuantumGatesPuzzle(3)
+    assert not puzzle.verify(puzzle.generate(0), answer).valid
+
+
+def test_no_shorter_circuit_undoes_an_easy_one() -> None:
+    puzzle = QuantumGatesPuzzle(3)
+    short = [[], *([a] for a in GATES), *([a, b] for a in GATES for b in GATES)]
+    for seed in range(8):
+        images = told(puzzle, puzzle.generate(seed))
+        assert not any(undone(images, gates) for gates in short)
+
+
+def test_renumbered_qubits_and_conjugation_do_not_matter() -> None:
+    """Made by matrices; and a puzzle's disguises are no more than these four."""
+    puzzle, group = QuantumGatesPuzzle(6), clifford()
+    number = {shown(element): k for k, element in enumerate(group.elements)}
+    swap = np.eye(4)[[0, 2, 1, 3]]
+    rng = np.random.default_rng(0)
+    for seed in range(60):
+        one = puzzle.generate(seed)
+        gates = puzzle.solve(one).split(" ")
+        unitary = circuit(gates).conj().T
+        assert number[made(unitary)] == int(one.element)
+        forms = {}
+        for other in (unitary, swap @ unitary @ swap, unitary.conj(), swap @ unitary.conj() @ swap):
+            disguised = number[made(other)]
+            instance = Instance(np.array(group.elements[disguised], np.int8), np.int16(disguised), one.shortest)
+            assert group.away[disguised] == 6
+            forms[disguised] = puzzle.canonical(instance)
+        assert set(forms.values()) == {puzzle.canonical(one)}
+        stranger = puzzle.generate(int(rng.integers(1000, 2000)))
+        assert (puzzle.canonical(stranger) == puzzle.canonical(one)) == (int(stranger.element) in forms)
+
+
+def test_the_task_keeps_the_rules() -> None:
+    """Random gates against matrices; plans earn the best return."""
+    task = card("QuantumGates-v0").build()
+    puzzle, key = task.puzzle, jax.random.key(0)
+    rng = np.random.default_rng(0)
+    instances = [puzzle.generate(seed) for seed in range(120)]
+    actions = rng.integers(8, size=(120, 6))
+    actions[::2] = [puzzle.plan(instance) for instance in instances[::2]]
+    params = Params(Instance(*map(np.stack, zip(*instances, strict=True))), np.zeros((120, 1), np.int16))
+
+    def episode(params: Params, actions: jax.Array) -> list[Any]:
+        states = [task.initial(key, params)]
+        for k in range(6):
+            states.append(task.transition(states[-1], actions[k], key, params))
+        rewards = [task.reward(states[k], actions[k], states[k + 1], key, params) for k in range(6)]
+        shown_flags = [task.observation(state, key, params) for state in states]
+        ends = [task.terminal(state, key, params) for state in states]
+        return [states, rewards, shown_flags, ends, [task.info(state, params) for state in states]]
+
+    states, rewards, flags, ends, infos = jax.jit(jax.vmap(episode))(params, actions)
+    for number, instance in enumerate(instances):
+        unitary = circuit(puzzle.solve(instance).split(" ")).conj().T
+        total = 0.0
+        for k in range(7):
+            text = made(unitary)
+            assert shown(task.group.elements[int(states[k].element[number])]) == text
+            bits = flags[k][number].reshape(5, 4).astype(int) @ (1 << np.arange(4))
+            assert shown(bits.tolist()) == text
+            goal = text == "\n".join(f"{name} -> {name}" for name in GENERATORS)
+            assert bool(ends[k][number]) == bool(infos[k]["success"][number]) == goal
+            if goal:
+                break
+            if k < 6:
+                total += float(rewards[k][number])
+                unitary = UNITARY[GATES[actions[number, k]]] @ unitary
+        left = int(infos[k]["away"][number])
+        assert total == pytest.approx(goal + 1 - left / 6 - k * 0.5 / 6, abs=1e-5)
+        if number % 2 == 0:
+            assert goal
+            assert total == pytest.approx(task.card.optimum, abs=1e-5)
+
+
+def test_the_words_of_the_task() -> None:
+    task = card("QuantumGates-v0").build()
+    instance = task.puzzle.generate(0)
+    params = Params(instance, np.array(task.puzzle.plan(instance), np.int16))
+    key = jax.random.key(0)
+    begin = state = task.initial(key, params)
+    assert shown(instance.tableau.tolist()) in task.describe(state, params)
+    for gate in task.puzzle.plan(instance):
+        state = task.transition(state, task.parse(f" {GATES[gate]}\n", state, params), key, params)
+    assert "X1 -> X1\nZ1 -> Z1\nX2 -> X2\nZ2 -> Z2" in task.describe(state, params)
+    assert task.why_over(state, params) == "everything is undone"
+    assert (task.draw(state, params) != task.draw(begin, params)).any()
+    for text in ("", "H", "H1 H2", "0"):
+        with pytest.raises(ValueError, match="expected one of H1, H2"):
+            task.parse(text, state, params)
+
+
+@pytest.mark.parametrize("tier", [0, 11, 2.5])
+def test_other_tiers_are_refused(tier: float) -> None:
+    with pytest.raises(ValueError, match="shortest circuit, 1 to 10"):
+        QuantumGatesPuzzle(tier)
