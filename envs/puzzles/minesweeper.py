@@ -3,7 +3,7 @@
 A static board, to reason about: nothing is uncovered. Instances have exactly one solution, and no number could be
 hidden: mines are scattered, all other cells shown, and where numbers and the count of mines leave one solution, numbers
 are hidden in random order as long as it stays the only one. ``difficulty`` (of the task) is the side; 22 % of the cells
-are mines. Some 12,000 instances of side 4 come up.
+are mines. There are some 12,000 instances of side 4.
 
 See :mod:`.grid` for actions, observations and rewards. The mask forbids what takes the mines around a number, or all
 mines, beyond their count, and what leaves too few cells to reach it; a grid that is filled in is therefore right.

@@ -225,13 +225,13 @@ def games(positions: np.ndarray) -> Game:
     np.put_along_axis(weights, where, powers.astype(np.int32)[None], 1)
 
     digits = np.arange(3**empty)[:, None] // powers % 3  # (positions, empty cells): nothing, X or O
-    won = []
+    won: list[np.ndarray] = []
     for player in (X, O):
         bits = ((positions == player) << np.arange(CELLS)).sum(1, dtype=np.uint16)[:, None]
         added = ((digits == player)[None] * (1 << where[:, None, :])).sum(2, dtype=np.uint16)
-        won.append(np.stack([((bits | added) & line) == line for line in LINES]).any(0))
+        won.append(np.asarray(np.stack([((bits | added) & line) == line for line in LINES]).any(0)))
     filled = (digits > 0).sum(1)
-    values = won[0].astype(np.int8) - won[1].astype(np.int8)
+    values: np.ndarray = won[0].astype(np.int8) - won[1].astype(np.int8)
     over = won[0] | won[1] | (filled == empty)
     for number in np.argsort(-filled, kind="stable").tolist():
         free = powers[digits[number] == 0]
