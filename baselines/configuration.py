@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from rlbench_suite.card import unknown
+from rlbench_suite.card import TaskCard, unknown
 
 BUDGETS = ("smoke", "quick", "full")
 FOLDER = Path(__file__).parent / "hyperparameters"
@@ -16,13 +16,13 @@ FOLDER = Path(__file__).parent / "hyperparameters"
 Config = TypeVar("Config")
 
 
-def configure(kind: type[Config], path: Path, task_id: str, budget: str, overrides: dict[str, Any]) -> Config:
-    """The file's defaults, then the task's own values, then the caller's; a mapping gives one value a budget.
+def configure(kind: type[Config], path: Path, card: TaskCard, budget: str, overrides: dict[str, Any]) -> Config:
+    """The file's defaults, then its family's, the task's own, the caller's; a mapping gives one value a budget.
 
     Args:
         kind: the dataclass of the hyperparameters.
-        path: a YAML file with ``default`` and task ids.
-        task_id: id of the card.
+        path: a YAML file with ``default``, families and task ids.
+        card: the card of the task.
         budget: ``smoke``, ``quick`` or ``full``.
         overrides: the caller's own, by name.
 
@@ -32,7 +32,7 @@ def configure(kind: type[Config], path: Path, task_id: str, budget: str, overrid
     if budget not in BUDGETS:
         raise ValueError(unknown("budget", budget, BUDGETS))
     table = yaml.safe_load(path.read_text())
-    chosen = table["default"] | table.get(task_id, {}) | overrides
+    chosen = table["default"] | table.get(card.family, {}) | table.get(card.id, {}) | overrides
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for name, value in chosen.items():
         if name not in known:

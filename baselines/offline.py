@@ -239,7 +239,7 @@ class OfflineAgent:
     def config(self, task: Task[Any, Any], budget: str) -> Any:
         """The hyperparameters, checked."""
         path = FOLDER / f"{self.name}.yaml"
-        config = configure(self.configuration, path, task.card.id, budget, self.overrides)
+        config = configure(self.configuration, path, task.card, budget, self.overrides)
         found = registry.datasets().of_task(task.card.id)
         if config.dataset not in found:
             raise ValueError(unknown(f"dataset of {task.card.id}", config.dataset, found))

@@ -481,7 +481,7 @@ class PPO:
 
     def config(self, task: Task[Any, Any], budget: str) -> Config:
         """The hyperparameters, checked."""
-        config = configure(Config, HYPERPARAMETERS, task.card.id, budget, self.overrides)
+        config = configure(Config, HYPERPARAMETERS, task.card, budget, self.overrides)
         if config.recurrent is None:
             config = replace(config, recurrent="gru" if task.card.partially_observed else "none")
         if config.recurrent == "gru" and config.num_envs * task.card.agents % config.minibatches:

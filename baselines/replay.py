@@ -355,7 +355,7 @@ class ReplayAgent:
 
     def config(self, task: Task[Any, Any], budget: str) -> Any:
         """The hyperparameters, checked."""
-        return configure(self.configuration, FOLDER / f"{self.name}.yaml", task.card.id, budget, self.overrides)
+        return configure(self.configuration, FOLDER / f"{self.name}.yaml", task.card, budget, self.overrides)
 
     def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
         """What ``train`` will use, as plain data.

@@ -56,8 +56,8 @@ class Instance(NamedTuple):
 
     colours: np.ndarray
     """int8 ``(cars,)``: the colour of each, from 0."""
-    fewest: np.ndarray
-    """int16: colour changes of the best order."""
+    fewest: np.int16
+    """Colour changes of the best order."""
 
 
 def changes(colours: Sequence[int]) -> int:

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from .formula import MOST_VARIABLES, WORD, Formula
+from .truth_tables import COUNTABLE, models_of
 
 Clause = tuple[int, ...]
 """Literals as DIMACS writes them: ``v`` or ``-v`` for variable v = 1, 2, ..., in increasing order of v."""
-
-COUNTABLE = 24
-"""Most variables for :func:`model_count`: its truth tables have two to this power bits."""
 
 
 def clauses_of(formula: Formula) -> list[Clause]:
@@ -36,24 +34,41 @@ def formula_of(clauses: Sequence[Iterable[int]], variables: int) -> Formula:
     """
     if not 1 <= variables <= MOST_VARIABLES:
         raise ValueError(f"a formula has 1 to {MOST_VARIABLES} variables, got {variables}")
+    listed = [tuple(clause) for clause in clauses]
+    _check(listed, variables)
+    for number, literals in enumerate(listed, 1):
+        if len({abs(literal) for literal in literals}) < len(literals):
+            raise ValueError(f"clause {number} holds a variable twice: {' '.join(map(str, literals))}")
+    return Formula(*occurrences(listed, variables))
+
+
+def occurrences(clauses: Sequence[Clause], variables: int) -> np.ndarray:
+    """Where the literals of each variable occur: the two sides of a :class:`.formula.Formula`, for any size."""
     occurs = np.zeros((2, -(-len(clauses) // WORD), variables), np.uint32)
     for j, clause in enumerate(clauses):
-        literals = list(clause)
-        if not literals:
-            raise ValueError(f"clause {j + 1} is empty: the formula has no model")
-        if len({abs(literal) for literal in literals}) < len(literals):
-            raise ValueError(f"clause {j + 1} holds a variable twice: {' '.join(map(str, literals))}")
-        for literal in literals:
-            if not 1 <= abs(literal) <= variables:
-                raise ValueError(f"clause {j + 1}: literal {literal} is not in 1..{variables} or -{variables}..-1")
+        for literal in clause:
             occurs[int(literal < 0), j // WORD, abs(literal) - 1] |= np.uint32(1 << j % WORD)
-    return Formula(*occurs)
+    return occurs
+
+
+def _check(clauses: Sequence[Clause], variables: int) -> None:
+    """Raise a ValueError for an empty clause, or a literal out of range."""
+    for number, clause in enumerate(clauses, 1):
+        if not clause:
+            raise ValueError(f"clause {number} is empty: the formula has no model")
+        for literal in clause:
+            if not 1 <= abs(literal) <= variables:
+                raise ValueError(f"clause {number}: literal {literal} is not in 1..{variables} or -{variables}..-1")
 
 
 def to_dimacs(formula: Formula) -> str:
     """DIMACS CNF: the problem line, then one clause a line, each ended by 0."""
-    clauses = clauses_of(formula)
-    lines = [f"p cnf {formula.positive.shape[-1]} {len(clauses)}"]
+    return written(clauses_of(formula), formula.positive.shape[-1])
+
+
+def written(clauses: Sequence[Clause], variables: int) -> str:
+    """:func:`to_dimacs` of clauses of any length over any number of variables."""
+    lines = [f"p cnf {variables} {len(clauses)}"]
     return "\n".join(lines + [" ".join(map(str, (*clause, 0))) for clause in clauses]) + "\n"
 
 
@@ -63,8 +78,18 @@ def from_dimacs(text: str) -> Formula:
     Raises:
         ValueError: not DIMACS CNF, or not as announced by its problem line; the message names the line or clause.
     """
+    variables, clauses = clauses_in(text)
+    return formula_of(clauses, variables)
+
+
+def clauses_in(text: str) -> tuple[int, list[Clause]]:
+    """The number of variables and the clauses of a DIMACS CNF text; any number of either, of any length.
+
+    Raises:
+        ValueError: see :func:`from_dimacs`.
+    """
     announced: tuple[int, int] | None = None
-    clauses: list[list[int]] = []
+    clauses: list[Clause] = []
     open_clause: list[int] = []
     for number, words in _lines(text):
         if words[0] == "p":
@@ -82,7 +107,7 @@ def from_dimacs(text: str) -> Formula:
             if int(word):
                 open_clause.append(int(word))
             else:
-                clauses.append(open_clause)
+                clauses.append(tuple(open_clause))
                 open_clause = []
     if announced is None:
         raise ValueError("no problem line 'p cnf VARIABLES CLAUSES'")
@@ -90,7 +115,8 @@ def from_dimacs(text: str) -> Formula:
         raise ValueError("the last clause is not ended by 0")
     if len(clauses) != announced[1]:
         raise ValueError(f"the problem line announces {announced[1]} clauses, {len(clauses)} follow")
-    return formula_of(clauses, announced[0])
+    _check(clauses, announced[0])
+    return announced[0], clauses
 
 
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -108,7 +134,7 @@ def _is_count(word: str) -> bool:
 
 
 def model_count(formula: Formula) -> int:
-    """The exact number of models, by truth tables: integers with one bit an assignment.
+    """The exact number of models, by truth tables.
 
     Raises:
         ValueError: more than :data:`COUNTABLE` variables.
@@ -116,23 +142,4 @@ def model_count(formula: Formula) -> int:
     variables = formula.positive.shape[-1]
     if variables > COUNTABLE:
         raise ValueError(f"counting enumerates 2**{variables} assignments; at most {COUNTABLE} variables")
-    every = (1 << (1 << variables)) - 1
-    tables = [_truth_table(v, variables) for v in range(variables)]
-    models = every
-    for clause in clauses_of(formula):
-        satisfied = 0
-        for literal in clause:
-            table = tables[abs(literal) - 1]
-            satisfied |= table if literal > 0 else every ^ table
-        models &= satisfied
-    return models.bit_count()
-
-
-def _truth_table(variable: int, variables: int) -> int:
-    """Bit a is the value of the variable in assignment a: 2**variable zeros, as many ones, and so on."""
-    period = 2 << variable
-    table = ((1 << period // 2) - 1) << period // 2
-    while period < 1 << variables:
-        table |= table << period
-        period *= 2
-    return table
+    return models_of(clauses_of(formula), variables).bit_count()

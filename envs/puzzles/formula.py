@@ -56,8 +56,20 @@ def words_of(clauses: int) -> np.ndarray:
 
 
 def values(assignment: jax.Array, variables: int) -> jax.Array:
-    """The value of each variable: bit ``v`` of the uint32 ``assignment``, bool ``(variables,)``."""
-    return (assignment >> np.arange(variables, dtype=np.uint32)) & 1 != 0
+    """The value of each variable, bool ``(variables,)``: bit ``v`` of the uint32 ``assignment``. Beyond 32 variables it
+    is uint32 ``(words,)``: bit ``v % 32`` of word ``v // 32``.
+    """
+    if assignment.ndim == 0:
+        return (assignment >> np.arange(variables, dtype=np.uint32)) & 1 != 0
+    return ((assignment[:, None] >> np.arange(WORD, dtype=np.uint32)) & 1 != 0).reshape(-1)[:variables]
+
+
+def flipped(assignment: jax.Array, variable: jax.Array) -> jax.Array:
+    """The assignment with one variable negated."""
+    bit = np.uint32(1) << (variable % WORD).astype(jnp.uint32)
+    if assignment.ndim == 0:
+        return assignment ^ bit
+    return jnp.where(np.arange(assignment.shape[0]) == variable // WORD, assignment ^ bit, assignment)
 
 
 def as_word(members: jax.Array) -> jax.Array:

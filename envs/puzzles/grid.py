@@ -152,8 +152,6 @@ class FillTask(PuzzleTask[Filling]):
     """
 
     puzzle: GridPuzzle[Any]
-    #: How many numbers :meth:`facts` gives.
-    fact_count: int = 0
     measures: ClassVar[dict[str, str]] = {"filled": "fraction of the cells to fill that are filled"}
     picture_shape: ClassVar[tuple[int, int, int]] = (360, 360, 3)
 
@@ -177,6 +175,11 @@ class FillTask(PuzzleTask[Filling]):
     @abc.abstractmethod
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Whether a full grid keeps every rule: bool."""
+
+    @property
+    def fact_count(self) -> int:
+        """How many numbers :meth:`facts` gives."""
+        return 0
 
     def facts(self, instance: Any) -> jax.Array:
         """The clues outside the grid, scaled to [0, 1]: ``(fact_count,)``."""

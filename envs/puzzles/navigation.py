@@ -36,12 +36,12 @@ class Instance(NamedTuple):
     """int8 ``(side**2,)``: kilometres of the road east of each place; 0 for none."""
     down: np.ndarray
     """int8 ``(side**2,)``: of the road south."""
-    start: np.ndarray
-    """int16: a place."""
-    goal: np.ndarray
-    """int16."""
-    shortest: np.ndarray
-    """int16: kilometres of a shortest route."""
+    start: np.int16
+    """A place."""
+    goal: np.int16
+    """A place."""
+    shortest: np.int16
+    """Kilometres of a shortest route."""
     names: np.ndarray
     """int8 ``(side**2,)``: the number of each place's name in :data:`NAMES`."""
 
@@ -150,7 +150,8 @@ class Navigation(RouteTask):
                 if way in (RIGHT, DOWN):
                     to_row, to_column = divmod(other, side)
                     board.line(row + 0.5, column + 0.5, to_row + 0.5, to_column + 0.5, "#b8bec7")
-                    board.text((row + to_row) / 2 - 0.12, (column + to_column) / 2 + 0.12, str(length), INK, 0.5)
+                    above, beside = (0.2, 0.0) if way == RIGHT else (0.0, 0.2)
+                    board.text((row + to_row) / 2 - above, (column + to_column) / 2 + beside, str(length), INK, 0.5)
         for place in range(self.places):
             x0, y0, x1, y1 = board.box(*divmod(place, side))
             inset = 2 * board.side // 5

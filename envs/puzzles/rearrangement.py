@@ -49,8 +49,8 @@ class Instance(NamedTuple):
 
     cells: np.ndarray
     """int8 ``(side**2,)``: the tile in each cell, numbered by the cell in which it belongs."""
-    shortest: np.ndarray
-    """int16: moves of a shortest solution."""
+    shortest: np.int16
+    """Moves of a shortest solution."""
 
 
 class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):

@@ -45,12 +45,12 @@ class Roads(NamedTuple):
     """int8 ``(side**2,)``: length of the road from each place to the one on its right; 0 for none."""
     down: np.ndarray
     """int8 ``(side**2,)``: to the one below."""
-    start: np.ndarray
-    """int16: a place, counted from 0 in reading order."""
-    goal: np.ndarray
-    """int16."""
-    shortest: np.ndarray
-    """int16: length of a shortest route."""
+    start: np.int16
+    """A place, counted from 0 in reading order."""
+    goal: np.int16
+    """A place."""
+    shortest: np.int16
+    """Length of a shortest route."""
 
 
 class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
@@ -125,9 +125,9 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
                 trail.pop()
         for place, beside in enumerate(self._beside):
             for way in (RIGHT, DOWN):
-                other = beside[way]
-                if other is not None and not lengths[way][place] and dice.below(8) < self.eighths:
-                    build(place, other)
+                next_to = beside[way]
+                if next_to is not None and not lengths[way][place] and dice.below(8) < self.eighths:
+                    build(place, next_to)
         goal = dice.below(self.places)
         far = self.distances(lengths[RIGHT], lengths[DOWN], goal)
         start = dice.choice([place for place, length in enumerate(far) if 3 * length >= 2 * max(far)])

@@ -65,7 +65,7 @@ def attacks(puzzle: Puzzle[Any], instances: list[Any]) -> dict[str, Any]:
         "echo": puzzle.prompt,
         "twice": lambda instance: puzzle.solve(instance) + "\n" + puzzle.solve(instance),
         "superset": lambda instance: puzzle.solve(instance) + " " + constant,
-        "unicode digits": lambda instance: puzzle.solve(instance).translate(WIDE),
+        "full width": lambda instance: puzzle.solve(instance).translate(WIDE),
         "look-alikes": lambda instance: puzzle.solve(instance).translate(CYRILLIC) + "\u0430",
         "zero width": lambda instance: puzzle.solve(instance) + "\u200b",
         "comment": lambda instance: puzzle.solve(instance) + " # right",
@@ -75,8 +75,8 @@ def attacks(puzzle: Puzzle[Any], instances: list[Any]) -> dict[str, Any]:
     return fixed | of_instance
 
 
-WIDE = {ord("0") + k: 0xFF10 + k for k in range(10)} | {ord("_"): "\uff3f"}
-"""Digits to those of full width, which ``str.isdigit`` and ``int`` take."""
+WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
+"""Visible ASCII to its forms of full width; ``str.isdigit`` and ``int`` take the digits among them."""
 CYRILLIC = {ord("a"): "\u0430", ord("o"): "\u043e", ord("e"): "\u0435", ord("1"): "\u0661"}
 
 

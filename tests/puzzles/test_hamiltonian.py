@@ -134,7 +134,7 @@ def test_a_verdict_says_what_a_path_is(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", ["", "None", "none ", "1 2 3", "0 1 2 3 4 5 6", "1-2-3-4-5-6-7", "1 2 3 4 5 6 7 1", "none none"]
+    "answer", ["", "None", "none ", "1 2 3", "0 1 2 3 4 5 6 7", "1-2-3-4-5-6-7-8", "1 2 3 4 5 6 7 8 1", "none none"]
 )
 def test_other_formats_are_invalid(answer: str) -> None:
     puzzle = puzzle_of("HamiltonianCycle-v0", "easy")
@@ -248,7 +248,7 @@ def test_people_can_play(name: str) -> None:
     assert task.describe(state, params).endswith(task.puzzle.solve(instance))
     assert task.why_over(state, params) == "every vertex is visited"
     assert task.why_illegal(np.int64(0), state, params) == "vertex 1 is visited already"
-    with pytest.raises(ValueError, match="expected a vertex from 1 to 7, got 'one'"):
+    with pytest.raises(ValueError, match="expected a vertex from 1 to 8, got 'one'"):
         task.parse("one", state, params)
     assert task.draw(state, params).shape == task.picture_shape
 

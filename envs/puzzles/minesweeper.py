@@ -1,0 +1,213 @@
+"""rlsuite/Minesweeper-v0: mark every hidden cell of a board as mine or safe.
+
+A static board, to reason about: nothing is uncovered. Instances have exactly one solution, and no number could be
+hidden: mines are scattered, all other cells shown, and where numbers and the count of mines leave one solution, numbers
+are hidden in random order as long as it stays the only one. ``difficulty`` (of the task) is the side; 22 % of the cells
+are mines. Some 12,000 instances of side 4 come up.
+
+See :mod:`.grid` for actions, observations and rewards. The mask forbids what takes the mines around a number, or all
+mines, beyond their count, and what leaves too few cells to reach it; a grid that is filled in is therefore right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.dice import Dice
+
+from .grid import FillTask, Grid, GridPuzzle
+from .symmetry import least, square_symmetries
+
+MINE, SAFE, SHOWN = 1, 2, 3
+"""Symbols; ``SHOWN + k`` is a safe cell that shows the number k."""
+LARGEST_SIDE = 9
+MINE_SHARE = 0.22
+
+
+class Instance(NamedTuple):
+    """Numbers with one arrangement of mines."""
+
+    givens: np.ndarray
+    """int8 ``(side**2,)``: numbers shown, and 0 for a hidden cell."""
+
+
+class MinesweeperPuzzle(GridPuzzle[Instance]):
+    """``tier`` is the side."""
+
+    name = "Minesweeper"
+    difficulty_is = "cells that a depth-first search guesses, beyond what single numbers force, to prove uniqueness"
+    symbols = "*.012345678"
+    fillable = 2
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(3, LARGEST_SIDE + 1):
+            raise ValueError(f"{self.name}: difficulty is the side, 3 to {LARGEST_SIDE}, got {tier!r}.")
+        self.rows = self.columns = side = int(tier)
+        self.mines = round(MINE_SHARE * side * side)
+        self._around = [
+            sum(
+                1 << side * y + x
+                for y in range(max(r - 1, 0), min(r + 2, side))
+                for x in range(max(c - 1, 0), min(c + 2, side))
+                if (y, x) != (r, c)
+            )
+            for r in range(side)
+            for c in range(side)
+        ]
+        """The neighbours of each cell, as bits."""
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Mines, all numbers, fewer numbers; None if there are other solutions with every number shown."""
+        cells = self.rows**2
+        mines = sum(1 << cell for cell in dice.sample(range(cells), self.mines))
+        safe = [cell for cell in range(cells) if not mines >> cell & 1]
+        givens = [0] * cells
+        for cell in safe:
+            givens[cell] = SHOWN + (self._around[cell] & mines).bit_count()
+        if not self._has_one_solution(givens):
+            return None
+        for cell in dice.shuffled(safe):
+            shown, givens[cell] = givens[cell], 0
+            if not self._has_one_solution(givens):
+                givens[cell] = shown
+        return Instance(np.array(givens, np.int8))
+
+    def canonical(self, instance: Instance) -> bytes:
+        """The least of the eight rotations and reflections."""
+        cells = instance.givens.tolist()
+        return least([cells[i] for i in order] for order in square_symmetries(self.rows))
+
+    def rules(self) -> str:
+        """The rules."""
+        return (
+            "Minesweeper: every hidden cell is a mine (*) or safe (.). A digit is a safe cell with exactly that many "
+            f"mines among the up to eight cells around it, diagonals included. There are exactly {self.mines} mines."
+        )
+
+    def broken(self, instance: Instance, grid: Grid) -> str:
+        """Too many or few mines, or the first number that is missed."""
+        cells = [value for row in grid for value in row]
+        mines = sum(1 << cell for cell, value in enumerate(cells) if value == MINE)
+        if (count := mines.bit_count()) != self.mines:
+            return f"there are {count} mines, not {self.mines}"
+        for cell, value in enumerate(cells):
+            if value >= SHOWN and (count := (self._around[cell] & mines).bit_count()) != value - SHOWN:
+                where = f"row {cell // self.rows + 1}, column {cell % self.rows + 1}"
+                return f"the number in {where} has {count} mines around it, not {value - SHOWN}"
+        return ""
+
+    def solution(self, instance: Instance) -> Grid:
+        """By search; the first found is the only one."""
+        givens = instance.givens.tolist()
+        for mines in self._solutions(givens):
+            return self._marked(givens, mines)
+        raise ValueError("these numbers have no solution")
+
+    def difficulty(self, instance: Instance) -> float:
+        """Cells guessed by a search for all solutions."""
+        guessed = [0]
+        for _ in self._solutions(instance.givens.tolist(), guessed):
+            pass
+        return float(guessed[0])
+
+    def heuristic(self, instance: Instance) -> str:
+        """A mine where some number has no more hidden cells around it than mines; safe elsewhere."""
+        givens, mines = instance.givens.tolist(), 0
+        hidden = sum(1 << cell for cell, value in enumerate(givens) if not value)
+        for cell, value in enumerate(givens):
+            around = self._around[cell] & hidden
+            if value and around.bit_count() == value - SHOWN:
+                mines |= around
+        return self.written(self._marked(givens, mines))
+
+    # -- search: a bit for every cell --------------------------------------------------------------------------------
+
+    def _has_one_solution(self, givens: Sequence[int]) -> bool:
+        return len(list(islice(self._solutions(givens), 2))) == 1
+
+    def _solutions(self, givens: Sequence[int], guessed: list[int] | None = None) -> Iterator[int]:
+        """All arrangements of mines, each as bits."""
+        hidden = sum(1 << cell for cell, value in enumerate(givens) if not value)
+        counts = [(self._around[c] & hidden, value - SHOWN) for c, value in enumerate(givens) if value]
+        counts.append((hidden, self.mines))
+
+        def search(mines: int, unknown: int) -> Iterator[int]:
+            settled = self._settled(counts, mines, unknown)
+            if settled is None:
+                return
+            mines, unknown = settled
+            if not unknown:
+                yield mines
+                return
+            open_counts = (cells & unknown for cells, _ in counts if cells & unknown)
+            cell = min(open_counts, key=int.bit_count)
+            cell &= -cell
+            if guessed:
+                guessed[0] += 1
+            yield from search(mines | cell, unknown ^ cell)
+            yield from search(mines, unknown ^ cell)
+
+        return search(0, hidden)
+
+    @staticmethod
+    def _settled(counts: Sequence[tuple[int, int]], mines: int, unknown: int) -> tuple[int, int] | None:
+        """Mines and unknown cells when all that single counts force is known; None if one cannot be had."""
+        before = -1
+        while before != unknown:
+            before = unknown
+            for cells, count in counts:
+                if places := cells & unknown:
+                    lacking = count - (cells & mines).bit_count()
+                    if lacking == 0:
+                        unknown ^= places
+                    elif lacking == places.bit_count():
+                        mines |= places
+                        unknown ^= places
+                    elif not 0 < lacking < places.bit_count():
+                        return None
+                elif (cells & mines).bit_count() != count:
+                    return None
+        return mines, unknown
+
+    def _marked(self, givens: Sequence[int], mines: int) -> Grid:
+        return self.as_rows([value or (MINE if mines >> cell & 1 else SAFE) for cell, value in enumerate(givens)])
+
+
+class Minesweeper(FillTask):
+    """Minesweeper, one cell a step."""
+
+    puzzle: MinesweeperPuzzle
+    puzzle_class = MinesweeperPuzzle
+
+    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """What every number around, and the count of all mines, still has room for."""
+        grid = cells.reshape(self.puzzle.rows, -1)
+        mines, unknown = grid == MINE, grid == 0
+        lacking = grid - SHOWN - self._around(mines)
+        full = (grid >= SHOWN) & (lacking <= 0)
+        tight = (grid >= SHOWN) & (lacking >= self._around(unknown))
+        more = self.puzzle.mines - mines.sum(dtype=jnp.int32)
+        mine = (self._around(full) == 0) & (more > 0)
+        safe = (self._around(tight) == 0) & (more < unknown.sum(dtype=jnp.int32))
+        return jnp.stack([mine.reshape(-1), safe.reshape(-1)], axis=1)
+
+    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Whether every number and the count of all mines is kept."""
+        grid = cells.reshape(self.puzzle.rows, -1)
+        mines = grid == MINE
+        kept = (grid < SHOWN) | (self._around(mines) == grid - SHOWN)
+        return kept.all() & (mines.sum(dtype=jnp.int32) == self.puzzle.mines)
+
+    @staticmethod
+    def _around(cells: jax.Array) -> jax.Array:
+        """How many of the cells around each, itself included, int8 ``(side, side)``."""
+        padded = jnp.pad(cells.astype(jnp.int8), 1)
+        lines = padded[:-2] + padded[1:-1] + padded[2:]
+        return lines[:, :-2] + lines[:, 1:-1] + lines[:, 2:]

@@ -1,0 +1,88 @@
+"""What the tests of puzzles that are filled in share: batches of instances and grids, and a plan played out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.envs.puzzles.grid import Filling, FillTask
+from rlbench_suite.envs.puzzles.puzzle_task import Params
+from rlbench_suite.registry import card
+
+
+def task_of(name: str, difficulty: float) -> Any:
+    """The interactive task; its ``puzzle`` is the one-shot form."""
+    return card(name).build(difficulty=difficulty)
+
+
+def stacked(instances: Sequence[Any]) -> Any:
+    """Instances as one, with a leading axis."""
+    return type(instances[0])(*(np.stack(column) for column in zip(*instances, strict=True)))
+
+
+def solution_of(puzzle: Any, instance: Any) -> np.ndarray:
+    """What the solver fills in, in reading order."""
+    return np.array(puzzle.solution(instance), np.int8).ravel()
+
+
+def grids_of(puzzle: Any, instances: Sequence[Any], seed: int = 0) -> list[np.ndarray]:
+    """For each instance a full grid with its givens: the solution, one with a few cells changed, or a random one."""
+    rng = np.random.default_rng(seed)
+    grids = []
+    for number, instance in enumerate(instances):
+        grid = solution_of(puzzle, instance)
+        changed = (0.0, 0.05, 0.1, 0.5)[number % 4]
+        change = (rng.random(grid.size) < changed) & (instance.givens == 0)
+        grids.append(np.where(change, rng.integers(1, puzzle.fillable + 1, grid.size), grid).astype(np.int8))
+    return grids
+
+
+def partial_grids(puzzle: Any, instances: Sequence[Any], seed: int = 0) -> list[np.ndarray]:
+    """The same grids with some cells empty again."""
+    rng = np.random.default_rng(seed + 1)
+    grids = grids_of(puzzle, instances, seed)
+    return [
+        np.where((rng.random(grid.size) < rng.random()) | (instance.givens > 0), grid, 0).astype(np.int8)
+        for grid, instance in zip(grids, instances, strict=True)
+    ]
+
+
+def solved_by_task(task: FillTask, instances: Sequence[Any], grids: Sequence[np.ndarray]) -> list[bool]:
+    """What the compiled task says of full grids."""
+    return jax.jit(jax.vmap(task.solved))(np.stack(grids), stacked(instances)).tolist()
+
+
+def masks_by_task(task: FillTask, instances: Sequence[Any], grids: Sequence[np.ndarray]) -> np.ndarray:
+    """Legal (cell, symbol) pairs, bool ``(count, cells, fillable)``."""
+    batch = Params(stacked(instances), np.zeros((len(grids), 1), np.int16))
+    masks = jax.jit(jax.vmap(task.action_mask))(Filling(np.stack(grids)), batch)
+    return np.asarray(masks).reshape(len(grids), task.cells, task.puzzle.fillable)
+
+
+def plans_played(task: FillTask, instances: Sequence[Any]) -> tuple[list[float], list[bool], list[bool]]:
+    """Plans played by the compiled task: returns, whether all actions were legal, whether they end in success."""
+    plans = [list(task.puzzle.plan(instance)) for instance in instances]
+    longest = max(map(len, plans))
+    padded = np.array([plan + [-1] * (longest - len(plan)) for plan in plans], np.int32)
+    key = jax.random.key(0)
+
+    def play(instance: Any, plan: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        params = Params(instance, plan)
+
+        def step(state: Filling, action: jax.Array) -> tuple[Filling, tuple[jax.Array, jax.Array]]:
+            legal = task.action_mask(state, params)[action] & ~task.terminal(state, key, params)
+            after = task.transition(state, action, key, params)
+            reward = task.reward(state, action, after, key, params)
+            live = action >= 0
+            state = Filling(jnp.where(live, after.cells, state.cells))
+            return state, (jnp.where(live, reward, 0), legal | ~live)
+
+        last, (rewards, legal) = jax.lax.scan(step, task.initial(key, params), plan)
+        return rewards.sum(), legal.all(), task.info(last, params)["success"] & task.terminal(last, key, params)
+
+    total, legal, success = jax.jit(jax.vmap(play))(stacked(instances), padded)
+    return np.asarray(total).tolist(), np.asarray(legal).tolist(), np.asarray(success).tolist()
