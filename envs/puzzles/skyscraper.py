@@ -210,7 +210,7 @@ class Skyscraper(FillTask):
         self.side = self.puzzle.rows
 
     @property
-    def fact_count(self) -> int:  # type: ignore[override]
+    def fact_count(self) -> int:
         """Four clues a row, one-hot."""
         return 4 * self.puzzle.rows * self.puzzle.greatest
 

@@ -210,7 +210,7 @@ class SymbolicGrid(FillTask):
         self.digits = np.arange(1, 10, dtype=np.int8)
 
     @property
-    def fact_count(self) -> int:  # type: ignore[override]
+    def fact_count(self) -> int:
         """A letter a cell, one-hot, and a sum for each row and column."""
         return self.puzzle.side**2 * self.puzzle.columns + 2 * self.puzzle.side
 
