@@ -561,4 +561,18 @@ CARDS = (
         optimum=1.5,
         tags=("discrete", "text", "moves", "quantum"),
     ),
+    TaskCard(
+        id="rlsuite/SymbolicGrid-v0",
+        family="puzzles",
+        summary="Find the digits that letters in a grid stand for by the sums of rows and columns.",
+        source="one solution by construction",
+        entry_point="rlbench_suite.envs.puzzles.symbolic_grid:SymbolicGrid",
+        puzzle="rlbench_suite.envs.puzzles.symbolic_grid:SymbolicGridPuzzle",
+        reference=PLANNED,
+        horizon=6,
+        variant=True,
+        difficulties={"medium": 4, "easy": 3, "hard": 5},
+        optimum=2.0,
+        tags=("discrete", "masked", "text", "grid", "arithmetic"),
+    ),
 )

@@ -248,7 +248,7 @@ class Campsite(FillTask):
         self.side = self.puzzle.rows
 
     @property
-    def fact_count(self) -> int:  # type: ignore[override]
+    def fact_count(self) -> int:
         """A count for each row and column."""
         return 2 * self.puzzle.rows
 

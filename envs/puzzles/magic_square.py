@@ -246,7 +246,7 @@ class MagicSquare(FillTask):
             low = jnp.where(on, jnp.maximum(low, least_here), low)
             high = jnp.where(on, jnp.minimum(high, most_here), high)
         used = (grid.reshape(-1, 1) == self.numbers).any(0)
-        return (self.numbers >= low.reshape(-1, 1)) & (self.numbers <= high.reshape(-1, 1)) & ~used
+        return (low.reshape(-1, 1) <= self.numbers) & (high.reshape(-1, 1) >= self.numbers) & ~used
 
     def _bounds(self, held: jax.Array, gaps: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The least and the greatest number that may be added to lines that hold a sum and have gaps."""

@@ -132,8 +132,8 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
                     return f"{kind} {i + 1} does not hold every height"
         for place, (clue, found) in enumerate(zip(instance.clues.tolist(), self._clues(grid), strict=True)):
             if clue not in (0, found):
-                edge, line = divmod(place, self.rows)
-                return f"from {EDGES[edge]} {line + 1}: the clue is {clue}, and {found} is seen"
+                edge, number = divmod(place, self.rows)
+                return f"from {EDGES[edge]} {number + 1}: the clue is {clue}, and {found} is seen"
         return ""
 
     def solution(self, instance: Instance) -> Grid:
@@ -210,7 +210,7 @@ class Skyscraper(FillTask):
         self.side = self.puzzle.rows
 
     @property
-    def fact_count(self) -> int:  # type: ignore[override]
+    def fact_count(self) -> int:
         """Four clues a row, one-hot."""
         return 4 * self.puzzle.rows * self.puzzle.greatest
 

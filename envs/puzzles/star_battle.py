@@ -232,7 +232,7 @@ class StarBattle(FillTask):
         self.every = np.uint8(2**self.side - 1)
 
     @property
-    def fact_count(self) -> int:  # type: ignore[override]
+    def fact_count(self) -> int:
         """A region a cell, one-hot."""
         return self.puzzle.rows**3
 
