@@ -299,7 +299,7 @@ class TicTacToe(PuzzleTask[State]):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """``success``: the game is over and ended as well as it could."""
-        return {"success": self._success(state, params), "value": self._value(state, params).astype(jnp.int32)}
+        return {"success": self._success(state, params), "value": self._value(state, params).astype(self.dtype)}
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Empty cells, bool ``(16,)``."""
