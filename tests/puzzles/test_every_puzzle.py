@@ -65,11 +65,7 @@ def attacks(puzzle: Puzzle[Any], instances: list[Any]) -> dict[str, Any]:
         "echo": puzzle.prompt,
         "twice": lambda instance: puzzle.solve(instance) + "\n" + puzzle.solve(instance),
         "superset": lambda instance: puzzle.solve(instance) + " " + constant,
-<<<<<<< HEAD
         "full width": lambda instance: puzzle.solve(instance).translate(WIDE),
-=======
-        "unicode digits": lambda instance: puzzle.solve(instance).translate(WIDE) + "\uff10",
->>>>>>> search
         "look-alikes": lambda instance: puzzle.solve(instance).translate(CYRILLIC) + "\u0430",
         "zero width": lambda instance: puzzle.solve(instance) + "\u200b",
         "comment": lambda instance: puzzle.solve(instance) + " # right",
