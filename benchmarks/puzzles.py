@@ -27,6 +27,15 @@ ENVS = 4_096
 SHARED: dict[str, tuple[float | str, str, dict[str, object]]] = {
     "Sudoku-v0": (45, "sudoku", {"min_empty": 45, "max_empty": 45}),
     "Sudoku4-v0": (9, "mini_sudoku", {"min_empty": 9, "max_empty": 9}),
+    "Kakurasu-v0": (5, "kakurasu", {"min_rows": 5, "max_rows": 5, "min_cols": 5, "max_cols": 5}),
+    "Game24-v0": ("medium", "puzzle24", {}),
+    "Countdown-v0": (5, "countdown", {"min_numbers": 5, "max_numbers": 5}),
+    "Maze-v0": (7, "maze", {"min_grid_size": 7, "max_grid_size": 7, "min_dist": 5, "max_dist": 10}),
+    "KnightsAndKnaves-v0": (6, "knights_knaves", {"n_people": 6}),
+    "Zebra-v0": (4, "zebra_puzzles", {"num_people": 4, "num_characteristics": 4}),
+    "ListFunctions-v0": ("medium", "list_functions", {}),
+    "Arc1D-v0": ("medium", "arc_1d", {}),
+    "CubeRotation-v0": (3, "color_cube_rotation", {"min_rotations": 3, "max_rotations": 3}),
 }
 """Ours: the tier or number to compare at, the peer's dataset, and its configuration of that size."""
 

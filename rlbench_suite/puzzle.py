@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import abc
 import hashlib
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
@@ -130,6 +131,11 @@ class Puzzle(abc.ABC, Generic[Instance]):
             NotImplementedError: the puzzle is one-shot only.
         """
         raise NotImplementedError(f"{self.name} has no interactive form")
+
+    @property
+    def space(self) -> float:
+        """About how many instances there are that differ by their canonical form; infinite if they hardly ever meet."""
+        return math.inf
 
     # -- what every puzzle has ------------------------------------------------------------------------------------
 

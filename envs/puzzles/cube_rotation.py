@@ -105,8 +105,11 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         super().__init__(tier)
         if tier not in range(1, self.hardest + 1):
             raise ValueError(f"{self.name}: difficulty is the number of turns, 1 to {self.hardest}, got {tier!r}.")
-        self.space = 6**tier / 4
+
+    @property
+    def space(self) -> float:
         """Different puzzles, nearly."""
+        return 6**self.tier / 4
 
     def compose(self, dice: Dice) -> Instance | None:
         """Colours, turns and side at random; None if the turns cancel."""

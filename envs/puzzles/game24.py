@@ -36,13 +36,16 @@ class Game24Puzzle(CombinePuzzle):
     difficulty_is = "bits of luck that a player needs who combines numbers at random: -log2 of its chance"
     uses_all = True
     count = CARDS
-    #: Instances of a tier and split, about: so few that seeds meet.
-    space = 227
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
         if tier not in (1, 2, 3):
             raise ValueError(f"Game24: difficulty is the third of the hands, 1, 2 or 3, got {tier!r}.")
+
+    @property
+    def space(self) -> float:
+        """Hands of a tier and split."""
+        return 227
 
     def compose(self, dice: Dice) -> Instance | None:
         """Any four cards, sorted; None if they cannot be solved, or are of another tier."""

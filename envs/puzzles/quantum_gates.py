@@ -89,11 +89,16 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
             )
         self.moves = GATES
         away = clifford().away
-        self._first, self.space = away.index(int(tier)), away.count(int(tier))
+        self._first, self._count = away.index(int(tier)), away.count(int(tier))
+
+    @property
+    def space(self) -> float:
+        """Elements at the distance."""
+        return self._count
 
     def compose(self, dice: Dice) -> Instance:
         """Any element at the distance."""
-        number = self._first + dice.below(self.space)
+        number = self._first + dice.below(self._count)
         tableau = np.array(clifford().elements[number], np.int8)
         return Instance(tableau, np.int16(number), np.int16(self.tier))
 

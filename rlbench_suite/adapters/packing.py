@@ -26,6 +26,7 @@ class Layout:
         self.treedef: Any = treedef
         self.word = np.dtype(word)
         self.float = np.dtype(f"float{8 * self.word.itemsize}")
+        self.signed = np.dtype(f"int{8 * self.word.itemsize}")
         kinds: dict[Any, list[int]] = {}
         for i, leaf in enumerate(leaves):
             kinds.setdefault(i if leaf.shape else np.dtype(leaf.dtype), []).append(i)

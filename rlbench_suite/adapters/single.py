@@ -71,9 +71,9 @@ class Programs:
         """What a step shows, on the host. Scalars become Python's own, arrays views of ``words``."""
         step, number = self.places[1], words.item
         real = words.view(self.layout.float).item
+        take = {"f": real, "i": words.view(self.layout.signed).item, "u": number}
         info: dict[str, Any] = {
-            name: real(at) if kind == "f" else bool(number(at)) if kind == "b" else number(at)
-            for name, at, kind in self.info_scalars
+            name: bool(number(at)) if kind == "b" else take[kind](at) for name, at, kind in self.info_scalars
         }
         for name, place in self.info_arrays:
             info[name] = self.layout.read(words, place)

@@ -242,6 +242,16 @@ def test_settings_choose_the_variant_that_has_them() -> None:
         gymnasium.make("rlsuite/PMSMCurrent-v0", contrl="finite")
 
 
+def test_whole_numbers_in_info_keep_their_sign(toys: Path) -> None:
+    for dtype in ("float32", "float64"):
+        env = make("ToyWalk-v0", dtype=dtype)
+        env.reset(seed=0)
+        for _ in range(4):
+            *_, info = env.step(env.task.noop_action())
+            assert info["x"] == int(env.state.x)
+        assert info["x"] < 0
+
+
 def test_options_make_another_task_of_the_same_id(toys: Path) -> None:
     plain, chosen = make("ToyDrift-v0", friction="none"), make("ToyDrift-v0", push="strong", friction="air")
     assert plain.card is make("ToyDrift-v0").card
