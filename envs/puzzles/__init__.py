@@ -575,4 +575,18 @@ CARDS = (
         optimum=2.0,
         tags=("discrete", "masked", "text", "grid", "arithmetic"),
     ),
+    TaskCard(
+        id="rlsuite/CheckmateInOne-v0",
+        family="puzzles",
+        summary="Find the move that checkmates at once, on a board of few pieces.",
+        source="laws of chess (FIDE 2023) without castling",
+        entry_point="rlbench_suite.envs.puzzles.checkmate:CheckmateInOne",
+        puzzle="rlbench_suite.envs.puzzles.checkmate:CheckmatePuzzle",
+        reference=PLANNED,
+        horizon=1,
+        variant=True,
+        difficulties={"medium": 8, "easy": 4, "hard": 14},
+        optimum=1.0,
+        tags=("discrete", "masked", "text", "game"),
+    ),
 )
