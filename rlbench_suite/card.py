@@ -32,8 +32,9 @@ _BUILT: dict[tuple[Any, ...], Task[Any, Any]] = {}
 def unknown(kind: str, given: object, known: Iterable[str]) -> str:
     """One sentence that names what was given, what is allowed, and the nearest valid name."""
     names = sorted(known)
-    near = difflib.get_close_matches(str(given), names, n=1, cutoff=0.4)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    folded = {name.lower(): name for name in names}  # capitals are what people get wrong most
+    near = difflib.get_close_matches(str(given).lower(), folded, n=1, cutoff=0.4)
+    hint = f" Did you mean {folded[near[0]]!r}?" if near else ""
     return f"Unknown {kind} {given!r}.{hint} Known: {', '.join(names)}."
 
 
