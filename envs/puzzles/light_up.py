@@ -27,6 +27,7 @@ from rlbench_suite.dice import Dice
 
 from .board import INK, PAPER, Board
 from .grid import Filling, FillTask, Grid, GridPuzzle
+from .neighbours import neighbours
 from .puzzle_task import Params
 from .symmetry import least, square_symmetries
 
@@ -57,16 +58,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
             raise ValueError(f"{self.name}: difficulty is the side, 3 to {LARGEST_SIDE}, got {tier!r}.")
         self.rows = self.columns = side = int(tier)
         self.walls = round(WALL_SHARE * side * side)
-        self._beside = [
-            sum(
-                1 << side * (r + y) + c + x
-                for y, x in ((-1, 0), (1, 0), (0, -1), (0, 1))
-                if 0 <= r + y < side and 0 <= c + x < side
-            )
-            for r in range(side)
-            for c in range(side)
-        ]
-        """The neighbours of each cell, as bits."""
+        self._beside = neighbours(side, diagonally=False)
 
     def compose(self, dice: Dice) -> Instance | None:
         """Walls, bulbs, numbers, fewer numbers; None if there are other solutions with every number shown."""

@@ -22,6 +22,7 @@ import numpy as np
 from rlbench_suite.dice import Dice
 
 from .grid import FillTask, Grid, GridPuzzle
+from .neighbours import neighbours
 from .symmetry import least, square_symmetries
 
 MINE, SAFE, SHOWN = 1, 2, 3
@@ -51,17 +52,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
             raise ValueError(f"{self.name}: difficulty is the side, 3 to {LARGEST_SIDE}, got {tier!r}.")
         self.rows = self.columns = side = int(tier)
         self.mines = round(MINE_SHARE * side * side)
-        self._around = [
-            sum(
-                1 << side * y + x
-                for y in range(max(r - 1, 0), min(r + 2, side))
-                for x in range(max(c - 1, 0), min(c + 2, side))
-                if (y, x) != (r, c)
-            )
-            for r in range(side)
-            for c in range(side)
-        ]
-        """The neighbours of each cell, as bits."""
+        self._around = neighbours(side, diagonally=True)
 
     def compose(self, dice: Dice) -> Instance | None:
         """Mines, all numbers, fewer numbers; None if there are other solutions with every number shown."""
