@@ -111,9 +111,10 @@ def one_shot(card: TaskCard) -> list[str]:
     for tier in card.difficulties:
         measured = card.one_shot_scores(tier)
         for player, s in measured.items():
-            name, worth = f"{player}: {PLAYERS[player]}", f"{skill(s.mean, measured['guess'].mean):.3f}"
             if player == "difficulty":
                 name, worth = "mean difficulty", ""
+            else:
+                name, worth = f"{player}: {PLAYERS[player]}", f"{skill(s.mean, measured['guess'].mean):.3f}"
             text.append(f"| {tier} | {name} | {s.mean:g} | [{s.low:g}, {s.high:g}] | {worth} | {s.episodes} |")
     return text
 
@@ -123,7 +124,8 @@ def checks(card: TaskCard) -> list[str]:
     lines = []
     name = card.entry_point.split(":")[0].rsplit(".", 1)[1]
     family = sorted((ROOT / "tests" / card.family).glob("test_*.py"))
-    own = [path for path in family if name in path.stem] or family
+    named = [path for path in family if name in path.stem]
+    own = named or [path for path in family if card.name in path.read_text()] or family
     for path in own:
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
