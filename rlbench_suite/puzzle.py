@@ -124,13 +124,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
     def constants(self) -> Sequence[str]:
         """Answers that somebody who never reads the prompt would always give; the best of them is on the card."""
 
+    @abc.abstractmethod
     def plan(self, instance: Instance) -> Sequence[int]:
-        """Actions that solve the interactive task from its first state.
-
-        Raises:
-            NotImplementedError: the puzzle is one-shot only.
-        """
-        raise NotImplementedError(f"{self.name} has no interactive form")
+        """Actions that solve the interactive task from its first state."""
 
     @property
     def space(self) -> float:

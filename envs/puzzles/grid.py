@@ -52,6 +52,17 @@ class GridPuzzle(Puzzle[Instance]):
     fillable: int
     """How many of the symbols may be filled in; the others only ever are given."""
 
+    def square(self, least: int, most: int) -> int:
+        """Make the grid a square whose side is the tier, and give the side.
+
+        Raises:
+            ValueError: it is not from ``least`` to ``most``.
+        """
+        if self.tier not in range(least, most + 1):
+            raise ValueError(f"{self.name}: difficulty is the side, {least} to {most}, got {self.tier!r}.")
+        self.rows = self.columns = int(self.tier)
+        return self.rows
+
     @abc.abstractmethod
     def rules(self) -> str:
         """The rules, in words; what the symbols mean."""

@@ -55,9 +55,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(3, LARGEST_SIDE + 1):
-            raise ValueError(f"{self.name}: difficulty is the side, 3 to {LARGEST_SIDE}, got {tier!r}.")
-        self.rows = self.columns = side = int(tier)
+        side = self.square(3, LARGEST_SIDE)
         self._every = 2 ** (side * side) - 1
         self._not_first = self._every // (2**side - 1) * (2**side - 2)
         """The cells that are not in the first column."""

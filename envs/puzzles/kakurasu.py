@@ -50,9 +50,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(2, LARGEST_SIDE + 1):
-            raise ValueError(f"{self.name}: difficulty is the side, 2 to {LARGEST_SIDE}, got {tier!r}.")
-        self.rows = self.columns = side = int(tier)
+        side = self.square(2, LARGEST_SIDE)
         self._sum = [sum(c + 1 for c in range(side) if row >> c & 1) for row in range(2**side)]
         """What a row adds up to; bit c is its column c + 1."""
         self._with_sum: list[list[int]] = [[] for _ in range(self._sum[-1] + 1)]

@@ -54,9 +54,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(3, LARGEST_SIDE + 1):
-            raise ValueError(f"{self.name}: difficulty is the side, 3 to {LARGEST_SIDE}, got {tier!r}.")
-        self.rows = self.columns = side = int(tier)
+        side = self.square(3, LARGEST_SIDE)
         self.walls = round(WALL_SHARE * side * side)
         self._beside = neighbours(side, diagonally=False)
 

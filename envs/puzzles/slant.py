@@ -55,9 +55,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(2, LARGEST_SIDE + 1):
-            raise ValueError(f"{self.name}: difficulty is the side, 2 to {LARGEST_SIDE}, got {tier!r}.")
-        self.rows = self.columns = side = int(tier)
+        side = self.square(2, LARGEST_SIDE)
         self._ends = [
             ((corner := r * (side + 1) + c) + 1, corner + side + 1, corner, corner + side + 2)
             for r in range(side)
