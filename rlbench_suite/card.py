@@ -63,7 +63,7 @@ class TaskCard:
         puzzle: ``module:Class`` of its one-shot form, a :class:`~rlbench_suite.puzzle.Puzzle`; empty where it has none.
         horizon: time limit in steps.
         settings: what tells ids of one entry point apart; plain data that the task reads from its card.
-        variant: whether the suite ``all`` leaves it to its family's suite, which has both: it differs from an id of ``all``
+        variant: whether the suite ``all`` leaves it to its family's suite, which has both: it differs from an id there
             by its settings or simulator only, or is one of the many puzzles.
         difficulties: tier name to the number that defines it; empty where the task has one difficulty only.
         contexts: whether episodes differ by a sampled context (parameters), so that train and test splits exist.
