@@ -60,6 +60,10 @@ class Moments(NamedTuple):
         spread = self.variance * self.count + variance * n + shift**2 * (self.count * n / count)
         return Moments(self.mean + shift * (n / count), spread / count, count)
 
+    def of_first(self, count: int) -> Moments:
+        """Those of the first ``count`` features only."""
+        return self._replace(mean=self.mean[:count], variance=self.variance[:count])
+
     def normalise(self, x: jax.Array) -> jax.Array:
         """Zero mean and unit variance, clipped to ten standard deviations."""
         return jnp.clip((x - self.mean) * jax.lax.rsqrt(self.variance + 1e-8), -10, 10)

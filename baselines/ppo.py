@@ -132,7 +132,11 @@ class Actor(NamedTuple):
         )
 
     def __call__(self, rows: Rows, x: jax.Array, mask: jax.Array | None) -> Categorical | Gaussian:
-        """The distribution of actions given normalised observations ``(..., features)``."""
+        """The distribution of actions given normalised observations ``(..., features)``.
+
+        What lies beyond the network's own inputs is privileged, and not looked at.
+        """
+        x = x[..., : self.layers[0].weight.shape[0]]
         outputs = multilayer(self.layers, x)
         if not rows.choices:
             return Gaussian(outputs, self.log_std)
@@ -144,7 +148,9 @@ class Actor(NamedTuple):
 
 
 class Networks(NamedTuple):
-    """Actor and critic, separate."""
+    """Actor and critic, separate. The critic also sees what is privileged (asymmetric actor-critic, Pinto et al. 2018,
+    doi:10.15607/RSS.2018.XIV.008): it only serves training.
+    """
 
     actor: Actor
     critic: tuple[Linear, ...]
@@ -157,7 +163,7 @@ class Networks(NamedTuple):
         """
         generator = np.random.default_rng(seed)
         actor = Actor.initial(generator, rows, config, rows.features)
-        return cls(actor, initial_layers(generator, (rows.features, *config.hidden, 1), gain=1.0))
+        return cls(actor, initial_layers(generator, (rows.features + rows.privileged, *config.hidden, 1), gain=1.0))
 
 
 class PPOPolicy(eqx.Module):
@@ -245,7 +251,7 @@ def play(
         action,
         distribution.log_prob(action),
         jax.vmap(rows.reward)(made.reward),
-        jax.vmap(rows.look)(made.observation)[0],
+        jax.vmap(rows.see)(made)[0],
         *(jnp.repeat(flag[:, None], rows.agents, 1) for flag in (made.terminated, over)),
     )
     return stream, (transition, Returns(jnp.where(over, scalar_return(task, totals), 0).sum(), over.sum()))
@@ -256,7 +262,7 @@ def collect(rows: Rows, config: Config, training: Training, key: jax.Array) -> t
     actor, moments = training.networks.actor, training.moments
 
     def step(stream: Stream, noise: jax.Array) -> tuple[Stream, tuple[Transition, Returns]]:
-        x, mask = jax.vmap(rows.look)(stream.last.observation, stream.last.info.get("action_mask"))
+        x, mask = jax.vmap(rows.see)(stream.last)
         return play(rows, stream, x, mask, actor(rows, moments.normalise(x), mask), noise)
 
     stream, (transitions, ended) = jax.lax.scan(step, training.stream, make_noise(rows, config, key))
@@ -388,7 +394,7 @@ def learn(rows: Rows, config: Config, training: Training, seen: Transition, key:
     minibatches = orders.reshape(config.epochs * config.minibatches, -1)
     (networks, state), _ = jax.lax.scan(descend, (training.networks, training.optimiser), minibatches)
 
-    moments = training.moments.update(seen.x.reshape(-1, rows.features))
+    moments = training.moments.update(seen.x.reshape(-1, seen.x.shape[-1]))
     return training._replace(networks=networks, optimiser=state, moments=moments, updates=training.updates + 1)
 
 
@@ -399,11 +405,12 @@ def start(rows: Rows, config: Config, networks: Any, seed: jax.Array) -> Trainin
     """The beginning of a run; ``seed`` is key data."""
     key, _ = jax.random.split(jax.random.wrap_key_data(seed))  # the environments' half; updates draw from the other
     seeds = jax.vmap(lambda env: jax.random.key_data(jax.random.fold_in(key, env)))(jnp.arange(config.num_envs))
+    known = rows.features + rows.privileged
     stream = () if rows.task.card.host else open_stream(rows.task, seeds, Draw.parse("train", rows.task))
     return Training(
         networks=networks,
         optimiser=optimiser(config).init(networks),
-        moments=Moments(jnp.zeros(rows.features), jnp.ones(rows.features), jnp.float32(0)),
+        moments=Moments(jnp.zeros(known), jnp.ones(known), jnp.float32(0)),
         discounted=jnp.zeros((config.num_envs, rows.agents)),
         mean_square=jnp.float32(0),
         stream=stream,
@@ -522,7 +529,8 @@ class PPO:
         steps = config.chunk * config.batch
         training = yield from in_chunks(program.chunk, training, config.chunks, steps, compile_seconds)
         trained = kind.base(training)
-        yield kind.policy(trained.networks.actor, trained.moments, program.rows, config)
+        moments = trained.moments.of_first(program.rows.features)  # a policy sees nothing privileged
+        yield kind.policy(trained.networks.actor, moments, program.rows, config)
 
     def save(self, policy: PPOPolicy, path: str) -> None:
         """The policy as safetensors: actor, normalisation, and in the header what they belong to."""

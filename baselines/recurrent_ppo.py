@@ -65,7 +65,10 @@ class GRU(NamedTuple):
         return cls(Linear(gates(features), keep), Linear(gates(units), np.zeros(3 * units, np.float32)))
 
     def __call__(self, x: jax.Array, memory: jax.Array) -> jax.Array:
-        """The memory ``(..., U)`` after seeing normalised observations ``(..., features)``."""
+        """The memory ``(..., U)`` after seeing normalised observations ``(..., features)``; what lies beyond them
+        is privileged, and not looked at.
+        """
+        x = x[..., : self.inputs.weight.shape[0]]
         seen = jnp.split(x @ self.inputs.weight + self.inputs.bias, 3, -1)
         known = jnp.split(memory @ self.recurrence.weight + self.recurrence.bias, 3, -1)
         reset, keep = jax.nn.sigmoid(seen[0] + known[0]), jax.nn.sigmoid(seen[1] + known[1])
@@ -95,7 +98,7 @@ class Networks(NamedTuple):
         generator = np.random.default_rng(seed)
         unit = GRU.initial(generator, rows.features, config.memory)
         wide = rows.features + config.memory
-        critic = initial_layers(generator, (wide, *config.hidden, 1), gain=1.0)
+        critic = initial_layers(generator, (wide + rows.privileged, *config.hidden, 1), gain=1.0)
         return cls(RecurrentActor(unit, Actor.initial(generator, rows, config, wide)), critic)
 
 
@@ -116,7 +119,7 @@ class RecurrentPolicy(eqx.Module):
         x, mask = self.rows.look(view.observation, view.action_mask)
         x = self.moments.normalise(x)
         memory = self.actor.unit(x, memory)
-        distribution = self.actor(self.rows, jnp.concatenate([x, memory], -1), mask)
+        distribution = self.actor(self.rows, beside(self.rows, x, memory), mask)
         return decide(self.rows, self.config, distribution, key), memory
 
 
@@ -129,6 +132,11 @@ class RecurrentTraining(NamedTuple):
     base: Training
     memory: Any
     """``(environments, A, U)``; zeros where an episode is about to begin."""
+
+
+def beside(rows: Rows, x: jax.Array, memory: jax.Array) -> jax.Array:
+    """Observation, memory, and last what is privileged and only for the critic."""
+    return jnp.concatenate([x[..., : rows.features], memory, x[..., rows.features :]], -1)
 
 
 def forget(memory: jax.Array, over: jax.Array) -> jax.Array:
@@ -145,10 +153,10 @@ def collect(
 
     def step(carry: tuple[Stream, jax.Array], noise: jax.Array) -> tuple[tuple[Stream, jax.Array], Any]:
         stream, memory = carry
-        x, mask = jax.vmap(rows.look)(stream.last.observation, stream.last.info.get("action_mask"))
+        x, mask = jax.vmap(rows.see)(stream.last)
         normal = moments.normalise(x)
         memory = actor.unit(normal, memory)
-        distribution = actor(rows, jnp.concatenate([normal, memory], -1), mask)
+        distribution = actor(rows, beside(rows, normal, memory), mask)
         stream, (transition, ended) = play(rows, stream, x, mask, distribution, noise)
         return (stream, forget(memory, transition.over)), (transition, memory, ended)
 
@@ -174,7 +182,7 @@ def recall(unit: GRU, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.A
 def loss(networks: Networks, batch: Batch, memory: jax.Array, over: jax.Array, rows: Rows, config: Config) -> jax.Array:
     """PPO's loss of whole sequences, ``(steps, n, ...)``."""
     memories = recall(networks.actor.unit, memory, batch.x, over)
-    known = batch._replace(x=jnp.concatenate([batch.x, memories], -1))
+    known = batch._replace(x=beside(rows, batch.x, memories))
     return ppo.loss(networks, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), known), rows, config)
 
 
@@ -187,7 +195,7 @@ def update(rows: Rows, config: Config, training: RecurrentTraining) -> tuple[Rec
     # What the step led to is looked at with the memory of the same episode, over or not.
     next_memories = base.networks.actor.unit(next_x, memories)
     value, next_value = (
-        multilayer(base.networks.critic, jnp.concatenate(known, -1))[..., 0]
+        multilayer(base.networks.critic, beside(rows, *known))[..., 0]
         for known in ((x, memories), (next_x, next_memories))
     )
     advantage, target = aims(config, seen, reward, value, next_value)
@@ -210,7 +218,7 @@ def update(rows: Rows, config: Config, training: RecurrentTraining) -> tuple[Rec
     minibatches = orders.reshape(config.epochs * config.minibatches, -1)
     (networks, state), _ = jax.lax.scan(learn, (base.networks, base.optimiser), minibatches)
 
-    moments = base.moments.update(seen.x.reshape(-1, rows.features))
+    moments = base.moments.update(seen.x.reshape(-1, seen.x.shape[-1]))
     base = Training(networks, state, moments, base.discounted, base.mean_square, stream, base.seed, base.updates + 1)
     return RecurrentTraining(base, memory), ended
 

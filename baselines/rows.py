@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.agent import CannotPlay
-from rlbench_suite.episode import action_sizes
+from rlbench_suite.episode import Step, action_sizes
 from rlbench_suite.task import Task
 
 
@@ -37,6 +37,9 @@ class Rows:
             if not isinstance(part, spaces.Box) or (self.agents > 1 and part.shape[:1] != (self.agents,)):
                 raise CannotPlay(f"{learner} reads a Box or a Dict of Boxes, one row an agent, not {part}.")
         self.features = sum(math.prod(part.shape) for part in parts if part.shape is not None) // self.agents
+        hidden = task.privileged_space
+        self.privileged = 0 if hidden is None else math.prod(hidden.shape) // self.agents
+        """Numbers a row that only a critic sees, in training."""
         space = task.action_space
         if isinstance(space, spaces.Box) and space.is_bounded():
             low, high = (bound.reshape(self.agents, -1) for bound in (space.low, space.high))
@@ -66,6 +69,14 @@ class Rows:
         """Observation ``(A, features)``, and mask ``(A, outputs)`` or None where every action is legal."""
         leaves = [leaf.astype(jnp.float32).reshape(self.agents, -1) for leaf in jax.tree.leaves(observation)]
         return jnp.concatenate(leaves, -1), None if action_mask is None else action_mask.reshape(self.agents, -1)
+
+    def see(self, step: Step) -> tuple[jax.Array, jax.Array | None]:
+        """What is seen in training, ``(A, features + privileged)``, the privileged part last; and the mask."""
+        x, mask = self.look(step.observation, step.info.get("action_mask"))
+        if self.privileged:
+            hidden = step.info["privileged"].astype(jnp.float32).reshape(self.agents, -1)
+            x = jnp.concatenate([x, hidden], -1)
+        return x, mask
 
     def action(self, action: jax.Array) -> jax.Array:
         """What the environment gets. Continuous actions, in units of half the range, are clipped to the space."""

@@ -24,6 +24,8 @@ from rlbench_suite.task import Split, Task
 NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
 """No episode is longer: eight draws a step must have distinct 32-bit numbers."""
 
+VECTORS = ("action_mask", "privileged")
+"""What of ``info`` is no scalar."""
 _FREE = -1
 
 
@@ -79,7 +81,7 @@ class Episode(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What one step gives. ``info`` holds scalars by name, and ``action_mask`` where the task has one."""
+    """What one step gives. ``info`` holds scalars by name, and the vectors :data:`VECTORS` where the task has them."""
 
     observation: Any
     reward: Any
@@ -195,7 +197,7 @@ def action_sizes(space: spaces.Space[Any]) -> tuple[int, ...]:
 
 
 def _info(task: Task[Any, Any], episode: Episode, legal: jax.Array, cost: jax.Array | None) -> dict[str, Any]:
-    """The task's measures, and what the kernel adds: normalised ``score`` so far, mask, cost."""
+    """The task's measures, and what the kernel adds: normalised ``score`` so far, mask, privileged, cost."""
     info: dict[str, Any] = dict(task.info(episode.state, episode.params))
     if task.scores.keys() >= {"random", "reference"}:
         low, high = task.scores["random"].mean, task.scores["reference"].mean
@@ -203,6 +205,8 @@ def _info(task: Task[Any, Any], episode: Episode, legal: jax.Array, cost: jax.Ar
     mask = task.action_mask(episode.state, episode.params)
     if mask is not None:
         info |= {"action_mask": mask, "invalid_action": ~legal}
+    if task.privileged_space is not None:
+        info["privileged"] = task.privileged(episode.state, episode.params)
     if type(task).cost is not Task.cost:
         info["cost"] = cost
     return info

@@ -51,6 +51,8 @@ class Described(abc.ABC):
     action_space: spaces.Space[Any]
     #: Height, width and channels of :meth:`draw`.
     picture_shape: ClassVar[tuple[int, int, int]] = (300, 300, 3)
+    #: Where :meth:`Task.privileged` lies, shape ``(n,)``, or ``(agents, n)``; None where a task has nothing to tell.
+    privileged_space: spaces.Box | None = None
     #: Bounds of the reward: shape ``()``, ``(k,)`` for k objectives, ``(n,)`` for n agents. Always set.
     reward_space: spaces.Box
 
@@ -149,6 +151,12 @@ class Task(Described, Generic[Params, State]):
         An illegal action is refused by the kernel: the state stays, time passes, ``info`` says why.
         """
         return None
+
+    def privileged(self, state: State, params: Params) -> jax.Array:
+        """What a critic may see in training beside the observation, shaped like ``privileged_space``: the true state,
+        the context. It is shown as ``info["privileged"]``; a policy that is evaluated never sees it.
+        """
+        raise NotImplementedError(f"{self.card.id} has no privileged_space")
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array | None:
         """Constraint cost of the step (safe RL), or None where the task has no constraint."""

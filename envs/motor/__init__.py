@@ -207,11 +207,29 @@ _FAULTY = TaskCard(
 )
 """A drive that breaks; see ``faulty.py``."""
 
+_DEMAGNETISED = TaskCard(
+    id="rlsuite/PMSMTorqueDemagnetised-v0",
+    family="motor",
+    summary="Make the torque of a PMSM follow a reference without measuring it, while its magnets lose their flux.",
+    source="Sergakis et al. 2025, doi:10.3390/en18051177 (faults of permanent-magnet machines)",
+    entry_point="rlbench_suite.envs.motor.demagnetised:DemagnetisedDrive",
+    reference="rlbench_suite.envs.motor.demagnetised:FluxObserving",
+    horizon=500,
+    settings={"machine": "PMSM", "goal": "torque", "control": "continuous", "conditions": "demagnetised"},
+    variant=True,
+    partially_observed=True,
+    replay_tolerance=0.02,
+    tags=("continuous", "tracking", "failure"),
+    options=_references_only("torque"),
+)
+"""A drive whose magnets fail; see ``demagnetised.py``."""
+
 
 CARDS = (
     *(drive if drive.settings["goal"] == "position" else _with_gem(drive) for drive in _DRIVES),
     *_REAL,
     *_SENSORLESS,
     _FAULTY,
+    _DEMAGNETISED,
     _EFFICIENT,
 )

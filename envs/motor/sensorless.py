@@ -8,6 +8,7 @@ action                  permanently excited direct current: as before. Three-pha
                         coordinates (alpha along phase a, beta across), constant there over a step
 observation             currents, by the limit, three-phase in the stator's coordinates; the reference; the voltages of
                         the last step
+privileged              the speed and, three-phase, cosine and sine of the angle
 angle (three-phase)     any at the start, and turning with the rotor
 speed                   direct current: within +-150 rad/s at the start (faster, the first step would trip it before
                         anything is seen), references within +-170 rad/s. Three-phase: 50 to 130 rad/s at the start,
@@ -67,6 +68,7 @@ class Sensorless(Drive):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         bound = np.array([ENDS] * (len(self.axes) + 1 + self.plant.inputs))
         self.observation_space = self.box(-bound, bound)
+        self.privileged_space = self.box(-np.inf, np.inf, (1 + 2 * (len(self.axes) > 1),))
 
     def chosen_plant(self, plant: Plant) -> Plant:
         """With what is known of it."""
@@ -84,6 +86,11 @@ class Sensorless(Drive):
         """See the table."""
         shown = self.stack(*self.seen(state), state.reference[0] * (1 / self.goal.scale), *state.applied)
         return jnp.clip(shown, -ENDS, ENDS)
+
+    def privileged(self, state: State, params: Params) -> jax.Array:
+        """The speed, by its limit; of a three-phase machine also cosine and sine of the rotor's electrical angle."""
+        turning = (jnp.cos(state.angle), jnp.sin(state.angle)) if len(self.axes) > 1 else ()
+        return self.stack(state.speed * (1 / self.plant.speed_limit), *turning)
 
     def describe(self, state: State, params: Params) -> str:
         """What is shown, with units."""

@@ -11,6 +11,8 @@ observation ``(146,)``  position (3, m), rotation matrix body to world (9, row b
                         m/s), angular velocity in the body frame (3, rad/s), each number with Gaussian noise of
                         deviation 0.001 (position, matrix) or 0.002 (velocities); the last 32 actions (128, oldest
                         first), from which rotor speeds, which are not shown, can be told
+privileged ``(28,)``    as the paper's critic sees: position, matrix and velocities without noise, rotor speeds, and the
+                        disturbance
 reward                  2 - cost / 2 of the state before the step, 0 for a step that ends the episode. cost = a
                         |position|^2 + 5 (1 - q_w^2) + b |velocity|^2 + b |action - 0.334|^2
 difficulty              stages passed of the paper's curriculum, one every 100,000 steps of its training. Each raises
@@ -108,6 +110,7 @@ class HoverLearningToFly(Flight[Wrench, State]):
         motion = [POSITION_BOUND] * 3 + flight.attitude_and_rates_bound(VELOCITY_BOUND)[:15]
         bound = np.concatenate([np.array(motion) + LARGEST_NOISE * self.deviation, np.ones(4 * HISTORY)])
         self.observation_space = self.box(-bound, bound)
+        self.privileged_space = self.box(-np.inf, np.inf, (28,))
         worst = self.weights.position * 3 * ARENA**2 + 5
         worst += self.weights.motion * (3 * VELOCITY_BOUND**2 + 4 * (1 + HOVER_ACTION) ** 2)
         self.reward_space = self.box(2 - worst / 2, 2, ())
@@ -141,10 +144,21 @@ class HoverLearningToFly(Flight[Wrench, State]):
 
     def observation(self, state: State, key: jax.Array, params: Wrench) -> jax.Array:
         """Shape ``(146,)``; see the table."""
-        body = state.vehicle.body
-        motion = self.stack(body.x, body.y, body.z, *flight.attitude_and_rates(state.vehicle)[:15])
         noise = self.deviation * jax.random.normal(key, (18,), self.dtype)
-        return jnp.concatenate([motion + noise, state.past])
+        return jnp.concatenate([self._motion(state) + noise, state.past])
+
+    def privileged(self, state: State, params: Wrench) -> jax.Array:
+        """The motion without noise (18), rotor speeds by their limit (4), and the disturbance by its deviation (6)."""
+        motion = self._motion(state)
+        rotors = [speed / dynamics.ROTOR_SPEED_LIMIT for speed in state.vehicle.rotors]
+        forces, torques = params[:3], params[3:]
+        disturbance = [part / FORCE_DEVIATION for part in forces] + [part / TORQUE_DEVIATION for part in torques]
+        return jnp.concatenate([motion, self.stack(*rotors, *disturbance)])
+
+    def _motion(self, state: State) -> jax.Array:
+        """Position, rotation matrix and velocities, as they are: ``(18,)``."""
+        body = state.vehicle.body
+        return self.stack(body.x, body.y, body.z, *flight.attitude_and_rates(state.vehicle)[:15])
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Wrench) -> jax.Array:
         """2 - cost / 2, or 0."""

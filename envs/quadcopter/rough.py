@@ -11,6 +11,7 @@ action ``(4,)``         as in the calm task, but +1 is what the battery's voltag
 observation             as in the calm task: position is that of the common centre of mass
 wind (context)          mean speed 2 to 8 m/s, train and test in alternating bands of 0.25 m/s; any heading; Dryden
                         turbulence at 3 m above ground: 23 % of the mean along and across, 12 % vertical
+privileged ``(7,)``     the air's velocity, mass and place of the payload, the rotors' full speed
 payload (context)       0 to 4 g (up to 15 % of the nominal mass), within 10 mm of the middle along x and y, 10 to 20 mm
                         below it
 battery (context)       half full to full, rested
@@ -99,6 +100,7 @@ class Rough(Flight[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.calm = self.task(card, difficulty=difficulty, dtype=dtype)
         self.observation_space, self.reward_space = self.calm.observation_space, self.calm.reward_space
+        self.privileged_space = self.box(-np.inf, np.inf, (7,))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """The context of the calm task for this key, and conditions."""
@@ -153,6 +155,16 @@ class Rough(Flight[Params, State]):
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """That of the calm task."""
         return self.calm.observation(state.calm, key, params.calm)
+
+    def privileged(self, state: State, params: Params) -> jax.Array:
+        """Velocity of the air (3, m/s); the payload's mass and offsets along body x and y, by their largest; the full
+        speed of the rotors, by that of a full battery.
+        """
+        air, payload = wind.air_velocity(state.gusts, params.conditions.wind), params.conditions.payload
+        rotors, airframe = self.calm.vehicle(state.calm).rotors, self.calm.airframe(params.calm)
+        volts = battery.voltage(state.battery, battery.rotor_power(rotors, airframe))
+        load = payload.mass / PAYLOAD_MASS, payload.x / PAYLOAD_ASIDE, payload.y / PAYLOAD_ASIDE
+        return self.stack(*air, *load, battery.full_speed(volts) / dynamics.ROTOR_SPEED_LIMIT)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """That of the calm task."""

@@ -13,7 +13,18 @@ import numpy as np
 from rlbench_suite.adapters import batch, host
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.agent import HostPolicy
-from rlbench_suite.episode import Draw, Episode, Role, Step, advance, begin, draw_key, reset_where, seed_key
+from rlbench_suite.episode import (
+    VECTORS,
+    Draw,
+    Episode,
+    Role,
+    Step,
+    advance,
+    begin,
+    draw_key,
+    reset_where,
+    seed_key,
+)
 from rlbench_suite.host import HostTask
 from rlbench_suite.lanes import apart, in_lanes
 from rlbench_suite.policy import Policy, View
@@ -124,7 +135,7 @@ def _play(
 
     start = (jnp.int32(0), jnp.zeros(size, bool), jnp.zeros(size, task.dtype), stream, memory, actions)
     _, _, cost, (episodes, last), _, actions = jax.lax.while_loop(lambda carry: ~carry[1].all(), body, start)
-    info = {name: value for name, value in last.info.items() if name != "action_mask"}
+    info = {name: value for name, value in last.info.items() if name not in VECTORS}
     # The last step goes out whole: were its reward or observation dead here, the compiler would drop them, and with
     # them the uses that keep a product from being contracted into a sum: other bits than in the single env.
     return Record(episodes.total, episodes.t, last.terminated, info, cost, jnp.moveaxis(actions, 0, 1)), last

@@ -76,6 +76,8 @@ def test_observations_rewards_and_flags_are_what_the_spaces_say(card: TaskCard) 
         assert type(truncated) is bool
         assert type(info["success"]) is bool
         assert set(task.measures) <= info.keys()
+        assert ("privileged" in info) == (task.privileged_space is not None)
+        assert task.privileged_space is None or info["privileged"] in task.privileged_space
         if card.objectives:
             assert reward in task.reward_space
         else:

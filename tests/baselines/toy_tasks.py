@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
@@ -75,6 +76,23 @@ class Bandit(Toy):
 
     def reward(self, state, action, next_state, key, params):
         return action.astype(jnp.float32)
+
+
+class Weather(Toy):
+    """Every step of an episode pays 1, or every one costs 1; only what is privileged says which."""
+
+    def __init__(self) -> None:
+        super().__init__(horizon=4)
+        self.privileged_space = self.box(-1.0, 1.0, (1,))
+
+    def sample_params(self, key, split):
+        return Clock(jnp.where(jax.random.bernoulli(key), 1.0, -1.0))
+
+    def privileged(self, state, params):
+        return params.place[None]
+
+    def reward(self, state, action, next_state, key, params):
+        return params.place
 
 
 class Chain(Toy):

@@ -1,0 +1,70 @@
+"""Asymmetric actor and critic: what is privileged teaches the critic, and the policy never sees it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import gymnasium
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.baselines import ppo
+from rlbench_suite.baselines.networks import multilayer
+from rlbench_suite.baselines.ppo import PPO
+from rlbench_suite.episode import seed_key
+
+sys.path.insert(0, str(Path(__file__).parent))
+from toy_tasks import Weather
+
+
+@pytest.mark.parametrize("recurrent", ["none", "gru"])
+def test_the_critic_learns_what_only_it_is_told(recurrent: str) -> None:
+    """1 or -1 a step for ever is worth 5 or -5 at gamma 0.8; who is not told can only say 0."""
+    task = Weather()
+    agent = PPO(
+        num_envs=16, num_steps=16, minibatches=2, hidden=(16,), memory=4, reports=2, learning_rate=1e-2,
+        total_steps=60_000, gamma=0.8, recurrent=recurrent,
+    )  # fmt: skip
+    config = agent.config(task, "smoke")
+    compiled, kind = ppo.programs(task, config), ppo.variant(config)
+    training = compiled.start(kind.networks(compiled.rows, config, 0), seed_key(0))
+    for _ in range(config.chunks):
+        training, _ = compiled.chunk(training)
+    base = kind.base(training)
+    seen = base.moments.normalise(jnp.array([[1.0, -1.0], [1.0, 1.0]]))
+    if recurrent == "gru":
+        memory = base.networks.actor.unit(seen, jnp.zeros((2, config.memory)))
+        np.testing.assert_array_equal(memory[0], memory[1])
+        seen = jnp.concatenate([seen[:, :1], memory, seen[:, 1:]], -1)
+    np.testing.assert_allclose(multilayer(base.networks.critic, seen)[:, 0], [-5, 5], atol=0.4)
+    distribution = base.networks.actor(compiled.rows, seen, None)
+    np.testing.assert_array_equal(distribution.logits[0][0], distribution.logits[0][1])
+
+    *_, policy = agent.train(task, seed=0, budget="smoke")
+    assert policy.moments.mean.shape == (1,)
+    assert set(play(task, policy, range(20)).total.tolist()) == {-4.0, 4.0}
+
+
+@pytest.mark.parametrize(
+    "name", ["QuadcopterHoverLearningToFly-v0", "PMSMSpeedSensorless-v0", "QuadcopterHoverRough-v0"]
+)
+def test_it_tells_what_the_observation_does_not(name: str) -> None:
+    """Where the observation is noisy or silent, the privileged numbers follow from state and context alone."""
+    env = gymnasium.make(f"rlsuite/{name}")
+    observation, info = env.reset(seed=1)
+    task, told = env.unwrapped.task, info["privileged"]
+    np.testing.assert_allclose(told, task.privileged(env.unwrapped.state, env.unwrapped.params), rtol=1e-5, atol=1e-6)
+    assert told in task.privileged_space
+    if name == "QuadcopterHoverLearningToFly-v0":
+        noise = np.abs(observation[:18] - told[:18])
+        assert (noise > 0).all()
+        assert noise.max() < 0.02
+        np.testing.assert_allclose(told[18:22], 0.5, rtol=1e-5)
+    if name == "PMSMSpeedSensorless-v0":
+        assert told[1] ** 2 + told[2] ** 2 == pytest.approx(1, abs=1e-5)
+        assert told[0] * task.plant.speed_limit == pytest.approx(float(env.unwrapped.state.speed), rel=1e-5)
+    if name == "QuadcopterHoverRough-v0":
+        assert np.linalg.norm(told[:3]) == pytest.approx(info["wind_speed"], rel=1e-5)
