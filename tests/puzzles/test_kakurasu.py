@@ -55,7 +55,7 @@ def test_a_second_filling_is_noticed() -> None:
     )
     for (rows, columns), count in clues.items():
         instance = Instance(np.zeros(9, np.int8), np.array(rows, np.int8), np.array(columns, np.int8))
-        assert len(list(puzzle._solutions(instance))) == count
+        assert len(puzzle._solutions(*puzzle._sums(instance))[0]) == count
     assert max(clues.values()) == 2
 
 
