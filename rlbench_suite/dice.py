@@ -94,7 +94,7 @@ class Dice:
     def shuffle(self, items: MutableSequence[Any]) -> None:
         """Put a list into a uniformly random order, in place."""
         last = len(items)
-        for word in self.words(max(last - 1, 0)):
+        for word in self.words(last - 1) if last > 1 else ():
             other = word * last >> 64
             last -= 1
             items[last], items[other] = items[other], items[last]

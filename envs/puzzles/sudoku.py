@@ -183,16 +183,20 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return (found & -found).bit_length() - 1
 
     def _fill(self, fits: list[int], empty: int, cells: bytearray, dice: Dice) -> bool:
-        """Fill the empty cells, in place, digits in random order. Whether it can be done."""
-        if not empty:
-            return True
-        cell = self._fewest(fits, empty)
-        digits = [digit for digit, places in enumerate(fits) if places >> cell & 1]
-        for digit in dice.shuffled(digits):
-            cells[cell] = digit + 1
-            if self._fill(self._with(fits, cell, digit), empty ^ 1 << cell, cells, dice):
-                return True
-        return False
+        """Fill the empty cells, in place, digits in random order. Whether it can be done; ``fits`` is used up."""
+        while empty:
+            cell = self._fewest(fits, empty)
+            empty ^= 1 << cell
+            digits = [digit for digit, places in enumerate(fits) if places >> cell & 1]
+            if len(digits) != 1:
+                for digit in dice.shuffled(digits):
+                    cells[cell] = digit + 1
+                    if self._fill(self._with(fits, cell, digit), empty, cells, dice):
+                        return True
+                return False
+            cells[cell] = digits[0] + 1
+            fits[digits[0]] &= self._others[cell]
+        return True
 
     def _complete(self, fits: list[int], empty: int, cells: bytearray) -> bool:
         """Fill the empty cells, in place: first those that one digit fits, all at a time. Whether it can be done."""
@@ -232,11 +236,11 @@ class SudokuPuzzle(GridPuzzle[Instance]):
     def _other_solution(self, fits: list[int], empty: int, cell: int, digit: int) -> bool:
         """Whether the grid can be completed with another digit in the cell just emptied."""
         scratch = bytearray(self.rows**2)
-        return any(
-            self._complete(self._with(fits, cell, other), empty, scratch)
-            for other, places in enumerate(fits)
-            if other != digit and places >> cell & 1
-        )
+        for other, places in enumerate(fits):
+            fitting = places >> cell & 1 and other != digit
+            if fitting and self._complete(self._with(fits, cell, other), empty, scratch):
+                return True
+        return False
 
 
 _EMPTY = b"1" + b"0" * 255

@@ -14,7 +14,7 @@ from pysat.solvers import Cadical153
 
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.sudoku import Instance, Sudoku4Puzzle, SudokuPuzzle
-from rlbench_suite.envs.puzzles.symmetry import square_symmetries
+from rlbench_suite.envs.puzzles.symmetry import renamed, square_forms, square_symmetries
 from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card
 
@@ -36,6 +36,40 @@ def units(side: int) -> list[list[int]]:
 def keeps_the_rules(cells: list[int], side: int) -> bool:
     """By the definition."""
     return all(sorted(cells[i] for i in unit) == list(range(1, side + 1)) for unit in units(side))
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_all_units_are_checked_at_once(name: str) -> None:
+    """On full grids with a few cells changed or exchanged, and on grids of which each unit but some is right."""
+    puzzle: Any = puzzle_of(name)
+    side, dice, counts = puzzle.rows, Dice(5, 6), {True: 0, False: 0}
+    for seed in range(300):
+        cells = [value for row in puzzle.solution(puzzle.generate(seed)) for value in row]
+        for _ in range(dice.below(3)):
+            if dice.below(2):
+                one, other = dice.sample(range(side), 2)
+                rows = [cells[k * side : k * side + side] for k in range(side)]
+                rows[one], rows[other] = rows[other], rows[one]  # rows and columns stay right
+                cells = [value for row in rows for value in row]
+            else:
+                cells[dice.below(side**2)] = 1 + dice.below(side)
+        for arranged in (cells, [cells[k % side * side + k // side] for k in range(side**2)]):
+            expected = keeps_the_rules(arranged, side)
+            assert (
+                puzzle.sound(None, bytes(arranged)) == expected == (not puzzle.broken(None, puzzle.as_rows(arranged)))
+            )
+            counts[expected] += 1
+    latin = [(r + c) % side + 1 for r in range(side) for c in range(side)]
+    assert not puzzle.sound(None, bytes(latin))
+    assert min(counts.values()) > 100
+
+
+@pytest.mark.parametrize("side", [1, 3, 4])
+def test_forms_of_a_square(side: int) -> None:
+    cells = bytes(range(side**2))
+    expected = [bytes(order) for order in square_symmetries(side)]
+    assert sorted(square_forms(cells, side)) == sorted(expected)
+    assert renamed(bytes([5, 0, 7, 5, 2, 255, 0])) == bytes([1, 0, 2, 1, 3, 4, 0])
 
 
 def solutions_by_sat(instance: Instance, side: int) -> int:
