@@ -70,6 +70,8 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
             ones: bytes(FILLED if row >> c & 1 else BLANK for c in range(side)) for row, ones in enumerate(self._ones)
         }
         """The cells of such a row."""
+        self._lines = {ones: self.written([list(cells)]) for ones, cells in self._cells.items()}
+        """Such a row as it is written."""
         self._counted = [
             [r * ones + (total << 8 * (side + r - 1)) for ones, total in zip(self._ones, self._sum, strict=True)]
             for r in range(1, side + 1)
@@ -127,10 +129,17 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
 
     def solution(self, instance: Instance) -> Grid:
         """By search; the first found is the only one."""
+        return self.as_rows(b"".join([self._cells[row] for row in self._first(instance)]))
+
+    def solve(self, instance: Instance) -> str:
+        """The same, put together of lines."""
+        return "\n".join([self._lines[row] for row in self._first(instance)])
+
+    def _first(self, instance: Instance) -> tuple[int, ...]:
         found, _ = self._solutions(*self._sums(instance), 1)
         if not found:
             raise ValueError("these clues have no solution")
-        return self.as_rows(b"".join([self._cells[row] for row in found[0]]))
+        return found[0]
 
     def difficulty(self, instance: Instance) -> float:
         """Rows tried by a search for all solutions."""
