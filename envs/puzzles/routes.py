@@ -16,6 +16,7 @@ The first part telescopes to 1 at the goal, whatever the way. The best return is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import compress, product
 from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
 
@@ -80,6 +81,10 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
             for place, beside in enumerate(self._beside)
         ]
         """From each place, the directions, where they lead, and where the length of that road stands."""
+        self._around = [sum(1 << other for _, other, _ in ways) for ways in self._ways]
+        """The neighbours of each place, as a set."""
+        self._options = [_subsets([(other, slot) for _, other, slot in ways]) for ways in self._ways]
+        """For each place and set of neighbours, these and where the lengths of the roads to them stand."""
         self._slots = [slot for ways in self._ways for way, _, slot in ways if way in (DOWN, RIGHT)]
         self._slots.sort(key=lambda slot: (slot % self.places, slot))
         orders = square_symmetries(side)
@@ -117,19 +122,19 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
 
     def roads(self, dice: Dice) -> Roads:
         """A random map, start and goal."""
-        lengths = bytearray(2 * self.places)
-        trail = [dice.below(self.places)]
-        unmet = bytearray(b"\1") * self.places
-        unmet[trail[0]] = 0
-        while trail:
-            options = [way for way in self._ways[trail[-1]] if unmet[way[1]]]
-            if options:
-                _, other, slot = dice.choice(options)
-                lengths[slot] = 1 + dice.below(self.longest)
-                unmet[other] = 0
-                trail.append(other)
-            else:
+        lengths, longest = bytearray(2 * self.places), self.longest
+        words = iter(dice.words(2 * self.places - 1))
+        place = next(words) * self.places >> 64
+        trail, unmet = [place], 2**self.places - 1 ^ 1 << place
+        for word in words:
+            while not (beside := unmet & self._around[place]):
                 trail.pop()
+                place = trail[-1]
+            options = self._options[place][beside]
+            place, slot = options[word * len(options) >> 64]
+            lengths[slot] = 1 + (next(words) * longest >> 64)
+            unmet ^= 1 << place
+            trail.append(place)
         for slot in self._slots:
             if not lengths[slot] and dice.below(8) < self.eighths:
                 lengths[slot] = 1 + dice.below(self.longest)
@@ -227,6 +232,12 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
                     moves.append(way)
                     break
         return moves
+
+
+def _subsets(ways: list[tuple[int, int]]) -> dict[int, list[tuple[int, int]]]:
+    """Some of these, by the set of the places to which they lead."""
+    chosen = (list(compress(ways, which)) for which in product((0, 1), repeat=len(ways)))
+    return {sum(1 << other for other, _ in some): some for some in chosen}
 
 
 class Travel(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from typing import Any
 
 import jax
@@ -62,6 +63,24 @@ def test_all_units_are_checked_at_once(name: str) -> None:
     latin = [(r + c) % side + 1 for r in range(side) for c in range(side)]
     assert not puzzle.sound(None, bytes(latin))
     assert min(counts.values()) > 100
+
+
+def test_as_many_small_puzzles_as_it_says() -> None:
+    """All ways to empty 11 cells of all 288 grids."""
+    puzzle = Sudoku4Puzzle(11)
+    orders = list(itertools.permutations(range(1, 5)))
+    squares = (bytes(itertools.chain(*rows)) for rows in itertools.product(orders, repeat=4))
+    grids = [grid for grid in squares if keeps_the_rules(list(grid), 4)]
+    assert len(grids) == 288
+    forms: set[bytes] = set()
+    for givens in itertools.combinations(range(16), 5):
+        shown = Counter(bytes(grid[cell] for cell in givens) for grid in grids)
+        for digits in (digits for digits, count in shown.items() if count == 1):
+            cells = np.zeros(16, np.int8)
+            cells[list(givens)] = list(digits)
+            if sorted(set(digits), key=digits.index) == list(range(1, len(set(digits)) + 1)):  # up to names
+                forms.add(puzzle.canonical(Instance(cells)))
+    assert len(forms) == 1494
 
 
 @pytest.mark.parametrize("side", [1, 3, 4])
