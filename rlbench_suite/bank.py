@@ -8,6 +8,7 @@ needed and kept in a cache, named after the code that made it, so that a changed
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.util
 import os
@@ -96,15 +97,38 @@ def build_bank(puzzle: Puzzle[Any], split: str, count: int) -> Bank:
 
 @cache
 def _recipe(module: str) -> str:
-    """A hash of the source that a puzzle's instances depend on: its package, and the two files that draw."""
+    """A hash of the source that a puzzle's instances depend on: its module, what that imports of its own package, and
+    the two files that draw."""
     files = {Path(__file__).with_name("puzzle.py"), Path(__file__).with_name("dice.py")}
     spec = importlib.util.find_spec(module)
     if spec and spec.origin:
-        files |= set(Path(spec.origin).parent.glob("*.py"))
+        files |= _with_imports(Path(spec.origin), module.rpartition(".")[0])
     hashed = hashlib.sha256()
     for file in sorted(files, key=lambda path: path.name):
         hashed.update(file.read_bytes())
     return hashed.hexdigest()[:16]
+
+
+def _with_imports(module: Path, package: str) -> set[Path]:
+    """The files of a module and of all modules of its package that it imports, directly or not. None of them is run."""
+    prefix = f"{package}." if package else ""
+    found: set[Path] = set()
+    waiting = [module]
+    while waiting:
+        file = waiting.pop()
+        if file in found or not file.exists():
+            continue
+        found.add(file)
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.level < 2:
+                origin = prefix * node.level + f"{node.module}." * bool(node.module)
+                names = [origin + alias.name for alias in node.names]
+            within = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
+            waiting += [file.with_name(f"{name.partition('.')[0]}.py") for name in within]
+    return found
 
 
 def bank_of_both_splits(puzzle: Puzzle[Any], count: int) -> Bank:

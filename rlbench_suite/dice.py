@@ -18,7 +18,17 @@ Item = TypeVar("Item")
 
 _BLOCK = 64
 _PHILOX = np.random.Philox(0)
+_KEY, _COUNTER = np.zeros(2, np.uint64), np.zeros(4, np.uint64)
+_STATE: Any = {
+    "bit_generator": "Philox",
+    "state": {"counter": _COUNTER, "key": _KEY},
+    "buffer": np.zeros(4, np.uint64),
+    "buffer_pos": 4,
+    "has_uint32": 0,
+    "uinteger": 0,
+}
 _LOCK = threading.Lock()
+"""Held by whoever uses what stands above."""
 
 
 def stream_of(*names: object) -> int:
@@ -36,34 +46,42 @@ class Dice:
         branch: 64 bits, tells apart streams of one seed, such as those of the splits.
     """
 
-    __slots__ = ("_block", "_key", "_words")
+    __slots__ = ("_block", "_branch", "_seed", "_stream", "_words")
 
     def __init__(self, stream: int, seed: int, branch: int = 0) -> None:
-        self._key = np.array([stream, seed], np.uint64), branch
+        self._stream, self._seed, self._branch = stream, seed, branch
         self._block = 0
         self._words: list[int] = []
+
+    def _more(self) -> list[int]:
+        """The next block of words, the last one first."""
+        with _LOCK:  # making a Philox costs four times what setting its state does
+            _KEY[0], _KEY[1] = self._stream, self._seed
+            _COUNTER[1], _COUNTER[2] = self._block, self._branch
+            _PHILOX.state = _STATE
+            words: list[int] = _PHILOX.random_raw(_BLOCK).tolist()
+        self._block += 1
+        return words
 
     def word(self) -> int:
         """64 random bits."""
         if not self._words:
-            key, branch = self._key
-            state: Any = {
-                "bit_generator": "Philox",
-                "state": {"counter": np.array([0, self._block, branch, 0], np.uint64), "key": key},
-                "buffer": np.zeros(4, np.uint64),
-                "buffer_pos": 4,
-                "has_uint32": 0,
-                "uinteger": 0,
-            }
-            with _LOCK:  # making a Philox costs four times what setting its state does
-                _PHILOX.state = state
-                self._words = _PHILOX.random_raw(_BLOCK).tolist()
-            self._block += 1
+            self._words = self._more()
         return self._words.pop()
+
+    def words(self, count: int) -> list[int]:
+        """So many times :meth:`word`."""
+        left = self._words
+        while len(left) < count:
+            left[:0] = self._more()
+        first = len(left) - count
+        drawn = left[first:]
+        del left[first:]
+        return drawn[::-1]
 
     def below(self, count: int) -> int:
         """A whole number from 0 to ``count`` - 1; uniform to within ``count`` / 2**64."""
-        return self.word() * count >> 64
+        return (self._words.pop() if self._words else self.word()) * count >> 64
 
     def between(self, low: int, high: int) -> int:
         """A whole number from ``low`` to ``high``, both included."""
@@ -71,12 +89,14 @@ class Dice:
 
     def choice(self, items: Sequence[Item]) -> Item:
         """One of the items."""
-        return items[self.word() * len(items) >> 64]
+        return items[(self._words.pop() if self._words else self.word()) * len(items) >> 64]
 
     def shuffle(self, items: MutableSequence[Any]) -> None:
         """Put a list into a uniformly random order, in place."""
-        for last in range(len(items) - 1, 0, -1):
-            other = self.word() * (last + 1) >> 64
+        last = len(items)
+        for word in self.words(last - 1) if last > 1 else ():
+            other = word * last >> 64
+            last -= 1
             items[last], items[other] = items[other], items[last]
 
     def shuffled(self, items: Iterable[Item]) -> list[Item]:
@@ -88,7 +108,8 @@ class Dice:
     def sample(self, items: Iterable[Item], count: int) -> list[Item]:
         """``count`` different items, in random order."""
         rest = list(items)
-        for first in range(count):
-            other = first + (self.word() * (len(rest) - first) >> 64)
+        size = len(rest)
+        for first, word in enumerate(self.words(count)):
+            other = first + (word * (size - first) >> 64)
             rest[first], rest[other] = rest[other], rest[first]
         return rest[:count]

@@ -6,7 +6,7 @@ Nothing is evaluated, numbers have few digits, and every reader takes time linea
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from rlbench_suite.puzzle import Malformed
@@ -44,36 +44,56 @@ def word(text: str, allowed: Sequence[str]) -> int:
     Raises:
         Malformed: it is none of them.
     """
-    if text not in (words := list(allowed)):  # of a string every part would be "in" it
+    words = tuple(allowed)  # of a string every part would be "in" it
+    if text not in words:
         raise Malformed(f"expected one of {', '.join(words)}, got {_short(text)}")
     return words.index(text)
 
 
 def grid(text: str, rows: int, columns: int, symbols: str) -> list[list[int]]:
-    """Rows on lines of their own, symbols separated by single spaces; gives each one's index in ``symbols``.
+    """As :func:`cells` counted from 0, in rows."""
+    found = cells(text, rows, columns, symbols, 0)
+    return [list(found[at : at + columns]) for at in range(0, rows * columns, columns)]
+
+
+def cells(text: str, rows: int, columns: int, symbols: str, first: int = 1) -> bytes:
+    """Rows on lines of their own, symbols separated by single spaces; gives the number of each, row by row.
+
+    Args:
+        text: as written; lines may end with spaces.
+        rows, columns: how many there are.
+        symbols: single ASCII characters.
+        first: the number of the first symbol.
 
     Raises:
         Malformed: another shape, or another symbol.
     """
+    gaps, numbers = _layout(rows, columns, symbols, first)
+    found = text[::2]
+    if text[1::2] != gaps or len(found) != rows * columns or found.strip(symbols):
+        found = "".join(_symbols(text, rows, columns, symbols))  # some lines end with spaces, or it is malformed
+    return found.encode().translate(numbers)
+
+
+def _symbols(text: str, rows: int, columns: int, symbols: str) -> Iterator[str]:
+    """The symbols of each line; spaces at its end do not matter."""
     lines = text.split("\n")
     if len(lines) != rows:
         raise Malformed(f"expected {rows} lines, got {len(lines)}")
-    numbers = _numbers(symbols)
-    table = []
     for number, line in enumerate((line.rstrip(" ") for line in lines), 1):
         found = line[::2]
         if len(line) != 2 * columns - 1 or line[1::2].strip(" "):
             raise Malformed(f"line {number}: expected {columns} symbols separated by single spaces, got {_short(line)}")
         if found.strip(symbols):  # what is left begins and ends with another symbol
             raise Malformed(f"line {number}: expected symbols among {' '.join(symbols)}, got {_short(line)}")
-        table.append(list(found.encode().translate(numbers)))
-    return table
+        yield found
 
 
 @cache
-def _numbers(symbols: str) -> bytes:
-    """Translates ASCII characters to their indices."""
-    return bytes(max(symbols.find(chr(code)), 0) for code in range(256))
+def _layout(rows: int, columns: int, symbols: str, first: int) -> tuple[str, bytes]:
+    """What stands between the symbols of a grid, and what translates these to their numbers."""
+    numbers = bytes(max(symbols.find(chr(code)), 0) + first for code in range(256))
+    return ((" " * (columns - 1) + "\n") * rows)[:-1], numbers
 
 
 def _short(text: str) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from itertools import combinations
 
 import jax
@@ -27,7 +27,7 @@ from .expression import Tree
 BOX = (*range(1, 11), *range(1, 11), 25, 50, 75, 100)
 TARGETS = range(101, 1000)
 MOST = 6
-LISTED = 4
+LISTED = 3
 """Of at most so many numbers, all that can be made is listed; what more can make is searched for from the target."""
 Made = dict[int, Tree]
 """Values and how they are made."""
@@ -46,12 +46,15 @@ class CountdownPuzzle(CombinePuzzle):
             raise ValueError(f"Countdown: difficulty is how many numbers are given, 3 to {MOST}, got {tier!r}.")
         self.count = int(tier)
 
-    def compose(self, dice: Dice) -> Instance | None:
-        """Numbers from the box, sorted, and any target; None if that is out of reach, or too easily reached."""
+    def compose(self, dice: Dice) -> Instance:
+        """Numbers from the box, sorted, and any target."""
         numbers = sorted(dice.sample(BOX, self.count))
-        instance = Instance(np.array(numbers, np.int16), np.array(dice.choice(TARGETS), np.int16))
-        tree = self._shortest(instance)
-        return None if tree is None or _operations(tree) < self.count - 2 else instance
+        return Instance(np.array(numbers, np.int16), np.array(dice.choice(TARGETS), np.int16))
+
+    def admits(self, instance: Instance) -> bool:
+        """Whether the target is within reach, and not too easily reached."""
+        tree = shortest(tuple(instance.numbers.tolist()), int(instance.target))
+        return tree is not None and _operations(tree) >= self.count - 2
 
     def canonical(self, instance: Instance) -> bytes:
         """Target and sorted numbers."""
@@ -71,24 +74,10 @@ class CountdownPuzzle(CombinePuzzle):
 
     def tree(self, instance: Instance) -> Tree:
         """With as few operations as possible."""
-        tree = self._shortest(instance)
+        tree = shortest(tuple(instance.numbers.tolist()), int(instance.target))
         if tree is None:
             raise ValueError(f"{instance.numbers.tolist()} do not make {int(instance.target)}")
         return tree
-
-    def _shortest(self, instance: Instance) -> Tree | None:
-        """A solution with as few operations as possible; None if there is none."""
-        numbers, target = instance.numbers.tolist(), int(instance.target)
-        everything = range(len(numbers))
-        made: dict[int, Made] = {1 << place: {number: place} for place, number in enumerate(numbers)}
-        for size in range(2, len(numbers) + 1):
-            for places in combinations(everything, size):
-                subset = sum(1 << place for place in places)
-                if size <= LISTED:
-                    made[subset] = _listed(subset, made)
-                if (tree := _reach(subset, target, made)) is not None:
-                    return tree
-        return None
 
     def difficulty(self, instance: Instance) -> float:
         """Operations of a shortest solution."""
@@ -99,15 +88,19 @@ class CountdownPuzzle(CombinePuzzle):
         return ["100 + 1", "75 * 2", "50 * 10", "100 * 3", "(25 + 1) * 10"]
 
 
-def _results(a: int, b: int) -> list[tuple[int, str, bool]]:
-    """What may be made of two numbers: the result, the operator, and whether the second number comes first."""
-    made = [(a + b, "+", False), (a * b, "*", False)]
-    low, high, turned = (a, b, True) if a < b else (b, a, False)
-    if high > low:
-        made.append((high - low, "-", turned))
-    if high % low == 0:
-        made.append((high // low, "/", turned))
-    return made
+@lru_cache(maxsize=2048)
+def shortest(numbers: tuple[int, ...], target: int) -> Tree | None:
+    """A solution with as few operations as possible; None if there is none."""
+    everything = range(len(numbers))
+    made: dict[int, Made] = {1 << place: {number: place} for place, number in enumerate(numbers)}
+    for size in range(2, len(numbers) + 1):
+        for places in combinations(everything, size):
+            subset = sum([1 << place for place in places])
+            if size <= LISTED:
+                made[subset] = _listed(subset, made)
+            if (tree := _reach(subset, target, made)) is not None:
+                return tree
+    return None
 
 
 def _operations(tree: Tree) -> int:
@@ -121,15 +114,28 @@ def _halves(subset: int) -> tuple[tuple[int, int], ...]:
     return tuple((part, subset ^ part) for part in range(1, subset) if part & subset == part and part & low)
 
 
+@cache
+def _by_size(subset: int) -> tuple[tuple[int, int], ...]:
+    """The same, the smaller part first."""
+    return tuple((a, b) if a.bit_count() <= b.bit_count() else (b, a) for a, b in _halves(subset))
+
+
 def _listed(subset: int, made: dict[int, Made]) -> Made:
     """All that can be made of exactly the numbers of a subset."""
     found: Made = {}
     for one, other in _halves(subset):
+        others = made[other].items()
         for a, tree_a in made[one].items():
-            for b, tree_b in made[other].items():
-                for value, operator, turned in _results(a, b):
-                    if value not in found:
-                        found[value] = (operator, tree_b, tree_a) if turned else (operator, tree_a, tree_b)
+            for b, tree_b in others:
+                if (value := a + b) not in found:
+                    found[value] = ("+", tree_a, tree_b)
+                if (value := a * b) not in found:
+                    found[value] = ("*", tree_a, tree_b)
+                low, high, tree_low, tree_high = (a, b, tree_a, tree_b) if a < b else (b, a, tree_b, tree_a)
+                if high > low and (value := high - low) not in found:
+                    found[value] = ("-", tree_high, tree_low)
+                if high % low == 0 and (value := high // low) not in found:
+                    found[value] = ("/", tree_high, tree_low)
     return found
 
 
@@ -137,12 +143,36 @@ def _reach(subset: int, target: int, made: dict[int, Made]) -> Tree | None:
     """How exactly the numbers of a subset make the target; None if they do not."""
     if subset in made:
         return made[subset].get(target)
-    for one, other in _halves(subset):
-        few, many = (one, other) if one.bit_count() <= other.bit_count() else (other, one)
+    if subset.bit_count() == LISTED + 1:
+        return _first(subset, target, made) if _reachable(subset, target, made) else None
+    for few, many in _by_size(subset):
         for a, tree in made[few].items():
             for b, operator, turned in _partners(a, target):
                 if (rest := _reach(many, b, made)) is not None:
                     return (operator, rest, tree) if turned else (operator, tree, rest)
+    return None
+
+
+def _reachable(subset: int, target: int, made: dict[int, Made]) -> bool:
+    """Whether one operation on two listed parts of a subset makes the target."""
+    for few, many in _by_size(subset):
+        others = made[many]
+        for a in made[few]:
+            if target + a in others or target * a in others or abs(target - a) in others:
+                return True
+            if (target % a == 0 and target // a in others) or (a % target == 0 and a // target in others):
+                return True
+    return False
+
+
+def _first(subset: int, target: int, made: dict[int, Made]) -> Tree | None:
+    """The first of these ways, in the order in which :func:`_listed` would meet them."""
+    for one, other in _halves(subset):
+        others = made[other]
+        for a, tree_a in made[one].items():
+            if partners := {b for b, _, _ in _partners(a, target) if b in others}:
+                b = next(b for b in others if b in partners)
+                return _listed(3, {1: {a: tree_a}, 2: {b: others[b]}})[target]
     return None
 
 

@@ -10,7 +10,7 @@ be looked at from any of 24 sides: there are some 6**turns / 4 different puzzles
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -64,9 +64,12 @@ CUBE: Group[Orientation] = Group(_START, TURNS, turned)
 """The 24 orientations."""
 
 
-def _conjugations() -> list[tuple[Orientation, list[int]]]:
-    """For each of the 24 ways to look at the cube: the new name of each side, and of each turn."""
-    found = []
+def _views() -> list[list[bytes]]:
+    """What translates turns (0 to 5) and then a side (6 to 11) to how they are named by who looks at the cube from
+    elsewhere. For each turn, the four of the 24 views in which that turn has the number 0, so that puzzles that begin
+    with it are named least.
+    """
+    found: list[list[bytes]] = [[] for _ in TURNS]
     for sides in CUBE.elements:
         renamed = []
         for sources in _SOURCES:
@@ -74,11 +77,11 @@ def _conjugations() -> list[tuple[Orientation, list[int]]]:
             for side, source in enumerate(sources):
                 seen[sides[side]] = sides[source]
             renamed.append(_SOURCES.index(tuple(seen)))
-        found.append((sides, renamed))
+        found[renamed.index(0)].append(bytes([*renamed, *sides]).ljust(256))
     return found
 
 
-_CONJUGATIONS = _conjugations()
+_VIEWS = _views()
 
 
 class Instance(NamedTuple):
@@ -92,6 +95,12 @@ class Instance(NamedTuple):
     """The side that is asked for."""
     element: np.int8
     """How the cube lies after the turns, numbered as in :data:`CUBE`; never 0."""
+
+
+_RULES = (
+    "A cube has six sides: top, front, bottom, back, left and right. A quarter turn moves four of them, each to where "
+    "the next one named was:\n"
+) + "\n".join(f"- {turn}: {' to '.join((*cycle, cycle[0]))}" for turn, cycle in _CYCLES.items())
 
 
 class CubeRotationPuzzle(Puzzle[Instance]):
@@ -113,45 +122,41 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
     def compose(self, dice: Dice) -> Instance | None:
         """Colours, turns and side at random; None if the turns cancel."""
-        turns = [dice.below(len(TURNS)) for _ in range(int(self.tier))]
-        colours = dice.shuffled(range(6))
-        orientation = self._after(turns)
-        if orientation == _START:
+        turns = bytearray([dice.below(len(TURNS)) for _ in range(int(self.tier))])
+        colours = bytearray(dice.shuffled(range(6)))
+        element = self._after(turns)
+        if element == 0:
             return None
-        asked, number = dice.below(6), CUBE.number[orientation]
-        return Instance(np.array(colours, np.int8), np.array(turns, np.int8), np.int8(asked), np.int8(number))
+        asked = np.int8(dice.below(6))
+        return Instance(np.frombuffer(colours, np.int8), np.frombuffer(turns, np.int8), asked, np.int8(element))
 
     def canonical(self, instance: Instance) -> bytes:
         """Turns and side as seen from where they come first; colours are only names."""
-        turns, asked = instance.turns.tolist(), int(instance.asked)
-        return min(bytes([*(renamed[turn] for turn in turns), sides[asked]]) for sides, renamed in _CONJUGATIONS)
+        form = instance.turns.tobytes() + bytes((6 + int(instance.asked),))
+        return min([form.translate(view) for view in _VIEWS[form[0]]])
 
     def question(self, instance: Instance) -> str:
         """What turns are, the cube, the turns, the side."""
-        colours = [COLOURS[number] for number in instance.colours.tolist()]
-        sides = ", ".join(f"{side} {colour}" for side, colour in zip(SIDES, colours, strict=True))
-        turns = ", ".join(TURNS[turn] for turn in instance.turns.tolist())
+        colours = instance.colours.tolist()
+        sides = ", ".join([f"{side} {COLOURS[colour]}" for side, colour in zip(SIDES, colours, strict=True)])
+        turns = ", ".join([TURNS[turn] for turn in instance.turns.tolist()])
         return (
-            f"{self.rules()}\n\nThe colours of the sides: {sides}.\nThe cube is turned: {turns}.\n\n"
-            f"Which colour is now at the {SIDES[int(instance.asked)]}? Answer with the name of the colour."
+            f"{_RULES}\n\nThe colours of the sides: {sides}.\nThe cube is turned: {turns}.\n\n"
+            f"Which colour is now at the {SIDES[instance.asked]}? Answer with the name of the colour."
         )
 
     def rules(self) -> str:
         """What a turn is."""
-        lines = (f"- {turn}: {' to '.join((*cycle, cycle[0]))}" for turn, cycle in _CYCLES.items())
-        return (
-            "A cube has six sides: top, front, bottom, back, left and right. A quarter turn moves four of them, "
-            "each to where the next one named was:\n" + "\n".join(lines)
-        )
+        return _RULES
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Make the turns."""
         given = reading.word(answer, COLOURS)
-        return RIGHT if given == self._colour(instance, len(instance.turns)) else wrong("another colour is there")
+        return RIGHT if given == self._colour(instance) else wrong("another colour is there")
 
     def solve(self, instance: Instance) -> str:
         """Make the turns."""
-        return COLOURS[self._colour(instance, len(instance.turns))]
+        return COLOURS[self._colour(instance)]
 
     def plan(self, instance: Instance) -> list[int]:
         """Quarter turns that lead back."""
@@ -172,24 +177,25 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
     def heuristic(self, instance: Instance) -> str:
         """Make the last two turns only, as if the colours were those named."""
-        orientation = self._after(instance.turns.tolist()[-2:])
-        return COLOURS[int(instance.colours[orientation[int(instance.asked)]])]
+        orientation = CUBE.elements[self._after(instance.turns[-2:].tobytes())]
+        return COLOURS[instance.colours[orientation[instance.asked]]]
 
     def constants(self) -> Sequence[str]:
         """Each colour."""
         return COLOURS
 
-    def _colour(self, instance: Instance, count: int) -> int:
-        """At the side that is asked for, after some of the turns."""
-        orientation = self._after(instance.turns.tolist()[:count])
-        return int(instance.colours[orientation[int(instance.asked)]])
+    def _colour(self, instance: Instance) -> int:
+        """At the side that is asked for, after the turns."""
+        orientation = CUBE.elements[self._after(instance.turns.tobytes())]
+        return int(instance.colours[orientation[instance.asked]])
 
     @staticmethod
-    def _after(turns: Sequence[int]) -> Orientation:
-        orientation = _START
+    def _after(turns: Iterable[int]) -> int:
+        """The number of how the cube then lies."""
+        element = 0
         for turn in turns:
-            orientation = turned(orientation, turn)
-        return orientation
+            element = CUBE.following[element][turn]
+        return element
 
 
 class CubeRotation(UndoTask):

@@ -47,13 +47,15 @@ class Game24Puzzle(CombinePuzzle):
         """Hands of a tier and split."""
         return 227
 
-    def compose(self, dice: Dice) -> Instance | None:
-        """Any four cards, sorted; None if they cannot be solved, or are of another tier."""
+    def compose(self, dice: Dice) -> Instance:
+        """Any four cards, sorted."""
         cards = sorted(dice.between(1, HIGHEST) for _ in range(CARDS))
-        chance = chance_of(tuple(cards))
-        if not chance or 1 + sum(-math.log2(chance) > limit for limit in THIRDS) != self.tier:
-            return None
         return Instance(np.array(cards, np.int16), np.array(TARGET, np.int16))
+
+    def admits(self, instance: Instance) -> bool:
+        """Whether the cards can be solved, and are of this tier."""
+        chance = chance_of(tuple(instance.numbers.tolist()))
+        return chance > 0 and 1 + sum(-math.log2(chance) > limit for limit in THIRDS) == self.tier
 
     def canonical(self, instance: Instance) -> bytes:
         """The cards, sorted."""
@@ -69,7 +71,7 @@ class Game24Puzzle(CombinePuzzle):
 
     def tree(self, instance: Instance) -> Tree:
         """By trying everything."""
-        found = _solve([(number, 1) for number in instance.numbers.tolist()], list(range(CARDS)))
+        found = _solve(tuple((number, 1) for number in instance.numbers.tolist()), list(range(CARDS)))
         if found is None:
             raise ValueError("these cards do not make 24")
         return found
@@ -102,26 +104,49 @@ def _chance(numbers: tuple[Quotient, ...]) -> float:
     """The chance of a random play with these numbers."""
     total = ways = 0.0
     for i, j in combinations(range(len(numbers)), 2):
-        rest = [number for place, number in enumerate(numbers) if place not in (i, j)]
+        rest = numbers[:i] + numbers[i + 1 : j] + numbers[j + 1 :]
         for made in _results(numbers[i], numbers[j]):
             if made is not None:
                 ways += 1
-                total += _chance((*rest, made)) if rest else made[0] == TARGET * made[1]
+                total += _chance_of_three((*rest, _reduced(made))) if len(rest) == 2 else _chance_of_two(rest[0], made)
     return total / ways
 
 
-def _solve(numbers: list[Quotient], trees: list[Tree]) -> Tree | None:
+@lru_cache(maxsize=2**15)
+def _chance_of_three(numbers: tuple[Quotient, ...]) -> float:
+    """Of reduced quotients: different hands lead to the same ones."""
+    return _chance(numbers)
+
+
+def _reduced(number: Quotient) -> Quotient:
+    common = math.gcd(*number)
+    return number[0] // common, number[1] // common
+
+
+def _chance_of_two(a: Quotient, b: Quotient) -> float:
+    """The fraction of the operations on two numbers that give the target."""
+    (p, q), (r, s) = a, b
+    ps, qr = p * s, q * r
+    wanted = TARGET * q * s
+    right = (ps + qr == wanted) + (p * r == wanted) + (ps - qr == wanted) + (qr - ps == wanted)
+    right += (r != 0 and ps == TARGET * qr) + (p != 0 and qr == TARGET * ps)
+    return right / (4 + (r != 0) + (p != 0))
+
+
+def _solve(numbers: tuple[Quotient, ...], trees: list[Tree]) -> Tree | None:
     """How to make the target of all these numbers, which the trees make; None if there is no way."""
     if len(numbers) == 1:
         return trees[0] if numbers[0][0] == TARGET * numbers[0][1] else None
     for i, j in combinations(range(len(numbers)), 2):
-        rest = [place for place in range(len(numbers)) if place not in (i, j)]
+        rest = numbers[:i] + numbers[i + 1 : j] + numbers[j + 1 :]
         for (operator, turned), made in zip(OPERATIONS, _results(numbers[i], numbers[j]), strict=True):
-            if made is not None:
-                tree = (operator, trees[j], trees[i]) if turned else (operator, trees[i], trees[j])
-                found = _solve([*(numbers[k] for k in rest), made], [*(trees[k] for k in rest), tree])
-                if found is not None:
-                    return found
+            if made is None or (len(rest) == 2 and not _chance_of_three((*rest, _reduced(made)))):
+                continue
+            tree = (operator, trees[j], trees[i]) if turned else (operator, trees[i], trees[j])
+            others = trees[:i] + trees[i + 1 : j] + trees[j + 1 :]
+            found = _solve((*rest, made), [*others, tree])
+            if found is not None:
+                return found
     return None
 
 

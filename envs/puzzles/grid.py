@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -37,6 +38,9 @@ from .puzzle_task import Params, PuzzleTask
 EMPTY = "_"
 Grid = list[list[int]]
 """Rows of symbol numbers: 0 for empty, ``v`` for ``symbols[v - 1]``."""
+
+_GIVEN = b"\0" + b"\xff" * 255
+"""Translates what is given to all ones."""
 
 
 class GridPuzzle(Puzzle[Instance]):
@@ -81,35 +85,72 @@ class GridPuzzle(Puzzle[Instance]):
 
     def question(self, instance: Instance) -> str:
         """Rules, clues and grid."""
+        givens: bytes = instance.givens.tobytes()  # type: ignore[attr-defined]
+        shown = self.written(self.as_rows(givens)) if any(givens) else self._blank
+        parts = (self.rules(), self.clues(instance), shown, self._task)
+        return "\n\n".join([part for part in parts if part])
+
+    @cached_property
+    def _blank(self) -> str:
+        """A grid without givens."""
+        return self.written(self.as_rows(bytes(self.rows * self.columns)))
+
+    @cached_property
+    def _task(self) -> str:
+        """What to answer."""
         fill = " ".join(self.symbols[: self.fillable])
-        ask = (
+        return (
             f"Fill every {EMPTY} with one of {fill} and answer with the whole grid: {self.rows} lines of "
             f"{self.columns} symbols separated by single spaces, the given symbols unchanged."
         )
-        parts = (self.rules(), self.clues(instance), self.written(self.given(instance)), ask)
-        return "\n\n".join(part for part in parts if part)
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Format, then givens, then rules."""
-        grid = self.read(answer)
-        flat = [value for row in grid for value in row]
-        for cell, (value, given) in enumerate(zip(flat, self._givens(instance), strict=True)):
-            if value != given and (given or value > self.fillable):
-                where = f"row {cell // self.columns + 1}, column {cell % self.columns + 1}"
-                if given:
-                    return wrong(f"the symbol in {where} was given and is not to be changed")
-                raise Malformed(f"{where}: {self.symbols[value - 1]} is not to be filled in")
-        reason = self.broken(instance, grid)
+        cells = self.read(answer)
+        givens: bytes = instance.givens.tobytes()  # type: ignore[attr-defined]
+        if not self._kept(givens, cells) and (reason := self._changed(givens, cells)):
+            return wrong(reason)
+        if self.sound(instance, cells):
+            return RIGHT
+        reason = self.broken(instance, self.as_rows(cells))
         return wrong(reason) if reason else RIGHT
 
-    def read(self, answer: str) -> Grid:
-        """The grid that an answer writes down.
+    def sound(self, instance: Instance, cells: bytes) -> bool:
+        """Whether a full grid, cells in reading order, is seen to break no rule without asking :meth:`broken` which."""
+        return False
+
+    def read(self, answer: str) -> bytes:
+        """The symbol numbers of the grid that an answer writes down, in reading order.
 
         Raises:
             Malformed: another shape, or another symbol.
         """
-        filled = reading.grid(answer, self.rows, self.columns, "".join(self.symbols))
-        return [[value + 1 for value in row] for row in filled]
+        return reading.cells(answer, self.rows, self.columns, self._letters)
+
+    @cached_property
+    def _letters(self) -> str:
+        return "".join(self.symbols)
+
+    def _kept(self, givens: bytes, cells: bytes) -> bool:
+        """Whether it is seen at once that givens are kept and other cells hold what may be filled in."""
+        if self.fillable < len(self.symbols):
+            return False
+        at_givens = int.from_bytes(cells, "little") & int.from_bytes(givens.translate(_GIVEN), "little")
+        return at_givens == int.from_bytes(givens, "little")
+
+    def _changed(self, givens: bytes, cells: bytes) -> str:
+        """The first given that was not kept, in words; empty if all were.
+
+        Raises:
+            Malformed: another cell holds what is not to be filled in.
+        """
+        for cell, (value, given) in enumerate(zip(cells, givens, strict=True)):
+            if value != given and (given or value > self.fillable):
+                where = f"row {cell // self.columns + 1}, column {cell % self.columns + 1}"
+                if given:
+                    return f"the symbol in {where} was given and is not to be changed"
+                raise Malformed(f"{where}: {self.symbols[value - 1]} is not to be filled in")
+        return ""
 
     def solve(self, instance: Instance) -> str:
         """The grid of :meth:`solution`."""
@@ -137,12 +178,12 @@ class GridPuzzle(Puzzle[Instance]):
 
     def as_rows(self, cells: Sequence[int]) -> Grid:
         """Cells in reading order as rows."""
-        return [list(cells[r * self.columns : (r + 1) * self.columns]) for r in range(self.rows)]
+        return [list(cells[at : at + self.columns]) for at in range(0, self.rows * self.columns, self.columns)]
 
     def written(self, grid: Grid) -> str:
         """A grid as an answer is written; empty cells as ``_``."""
-        shown = (EMPTY, *self.symbols)
-        return "\n".join(" ".join(shown[value] for value in row) for row in grid)
+        shown = (EMPTY, *self.symbols).__getitem__
+        return "\n".join([" ".join(map(shown, row)) for row in grid])
 
     @staticmethod
     def _givens(instance: Instance) -> list[int]:

@@ -10,8 +10,7 @@ enumerating all fillings shows. From side 5 on seeds hardly ever repeat one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -23,7 +22,6 @@ from rlbench_suite.dice import Dice
 
 from .board import Board
 from .grid import FillTask, Grid, GridPuzzle
-from .symmetry import least
 
 FILLED, BLANK = 1, 2
 LARGEST_SIDE = 8
@@ -53,26 +51,50 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         side = self.square(2, LARGEST_SIDE)
         self._sum = [sum(c + 1 for c in range(side) if row >> c & 1) for row in range(2**side)]
         """What a row adds up to; bit c is its column c + 1."""
-        self._with_sum: list[list[int]] = [[] for _ in range(self._sum[-1] + 1)]
-        for row, total in enumerate(self._sum):
-            self._with_sum[total].append(row)
+        self._ones = [sum(1 << 8 * c for c in range(side) if row >> c & 1) for row in range(2**side)]
+        """A row with a byte for each cell."""
+        tops = 128 * self._ones[-1]
+        self._limits = [
+            (tops - r * self._ones[-1], tops - (r * (r - 1) // 2 + 1) * self._ones[-1]) for r in range(side + 1)
+        ]
+        """What sets the top bit of bytes that are at least r, and of those that the rows before r cannot make."""
+        self._fitting: list[list[list[tuple[int, int, int]]]] = [
+            [[] for _ in range(self._sum[-1] + 1)] for _ in range(side + 1)
+        ]
+        """For each row and sum, the fillings: top bits, what they count to the columns, and ones."""
+        for r, by_sum in enumerate(self._fitting):
+            for row, total in enumerate(self._sum):
+                by_sum[total].append((128 * self._ones[row], r * self._ones[row], self._ones[row]))
+        self._sum_of = dict(zip(self._ones, self._sum, strict=True))
+        self._cells = {
+            ones: bytes(FILLED if row >> c & 1 else BLANK for c in range(side)) for row, ones in enumerate(self._ones)
+        }
+        """The cells of such a row."""
+        self._lines = {ones: self.written([list(cells)]) for ones, cells in self._cells.items()}
+        """Such a row as it is written."""
+        self._counted = [
+            [r * ones + (total << 8 * (side + r - 1)) for ones, total in zip(self._ones, self._sum, strict=True)]
+            for r in range(1, side + 1)
+        ]
+        """For each row and filling, what it adds to the sums: bytes of the columns, then of the rows."""
 
-    def compose(self, dice: Dice) -> Instance | None:
-        """The clues of a uniformly random filling; None if they have another solution too."""
+    def compose(self, dice: Dice) -> Instance:
+        """The clues of a uniformly random filling."""
         side = self.rows
-        filled = [dice.below(2**side) for _ in range(side)]
-        column_sums = [sum(r + 1 for r in range(side) if filled[r] >> c & 1) for c in range(side)]
-        instance = Instance(
-            np.zeros(side * side, np.int8),
-            np.array([self._sum[row] for row in filled], np.int8),
-            np.array(column_sums, np.int8),
-        )
-        return instance if len(list(islice(self._solutions(instance), 2))) == 1 else None
+        sums = 0
+        for counted, word in zip(self._counted, dice.words(side), strict=True):
+            sums += counted[word >> 64 - side]
+        clues = np.frombuffer(bytearray(sums.to_bytes(2 * side, "little")), np.int8)
+        return Instance(np.zeros(side**2, np.int8), clues[side:], clues[:side])
+
+    def admits(self, instance: Instance) -> bool:
+        """Whether there is no second solution."""
+        return len(self._solutions(*self._sums(instance), 2)[0]) == 1
 
     def canonical(self, instance: Instance) -> bytes:
         """The lesser of the two ways to say which clues are those of the rows."""
-        rows, columns = instance.row_sums.tolist(), instance.column_sums.tolist()
-        return least((rows + columns, columns + rows))
+        rows, columns = instance.row_sums.tobytes(), instance.column_sums.tobytes()
+        return min(rows + columns, columns + rows)
 
     def rules(self) -> str:
         """The rules."""
@@ -87,6 +109,14 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         rows, columns = (" ".join(map(str, sums.tolist())) for sums in (instance.row_sums, instance.column_sums))
         return f"Clues of the rows, from the top: {rows}\nClues of the columns, from the left: {columns}"
 
+    def sound(self, instance: Instance, cells: bytes) -> bool:
+        """All lines at once, a byte for each row or column; no sum exceeds 36."""
+        side, ones = self.rows, cells.translate(_FILLED_ALONE)
+        across = sum([c * int.from_bytes(ones[c - 1 :: side], "little") for c in range(1, side + 1)])
+        down = sum([r * int.from_bytes(ones[(r - 1) * side : r * side], "little") for r in range(1, side + 1)])
+        rows, columns = instance.row_sums.tobytes(), instance.column_sums.tobytes()
+        return across.to_bytes(side, "little") == rows and down.to_bytes(side, "little") == columns
+
     def broken(self, instance: Instance, grid: Grid) -> str:
         """The first line that misses its clue."""
         across = list(zip(*grid, strict=True))
@@ -99,16 +129,21 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
 
     def solution(self, instance: Instance) -> Grid:
         """By search; the first found is the only one."""
-        for filled in self._solutions(instance):
-            return [[FILLED if row >> c & 1 else BLANK for c in range(self.columns)] for row in filled]
-        raise ValueError("these clues have no solution")
+        return self.as_rows(b"".join([self._cells[row] for row in self._first(instance)]))
+
+    def solve(self, instance: Instance) -> str:
+        """The same, put together of lines."""
+        return "\n".join([self._lines[row] for row in self._first(instance)])
+
+    def _first(self, instance: Instance) -> tuple[int, ...]:
+        found, _ = self._solutions(*self._sums(instance), 1)
+        if not found:
+            raise ValueError("these clues have no solution")
+        return found[0]
 
     def difficulty(self, instance: Instance) -> float:
         """Rows tried by a search for all solutions."""
-        tried = [0]
-        for _ in self._solutions(instance, tried):
-            pass
-        return float(tried[0])
+        return float(self._solutions(*self._sums(instance))[1])
 
     def heuristic(self, instance: Instance) -> str:
         """Each row from its last cell: fill what exceeds neither what its row nor what its column still lacks."""
@@ -125,33 +160,56 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
             grid.append(line)
         return self.written(grid)
 
-    def _solutions(self, instance: Instance, tried: list[int] | None = None) -> Iterator[list[int]]:
-        """All fillings, a word for each row. Rows are placed from the last: the numbers 1 to r make every sum up to
-        r (r + 1) / 2, so what a column lacks with r rows left tells exactly whether it can still be had.
+    @staticmethod
+    def _sums(instance: Instance) -> tuple[bytes, int]:
+        """The sums of the rows, and those of the columns as bytes of a number."""
+        return instance.row_sums.tobytes(), int.from_bytes(instance.column_sums.tobytes(), "little")
+
+    def _solutions(self, row_sums: bytes, lacking: int, most: float = math.inf) -> tuple[list[tuple[int, ...]], int]:
+        """All fillings, or ``most`` of them, a number for each row with a byte for each cell; and the rows tried.
+
+        Rows are placed from the last: the numbers 1 to r make every sum up to r (r + 1) / 2, so what a column lacks
+        with r rows left tells exactly whether it can still be had. Of the first two rows it tells which cells are
+        filled.
         """
-        side = self.rows
-        row_sums = instance.row_sums.tolist()
-        filled = [0] * side
+        ones = self._ones[-1]
+        tops = ones << 7
+        found: list[tuple[int, ...]] = []
+        tried = 0
+        waiting: list[tuple[int, int, tuple[int, ...]]] = [(self.rows, lacking, ())]
+        while waiting:
+            r, lacking, below = waiting.pop()
+            while r > 2:
+                at_least, beyond = self._limits[r]
+                never = tops & ~(lacking + at_least)  # a sum is below 128, so no byte carries into the next
+                must = lacking + beyond & tops
+                rows = [
+                    row for row in self._fitting[r][row_sums[r - 1]] if row[0] & must == must and not row[0] & never
+                ]
+                tried += len(rows)
+                if not rows:
+                    break
+                r -= 1
+                while len(rows) > 1:
+                    _, count, row = rows.pop()
+                    waiting.append((r, lacking - count, (row, *below)))
+                _, count, row = rows[0]
+                lacking -= count
+                below = (row, *below)
+            else:
+                first, second = lacking & ones, lacking >> 1 & ones
+                if self._sum_of[second] == row_sums[1]:
+                    tried += 1
+                    if self._sum_of[first] == row_sums[0]:
+                        tried += 1
+                        found.append((first, second, *below))
+                        if len(found) == most:
+                            break
+        return found, tried
 
-        def place(r: int, lacking: list[int]) -> Iterator[list[int]]:
-            if r == 0:
-                yield filled.copy()
-                return
-            most = r * (r - 1) // 2  # of the rows before this one
-            must = may = 0
-            for c, lack in enumerate(lacking):
-                may |= (lack >= r) << c
-                must |= (lack > most) << c
-            if must & ~may:
-                return
-            for row in self._with_sum[row_sums[r - 1]]:
-                if row & must == must and not row & ~may:
-                    if tried:
-                        tried[0] += 1
-                    filled[r - 1] = row
-                    yield from place(r - 1, [lack - r if row >> c & 1 else lack for c, lack in enumerate(lacking)])
 
-        return place(side, instance.column_sums.tolist())
+_FILLED_ALONE = bytes((0, 1)).ljust(256, b"\0")
+"""Translates cells to whether they are filled."""
 
 
 class Kakurasu(FillTask):

@@ -103,7 +103,7 @@ class ListFunctionsPuzzle(InductionPuzzle):
     def row(self, dice: Dice) -> list[int]:
         """A list that fills the row, or is one shorter."""
         length = self.width - dice.below(2)
-        return [dice.below(10) for _ in range(length)] + [END] * (self.width - length)
+        return [word * 10 >> 64 for word in dice.words(length)] + [END] * (self.width - length)
 
     def worth_showing(self, rows: np.ndarray) -> bool:
         """No empty lists."""

@@ -85,13 +85,14 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         turned = [self.fillable + 1 - value if value else 0 for value in cells]
         return least([form[i] for i in order] for form in (cells, turned) for order in magic_symmetries(self.rows))
 
-    def read(self, answer: str) -> Grid:
+    def read(self, answer: str) -> bytes:
         """A line of numbers for each row."""
         lines = answer.split("\n")
         if len(lines) != self.rows:
             raise Malformed(f"expected {self.rows} lines, got {len(lines)}")
         side = self.rows
-        return [reading.integers(line.rstrip(" "), 1, self.fillable, least=side, most=side) for line in lines]
+        read = (reading.integers(line.rstrip(" "), 1, self.fillable, least=side, most=side) for line in lines)
+        return b"".join(map(bytes, read))
 
     def rules(self) -> str:
         """The rules."""

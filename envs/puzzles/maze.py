@@ -42,11 +42,15 @@ class MazePuzzle(RoutePuzzle[Roads]):
     def shown(self, instance: Roads, place: int | None = None) -> str:
         """The map; with ``place``, where one is, as ``@``."""
         marks = {int(instance.start): "S", int(instance.goal): "G"} | ({} if place is None else {place: "@"})
-        lines = ["+" + "---+" * self.side]
-        for row in range(self.side):
-            rooms = range(row * self.side, (row + 1) * self.side)
-            lines.append("|" + "".join(f" {marks.get(p, ' ')} " + ("|", " ")[int(instance.right[p])] for p in rooms))
-            lines.append("+" + "".join(("---+", "   +")[int(instance.down[p])] for p in rooms))
+        side, lines = self.side, ["+" + "---+" * self.side]
+        right, down = instance.right.tobytes(), instance.down.tobytes()
+        for first in range(0, side * side, side):
+            rooms = ["    " if is_open else "   |" for is_open in right[first : first + side]]
+            for room, mark in marks.items():
+                if 0 <= room - first < side:
+                    rooms[room - first] = f" {mark} {rooms[room - first][3]}"
+            lines.append("|" + "".join(rooms))
+            lines.append("+" + "".join(["   +" if is_open else "---+" for is_open in down[first : first + side]]))
         return "\n".join(lines)
 
 

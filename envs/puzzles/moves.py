@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import ClassVar, Generic, TypeVar
 
 from rlbench_suite.dice import Dice
@@ -60,9 +61,13 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
         if len(words) > MOST_MOVES:
             raise Malformed(f"expected at most {MOST_MOVES} moves, got {len(words)}")
         for number, word in enumerate(words, 1):
-            if word not in self.moves:
+            if word not in self._numbers:
                 raise Malformed(f"move {number}: expected one of {', '.join(self.moves)}, got {word[:20]!r}")
-        return [self.moves.index(word) for word in words]
+        return [self._numbers[word] for word in words]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.moves)}
 
     def written(self, instance: Instance, moves: Sequence[int]) -> str:
         """Moves as an answer is written."""

@@ -15,8 +15,9 @@ The first part telescopes to 1 at the goal, whatever the way. The best return is
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator, Sequence
+from itertools import compress, product
+from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -36,6 +37,7 @@ from .symmetry import square_symmetries
 PRICE = 0.1
 """What a shortest route costs in all."""
 UP, DOWN, LEFT, RIGHT = range(4)
+_BEYOND = 32767
 
 
 class Roads(NamedTuple):
@@ -74,12 +76,23 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         self.side = side = int(tier)
         self.places = side**2
         self._beside = [self._neighbours(place) for place in range(self.places)]
+        self._ways = [
+            [(way, other, self._slot(place, other)) for way, other in enumerate(beside) if other is not None]
+            for place, beside in enumerate(self._beside)
+        ]
+        """From each place, the directions, where they lead, and where the length of that road stands."""
+        self._around = [sum(1 << other for _, other, _ in ways) for ways in self._ways]
+        """The neighbours of each place, as a set."""
+        self._options = [_subsets([(other, slot) for _, other, slot in ways]) for ways in self._ways]
+        """For each place and set of neighbours, these and where the lengths of the roads to them stand."""
+        self._slots = [slot for ways in self._ways for way, _, slot in ways if way in (DOWN, RIGHT)]
+        self._slots.sort(key=lambda slot: (slot % self.places, slot))
         orders = square_symmetries(side)
-        self._numbers = [np.argsort(order).tolist() for order in orders]
+        self._renumbered = [np.argsort(order).tolist() for order in orders]
         """For each symmetry, the new number of each place."""
-        self._turned = np.array([self._turned_roads(order) for order in orders])
-        """int ``(8, 2 places)``: for each symmetry, where the new roads to the right and then down stand among the
-        old ones in that order; after them all where there is none."""
+        self._turned = [itemgetter(*self._turned_roads(order)) for order in orders]
+        """For each symmetry, what takes the new roads to the right and then down from the old ones in that order, with
+        a 0 behind them."""
 
     def _neighbours(self, place: int) -> list[int | None]:
         """Where each direction leads on the lattice; None beyond the border."""
@@ -92,78 +105,92 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
             place + 1 if column < last else None,
         ]
 
+    def _slot(self, place: int, other: int) -> int:
+        """Where the length of the road between neighbours stands among those to the right and then down."""
+        return min(place, other) + (0 if abs(place - other) == 1 else self.places)
+
     def _turned_roads(self, order: Sequence[int]) -> list[int]:
-        """A row of ``_turned``; ``order`` has for each place the one that goes there."""
+        """Where ``_turned`` takes roads from; ``order`` has for each place the one that goes there."""
         found = []
         for way in (RIGHT, DOWN):
             for place, beside in enumerate(self._beside):
                 if (other := beside[way]) is None:
                     found.append(2 * self.places)
                 else:
-                    first, second = sorted((order[place], order[other]))
-                    found.append(first if second == first + 1 else self.places + first)
+                    found.append(self._slot(order[place], order[other]))
         return found
 
     def roads(self, dice: Dice) -> Roads:
         """A random map, start and goal."""
-        lengths = {RIGHT: [0] * self.places, DOWN: [0] * self.places}
-
-        def build(place: int, other: int) -> None:
-            first, second = sorted((place, other))
-            lengths[RIGHT if second == first + 1 else DOWN][first] = dice.between(1, self.longest)
-
-        trail = [dice.below(self.places)]
-        met = set(trail)
-        while trail:
-            options = [other for other in self._beside[trail[-1]] if other is not None and other not in met]
-            if options:
-                other = dice.choice(options)
-                build(trail[-1], other)
-                met.add(other)
-                trail.append(other)
-            else:
+        lengths, longest = bytearray(2 * self.places), self.longest
+        words = iter(dice.words(2 * self.places - 1))
+        place = next(words) * self.places >> 64
+        trail, unmet = [place], 2**self.places - 1 ^ 1 << place
+        for word in words:
+            while not (beside := unmet & self._around[place]):
                 trail.pop()
-        for place, beside in enumerate(self._beside):
-            for way in (RIGHT, DOWN):
-                next_to = beside[way]
-                if next_to is not None and not lengths[way][place] and dice.below(8) < self.eighths:
-                    build(place, next_to)
+                place = trail[-1]
+            options = self._options[place][beside]
+            place, slot = options[word * len(options) >> 64]
+            lengths[slot] = 1 + (next(words) * longest >> 64)
+            unmet ^= 1 << place
+            trail.append(place)
+        for slot in self._slots:
+            if not lengths[slot] and dice.below(8) < self.eighths:
+                lengths[slot] = 1 + dice.below(self.longest)
         goal = dice.below(self.places)
-        far = self.distances(lengths[RIGHT], lengths[DOWN], goal)
-        start = dice.choice([place for place, length in enumerate(far) if 3 * length >= 2 * max(far)])
-        arrays = np.array(lengths[RIGHT], np.int8), np.array(lengths[DOWN], np.int8)
-        return Roads(*arrays, np.int16(start), np.int16(goal), np.int16(far[start]))
+        far = self.distances(lengths, goal)
+        least = max(far) * 2
+        start = dice.choice([place for place, length in enumerate(far) if 3 * length >= least])
+        right, down = bytearray(lengths[: self.places]), bytearray(lengths[self.places :])
+        return Roads(
+            np.frombuffer(right, np.int8),
+            np.frombuffer(down, np.int8),
+            np.int16(start),
+            np.int16(goal),
+            np.int16(far[start]),
+        )
 
     def exits(self, right: Sequence[int], down: Sequence[int], place: int) -> Iterator[tuple[int, int, int]]:
         """The roads from a place: direction, where it leads, length."""
-        for way, other in enumerate(self._beside[place]):
-            if other is not None:
-                length = (right if way in (LEFT, RIGHT) else down)[min(place, other)]
-                if length:
-                    yield way, other, length
+        for way, other, slot in self._ways[place]:
+            if length := (right[slot] if slot < self.places else down[slot - self.places]):
+                yield way, other, length
 
-    def distances(self, right: Sequence[int], down: Sequence[int], goal: int) -> list[int]:
-        """The length of a shortest route from every place to the goal (Dijkstra 1959)."""
-        far = [32767] * self.places
+    def distances(self, lengths: Sequence[int], goal: int, until: int | None = None) -> list[int]:
+        """The length of a shortest route from every place to the goal (Dijkstra 1959).
+
+        Args:
+            lengths: of roads to the right and then down, from each place.
+            goal: a place.
+            until: a place; only distances up to its are wanted, and others may be too long.
+        """
+        far = [_BEYOND] * self.places
         far[goal] = 0
-        queue = [(0, goal)]
-        while queue:
-            length, place = heapq.heappop(queue)
-            if length > far[place]:
-                continue
-            for _, other, road in self.exits(right, down, place):
-                if length + road < far[other]:
-                    far[other] = length + road
-                    heapq.heappush(queue, (length + road, other))
+        levels = [[goal]]  # the places met at each length
+        for length, places in enumerate(levels):
+            for place in places:
+                if far[place] < length:
+                    continue
+                if place == until:
+                    return far
+                for _, other, slot in self._ways[place]:
+                    if (road := lengths[slot]) and length + road < far[other]:
+                        far[other] = length + road
+                        while len(levels) <= length + road:
+                            levels.append([])
+                        levels[length + road].append(other)
         return far
 
     def canonical(self, instance: AnyInstance) -> bytes:
         """The least of the eight rotations and reflections of the map, start and goal with it."""
         roads: Any = instance
-        lengths = np.concatenate([roads.right, roads.down, np.zeros(1, np.int8)])[self._turned].tobytes()
-        size = 2 * self.places
-        ends = (bytes((number[int(roads.start)], number[int(roads.goal)])) for number in self._numbers)
-        return min(end + lengths[k * size : (k + 1) * size] for k, end in enumerate(ends))
+        lengths = roads.right.tobytes() + roads.down.tobytes() + b"\0"
+        start, goal = int(roads.start), int(roads.goal)
+        ends = [(number[start], number[goal]) for number in self._renumbered]
+        least = min(ends)
+        forms = [bytes(turn(lengths)) for turn, end in zip(self._turned, ends, strict=True) if end == least]
+        return bytes(least) + min(forms)
 
     def start(self, instance: AnyInstance) -> int:
         """A place."""
@@ -195,15 +222,22 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
     def shortest(self, instance: AnyInstance) -> list[int]:
         """Down the distances to the goal."""
         roads: Any = instance
-        right, down = roads.right.tolist(), roads.down.tolist()
-        far = self.distances(right, down, self.goal(instance))
+        lengths = roads.right.tobytes() + roads.down.tobytes()
         place, moves = self.start(instance), []
-        while far[place]:
-            way, place = next(
-                (way, other) for way, other, road in self.exits(right, down, place) if far[other] + road == far[place]
-            )
-            moves.append(way)
+        far = self.distances(lengths, self.goal(instance), place)
+        while left := far[place]:
+            for way, other, slot in self._ways[place]:
+                if (road := lengths[slot]) and far[other] + road == left:
+                    place = other
+                    moves.append(way)
+                    break
         return moves
+
+
+def _subsets(ways: list[tuple[int, int]]) -> dict[int, list[tuple[int, int]]]:
+    """Some of these, by the set of the places to which they lead."""
+    chosen = (list(compress(ways, which)) for which in product((0, 1), repeat=len(ways)))
+    return {sum(1 << other for other, _ in some): some for some in chosen}
 
 
 class Travel(NamedTuple):

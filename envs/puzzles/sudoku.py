@@ -4,12 +4,16 @@ Instances have exactly one solution: a cell is emptied only if no other digit th
 the number of cells to fill. See :mod:`.grid` for actions, observations and rewards; the mask forbids a digit that
 stands in the cell's row, column or box.
 
+There are few 4 x 4 puzzles: up to names of digits, rotation and reflection 11,658 with 6 cells to fill, 11,208 with 9,
+1,494 with 11, both splits together.
+
 Full grids are filled cell by cell with a random digit that fits, with backtracking, so that every grid can come up, but
 not with equal probability.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -22,7 +26,7 @@ from rlbench_suite.dice import Dice
 
 from .board import Board
 from .grid import FillTask, Grid, GridPuzzle
-from .symmetry import least, relabelled, square_symmetries
+from .symmetry import renamed, square_forms
 
 
 class Instance(NamedTuple):
@@ -47,35 +51,41 @@ class SudokuPuzzle(GridPuzzle[Instance]):
             raise ValueError(f"{self.name}: difficulty is the number of cells to fill, 1 to {most}, got {tier!r}.")
         self.rows = self.columns = self.fillable = side = self.box**2
         self.symbols = "123456789"[:side]
-        self._every = 2**side - 1
-        boxes = (r // self.box * self.box + c // self.box for r in range(side) for c in range(side))
-        self._units = [(i // side, side + i % side, 2 * side + b) for i, b in enumerate(boxes)]
-        """The row, column and box of each cell, numbered through."""
+        cells = range(side**2)
+        units = [(i // side, i % side, i // side // self.box * self.box + i % side // self.box) for i in cells]
+        self._every = 2**side**2 - 1
+        self._others = [
+            sum(1 << j for j in cells if all(one != other for one, other in zip(units[i], units[j], strict=True)))
+            for i in cells
+        ]
+        """For each cell, the set of the cells that are not in its row, column or box."""
+        self._sums = _UnitSums(self.box)
 
     def compose(self, dice: Dice) -> Instance | None:
         """A full grid, emptied in random order as long as it has one solution; None if too little can be emptied."""
-        used = [0] * (3 * self.rows)
-        cells = [0] * self.rows**2
-        if not self._complete(cells, used, list(range(len(cells))), dice):
+        side = self.rows
+        cells = bytearray(side**2)
+        if not self._fill([self._every] * side, self._every, cells, dice):
             return None
         left = int(self.tier)
-        empty: list[int] = []
-        for cell in dice.shuffled(range(len(cells))):
-            digit = cells[cell]
-            self._put(cells, used, cell, 0)
-            empty.append(cell)
-            if self._other_solution(cells, used, empty, cell, digit):
-                self._put(cells, used, cell, digit)
-                empty.pop()
-            elif (left := left - 1) == 0:
-                digits = [mask.bit_length() for mask in cells]
-                return Instance(np.array(digits, np.int8))
+        fits, empty = [0] * side, 0
+        for cell in dice.shuffled(range(side**2)):
+            digit = cells[cell] - 1
+            cells[cell] = 0
+            before, fits[digit] = fits[digit], self._fitting(cells, digit)
+            if self._other_solution(fits, empty, cell, digit):
+                fits[digit] = before
+                cells[cell] = digit + 1
+                continue
+            empty |= 1 << cell
+            left -= 1
+            if left == 0:
+                return Instance(np.frombuffer(cells, np.int8))
         return None
 
     def canonical(self, instance: Instance) -> bytes:
         """The least of the eight rotations and reflections, digits renamed in the order in which they come up."""
-        cells = instance.givens.tolist()
-        return least(relabelled(cells[i] for i in order) for order in square_symmetries(self.rows))
+        return min(map(renamed, square_forms(instance.givens.tobytes(), self.rows)))
 
     def rules(self) -> str:
         """The rules."""
@@ -83,6 +93,10 @@ class SudokuPuzzle(GridPuzzle[Instance]):
             f"Sudoku: every row, every column and every {self.box} x {self.box} box holds each of "
             f"{' '.join(self.symbols)} exactly once. The boxes divide the grid, beginning at its upper left corner."
         )
+
+    def sound(self, instance: Instance, cells: bytes) -> bool:
+        """All units at once."""
+        return self._sums.full(cells)
 
     def broken(self, instance: Instance, grid: Grid) -> str:
         """The first unit that lacks a digit."""
@@ -100,102 +114,175 @@ class SudokuPuzzle(GridPuzzle[Instance]):
 
     def solution(self, instance: Instance) -> Grid:
         """By search; the first found is the only one."""
-        cells, used, empty = self._opened(instance)
-        if not self._complete(cells, used, empty, None):
+        cells = bytearray(instance.givens.tobytes())
+        if not self._complete(*self._opened(cells), cells):
             raise ValueError("this grid has no solution")
-        return self.as_rows([mask.bit_length() for mask in cells])
+        return self.as_rows(cells)
 
     def difficulty(self, instance: Instance) -> float:
         """Digits tried by a search for a second solution."""
-        cells, used, empty = self._opened(instance)
         tried = 0
 
-        def search(empty: list[int]) -> None:
+        def search(fits: list[int], empty: int) -> None:
             nonlocal tried
             if not empty:
                 return
-            cell, free = self._fewest(used, empty)
-            rest = [other for other in empty if other != cell]
-            while free:
-                digit = free & -free
-                free ^= digit
-                tried += 1
-                self._put(cells, used, cell, digit)
-                search(rest)
-                self._put(cells, used, cell, 0)
+            cell = self._fewest(fits, empty)
+            for digit, places in enumerate(fits):
+                if places >> cell & 1:
+                    tried += 1
+                    search(self._with(fits, cell, digit), empty ^ 1 << cell)
 
-        search(empty)
+        search(*self._opened(instance.givens.tobytes()))
         return float(tried)
 
     def heuristic(self, instance: Instance) -> str:
         """Each cell in reading order gets the least digit that fits, or 1 where none does."""
-        cells, used, empty = self._opened(instance)
-        for cell in empty:
-            free = self._free(used, cell)
-            self._put(cells, used, cell, free & -free or 1)
-        return self.written(self.as_rows([mask.bit_length() for mask in cells]))
+        cells = bytearray(instance.givens.tobytes())
+        fits, _ = self._opened(cells)
+        for cell in range(len(cells)):
+            if not cells[cell]:
+                digit = next((digit for digit, places in enumerate(fits) if places >> cell & 1), 0)
+                cells[cell] = digit + 1
+                fits[digit] &= self._others[cell]
+        return self.written(self.as_rows(cells))
 
-    # -- search: a digit is a bit, a unit the set of its digits -------------------------------------------------------
+    # -- search: for each digit the set of the cells that it fits, a bit each; filled cells do not matter in it -------
 
-    def _opened(self, instance: Instance) -> tuple[list[int], list[int], list[int]]:
-        """The grid for a search: cells (a bit each, 0 empty), digits used in each unit, and the empty cells."""
-        cells = [0] * self.rows**2
-        used = [0] * (3 * self.rows)
-        for cell, value in enumerate(instance.givens.tolist()):
-            if value:
-                self._put(cells, used, cell, 1 << value - 1)
-        return cells, used, [cell for cell, digit in enumerate(cells) if not digit]
+    def _opened(self, cells: bytes | bytearray) -> tuple[list[int], int]:
+        """The cells that each digit fits, and the empty cells."""
+        empty = int(cells.translate(_EMPTY)[::-1], 2)
+        return [self._fitting(cells, digit) for digit in range(self.rows)], empty
 
-    def _put(self, cells: list[int], used: list[int], cell: int, digit: int) -> None:
-        """Write a digit into a cell, or take the one there away."""
-        change = cells[cell] ^ digit
-        cells[cell] = digit
-        for unit in self._units[cell]:
-            used[unit] ^= change
+    def _fitting(self, cells: bytes | bytearray, digit: int) -> int:
+        """The cells in whose units the digit is not."""
+        found, at = self._every, cells.find(digit + 1)
+        while at >= 0:
+            found &= self._others[at]
+            at = cells.find(digit + 1, at + 1)
+        return found
 
-    def _free(self, used: list[int], cell: int) -> int:
-        """The digits that fit."""
-        row, column, box = self._units[cell]
-        return self._every & ~(used[row] | used[column] | used[box])
+    def _with(self, fits: list[int], cell: int, digit: int) -> list[int]:
+        """The cells that each digit fits once this one is in this cell."""
+        narrowed = fits.copy()
+        narrowed[digit] &= self._others[cell]
+        return narrowed
 
-    def _fewest(self, used: list[int], empty: list[int]) -> tuple[int, int]:
-        """The empty cell that fewest digits fit, and those."""
-        best, best_free, best_count = -1, 0, 99
-        for cell in empty:
-            row, column, box = self._units[cell]
-            free = self._every & ~(used[row] | used[column] | used[box])
-            if (count := free.bit_count()) < best_count:
-                best, best_free, best_count = cell, free, count
-                if count < 2:
-                    break
-        return best, best_free
+    @staticmethod
+    def _fewest(fits: list[int], empty: int) -> int:
+        """The first empty cell that at most one digit fits; where there is none, the first that fewest fit."""
+        ones = twos = fours = eights = 0  # counts all cells at once: a bit of their number of digits in each
+        for places in fits:
+            carry = ones & places
+            ones ^= places
+            carried = twos & carry
+            twos ^= carry
+            eights |= fours & carried
+            fours ^= carried
+        if found := empty & ~(twos | fours | eights):
+            return (found & -found).bit_length() - 1
+        found = empty
+        for plane in (eights, fours, twos, ones):
+            found = found & ~plane or found
+        return (found & -found).bit_length() - 1
 
-    def _complete(self, cells: list[int], used: list[int], empty: list[int], dice: Dice | None) -> bool:
-        """Fill the empty cells, in place; digits in random order if there are dice. Whether it can be done."""
-        if not empty:
-            return True
-        cell, free = self._fewest(used, empty)
-        rest = [other for other in empty if other != cell]
-        digits = [1 << v for v in range(self.rows) if free >> v & 1]
-        for digit in dice.shuffled(digits) if dice else digits:
-            self._put(cells, used, cell, digit)
-            if self._complete(cells, used, rest, dice):
-                return True
-            self._put(cells, used, cell, 0)
+    def _fill(self, fits: list[int], empty: int, cells: bytearray, dice: Dice) -> bool:
+        """Fill the empty cells, in place, digits in random order. Whether it can be done; ``fits`` is used up."""
+        while empty:
+            cell = self._fewest(fits, empty)
+            empty ^= 1 << cell
+            digits = [digit for digit, places in enumerate(fits) if places >> cell & 1]
+            if len(digits) != 1:
+                for digit in dice.shuffled(digits):
+                    cells[cell] = digit + 1
+                    if self._fill(self._with(fits, cell, digit), empty, cells, dice):
+                        return True
+                return False
+            cells[cell] = digits[0] + 1
+            fits[digits[0]] &= self._others[cell]
+        return True
+
+    def _complete(self, fits: list[int], empty: int, cells: bytearray) -> bool:
+        """Fill the empty cells, in place: first those that one digit fits, all at a time. Whether it can be done."""
+        while empty:
+            once = twice = 0
+            for places in fits:
+                twice |= once & places
+                once |= places
+            if empty & ~once:
+                return False
+            forced = empty & ~twice
+            if not forced:
+                return self._branch(fits, empty, cells)
+            empty ^= forced
+            for digit, places in enumerate(fits):
+                left, here = places, places & forced
+                while here:
+                    cell = here.bit_length() - 1
+                    here ^= 1 << cell
+                    if not left >> cell & 1:  # another of these cells, in one unit with this, has the digit
+                        return False
+                    left &= self._others[cell]
+                    cells[cell] = digit + 1
+                fits[digit] = left
+        return True
+
+    def _branch(self, fits: list[int], empty: int, cells: bytearray) -> bool:
+        """Try every digit in the cell that fewest fit."""
+        cell = self._fewest(fits, empty)
+        for digit, places in enumerate(fits):
+            if places >> cell & 1:
+                cells[cell] = digit + 1
+                if self._complete(self._with(fits, cell, digit), empty ^ 1 << cell, cells):
+                    return True
         return False
 
-    def _other_solution(self, cells: list[int], used: list[int], empty: list[int], cell: int, digit: int) -> bool:
-        """Whether the grid can be completed with another digit in the cell just emptied; the grid stays as it is."""
-        free = self._free(used, cell) & ~digit
-        rest = empty[:-1]
-        while free:
-            other = free & -free
-            free ^= other
-            trial, in_use = cells.copy(), used.copy()
-            self._put(trial, in_use, cell, other)
-            if self._complete(trial, in_use, rest, None):
+    def _other_solution(self, fits: list[int], empty: int, cell: int, digit: int) -> bool:
+        """Whether the grid can be completed with another digit in the cell just emptied."""
+        scratch = bytearray(self.rows**2)
+        for other, places in enumerate(fits):
+            fitting = places >> cell & 1 and other != digit
+            if fitting and self._complete(self._with(fits, cell, other), empty, scratch):
                 return True
         return False
+
+
+_EMPTY = b"1" + b"0" * 255
+"""Translates cells to binary digits."""
+
+
+class _UnitSums:
+    """Tells whether every unit of a full grid has every digit.
+
+    Digit d counts as 2**d, and every cell has 16 bits of one long number. As many powers of two as there are bits in
+    2**side - 1 have that sum only if they are all different. Multiplying adds up the cells of each row at the last of
+    them, and of each box; the remainder of 2**(16 side) - 1 adds up the rows themselves, which are its digits.
+    """
+
+    def __init__(self, box: int) -> None:
+        side = box**2
+        row, cells = 16 * side, range(side)
+        counted = [1 << digit for digit in range(side)]
+        self._low, self._high = (bytes([0, *(x >> shift & 255 for x in counted)]).ljust(256) for shift in (0, 8))
+        self._across = sum(1 << 16 * k for k in cells)
+        self._around = sum(1 << row * (k // box) + 16 * (k % box) for k in cells)
+        row_ends = [row * k + 16 * (side - 1) for k in cells]
+        box_ends = [row * (k // box * box + box - 1) + 16 * (k % box * box + box - 1) for k in cells]
+        self._row_ends, self._box_ends = (sum(0xFFFF << at for at in ends) for ends in (row_ends, box_ends))
+        full = 2**side - 1
+        self._full_rows, self._full_boxes = (sum(full << at for at in ends) for ends in (row_ends, box_ends))
+        self._columns, self._full_columns = 2**row - 1, full * self._across
+
+    def full(self, cells: bytes) -> bool:
+        """``cells`` are digits from 1 on, row by row."""
+        wide = bytearray(2 * len(cells))
+        wide[::2], wide[1::2] = cells.translate(self._low), cells.translate(self._high)
+        word = int.from_bytes(wide, "little")
+        return (
+            word * self._across & self._row_ends == self._full_rows
+            and word * self._around & self._box_ends == self._full_boxes
+            and word % self._columns == self._full_columns
+        )
 
 
 class Sudoku4Puzzle(SudokuPuzzle):
@@ -204,6 +291,11 @@ class Sudoku4Puzzle(SudokuPuzzle):
     name = "Sudoku4"
     box = 2
     most_empty = 11
+
+    @property
+    def space(self) -> float:
+        """Choices of cells to fill in 288 grids, over 24 namings and 8 symmetries: more than have one solution."""
+        return 288 * math.comb(16, int(self.tier)) / (24 * 8)
 
 
 class Sudoku(FillTask):

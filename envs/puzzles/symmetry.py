@@ -16,10 +16,29 @@ def square_symmetries(side: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(order.ravel().tolist()) for turn in turned for order in (turn, turn.T))
 
 
-def relabelled(values: Iterable[int]) -> list[int]:
+def square_forms(cells: bytes, side: int) -> list[bytes]:
+    """What the eight rotations and reflections make of a square board, in the order of no particular one."""
+    across = b"".join([cells[column::side] for column in range(side)])
+    forms = []
+    for board in (cells, across):
+        over = b"".join([board[at : at + side] for at in range(side * (side - 1), -1, -side)])
+        forms += [board, board[::-1], over, over[::-1]]
+    return forms
+
+
+def renamed(form: bytes) -> bytes:
     """Values other than 0 renamed to 1, 2, ... in the order in which they first come up."""
-    names: dict[int, int] = {0: 0}
-    return [names.setdefault(value, len(names)) for value in values]
+    names = dict.fromkeys(form)
+    names.pop(0, None)
+    return form.translate(bytes.maketrans(bytes(names), _NUMBERS[: len(names)]))
+
+
+_NUMBERS = bytes(range(1, 256))
+
+
+def relabelled(values: Iterable[int]) -> list[int]:
+    """The same for any values from 0 to 255."""
+    return list(renamed(bytes(values)))
 
 
 def least(forms: Iterable[Sequence[int]]) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from typing import Any
 
 import jax
@@ -14,7 +15,7 @@ from pysat.solvers import Cadical153
 
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.sudoku import Instance, Sudoku4Puzzle, SudokuPuzzle
-from rlbench_suite.envs.puzzles.symmetry import square_symmetries
+from rlbench_suite.envs.puzzles.symmetry import renamed, square_forms, square_symmetries
 from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card
 
@@ -36,6 +37,58 @@ def units(side: int) -> list[list[int]]:
 def keeps_the_rules(cells: list[int], side: int) -> bool:
     """By the definition."""
     return all(sorted(cells[i] for i in unit) == list(range(1, side + 1)) for unit in units(side))
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_all_units_are_checked_at_once(name: str) -> None:
+    """On full grids with a few cells changed or exchanged, and on grids of which each unit but some is right."""
+    puzzle: Any = puzzle_of(name)
+    side, dice, counts = puzzle.rows, Dice(5, 6), {True: 0, False: 0}
+    for seed in range(300):
+        cells = [value for row in puzzle.solution(puzzle.generate(seed)) for value in row]
+        for _ in range(dice.below(3)):
+            if dice.below(2):
+                one, other = dice.sample(range(side), 2)
+                rows = [cells[k * side : k * side + side] for k in range(side)]
+                rows[one], rows[other] = rows[other], rows[one]  # rows and columns stay right
+                cells = [value for row in rows for value in row]
+            else:
+                cells[dice.below(side**2)] = 1 + dice.below(side)
+        for arranged in (cells, [cells[k % side * side + k // side] for k in range(side**2)]):
+            expected = keeps_the_rules(arranged, side)
+            assert (
+                puzzle.sound(None, bytes(arranged)) == expected == (not puzzle.broken(None, puzzle.as_rows(arranged)))
+            )
+            counts[expected] += 1
+    latin = [(r + c) % side + 1 for r in range(side) for c in range(side)]
+    assert not puzzle.sound(None, bytes(latin))
+    assert min(counts.values()) > 100
+
+
+def test_as_many_small_puzzles_as_it_says() -> None:
+    """All ways to empty 11 cells of all 288 grids."""
+    puzzle = Sudoku4Puzzle(11)
+    orders = list(itertools.permutations(range(1, 5)))
+    squares = (bytes(itertools.chain(*rows)) for rows in itertools.product(orders, repeat=4))
+    grids = [grid for grid in squares if keeps_the_rules(list(grid), 4)]
+    assert len(grids) == 288
+    forms: set[bytes] = set()
+    for givens in itertools.combinations(range(16), 5):
+        shown = Counter(bytes(grid[cell] for cell in givens) for grid in grids)
+        for digits in (digits for digits, count in shown.items() if count == 1):
+            cells = np.zeros(16, np.int8)
+            cells[list(givens)] = list(digits)
+            if sorted(set(digits), key=digits.index) == list(range(1, len(set(digits)) + 1)):  # up to names
+                forms.add(puzzle.canonical(Instance(cells)))
+    assert len(forms) == 1494
+
+
+@pytest.mark.parametrize("side", [1, 3, 4])
+def test_forms_of_a_square(side: int) -> None:
+    cells = bytes(range(side**2))
+    expected = [bytes(order) for order in square_symmetries(side)]
+    assert sorted(square_forms(cells, side)) == sorted(expected)
+    assert renamed(bytes([5, 0, 7, 5, 2, 255, 0])) == bytes([1, 0, 2, 1, 3, 4, 0])
 
 
 def solutions_by_sat(instance: Instance, side: int) -> int:
