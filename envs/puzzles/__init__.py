@@ -321,4 +321,12 @@ CARDS = (
         horizon=2, optimum=1.0, variant=True,
         difficulties={"medium": 8, "easy": 4, "hard": 14},
     ),
+    _card(
+        "SelfReference", "self_reference:SelfReference", "self_reference:SelfReferencePuzzle",
+        "masked", "text", "grid", "logic",
+        summary="Find out which of some statements about each other are true, a statement a step.",
+        source="one solution by enumeration; self-reference: Smullyan 1978, What Is the Name of This Book?",
+        horizon=9, optimum=2.0, variant=True,
+        difficulties={"medium": 6, "easy": 3, "hard": 9},
+    ),
 )
