@@ -289,8 +289,8 @@ class SelfReference(FillTask):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        (cells_and_facts,) = self.observation_space.shape
-        self.observation_space = self.box(0.0, 1.0, (cells_and_facts + 2 * self.puzzle.columns,))
+        size = self.cells * self.shown + self.fact_count + 2 * self.cells
+        self.observation_space = self.box(0.0, 1.0, (size,))
 
     @property
     def fact_count(self) -> int:
