@@ -329,4 +329,12 @@ CARDS = (
         horizon=9, optimum=2.0, variant=True,
         difficulties={"medium": 6, "easy": 3, "hard": 9},
     ),
+    _card(
+        "SymbolicManipulation", "symbolic_manipulation:SymbolicManipulation",
+        "symbolic_manipulation:SymbolicManipulationPuzzle", "text", "sequence", "writing",
+        summary="Carry out a program of operations on a sequence of symbols, writing what each makes.",
+        source="task: Srivastava et al. 2023, arXiv:2206.04615; rewriting with ordered rules: Markov 1954",
+        horizon=102, optimum=2.0, variant=True,
+        difficulties={"medium": 4, "easy": 2, "hard": 6},
+    ),
 )
