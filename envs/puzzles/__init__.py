@@ -337,4 +337,11 @@ CARDS = (
         horizon=102, optimum=2.0, variant=True,
         difficulties={"medium": 4, "easy": 2, "hard": 6},
     ),
+    _card(
+        "Geometry", "geometry:Geometry", "geometry:GeometryPuzzle", "text", "arithmetic", "writing",
+        summary="Construct points in the plane one from another, and write their coordinates.",
+        source="Euclid's Elements in Cartesian coordinates; points inside a triangle: Pick 1899",
+        horizon=6, optimum=2.0, variant=True,
+        difficulties={"medium": 2, "easy": 1, "hard": 3},
+    ),
 )
