@@ -321,4 +321,27 @@ CARDS = (
         horizon=2, optimum=1.0, variant=True,
         difficulties={"medium": 8, "easy": 4, "hard": 14},
     ),
+    _card(
+        "SelfReference", "self_reference:SelfReference", "self_reference:SelfReferencePuzzle",
+        "masked", "text", "grid", "logic",
+        summary="Find out which of some statements about each other are true, a statement a step.",
+        source="one solution by enumeration; self-reference: Smullyan 1978, What Is the Name of This Book?",
+        horizon=9, optimum=2.0, variant=True,
+        difficulties={"medium": 6, "easy": 3, "hard": 9},
+    ),
+    _card(
+        "SymbolicManipulation", "symbolic_manipulation:SymbolicManipulation",
+        "symbolic_manipulation:SymbolicManipulationPuzzle", "text", "sequence", "writing",
+        summary="Carry out a program of operations on a sequence of symbols, writing what each makes.",
+        source="task: Srivastava et al. 2023, arXiv:2206.04615; rewriting with ordered rules: Markov 1954",
+        horizon=102, optimum=2.0, variant=True,
+        difficulties={"medium": 4, "easy": 2, "hard": 6},
+    ),
+    _card(
+        "Geometry", "geometry:Geometry", "geometry:GeometryPuzzle", "text", "arithmetic", "writing",
+        summary="Construct points in the plane one from another, and write their coordinates.",
+        source="Euclid's Elements in Cartesian coordinates; points inside a triangle: Pick 1899",
+        horizon=6, optimum=2.0, variant=True,
+        difficulties={"medium": 2, "easy": 1, "hard": 3},
+    ),
 )

@@ -1,0 +1,611 @@
+"""rlsuite/Geometry-v0: construct points in the plane, one from another, and compute something of the last, exactly.
+
+``difficulty`` is the number of constructions, 1 to 4: with 1 they are midpoints, centroids, parallelograms and the
+like, with 2 also those about lines, from 3 on also circumcentres and orthocentres. Each uses the point made before it.
+Points that are given have whole coordinates. All arithmetic is with fractions.
+Figures that are moved, turned or reflected are the same: of 4,000 with one construction 3,752 differ, of 2,000 with two
+all do; on the board below, 832 and 1,880.
+
+Interactively, all points lie on the whole coordinates of a board of 7 + 2 * ``difficulty`` lines each way, and the
+coordinates of each constructed point are written, first x, then y: see :mod:`.writing` for actions and rewards.
+Observed are, one-hot, the construction; for each point it uses (nothing for none) the coordinate along the axis that is
+due, then the other one; the same coordinates as numbers from 0 to 1; the x that is written (nothing before it is);
+whether y is due; and which construction it is. A uniformly random coordinate is right with probability 1 in
+7 + 2 * ``difficulty``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import permutations
+from math import gcd
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
+
+from .board import FILLED, INK, Board
+from .puzzle_task import Params
+from .writing import Writing, WritingTask
+
+Point = tuple[Fraction, Fraction]
+Order = tuple[int, ...]
+
+FREE = 4
+"""Points that can be given; constructed ones are numbered after them."""
+NAMES = "ABCDEFGH"
+NONE = -1
+FARTHEST = 20
+"""Coordinates of given points are at most so large."""
+LARGEST = 1000
+"""Numerators and denominators of constructed points, at most."""
+LARGEST_ANSWER = 1_000_000
+_TRIES = 60
+_NUMBER = "(-?[0-9]{1,9})(?:/([0-9]{1,9}))?"
+_NUMBERS = re.compile(_NUMBER)
+_POINTS = re.compile(rf"\({_NUMBER}, ?{_NUMBER}\)")
+
+
+def _minus(p: Point, q: Point) -> Point:
+    return p[0] - q[0], p[1] - q[1]
+
+
+def _dot(p: Point, q: Point) -> Fraction:
+    return p[0] * q[0] + p[1] * q[1]
+
+
+def _cross(p: Point, q: Point) -> Fraction:
+    return p[0] * q[1] - p[1] * q[0]
+
+
+def _along(p: Point, direction: Point, part: Fraction) -> Point:
+    return p[0] + part * direction[0], p[1] + part * direction[1]
+
+
+def _squared(p: Point, q: Point) -> Fraction:
+    """The square of a distance."""
+    apart = _minus(p, q)
+    return _dot(apart, apart)
+
+
+def _doubled(p: Point, q: Point, r: Point) -> Fraction:
+    """Twice the area of a triangle, negative if it runs clockwise."""
+    return _cross(_minus(q, p), _minus(r, p))
+
+
+# -- constructions: the new point, or None where there is none --------------------------------------------------------
+
+
+def _mean(*points: Point) -> Point:
+    return sum((p[0] for p in points), Fraction()) / len(points), sum((p[1] for p in points), Fraction()) / len(points)
+
+
+def _centroid(p: Point, q: Point, r: Point) -> Point | None:
+    return _mean(p, q, r) if _doubled(p, q, r) else None
+
+
+def _point_reflection(p: Point, q: Point) -> Point:
+    return 2 * q[0] - p[0], 2 * q[1] - p[1]
+
+
+def _fourth(p: Point, q: Point, r: Point) -> Point | None:
+    return (p[0] + r[0] - q[0], p[1] + r[1] - q[1]) if _doubled(p, q, r) else None
+
+
+def _turned(p: Point, q: Point) -> Point:
+    return q[0] - (p[1] - q[1]), q[1] + (p[0] - q[0])
+
+
+def _foot(p: Point, q: Point, r: Point) -> Point:
+    line = _minus(r, q)
+    return _along(q, line, _dot(_minus(p, q), line) / _dot(line, line))
+
+
+def _line_reflection(p: Point, q: Point, r: Point) -> Point:
+    return _point_reflection(p, _foot(p, q, r))
+
+
+def _intersection(p: Point, q: Point, r: Point, s: Point) -> Point | None:
+    one, other = _minus(q, p), _minus(s, r)
+    if not (sine := _cross(one, other)):
+        return None
+    return _along(p, one, _cross(_minus(r, p), other) / sine)
+
+
+def _circumcentre(p: Point, q: Point, r: Point) -> Point | None:
+    if not (doubled := _doubled(p, q, r)):
+        return None
+    b, c = _minus(q, p), _minus(r, p)
+    bb, cc = _dot(b, b), _dot(c, c)
+    return p[0] + (c[1] * bb - b[1] * cc) / (2 * doubled), p[1] + (b[0] * cc - c[0] * bb) / (2 * doubled)
+
+
+def _orthocentre(p: Point, q: Point, r: Point) -> Point | None:
+    """By Euler's line: from the circumcentre to the orthocentre is three times as far as to the centroid."""
+    centre = _circumcentre(p, q, r)
+    return centre and (p[0] + q[0] + r[0] - 2 * centre[0], p[1] + q[1] + r[1] - 2 * centre[1])
+
+
+class Construction(NamedTuple):
+    """A way to make a point of others, all different."""
+
+    words: str
+    orders: tuple[Order, ...]
+    """The orders of its points that make no difference."""
+    level: int
+    """The least difficulty that has it."""
+    made: Callable[..., Point | None]
+
+    @property
+    def uses(self) -> int:
+        """How many points."""
+        return len(self.orders[0])
+
+
+PAIR: tuple[Order, ...] = ((0, 1), (1, 0))
+LAST_TWO: tuple[Order, ...] = ((0, 1, 2), (0, 2, 1))
+OUTER_TWO: tuple[Order, ...] = ((0, 1, 2), (2, 1, 0))
+ALL: tuple[Order, ...] = tuple(permutations(range(3)))
+AROUND: tuple[Order, ...] = tuple(
+    tuple((start + way * k) % 4 for k in range(4)) for start in range(4) for way in (1, -1)
+)
+LINES: tuple[Order, ...] = tuple(order for order in permutations(range(4)) if {*order[:2]} in ({0, 1}, {2, 3}))
+
+CONSTRUCTIONS = (
+    Construction("the midpoint of {0} and {1}", PAIR, 1, _mean),
+    Construction("the centroid of triangle {0}{1}{2} (the mean of its corners)", ALL, 1, _centroid),
+    Construction("the reflection of {0} in the point {1}", ((0, 1),), 1, _point_reflection),
+    Construction(
+        "the fourth corner of the parallelogram whose other corners are, in order, {0}, {1}, {2}", OUTER_TWO, 1, _fourth
+    ),
+    Construction(
+        "where {0} comes to when it is turned by 90 degrees counterclockwise about {1}", ((0, 1),), 1, _turned
+    ),
+    Construction("the foot of the perpendicular from {0} to the line {1}{2}", LAST_TWO, 2, _foot),
+    Construction("the reflection of {0} in the line {1}{2}", LAST_TWO, 2, _line_reflection),
+    Construction("the intersection of the lines {0}{1} and {2}{3}", LINES, 2, _intersection),
+    Construction("the centre of the circle through {0}, {1} and {2}", ALL, 3, _circumcentre),
+    Construction("the orthocentre of triangle {0}{1}{2} (where its altitudes meet)", ALL, 3, _orthocentre),
+)
+TURN = 4
+"""The one that tells left from right."""
+
+
+# -- questions: the answer, or None where there is none worth asking for ----------------------------------------------
+
+
+def _tangent_of_angle(p: Point, q: Point, r: Point) -> Fraction | None:
+    one, other = _minus(p, q), _minus(r, q)
+    sine, cosine = abs(_cross(one, other)), _dot(one, other)
+    return sine / cosine if sine and cosine else None
+
+
+def _squared_tangent(p: Point, q: Point, r: Point) -> Fraction | None:
+    square = _squared(p, q) - _squared(q, r)
+    return square if square > 0 else None
+
+
+def _squared_circumradius(p: Point, q: Point, r: Point) -> Fraction | None:
+    centre = _circumcentre(p, q, r)
+    return centre and _squared(centre, p)
+
+
+def _points_inside(p: Point, q: Point, r: Point) -> Fraction | None:
+    """By Pick's theorem."""
+    if not (doubled := _doubled(p, q, r)) or any(value.denominator > 1 for point in (p, q, r) for value in point):
+        return None
+    sides = [_minus(*pair) for pair in ((p, q), (q, r), (r, p))]
+    border = sum(gcd(x.numerator, y.numerator) for x, y in sides)
+    return (abs(doubled) - border + 2) / 2 or None
+
+
+def _convex_area(p: Point, q: Point, r: Point, s: Point) -> Fraction | None:
+    corners = [_doubled(p, q, r), _doubled(q, r, s), _doubled(r, s, p), _doubled(s, p, q)]
+    if not (all(corner > 0 for corner in corners) or all(corner < 0 for corner in corners)):
+        return None
+    return abs(corners[0] + corners[2]) / 2
+
+
+class Question(NamedTuple):
+    """What can be asked of some points, all different."""
+
+    words: str
+    orders: tuple[Order, ...]
+    """The orders of its points that make no difference."""
+    answer: Callable[..., Point | Fraction | None]
+
+    @property
+    def uses(self) -> int:
+        """How many points."""
+        return len(self.orders[0])
+
+
+QUESTIONS = (
+    Question("What are the coordinates of {0}?", ((0,),), lambda p: p),
+    Question("What is the square of the distance between {0} and {1}?", PAIR, _squared),
+    Question("What is the area of triangle {0}{1}{2}?", ALL, lambda p, q, r: abs(_doubled(p, q, r)) / 2 or None),
+    Question(
+        "What is the square of the distance of {0} from the line {1}{2}?",
+        LAST_TWO,
+        lambda p, q, r: _doubled(p, q, r) ** 2 / _squared(q, r) or None,
+    ),
+    Question("What is the tangent of the angle at {1} in triangle {0}{1}{2}?", OUTER_TWO, _tangent_of_angle),
+    Question(
+        "Of the tangents from {0} to the circle about {1} through {2}, what is the square of the length, from {0} to "
+        "where they touch?",
+        ((0, 1, 2),),
+        _squared_tangent,
+    ),
+    Question("What is the square of the radius of the circle through {0}, {1} and {2}?", ALL, _squared_circumradius),
+    Question(
+        "How many points with whole coordinates lie inside triangle {0}{1}{2}, not on its sides?", ALL, _points_inside
+    ),
+    Question("What is the area of the convex quadrilateral {0}{1}{2}{3}?", AROUND, _convex_area),
+)
+COORDINATES = 0
+
+
+class Instance(NamedTuple):
+    """A figure and a question. Points are numbered: those given, then those constructed."""
+
+    points: np.ndarray
+    """int8 ``(FREE, 2)``: x and y of those given; zeros where there are fewer."""
+    steps: np.ndarray
+    """int8 ``(constructions, 5)``: an index of :data:`CONSTRUCTIONS`, and the points it uses, then ``NONE``."""
+    question: np.ndarray
+    """int8 ``(5,)``: an index of :data:`QUESTIONS`, and the points it is about, then ``NONE``."""
+    made: np.ndarray
+    """int16 ``(constructions, 2, 2)``: numerator and denominator of x and of y of those constructed. Verifier and
+    solver do not read it."""
+
+
+class GeometryPuzzle(Puzzle[Instance]):
+    """``tier`` is the number of constructions."""
+
+    name = "Geometry"
+    difficulty_is = "digits of the numbers to compute: coordinates of constructed points, and the answer"
+    hardest = 4
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(1, self.hardest + 1):
+            raise ValueError(
+                f"{self.name}: difficulty is the number of constructions, 1 to {self.hardest}, got {tier!r}."
+            )
+        self.constructions = int(tier)
+        self._kinds = [kind for kind, construction in enumerate(CONSTRUCTIONS) if construction.level <= tier]
+
+    # -- which instances there are --------------------------------------------------------------------------------
+
+    def given(self, dice: Dice) -> tuple[int, int]:
+        """A random point to be given."""
+        return dice.between(-FARTHEST, FARTHEST), dice.between(-FARTHEST, FARTHEST)
+
+    def suits(self, point: Point) -> bool:
+        """Whether a point may be constructed."""
+        return all(abs(value.numerator) <= LARGEST and value.denominator <= LARGEST for value in point)
+
+    def kind_of_question(self, dice: Dice) -> int:
+        """A third for coordinates, the rest for the others alike."""
+        return dice.between(1, len(QUESTIONS) - 1) if dice.below(3) else COORDINATES
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Random points, constructions and question; each uses what was made before it."""
+        places = [self.given(dice) for _ in range(FREE)]
+        points: list[Point] = [(Fraction(x), Fraction(y)) for x, y in places]
+        steps = []
+        for _ in range(self.constructions):
+            for _ in range(_TRIES):
+                kind = dice.choice(self._kinds)
+                used = self._used(CONSTRUCTIONS[kind].uses, len(points), dice)
+                point = CONSTRUCTIONS[kind].made(*(points[k] for k in used)) if self._apart(points, used) else None
+                if point and point not in points and self.suits(point):
+                    break
+            else:
+                return None
+            steps.append((kind, *used))
+            points.append(point)
+        for _ in range(_TRIES):
+            asked = self.kind_of_question(dice)
+            used = self._used(QUESTIONS[asked].uses, len(points), dice)
+            answer = QUESTIONS[asked].answer(*(points[k] for k in used)) if self._apart(points, used) else None
+            if answer is not None and all(
+                abs(value.numerator) <= LARGEST_ANSWER and value.denominator <= LARGEST_ANSWER
+                for value in _numbers(answer)
+            ):
+                made = [[[value.numerator, value.denominator] for value in point] for point in points[FREE:]]
+                return self._named(places, steps, (asked, *used), made)
+        return None
+
+    @staticmethod
+    def _used(count: int, points: int, dice: Dice) -> list[int]:
+        """Different points, the last one among them if it was constructed."""
+        if points == FREE:
+            return dice.sample(range(points), count)
+        return dice.shuffled([*dice.sample(range(points - 1), count - 1), points - 1])
+
+    @staticmethod
+    def _apart(points: Sequence[Point], used: Sequence[int]) -> bool:
+        """Whether those used lie in different places."""
+        return len({points[k] for k in used}) == len(used)
+
+    @staticmethod
+    def _named(
+        places: Sequence[Sequence[int]], steps: Sequence[Sequence[int]], question: Sequence[int], made: object
+    ) -> Instance:
+        """The instance, with given points in the order in which they are used, and without those that are not."""
+        lines = [*steps, question]
+        order = list(dict.fromkeys(k for _, *used in lines for k in used if 0 <= k < FREE))
+        number = {k: k for k in range(NONE, FREE + len(steps))} | {old: new for new, old in enumerate(order)}
+        named = [[kind, *(number[k] for k in used)] + [NONE] * (4 - len(used)) for kind, *used in lines]
+        points = [places[k] for k in order] + [(0, 0)] * (FREE - len(order))
+        return Instance(
+            np.array(points, np.int8),
+            np.array(named[:-1], np.int8),
+            np.array(named[-1], np.int8),
+            np.array(made, np.int16),
+        )
+
+    def canonical(self, instance: Instance) -> bytes:
+        """The figure moved and turned, and reflected where no construction tells left from right; by the places of
+        points instead of their names, in no order where none matters."""
+        x, y = instance.points.astype(np.int16).T
+        views = [(x, y), (-y, x), (-x, -y), (y, -x)]
+        if TURN not in instance.steps[:, 0]:
+            views += [(y, x) for x, y in views]
+        lines = [(kind, CONSTRUCTIONS[kind].orders, used) for kind, *used in instance.steps.tolist()]
+        kind, *used = instance.question.tolist()
+        lines.append((kind, QUESTIONS[kind].orders, used))
+        return min(self._form(list(zip(x.tolist(), y.tolist(), strict=True)), lines) for x, y in views)
+
+    def _form(self, places: list[tuple[int, int]], lines: list[tuple[int, tuple[Order, ...], list[int]]]) -> bytes:
+        """Constructions and question by the places of given points, as seen from the least one used."""
+        left, low = min(places[k] for _, _, used in lines for k in used if 0 <= k < FREE)
+        points = [(0, x - left, y - low) for x, y in places]
+        points += [(number, 0, 0) for number in range(1, self.constructions + 1)]
+        form = [(kind, min([points[used[k]] for k in order] for order in orders)) for kind, orders, used in lines]
+        return repr(form).encode()
+
+    # -- figures --------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def points_of(instance: Instance, made: Callable[[int, list[Point]], Point | None]) -> list[Point]:
+        """All points, given and constructed, those by ``made`` from the construction and the points that it uses.
+
+        Raises:
+            ValueError: a point does not exist.
+        """
+        points: list[Point] = [(Fraction(x), Fraction(y)) for x, y in instance.points.tolist()]
+        for kind, *used in instance.steps.tolist():
+            point = made(kind, [points[k] for k in used if k != NONE])
+            if point is None:
+                raise ValueError(f"there is no such point: {CONSTRUCTIONS[kind].words}")
+            points.append(point)
+        return points
+
+    @classmethod
+    def figure(cls, instance: Instance) -> list[Point]:
+        """All points, by construction."""
+        return cls.points_of(instance, lambda kind, used: CONSTRUCTIONS[kind].made(*used))
+
+    @staticmethod
+    def asked(instance: Instance, points: Sequence[Point]) -> Point | Fraction | None:
+        """What the question asks for, of these points."""
+        kind, *used = instance.question.tolist()
+        if len({points[k] for k in used if k != NONE}) < QUESTIONS[kind].uses:
+            return None
+        return QUESTIONS[kind].answer(*(points[k] for k in used if k != NONE))
+
+    # -- words ----------------------------------------------------------------------------------------------------
+
+    def question(self, instance: Instance) -> str:
+        """Figure, question, format."""
+        kind, *used = instance.question.tolist()
+        number = "a whole number or a fraction of whole numbers such as -7/3"
+        ask = f"Answer with a point such as (2, -7/3): each coordinate is {number}."
+        if kind != COORDINATES:
+            ask = f"Answer with {number}."
+        asked = QUESTIONS[kind].words.format(*(NAMES[k] for k in used if k != NONE))
+        return f"{self.words(instance, len(instance.steps))}\n\n{asked} The answer is exact. {ask}"
+
+    @staticmethod
+    def words(instance: Instance, constructions: int) -> str:
+        """The points that are given and used, and the first constructions."""
+        points = instance.points[: _given(instance)].tolist()
+        given = (f"{NAMES[k]} = ({x}, {y})" for k, (x, y) in enumerate(points))
+        made = (
+            f"{NAMES[FREE + k]} is {CONSTRUCTIONS[kind].words.format(*(NAMES[p] for p in those if p != NONE))}."
+            for k, (kind, *those) in enumerate(instance.steps[:constructions].tolist())
+        )
+        return "\n".join([
+            "Points of a plane are given by Cartesian coordinates, x to the right and y upwards:",
+            ", ".join(given), *made,
+        ])  # fmt: skip
+
+    @staticmethod
+    def written(answer: Point | Fraction) -> str:
+        """As an answer is written."""
+        return f"({answer[0]}, {answer[1]})" if isinstance(answer, tuple) else str(answer)
+
+    def judge(self, instance: Instance, answer: str) -> Verdict:
+        """Compute it, and compare as fractions."""
+        of_point = int(instance.question[0]) == COORDINATES
+        match = (_POINTS if of_point else _NUMBERS).fullmatch(answer)
+        if match is None:
+            what = "a point such as (2, -7/3)" if of_point else "a whole number or a fraction such as -7/3"
+            raise Malformed(f"expected {what}, of numbers of at most 9 digits")
+        parts = [int(part or 1) for part in match.groups()]
+        if not all(parts[1::2]):
+            raise Malformed("a fraction has the denominator 0")
+        given = [Fraction(*parts[k : k + 2]) for k in range(0, len(parts), 2)]
+        right = self.asked(instance, self.figure(instance))
+        return RIGHT if given == _numbers(right) else wrong("another value comes out")
+
+    def solve(self, instance: Instance) -> str:
+        """Construct all points."""
+        answer = self.asked(instance, self.figure(instance))
+        if answer is None:
+            raise ValueError("the question has no answer")
+        return self.written(answer)
+
+    def plan(self, instance: Instance) -> list[int]:
+        """Coordinates of the constructed points, where all are whole; nothing of other figures can be played."""
+        made = [value for point in self.figure(instance)[FREE:] for value in point]
+        return [value.numerator for value in made] if all(value.denominator == 1 for value in made) else []
+
+    def difficulty(self, instance: Instance) -> float:
+        """Count the digits of numerators, and of denominators other than 1."""
+        points = self.figure(instance)
+        computed = [value for point in points[FREE:] for value in point]
+        if int(instance.question[0]) != COORDINATES:
+            computed += _numbers(self.asked(instance, points))
+        return float(sum(character.isdigit() for value in computed for character in str(value)))
+
+    def guess(self, instance: Instance, dice: Dice) -> str:
+        """The answer to the same question about another figure."""
+        while True:
+            other = self.compose(dice)
+            if other is not None and other.question[0] == instance.question[0]:
+                return self.solve(other)
+
+    def heuristic(self, instance: Instance) -> str:
+        """As if each construction made the mean of the points that it uses; 1 where that answers nothing."""
+        answer = self.asked(instance, self.points_of(instance, lambda kind, used: _mean(*used)))
+        return "1" if answer is None else self.written(answer)
+
+    def constants(self) -> Sequence[str]:
+        """The origin, and small numbers."""
+        return ["(0, 0)", *map(str, range(11)), "1/2"]
+
+
+def _given(instance: Instance) -> int:
+    """How many points are given."""
+    used = np.concatenate([instance.steps[:, 1:].ravel(), instance.question[1:]])
+    return 1 + int(used[used < FREE].max())
+
+
+def _numbers(answer: Point | Fraction | None) -> list[Fraction]:
+    """The numbers of an answer."""
+    if answer is None:
+        return []
+    return list(answer) if isinstance(answer, tuple) else [answer]
+
+
+class BoardGeometryPuzzle(GeometryPuzzle):
+    """All points are on whole coordinates of a board, and the last one is asked for."""
+
+    name = "Geometry, on a board"
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        self.side = 7 + 2 * self.constructions
+        """Lines each way; coordinates are 0 to ``side`` - 1."""
+
+    def given(self, dice: Dice) -> tuple[int, int]:
+        """Anywhere on the board."""
+        return dice.below(self.side), dice.below(self.side)
+
+    def suits(self, point: Point) -> bool:
+        """It is on the board."""
+        return all(value.denominator == 1 and 0 <= value < self.side for value in point)
+
+    def kind_of_question(self, dice: Dice) -> int:
+        """Where the last point is."""
+        return COORDINATES
+
+
+class Geometry(WritingTask):
+    """Write the coordinates of each constructed point."""
+
+    puzzle: BoardGeometryPuzzle
+    puzzle_class = BoardGeometryPuzzle
+    bank_size = 4096
+    picture_shape: ClassVar[tuple[int, int, int]] = (480, 480, 3)
+
+    @property
+    def tokens(self) -> Sequence[str]:
+        """Coordinates."""
+        return [str(value) for value in range(self.puzzle.side)]
+
+    @property
+    def flag_count(self) -> int:
+        """How many flags there are."""
+        return len(CONSTRUCTIONS) + 9 * self.puzzle.side + 8 + 1 + self.puzzle.constructions
+
+    def length(self, instance: Instance) -> int:
+        """Two coordinates a construction."""
+        return 2 * self.puzzle.constructions
+
+    def wanted(self, written: jax.Array, instance: Instance) -> jax.Array:
+        """The coordinate that is due."""
+        here = np.arange(2 * self.puzzle.constructions) == written
+        return jnp.where(here, instance.made[..., 0].reshape(-1), 0).sum(dtype=jnp.int32)
+
+    def flags(self, written: jax.Array, instance: Instance) -> Sequence[jax.Array]:
+        """Construction, points it uses, x, whether y is due, and which construction it is."""
+        puzzle = self.puzzle
+        now = np.arange(puzzle.constructions) == jnp.minimum(written // 2, puzzle.constructions - 1)
+        kind, *used = jnp.where(now[:, None], instance.steps, 0).sum(axis=0, dtype=jnp.int8)
+        made = instance.made[..., 0].astype(jnp.int8)
+        points = jnp.concatenate([instance.points, made])
+        chosen = jnp.stack(used)[:, None] == np.arange(len(points), dtype=np.int8)
+        places = jnp.where(chosen[..., None], points + np.int8(1), 0).sum(axis=1, dtype=jnp.int8)  # 0 for none
+        y_is_due = written % 2 == 1
+        places = jnp.where(y_is_due, places[:, ::-1], places)
+        x = jnp.where(now & y_is_due, made[:, 0] + np.int8(1), 0).sum(dtype=jnp.int8)
+        coordinates = np.arange(1, puzzle.side + 1, dtype=np.int8)
+        return (
+            kind == np.arange(len(CONSTRUCTIONS), dtype=np.int8),
+            places[..., None] == coordinates,
+            places / self.puzzle.side,
+            x == coordinates,
+            y_is_due,
+            now,
+        )
+
+    # -- host side ------------------------------------------------------------------------------------------------
+
+    def describe(self, state: Writing, params: Params) -> str:
+        """The figure up to the point that is due, and what is known of it."""
+        instance, done, half = self._shown(state, params)
+        lines = [self.puzzle.words(instance, done + 1)]
+        lines += [f"{NAMES[FREE + k]} = ({x}, {y})" for k, (x, y) in enumerate(instance.made[:done, :, 0].tolist())]
+        due = (
+            f"y of {NAMES[FREE + done]}; its x is {int(instance.made[done, 0, 0])}"
+            if half
+            else f"x of {NAMES[FREE + done]}"
+        )
+        return "\n".join([*lines, f"Next is {due}."])
+
+    def _shown(self, state: Writing, params: Params) -> tuple[Instance, int, bool]:
+        """The instance, how many points are constructed (at most all but one), and whether x of the next is written."""
+        instance = Instance(*map(np.asarray, params.instance))
+        written = int(state.written)
+        return instance, min(written // 2, self.puzzle.constructions - 1), written % 2 == 1
+
+    def how_to_act(self) -> str:
+        """One line for a text player."""
+        return (
+            f"Answer with the next coordinate, a whole number from 0 to {self.puzzle.side - 1}; for each constructed "
+            "point x comes first, then y."
+        )
+
+    def draw(self, state: Writing, params: Params) -> np.ndarray:
+        """Given points in black, constructed ones in blue."""
+        instance, _, _ = self._shown(state, params)
+        side = self.puzzle.side
+        board = Board(side, side, self.picture_shape)
+        for line in range(side):
+            board.line(line + 0.5, 0.5, line + 0.5, side - 0.5, "#b8bec7", 1)
+            board.line(0.5, line + 0.5, side - 0.5, line + 0.5, "#b8bec7", 1)
+        given = instance.points[: _given(instance)].tolist()
+        made = instance.made[: int(state.written) // 2, :, 0].tolist()
+        for k, (x, y) in [*enumerate(given), *enumerate(made, FREE)]:
+            board.text(side - 1 - y, x, NAMES[k], FILLED if k >= FREE else INK, 0.8)
+        return board.picture()
