@@ -321,4 +321,12 @@ CARDS = (
         horizon=2, optimum=1.0, variant=True,
         difficulties={"medium": 8, "easy": 4, "hard": 14},
     ),
+    _card(
+        "Jigsaw", "jigsaw:Jigsaw", "jigsaw:JigsawPuzzle", "text", "moves", "pixels",
+        summary="Put the shuffled patches of a picture back into their places, two a step.",
+        source="one arrangement by exhaustive search; as a task for seeing models: Wu et al. 2025, arXiv:2509.25190",
+        horizon=50, optimum=1.9, variant=True,
+        difficulties={"medium": 3, "easy": 2, "hard": 4},
+        options={"observation": ("structured", "pixels")},
+    ),
 )
