@@ -262,7 +262,7 @@ class Game24Cards(PuzzleTask[Writing]):
         levels, target = state.levels, params.instance.target.astype(jnp.int32)
         lying = jnp.where(state.unused, state.numbers, 0)[:, None] == np.arange(1, HIGHEST + 1, dtype=np.int8)
         tokens = state.formula[:, None] == np.arange(1, len(TOKENS) + 1, dtype=np.int8)
-        operators = np.arange(len(OPERATORS), dtype=np.int8)[:, None]
+        operators = jnp.arange(len(OPERATORS), dtype=jnp.int8)[:, None]
         more = running_value.value_with(levels, operators, (state.numbers.astype(jnp.int32), jnp.int32(1)))
         can_be = state.unused & (~state.due | (operators == levels.operator[0])) & ~self._over(state)
         worth = running_value.value_of(levels)
