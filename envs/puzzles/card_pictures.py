@@ -1,13 +1,14 @@
 """Pictures of playing cards and of formulas, made of small bitmaps that are written down here.
 
-The tables are NumPy arrays of ready pictures; a compiled program only looks up and moves. Everything lies on a green
-table: cards in slots side by side, each somewhere within its slot, and below them a strip of paper with the formula, a
-box for each token.
+The tables are NumPy arrays of ready pictures, a word a pixel (:func:`lit`); a compiled program only looks up and moves.
+Everything lies on a green table: cards in slots side by side, each somewhere within its slot, and below them a strip of
+paper with the formula, a box for each token.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,8 @@ _LIGHTS = np.array(
     [(34, 102, 68), (255, 255, 255), (238, 232, 213), (24, 24, 28), (200, 24, 40), (150, 150, 150)], np.uint8
 )
 """Red, green and blue of each of these."""
+_INKS = _LIGHTS.astype(np.int32) @ np.array([1, 1 << 8, 1 << 16], np.int32)
+"""The same in one word, so that a pixel is looked up at once."""
 
 _GLYPHS = {
     "0": ".###. #...# #..## #.#.# ##..# #...# .###.",
@@ -85,24 +88,29 @@ def _card(rank: str, suit: str) -> np.ndarray:
     return card
 
 
+def lit(picture: Any) -> Any:
+    """Red, green and blue of pixels as they are in the tables, on a last axis, uint8; of NumPy's or JAX's arrays."""
+    return (picture[..., None] >> np.array([0, 8, 16], np.int32)).astype(np.uint8)
+
+
 @cache
 def cards() -> np.ndarray:
-    """Every card, uint8 ``(53, SLOT_HEIGHT + PLAY, SLOT_WIDTH + PLAY, 3)``: ``4 * rank + suit``, then an empty slot.
+    """Every card, int32 ``(53, SLOT_HEIGHT + PLAY, SLOT_WIDTH + PLAY)``: ``4 * rank + suit``, then an empty slot.
 
     The window of a slot's size that begins ``PLAY - down`` from the top and ``PLAY - right`` from the left shows the
     card so far down and to the right.
     """
     wide = np.full((len(RANKS) * len(SUITS) + 1, SLOT_HEIGHT + PLAY, SLOT_WIDTH + PLAY), _TABLE)
     wide[:-1, PLAY:-PLAY, PLAY:-PLAY] = [_card(rank, suit) for rank in RANKS for suit in SUITS]
-    return _LIGHTS[wide]
+    return _INKS[wide]
 
 
 @cache
 def boxes(tokens: tuple[str, ...]) -> np.ndarray:
-    """Boxes of the strip: an empty one, then one for each token; uint8 ``(1 + tokens, BOX_HEIGHT, BOX_WIDTH, 3)``."""
+    """Boxes of the strip: an empty one, then one for each token; int32 ``(1 + tokens, BOX_HEIGHT, BOX_WIDTH)``."""
     table = np.full((1 + len(tokens), BOX_HEIGHT, BOX_WIDTH), _STRIP)
     for box, token in zip(table[1:], tokens, strict=True):
         glyphs = _written(token)
         left = (BOX_WIDTH - glyphs.shape[1]) // 2
         box[3:10, left : left + glyphs.shape[1]][glyphs] = _BLACK
-    return _LIGHTS[table]
+    return _INKS[table]

@@ -45,7 +45,7 @@ from rlbench_suite.dice import Dice
 
 from . import answer as reading
 from . import running_value
-from .card_pictures import BOX_HEIGHT, BOX_WIDTH, PLAY, RANKS, SLOT_HEIGHT, SLOT_WIDTH, SUITS, boxes, cards
+from .card_pictures import BOX_HEIGHT, BOX_WIDTH, PLAY, RANKS, SLOT_HEIGHT, SLOT_WIDTH, SUITS, boxes, cards, lit
 from .combine import Instance
 from .expression import OPERATORS
 from .game24 import CARDS, HIGHEST, TARGET, Game24Puzzle
@@ -288,17 +288,17 @@ class Game24Cards(PuzzleTask[Writing]):
         slots = [
             lax.dynamic_slice(
                 table,
-                (pictures[slot], tops[slot], lefts[slot], np.int32(0)),
-                (1, SLOT_HEIGHT, SLOT_WIDTH, 3),
+                (pictures[slot], tops[slot], lefts[slot]),
+                (1, SLOT_HEIGHT, SLOT_WIDTH),
             )[0]
             for slot in range(CARDS)
         ]
         strip = jnp.asarray(boxes(TOKENS))[state.formula.astype(jnp.int32)]
-        line = strip.swapaxes(0, 1).reshape(BOX_HEIGHT, LENGTH * BOX_WIDTH, 3)
+        line = strip.swapaxes(0, 1).reshape(BOX_HEIGHT, LENGTH * BOX_WIDTH)
         goal = jnp.asarray(boxes(NUMBERS))[params.instance.target.astype(jnp.int32)]
         margin = jnp.asarray(table[empty, :SLOT_HEIGHT, :BOX_WIDTH])
-        rows = (*slots, margin), (line, 255 - goal)
-        return jnp.concatenate([jnp.concatenate(row, axis=1) for row in rows])
+        rows = (*slots, margin), (line, ~goal)
+        return lit(jnp.concatenate([jnp.concatenate(row, axis=1) for row in rows]))
 
     # -- host side ------------------------------------------------------------------------------------------------
 

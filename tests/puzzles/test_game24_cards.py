@@ -16,6 +16,7 @@ import pytest
 
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles import card_pictures, running_value
+from rlbench_suite.envs.puzzles.card_pictures import lit
 from rlbench_suite.envs.puzzles.combine import Instance
 from rlbench_suite.envs.puzzles.game24_cards import LENGTH, TOKENS, Game24Cards, Game24CardsPuzzle, Writing
 from rlbench_suite.envs.puzzles.puzzle_task import Params
@@ -330,7 +331,7 @@ def test_the_prompt_names_the_cards() -> None:
 
 
 def test_every_card_and_token_looks_different() -> None:
-    pictures, strips = card_pictures.cards(), card_pictures.boxes(TOKENS)
+    pictures, strips = lit(card_pictures.cards()), lit(card_pictures.boxes(TOKENS))
     assert len({picture.tobytes() for picture in pictures}) == 53
     assert len({strip.tobytes() for strip in strips}) == 21
     red = [k for k, picture in enumerate(pictures) if ((picture[..., 0] > 150) & (picture[..., 1] < 80)).any()]
@@ -344,15 +345,15 @@ def test_the_picture_shows_hand_and_formula() -> None:
     places, suits = set(), set()
     look = jax.jit(lambda state, params: task.observation(state, jax.random.key(0), params))
     step = jax.jit(lambda state, action, params: task.transition(state, action, jax.random.key(0), params))
-    pictures = card_pictures.cards()
+    pictures, strips = lit(card_pictures.cards()), lit(card_pictures.boxes(TOKENS))
     for seed in range(12):
         instance = puzzle.generate(seed)
         params = jax.tree.map(jnp.asarray, Params(instance, np.zeros(1, np.int16)))
         state = task.initial(jax.random.fold_in(jax.random.key(0), seed), params)
         expected = np.empty((64, 156, 3), np.uint8)
         expected[:50] = pictures[-1][0, 0]
-        expected[50:] = card_pictures.boxes(TOKENS)[0][0, 0]
-        expected[50:, 144:] = 255 - card_pictures.boxes(("24",))[1]
+        expected[50:] = strips[0][0, 0]
+        expected[50:, 144:] = 255 - lit(card_pictures.boxes(("24",)))[1]
         held = zip(instance.numbers.tolist(), *(np.asarray(part).tolist() for part in state[1:4]), strict=True)
         for slot, (number, suit, down, right) in enumerate(held):
             plain = pictures[4 * (number - 1) + suit][7:50, 7:36]
@@ -362,7 +363,7 @@ def test_the_picture_shows_hand_and_formula() -> None:
         for t, action in enumerate([None, *puzzle.plan(instance)]):
             if action is not None:
                 state = step(state, jnp.int32(action), params)
-                expected[50:, 12 * (t - 1) : 12 * t] = card_pictures.boxes(TOKENS)[action + 1]
+                expected[50:, 12 * (t - 1) : 12 * t] = strips[action + 1]
             picture = np.asarray(look(state, params))
             assert picture.dtype == np.uint8
             np.testing.assert_array_equal(picture, expected)
