@@ -344,4 +344,21 @@ CARDS = (
         horizon=6, optimum=2.0, variant=True,
         difficulties={"medium": 2, "easy": 1, "hard": 3},
     ),
+    _card(
+        "Jigsaw", "jigsaw:Jigsaw", "jigsaw:JigsawPuzzle", "text", "moves", "pixels",
+        summary="Put the shuffled patches of a picture back into their places, two a step.",
+        source="one arrangement by exhaustive search; as a task for seeing models: Wu et al. 2025, arXiv:2509.25190",
+        horizon=50, optimum=1.9, variant=True,
+        difficulties={"medium": 3, "easy": 2, "hard": 4},
+        options={"observation": ("structured", "pixels")},
+    ),
+    _card(
+        "Game24Cards", "game24_cards:Game24Cards", "game24_cards:Game24CardsPuzzle",
+        "masked", "text", "arithmetic", "pixels",
+        summary="See four playing cards and write a formula that makes 24 of them, token by token.",
+        source="Points24 and EZPoints of Zhai et al. 2024, arXiv:2405.10292; every hand that can be solved",
+        horizon=12, optimum=1.0, variant=True,
+        difficulties={"medium": 2, "easy": 0, "hard": 3},
+        options={"observation": ("pixels", "symbols")},
+    ),
 )

@@ -72,12 +72,15 @@ class CombinePuzzle(Puzzle[Instance]):
 
     def question(self, instance: Instance) -> str:
         """The rules, the numbers, what an expression is."""
-        numbers = ", ".join(map(str, instance.numbers.tolist()))
         return (
-            f"{self.rules(int(instance.target))}\n\nNumbers: {numbers}\n\n"
+            f"{self.rules(int(instance.target))}\n\n{self.given(instance)}\n\n"
             "Answer with one expression of these numbers, the operators + - * / and parentheses, such as "
             "(7 - 3) * 5. The usual precedence holds, - always stands between two values, and there is no equals sign."
         )
+
+    def given(self, instance: Instance) -> str:
+        """The numbers, in words."""
+        return f"Numbers: {', '.join(map(str, instance.numbers.tolist()))}"
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Format, then numbers, then operations, then value."""

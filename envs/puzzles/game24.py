@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -36,11 +37,13 @@ class Game24Puzzle(CombinePuzzle):
     difficulty_is = "bits of luck that a player needs who combines numbers at random: -log2 of its chance"
     uses_all = True
     count = CARDS
+    tiers: ClassVar[Sequence[int]] = (1, 2, 3)
+    tier_is: ClassVar[str] = "the third of the hands, 1, 2 or 3"
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in (1, 2, 3):
-            raise ValueError(f"Game24: difficulty is the third of the hands, 1, 2 or 3, got {tier!r}.")
+        if tier not in self.tiers:
+            raise ValueError(f"{self.name}: difficulty is {self.tier_is}, got {tier!r}.")
 
     @property
     def space(self) -> float:
@@ -71,14 +74,15 @@ class Game24Puzzle(CombinePuzzle):
 
     def tree(self, instance: Instance) -> Tree:
         """By trying everything."""
-        found = _solve(tuple((number, 1) for number in instance.numbers.tolist()), list(range(CARDS)))
+        numbers = tuple((number, 1) for number in instance.numbers.tolist())
+        found = _solve(numbers, list(range(len(numbers))), int(instance.target))
         if found is None:
-            raise ValueError("these cards do not make 24")
+            raise ValueError(f"these cards do not make {int(instance.target)}")
         return found
 
     def difficulty(self, instance: Instance) -> float:
         """-log2 of the chance of a player who takes any legal action of the interactive form."""
-        return -math.log2(chance_of(tuple(sorted(instance.numbers.tolist()))))
+        return -math.log2(chance_of(tuple(sorted(instance.numbers.tolist())), int(instance.target)))
 
     def constants(self) -> Sequence[str]:
         """What makes 24 of some hands."""
@@ -86,9 +90,9 @@ class Game24Puzzle(CombinePuzzle):
 
 
 @lru_cache(maxsize=2048)
-def chance_of(cards: tuple[int, ...]) -> float:
-    """The chance of a uniformly random legal play to end at 24; the cards sorted."""
-    return _chance(tuple((card, 1) for card in cards))
+def chance_of(cards: tuple[int, ...], target: int = TARGET) -> float:
+    """The chance of a uniformly random legal play to end at the target; the cards sorted."""
+    return _chance(tuple((card, 1) for card in cards), target)
 
 
 def _results(a: Quotient, b: Quotient) -> list[Quotient | None]:
@@ -100,22 +104,27 @@ def _results(a: Quotient, b: Quotient) -> list[Quotient | None]:
     return [(ps + qr, qs), (p * r, qs), (ps - qr, qs), (qr - ps, qs), forth, back]
 
 
-def _chance(numbers: tuple[Quotient, ...]) -> float:
-    """The chance of a random play with these numbers."""
+def _chance(numbers: tuple[Quotient, ...], target: int) -> float:
+    """The chance of a random play with two numbers or more."""
+    if len(numbers) == 2:
+        return _chance_of_two(*numbers, target)
     total = ways = 0.0
     for i, j in combinations(range(len(numbers)), 2):
         rest = numbers[:i] + numbers[i + 1 : j] + numbers[j + 1 :]
         for made in _results(numbers[i], numbers[j]):
             if made is not None:
                 ways += 1
-                total += _chance_of_three((*rest, _reduced(made))) if len(rest) == 2 else _chance_of_two(rest[0], made)
+                if len(rest) == 1:
+                    total += _chance_of_two(rest[0], made, target)
+                else:
+                    total += _chance_of_three((*rest, _reduced(made)), target)
     return total / ways
 
 
 @lru_cache(maxsize=2**15)
-def _chance_of_three(numbers: tuple[Quotient, ...]) -> float:
+def _chance_of_three(numbers: tuple[Quotient, ...], target: int) -> float:
     """Of reduced quotients: different hands lead to the same ones."""
-    return _chance(numbers)
+    return _chance(numbers, target)
 
 
 def _reduced(number: Quotient) -> Quotient:
@@ -123,28 +132,28 @@ def _reduced(number: Quotient) -> Quotient:
     return number[0] // common, number[1] // common
 
 
-def _chance_of_two(a: Quotient, b: Quotient) -> float:
+def _chance_of_two(a: Quotient, b: Quotient, target: int) -> float:
     """The fraction of the operations on two numbers that give the target."""
     (p, q), (r, s) = a, b
     ps, qr = p * s, q * r
-    wanted = TARGET * q * s
+    wanted = target * q * s
     right = (ps + qr == wanted) + (p * r == wanted) + (ps - qr == wanted) + (qr - ps == wanted)
-    right += (r != 0 and ps == TARGET * qr) + (p != 0 and qr == TARGET * ps)
+    right += (r != 0 and ps == target * qr) + (p != 0 and qr == target * ps)
     return right / (4 + (r != 0) + (p != 0))
 
 
-def _solve(numbers: tuple[Quotient, ...], trees: list[Tree]) -> Tree | None:
+def _solve(numbers: tuple[Quotient, ...], trees: list[Tree], target: int) -> Tree | None:
     """How to make the target of all these numbers, which the trees make; None if there is no way."""
     if len(numbers) == 1:
-        return trees[0] if numbers[0][0] == TARGET * numbers[0][1] else None
+        return trees[0] if numbers[0][0] == target * numbers[0][1] else None
     for i, j in combinations(range(len(numbers)), 2):
         rest = numbers[:i] + numbers[i + 1 : j] + numbers[j + 1 :]
         for (operator, turned), made in zip(OPERATIONS, _results(numbers[i], numbers[j]), strict=True):
-            if made is None or (len(rest) == 2 and not _chance_of_three((*rest, _reduced(made)))):
+            if made is None or (len(rest) == 2 and not _chance_of_three((*rest, _reduced(made)), target)):
                 continue
             tree = (operator, trees[j], trees[i]) if turned else (operator, trees[i], trees[j])
             others = trees[:i] + trees[i + 1 : j] + trees[j + 1 :]
-            found = _solve((*rest, made), [*others, tree])
+            found = _solve((*rest, made), [*others, tree], target)
             if found is not None:
                 return found
     return None
