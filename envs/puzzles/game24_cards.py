@@ -82,11 +82,15 @@ class Game24CardsPuzzle(Game24Puzzle):
         return super().space if self.tier else 111
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A hand in any order."""
+        """A hand in any order; None for four cards that are none of the tier."""
         instance = super().compose(dice) if self.tier else _of_two(dice)
-        if instance is None:
+        if self.tier and not super().admits(instance):
             return None
         return instance._replace(numbers=np.array(dice.shuffled(instance.numbers.tolist()), np.int16))
+
+    def admits(self, instance: Instance) -> bool:
+        """All that are composed."""
+        return True
 
     def canonical(self, instance: Instance) -> bytes:
         """The cards, sorted, and the target."""
