@@ -321,4 +321,19 @@ CARDS = (
         horizon=2, optimum=1.0, variant=True,
         difficulties={"medium": 8, "easy": 4, "hard": 14},
     ),
+    _card(
+        "CipherKnownKey", "cipher_known_key:CipherKnownKey", "cipher_known_key:CipherKnownKeyPuzzle", "text", "cipher",
+        summary="Encrypt or decrypt a text with a classical cipher whose key is told, a letter a step.",
+        source="Menezes, van Oorschot & Vanstone 1996, Handbook of Applied Cryptography, section 7.3",
+        horizon=24, optimum=1.0, variant=True,
+        difficulties={"medium": 12, "easy": 8, "hard": 24},
+    ),
+    _card(
+        "CipherKnownPlaintext", "cipher_known_plaintext:CipherKnownPlaintext",
+        "cipher_known_plaintext:CipherKnownPlaintextPuzzle", "text", "cipher",
+        summary="Decrypt a text by what a cipher of unknown key has made of other texts, a letter a step.",
+        source="Menezes, van Oorschot & Vanstone 1996, sections 1.13 and 7.3; one answer by going through all keys",
+        horizon=12, optimum=1.0, variant=True,
+        difficulties={"medium": 10, "easy": 4, "hard": 12},
+    ),
 )
