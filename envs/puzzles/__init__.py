@@ -336,4 +336,11 @@ CARDS = (
         horizon=12, optimum=1.0, variant=True,
         difficulties={"medium": 10, "easy": 4, "hard": 12},
     ),
+    _card(
+        "Crossword", "crossword:Crossword", "crossword:CrosswordPuzzle", "masked", "text", "grid",
+        summary="Fill a crossword with the words of a list, a word a step.",
+        source="one solution by construction; NP-complete: Garey & Johnson 1979, problem GP15",
+        horizon=12, optimum=2.0, variant=True,
+        difficulties={"medium": 5, "easy": 4, "hard": 6},
+    ),
 )
