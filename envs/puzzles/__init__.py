@@ -339,7 +339,7 @@ CARDS = (
     _card(
         "Crossword", "crossword:Crossword", "crossword:CrosswordPuzzle", "masked", "text", "grid",
         summary="Fill a crossword with the words of a list, a word a step.",
-        source="one solution by construction; NP-complete: Garey & Johnson 1979, problem GP15",
+        source="one solution by construction; filling grids is NP-complete: Garey & Johnson 1979, problem GP14",
         horizon=12, optimum=2.0, variant=True,
         difficulties={"medium": 5, "easy": 4, "hard": 6},
     ),

@@ -2,7 +2,7 @@
 
 Each is a bijection: for every key, :meth:`Cipher.decrypt` undoes :meth:`Cipher.encrypt` and the other way round, on all
 texts that the cipher takes. Conventions are those of Menezes, van Oorschot & Vanstone 1996, Handbook of Applied
-Cryptography, section 7.3, and of Kahn 1967, The Codebreakers, for the rail fence.
+Cryptography, section 7.3, and of the published examples that the tests cite.
 """
 
 from __future__ import annotations

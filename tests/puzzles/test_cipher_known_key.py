@@ -55,7 +55,7 @@ def test_the_answer_is_the_one_by_hand(tier: str, count: int) -> None:
     assert len(seen) == 2 * len(puzzle.ciphers)
 
 
-def test_every_answer_of_three_pairs_is_judged_by_the_rules() -> None:
+def test_every_text_of_four_letters_is_judged_by_the_rules() -> None:
     """Of all texts, one is right; shorter than a tier's, which changes nothing else."""
     puzzle: Any = CipherKnownKeyPuzzle(24)
     puzzle.length = 4
