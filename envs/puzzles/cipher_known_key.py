@@ -3,7 +3,7 @@
 ``difficulty`` is the number of letters, and says which ciphers come up (``TIERS``). Texts are pseudo-words. Every
 cipher is a bijection on the texts that it takes, so there is one answer. Half of the instances ask for the plaintext,
 half for the ciphertext. For the Playfair cipher plaintexts are drawn in which no pair holds one letter twice, so that
-nothing need be said of padding. See :mod:`.writing` for actions, observations and rewards; what is told is observed as
+nothing need be said of padding. See :mod:`.spelling` for actions, observations and rewards; what is told is observed as
 the cipher, the direction, the numbers of the key (in one place to encrypt, in another to decrypt) and the text.
 
 With 8 letters there are some 280,000 instances.
@@ -35,7 +35,7 @@ from .ciphers import (
     Vigenere,
 )
 from .pseudo_words import pseudo_word, pseudo_words
-from .writing import NOTHING, TextPuzzle, WritingTask
+from .spelling import NOTHING, TextPuzzle, SpellingTask
 
 
 class Tier(NamedTuple):
@@ -153,7 +153,7 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
         return self.ciphers[int(instance.cipher)], [number for number in instance.key.tolist() if number != NOTHING]
 
 
-class CipherKnownKey(WritingTask):
+class CipherKnownKey(SpellingTask):
     """Encryption and decryption, a letter a step."""
 
     puzzle: CipherKnownKeyPuzzle

@@ -5,7 +5,7 @@ that fits all of them decrypts the text to the same plaintext, proven by going t
 (:func:`fitting`); so there is one answer, whether or not there is one key.
 
 ``difficulty`` is the number of letters of each text, and says which ciphers come up (``TIERS``); it goes up with the
-size of the key. Texts are pseudo-words. See :mod:`.writing` for actions, observations and rewards; what is told is
+size of the key. Texts are pseudo-words. See :mod:`.spelling` for actions, observations and rewards; what is told is
 observed as the cipher, the plaintexts, their ciphertexts, the text, and the letters that its letter at the place to
 write at faced in the plaintexts.
 """
@@ -38,7 +38,7 @@ from .ciphers import (
 )
 from .pseudo_words import pseudo_word
 from .symmetry import least, relabelled
-from .writing import TextPuzzle, WritingTask
+from .spelling import TextPuzzle, SpellingTask
 
 _TRIES = 1000
 Pairs = Sequence[tuple[Numbers, Numbers]]
@@ -224,7 +224,7 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
         return self.ciphers[int(instance.cipher)], pairs, self.text(instance)
 
 
-class CipherKnownPlaintext(WritingTask):
+class CipherKnownPlaintext(SpellingTask):
     """Decryption without the key, a letter a step."""
 
     puzzle: CipherKnownPlaintextPuzzle

@@ -2,7 +2,7 @@
 
 =============  =====================================================================================================
 action         the letter to write next, ``Discrete(letters of the alphabet)``
-observation    all one-hot: what the puzzle tells (:meth:`WritingTask.facts`); the place to write at; the letter of the
+observation    all one-hot: what the puzzle tells (:meth:`SpellingTask.facts`); the place to write at; the letter of the
                text that stands there; the letters written so far
 reward         1 / length for a right letter
 termination    the text is written
@@ -106,7 +106,7 @@ class TextPuzzle(Puzzle[Instance]):
         return [letter * self.length for letter in self.alphabet]
 
 
-class Writing(NamedTuple):
+class Spelling(NamedTuple):
     """The text as far as it is written."""
 
     letters: jax.Array
@@ -117,7 +117,7 @@ class Writing(NamedTuple):
     """int32: how many of those are right."""
 
 
-class WritingTask(PuzzleTask[Writing]):
+class SpellingTask(PuzzleTask[Spelling]):
     """The interactive form."""
 
     puzzle: TextPuzzle[Any]
@@ -154,17 +154,17 @@ class WritingTask(PuzzleTask[Writing]):
 
     # -- the task -------------------------------------------------------------------------------------------------
 
-    def initial(self, key: jax.Array, params: Params) -> Writing:
+    def initial(self, key: jax.Array, params: Params) -> Spelling:
         """Nothing written."""
-        return Writing(jnp.full(self.length, NOTHING, jnp.int8), jnp.int32(0), jnp.int32(0))
+        return Spelling(jnp.full(self.length, NOTHING, jnp.int8), jnp.int32(0), jnp.int32(0))
 
-    def transition(self, state: Writing, action: jax.Array, key: jax.Array, params: Params) -> Writing:
+    def transition(self, state: Spelling, action: jax.Array, key: jax.Array, params: Params) -> Spelling:
         """Write a letter."""
         here, letter = self._here(state), action.astype(jnp.int8)
         right = (here & (self.answer(params.instance) == letter)).any()
-        return Writing(jnp.where(here, letter, state.letters), state.place + 1, state.right + right)
+        return Spelling(jnp.where(here, letter, state.letters), state.place + 1, state.right + right)
 
-    def observation(self, state: Writing, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: Spelling, key: jax.Array, params: Params) -> jax.Array:
         """Facts, place, letter at that place, text so far."""
         here = self._here(state)
         letter = (here[:, None] & self.one_hot(self.given(params.instance))).any(axis=0)
@@ -176,25 +176,25 @@ class WritingTask(PuzzleTask[Writing]):
         return text[..., None] == np.arange(self.count, dtype=np.int8)
 
     def reward(
-        self, state: Writing, action: jax.Array, next_state: Writing, key: jax.Array, params: Params
+        self, state: Spelling, action: jax.Array, next_state: Spelling, key: jax.Array, params: Params
     ) -> jax.Array:
         """A share for each right letter."""
         return (next_state.right - state.right).astype(self.dtype) / self.length
 
-    def terminal(self, state: Writing, key: jax.Array, params: Params) -> jax.Array:
+    def terminal(self, state: Spelling, key: jax.Array, params: Params) -> jax.Array:
         """Whether the text is written."""
         return state.place == self.length
 
-    def info(self, state: Writing, params: Params) -> dict[str, jax.Array]:
+    def info(self, state: Spelling, params: Params) -> dict[str, jax.Array]:
         """``success``: the text is written and right."""
         return {"success": state.right == self.length, "right": state.right.astype(self.dtype) / self.length}
 
-    def _here(self, state: Writing) -> jax.Array:
+    def _here(self, state: Spelling) -> jax.Array:
         return np.arange(self.length) == state.place
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Writing, params: Params) -> str:
+    def describe(self, state: Spelling, params: Params) -> str:
         """What is told, and the text so far."""
         written = self.puzzle.written(np.asarray(state.letters).tolist())
         return f"{self.puzzle.told(params.instance)}\n\nWritten so far: {written}"
@@ -203,7 +203,7 @@ class WritingTask(PuzzleTask[Writing]):
         """One line for a text player."""
         return f"Answer with the letter to write next, one of {self.puzzle.alphabet}."
 
-    def parse(self, text: str, state: Writing, params: Params) -> np.ndarray:
+    def parse(self, text: str, state: Spelling, params: Params) -> np.ndarray:
         """``C``.
 
         Raises:
@@ -211,12 +211,12 @@ class WritingTask(PuzzleTask[Writing]):
         """
         return np.asarray(reading.word(text.strip(), list(self.puzzle.alphabet)), self.action_space.dtype)
 
-    def why_over(self, state: Writing, params: Params) -> str:
+    def why_over(self, state: Spelling, params: Params) -> str:
         """Right or not."""
         right = int(state.right)
         return "the text is right" if right == self.length else f"{self.length - right} letters of the text are wrong"
 
-    def draw(self, state: Writing, params: Params) -> np.ndarray:
+    def draw(self, state: Spelling, params: Params) -> np.ndarray:
         """What is told; at the foot the text that is given and the one that is written."""
         board = Board(_LINES, self.length, self.picture_shape)
         lines = [part for line in self.puzzle.told(params.instance).split("\n") for part in textwrap.wrap(line, 100)]
