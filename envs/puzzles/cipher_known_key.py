@@ -35,7 +35,7 @@ from .ciphers import (
     Vigenere,
 )
 from .pseudo_words import pseudo_word, pseudo_words
-from .spelling import NOTHING, TextPuzzle, SpellingTask
+from .spelling import NOTHING, SpellingTask, TextPuzzle
 
 
 class Tier(NamedTuple):

@@ -37,8 +37,8 @@ from .ciphers import (
     Vigenere,
 )
 from .pseudo_words import pseudo_word
+from .spelling import SpellingTask, TextPuzzle
 from .symmetry import least, relabelled
-from .spelling import TextPuzzle, SpellingTask
 
 _TRIES = 1000
 Pairs = Sequence[tuple[Numbers, Numbers]]
