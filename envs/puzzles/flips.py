@@ -36,7 +36,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from .clause_picture import picture_of
-from .cnf import CNF, CNFPuzzle, MaxCNF
+from .cnf import CNFPuzzle, MaxCNF, SomeCNF
 from .cnf import clauses_of as listed
 from .dimacs import clauses_of, occurrences, to_dimacs
 from .formula import (
@@ -243,7 +243,7 @@ class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
         return self.judged(jnp.where(solved, params.instance.elsewhere, bits), params)
 
 
-def _given(instance: CNF | MaxCNF) -> Given:
+def _given(instance: SomeCNF) -> Given:
     """An instance as bits."""
     clauses, variables = listed(instance), int(instance.variables)
     least = int(instance.least) if isinstance(instance, MaxCNF) else 0
