@@ -321,4 +321,12 @@ CARDS = (
         horizon=2, optimum=1.0, variant=True,
         difficulties={"medium": 8, "easy": 4, "hard": 14},
     ),
+    _card(
+        "RuleInduction", "rule_building:RuleInduction", "rule_induction:RuleInductionPuzzle",
+        "masked", "text", "induction", "logic",
+        summary="Find the Horn clause behind examples in a small world of relations, a literal a step.",
+        source="task: Muggleton 1991, doi:10.1007/BF03037089; one meaning of all short rules that fit, by enumeration",
+        horizon=4, optimum=2.0, variant=True,
+        difficulties={"medium": 3, "easy": 2, "hard": 4},
+    ),
 )
