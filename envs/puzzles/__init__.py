@@ -329,4 +329,12 @@ CARDS = (
         horizon=4, optimum=2.0, variant=True,
         difficulties={"medium": 3, "easy": 2, "hard": 4},
     ),
+    _card(
+        "QuantumSynthesis", "quantum_synthesis:QuantumSynthesis", "quantum_synthesis:QuantumSynthesisPuzzle",
+        "text", "sequence", "quantum",
+        summary="Come near enough to a one-qubit unitary by few Clifford+T gates, a gate a step.",
+        source="distance: Fowler 2011, arXiv:quant-ph/0411206; what can be reached, by exact enumeration",
+        horizon=10, optimum=2.0, variant=True,
+        difficulties={"medium": 6, "easy": 3, "hard": 10},
+    ),
 )
