@@ -337,4 +337,12 @@ CARDS = (
         horizon=10, optimum=2.0, variant=True,
         difficulties={"medium": 6, "easy": 3, "hard": 10},
     ),
+    _card(
+        "ThresholdSAT", "threshold_sat:ThresholdSAT", "threshold_sat:ThresholdSATPuzzle",
+        "masked", "text", "formula", player="threshold_sat:Decides",
+        summary="Find a model of a uniform 3-SAT formula at the threshold, or say that it has none; half of them do.",
+        source="Mitchell, Selman & Levesque 1992; sizes: Crawford & Auton 1996, doi:10.1016/0004-3702(95)00046-1",
+        horizon=300, optimum=1.125, variant=True,
+        difficulties={"medium": 50, "easy": 20, "hard": 75},
+    ),
 )
