@@ -73,7 +73,7 @@ class RuleInduction(PuzzleTask[Rule]):
 
     puzzle: RuleInductionPuzzle
     puzzle_class = RuleInductionPuzzle
-    bank_size = 512
+    bank_size = 2048
     measures: ClassVar[dict[str, str]] = {
         "covered": "share of the positive examples that the rule covers",
         "excluded": "share of the negative examples that it does not cover",
