@@ -37,6 +37,9 @@ def stream_of(*names: object) -> int:
     return int.from_bytes(digest, "little")
 
 
+_SHARES = stream_of("shares")
+
+
 class Dice:
     """A stream of draws that depends on its three keys and on nothing else.
 
@@ -86,6 +89,16 @@ class Dice:
     def between(self, low: int, high: int) -> int:
         """A whole number from ``low`` to ``high``, both included."""
         return low + (self.word() * (high - low + 1) >> 64)
+
+    def share(self, count: int) -> int:
+        """A whole number from 0 to ``count`` - 1 that depends on the keys alone, not on what was drawn before.
+
+        Of seeds 0 to ``count`` - 1 each has another one, in random order, and so have the next ``count`` seeds, and so
+        on. Kinds of instances that are chosen by it are balanced exactly, however often an attempt is made again.
+        """
+        (stream, seed), branch = self._key
+        block, place = divmod(int(seed), count)
+        return Dice(int(stream) ^ _SHARES, block, branch).shuffled(range(count))[place]
 
     def choice(self, items: Sequence[Item]) -> Item:
         """One of the items."""

@@ -383,4 +383,28 @@ CARDS = (
         horizon=12, optimum=2.0, variant=True,
         difficulties={"medium": 5, "easy": 4, "hard": 6},
     ),
+    _card(
+        "RuleInduction", "rule_building:RuleInduction", "rule_induction:RuleInductionPuzzle",
+        "masked", "text", "induction", "logic",
+        summary="Find the Horn clause behind examples in a small world of relations, a literal a step.",
+        source="task: Muggleton 1991, doi:10.1007/BF03037089; one meaning of all short rules that fit, by enumeration",
+        horizon=4, optimum=2.0, variant=True,
+        difficulties={"medium": 3, "easy": 2, "hard": 4},
+    ),
+    _card(
+        "QuantumSynthesis", "quantum_synthesis:QuantumSynthesis", "quantum_synthesis:QuantumSynthesisPuzzle",
+        "text", "sequence", "quantum",
+        summary="Come near enough to a one-qubit unitary by few Clifford+T gates, a gate a step.",
+        source="distance: Fowler 2011, arXiv:quant-ph/0411206; what can be reached, by exact enumeration",
+        horizon=10, optimum=2.0, variant=True,
+        difficulties={"medium": 6, "easy": 3, "hard": 10},
+    ),
+    _card(
+        "ThresholdSAT", "threshold_sat:ThresholdSAT", "threshold_sat:ThresholdSATPuzzle",
+        "masked", "text", "formula", player="threshold_sat:Decides",
+        summary="Find a model of a uniform 3-SAT formula at the threshold, or say that it has none; half of them do.",
+        source="Mitchell, Selman & Levesque 1992; sizes: Crawford & Auton 1996, doi:10.1016/0004-3702(95)00046-1",
+        horizon=300, optimum=1.125, variant=True,
+        difficulties={"medium": 50, "easy": 20, "hard": 75},
+    ),
 )

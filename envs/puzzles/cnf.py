@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -41,7 +41,19 @@ class MaxCNF(NamedTuple):
     """The least number of clauses that an assignment leaves unsatisfied."""
 
 
-AnyCNF = TypeVar("AnyCNF", CNF, MaxCNF)
+class DecidedCNF(NamedTuple):
+    """A formula of which it is known whether it has a model."""
+
+    variables: np.int32
+    """Their number."""
+    clauses: np.ndarray
+    """As in :class:`CNF`."""
+    satisfiable: np.int8
+    """1 if it has a model, 0 if not."""
+
+
+AnyCNF = TypeVar("AnyCNF", CNF, MaxCNF, DecidedCNF)
+SomeCNF: TypeAlias = CNF | MaxCNF | DecidedCNF
 
 
 def cnf(clauses: Sequence[Clause], variables: int) -> CNF:
@@ -52,12 +64,12 @@ def cnf(clauses: Sequence[Clause], variables: int) -> CNF:
     return CNF(np.int32(variables), padded)
 
 
-def clauses_of(instance: CNF | MaxCNF) -> list[Clause]:
+def clauses_of(instance: SomeCNF) -> list[Clause]:
     """The clauses, in order."""
     return [tuple(x for x in row if x) for row in instance.clauses.tolist()]
 
 
-def unsatisfied(instance: CNF | MaxCNF, true: np.ndarray) -> np.ndarray:
+def unsatisfied(instance: SomeCNF, true: np.ndarray) -> np.ndarray:
     """The numbers 0, 1, ... of the clauses that an assignment leaves unsatisfied.
 
     Args:
@@ -169,7 +181,7 @@ class ModelPuzzle(CNFPuzzle[CNF]):
         return as_answer([model >> v & 1 == 1 for v in range(instance.variables)])
 
 
-def judge_model(instance: CNF, true: np.ndarray) -> Verdict:
+def judge_model(instance: CNF | DecidedCNF, true: np.ndarray) -> Verdict:
     """Right if an assignment, bool ``(variables,)``, satisfies every clause."""
     left = unsatisfied(instance, true)
     if not len(left):
@@ -210,6 +222,13 @@ def quiet_clause(dice: Dice, variables: int, model: int) -> Clause:
     return agreeing(scope(dice, variables, 3), 1 + sum(word >= limit for limit in _LIMITS), model)
 
 
+def half_satisfiable(variables: int) -> int:
+    """The number of uniform clauses of three literals at which about half of all formulas have a model: 4.258 n +
+    58.26 n**(-2/3) (Crawford & Auton 1996, doi:10.1016/0004-3702(95)00046-1).
+    """
+    return round(4.258 * variables + 58.26 * variables ** (-2 / 3))
+
+
 def uniform_clause(dice: Dice, variables: int) -> Clause:
     """Three literals, uniformly."""
     return agreeing(scope(dice, variables, 3), dice.below(8), 0)
@@ -220,7 +239,7 @@ def uniform_clause(dice: Dice, variables: int) -> Clause:
 _ROUNDS = 6
 
 
-def invariant(instance: CNF | MaxCNF) -> bytes:
+def invariant(instance: SomeCNF) -> bytes:
     """A hash of the formula that names and signs of variables and the order of clauses and literals leave as it is.
 
     Colours of literals are refined from their clauses' and their negations' colours, and clauses' from their literals',

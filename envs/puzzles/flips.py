@@ -36,7 +36,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from .clause_picture import picture_of
-from .cnf import CNF, CNFPuzzle, MaxCNF
+from .cnf import CNFPuzzle, MaxCNF, SomeCNF
 from .cnf import clauses_of as listed
 from .dimacs import clauses_of, occurrences, to_dimacs
 from .formula import (
@@ -238,12 +238,15 @@ class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """A uniform assignment. One that is the goal at once has another one's place taken instead."""
         every_variable = words_of(self.variables)
-        bits = jax.random.key_data(key)[: len(every_variable)] & every_variable  # a key is random bits enough
+        drawn = jax.random.key_data(key)  # random bits enough for two words
+        if len(every_variable) > len(drawn):
+            drawn = jax.random.bits(key, every_variable.shape, jnp.uint32)
+        bits = drawn[: len(every_variable)] & every_variable
         solved = self.terminal(self.judged(bits, params), key, params)
         return self.judged(jnp.where(solved, params.instance.elsewhere, bits), params)
 
 
-def _given(instance: CNF | MaxCNF) -> Given:
+def _given(instance: SomeCNF) -> Given:
     """An instance as bits."""
     clauses, variables = listed(instance), int(instance.variables)
     least = int(instance.least) if isinstance(instance, MaxCNF) else 0

@@ -15,7 +15,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Malformed, Verdict, wrong
 
 from . import answer as reading
-from .cnf import CNF, CNFPuzzle, as_answer, clauses_of, cnf, judge_model, uniform_clause
+from .cnf import CNF, CNFPuzzle, as_answer, clauses_of, cnf, half_satisfiable, judge_model, uniform_clause
 from .cnf_search import Search
 
 UNSAT = "UNSAT"
@@ -32,7 +32,7 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
         if tier not in range(6, 25):
             raise ValueError(f"RefuteSAT: difficulty is the number of variables, 6 to 24, got {tier!r}.")
         self.variables = int(tier)
-        self.clauses = round(4.258 * tier + 58.26 * tier ** (-2 / 3))
+        self.clauses = half_satisfiable(self.variables)
 
     def compose(self, dice: Dice) -> CNF:
         """Uniform formulas, until one has a model, or none, as a coin said."""
