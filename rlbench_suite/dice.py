@@ -96,9 +96,8 @@ class Dice:
         Of seeds 0 to ``count`` - 1 each has another one, in random order, and so have the next ``count`` seeds, and so
         on. Kinds of instances that are chosen by it are balanced exactly, however often an attempt is made again.
         """
-        (stream, seed), branch = self._key
-        block, place = divmod(int(seed), count)
-        return Dice(int(stream) ^ _SHARES, block, branch).shuffled(range(count))[place]
+        block, place = divmod(self._seed, count)
+        return Dice(self._stream ^ _SHARES, block, self._branch).shuffled(range(count))[place]
 
     def choice(self, items: Sequence[Item]) -> Item:
         """One of the items."""
