@@ -15,15 +15,8 @@ import pytest
 from writing_tasks import check_rewards, seen_after
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.geometry import (
-    CONSTRUCTIONS,
-    FREE,
-    QUESTIONS,
-    TURN,
-    BoardGeometryPuzzle,
-    GeometryPuzzle,
-    Instance,
-)
+from rlbench_suite.envs.puzzles.geometry import FREE, BoardGeometryPuzzle, GeometryPuzzle, Instance
+from rlbench_suite.envs.puzzles.plane import CONSTRUCTIONS, QUESTIONS, TURN
 from rlbench_suite.envs.puzzles.puzzle_task import Params
 from rlbench_suite.envs.puzzles.writing import Writing
 from rlbench_suite.puzzle_dataset import puzzle_of
