@@ -54,7 +54,7 @@ def main() -> None:
             for split in ("train", "test")
         )
         shares = f"{len(set(forms)) / len(forms):11.2%}{right / len(forms):11.2%}"
-        counts = f"{len(train):11,d}{len(test):11,d}{len(train & test):11,d}{puzzle.space:11,.0f}"
+        counts = f"{len(train):11,d}{len(test):11,d}{len(train & test):11,d}{puzzle.space:11.4g}"
         print(f"{card.name:26s}{tier:8s}{len(forms):11,d}{shares}{counts}", flush=True)
         if right < len(forms) or train & test:
             failed.append(f"{card.name} {tier}")
