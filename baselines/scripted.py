@@ -46,8 +46,8 @@ class Uniform(eqx.Module):
 def nth_legal(mask: jax.Array, share: jax.Array) -> jax.Array:
     """The legal action that lies at ``share`` in [0, 1) of the row of legal ones."""
     legal = Members.of(mask)
-    rank = jnp.floor(share * legal.count).astype(jnp.int32)
-    return jnp.where(rank < legal.count, legal.ranked(rank), 0)
+    rank = jnp.floor(share * legal.size).astype(jnp.int32)
+    return jnp.where(rank < legal.size, legal.ranked(rank), 0)
 
 
 class Constant(eqx.Module):

@@ -223,7 +223,7 @@ def reset_where(
     """
     block = max(2, math.ceil(done.shape[0] / 64))  # never one: see lanes.py
     over = Members.of(done)
-    count = over.count
+    count = over.size
 
     def reset_block(carry: tuple[jax.Array, Episode, Step]) -> tuple[jax.Array, Episode, Step]:
         begun, episodes, last = carry

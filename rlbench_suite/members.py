@@ -35,7 +35,7 @@ class Members(NamedTuple):
         return cls(union(rows.astype(jnp.uint32) << np.arange(WORD, dtype=np.uint32), -1))
 
     @property
-    def count(self) -> jax.Array:
+    def size(self) -> jax.Array:
         """How many there are, int32."""
         return summed(self._counts.reshape(-1))
 
