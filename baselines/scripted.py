@@ -13,6 +13,7 @@ from gymnasium import spaces
 
 from rlbench_suite.agent import CannotPlay
 from rlbench_suite.episode import action_sizes
+from rlbench_suite.members import Members
 from rlbench_suite.policy import Policy, View, reference_player
 from rlbench_suite.task import Task
 
@@ -44,8 +45,9 @@ class Uniform(eqx.Module):
 
 def nth_legal(mask: jax.Array, share: jax.Array) -> jax.Array:
     """The legal action that lies at ``share`` in [0, 1) of the row of legal ones."""
-    rank = jnp.cumsum(mask)
-    return jnp.argmax(rank > jnp.floor(share * rank[-1])).astype(jnp.int32)
+    legal = Members.of(mask)
+    rank = jnp.floor(share * legal.size).astype(jnp.int32)
+    return jnp.where(rank < legal.size, legal.ranked(rank), 0)
 
 
 class Constant(eqx.Module):

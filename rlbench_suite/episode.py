@@ -18,7 +18,9 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import SPLITS, unknown
+from rlbench_suite.keys import fold_in
 from rlbench_suite.lanes import apart, in_lanes
+from rlbench_suite.members import Members
 from rlbench_suite.task import Split, Task
 
 NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
@@ -103,8 +105,7 @@ def seed_key(seed: int) -> np.ndarray:
 
 def draw_key(seed: jax.Array, index: jax.Array, t: jax.Array, role: Role) -> jax.Array:
     """The key of one draw of one step."""
-    episode_key = jax.random.fold_in(jax.random.wrap_key_data(seed), index)
-    return jax.random.fold_in(episode_key, t * 8 + role)
+    return jax.random.wrap_key_data(fold_in(fold_in(seed, index), t * 8 + role))
 
 
 def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Episode, Step]:
@@ -130,13 +131,17 @@ def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Epis
     return episode, step
 
 
-def advance(task: Task[Any, Any], episode: Episode, action: jax.Array, limit: Any) -> tuple[Episode, Step]:
+def advance(
+    task: Task[Any, Any], episode: Episode, action: jax.Array, limit: Any, mask: jax.Array | None = None
+) -> tuple[Episode, Step]:
     """One step. ``limit`` is the time limit in steps: reaching it truncates, as Gymnasium's ``TimeLimit`` does,
-    whether or not the task is over at that very step.
+    whether or not the task is over at that very step. ``mask`` is the ``action_mask`` that the last step has shown, so
+    that it need not be computed again.
     """
     seed, index, t, total, params, state = episode
     t = t + 1
-    mask = task.action_mask(state, params)
+    if mask is None:
+        mask = task.action_mask(state, params)
     legal = is_legal(task, mask, action)
     next_state = task.transition(state, action, draw_key(seed, index, t, Role.TRANSITION), params)
     if mask is not None:
@@ -220,14 +225,15 @@ def reset_where(
     The cost follows the number of resets, not the size of the batch: the entries to reset are gathered into a
     block, begun together and scattered back, block after block until none is left.
     """
-    size = done.shape[0]
-    block = max(2, math.ceil(size / 64))  # never one: see lanes.py
+    block = max(2, math.ceil(done.shape[0] / 64))  # never one: see lanes.py
+    over = Members.of(done)
+    count = over.size
 
     def reset_block(carry: tuple[jax.Array, Episode, Step]) -> tuple[jax.Array, Episode, Step]:
-        pending, episodes, last = carry
-        place = jnp.cumsum(pending) - 1
-        entries = jnp.full(block, size).at[jnp.where(pending, place, block)].set(jnp.arange(size), mode="drop")
+        begun, episodes, last = carry
+        rank = begun + np.arange(block, dtype=np.int32)
         # Filler entries point past the end: reads clamp to some entry, writes are dropped.
+        entries = jnp.where(rank < count, jax.vmap(over.ranked)(rank), done.shape[0])
         fresh = in_lanes(
             lambda seed, index: begin(task, seed, index, draw),
             episodes.seed[entries],
@@ -236,7 +242,7 @@ def reset_where(
         episodes, last = jax.tree.map(
             lambda old, new: old.at[entries].set(new.astype(old.dtype), mode="drop"), (episodes, last), fresh
         )
-        return pending & (place >= block), episodes, last
+        return begun + block, episodes, last
 
     # The action mask and other info of `last` have begin's structure, so one loop carries both.
-    return jax.lax.while_loop(lambda carry: carry[0].any(), reset_block, (done, episodes, last))[1:]
+    return jax.lax.while_loop(lambda carry: carry[0] < count, reset_block, (jnp.int32(0), episodes, last))[1:]

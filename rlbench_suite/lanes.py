@@ -9,11 +9,13 @@ change last bits. Hence the rule: at least two lanes, compiled apart from what s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax.experimental.xla_metadata import set_xla_metadata
+
+Result = TypeVar("Result")
 
 
 def in_lanes(function: Callable[..., Any], *args: Any) -> Any:
@@ -30,6 +32,11 @@ def in_one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     Never for arithmetic: the compiler sees all of it at once and may contract what it otherwise would not.
     """
     return _kept_call(function, xla_cpu_small_call="true") if _on_cpu() else function
+
+
+def computed_once(function: Callable[..., Result]) -> Callable[..., Result]:
+    """A function whose result is stored where XLA would compute it anew for every entry of what uses it."""
+    return _kept_call(function) if _on_cpu() else function
 
 
 def apart(function: Callable[..., Any]) -> Callable[..., Any]:

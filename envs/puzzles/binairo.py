@@ -20,7 +20,7 @@ from jax import lax
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
 
-from .grid import FillTask, Grid, GridPuzzle
+from .grid import FillTask, Grid, GridPuzzle, either
 from .lines import LineSolver, Options
 from .symmetry import least, relabelled, square_symmetries
 
@@ -162,7 +162,7 @@ class Binairo(FillTask):
         for symbol in (1, 2):
             rows, columns = (~self._closed(self._places(lines, symbol)) for lines in (grid, grid.T))
             free.append(rows[:, None] >> places & columns[None, :] >> places[:, None] & 1 == 1)
-        return jnp.stack(free, -1).reshape(-1, 2)
+        return either(*free)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Whether every line is balanced, without three in a row, and unlike the others."""

@@ -22,7 +22,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
 
 from .board import Board
-from .grid import FillTask, Grid, GridPuzzle
+from .grid import FillTask, Grid, GridPuzzle, either
 from .symmetry import least, square_symmetries
 
 TENTS = {5: 5, 6: 7, 8: 12}
@@ -266,7 +266,7 @@ class Campsite(FillTask):
         tent = (fits[:, None] >> np.arange(self.side, dtype=np.uint8)) & 1 == 1
         tent &= (left[0] > 0)[:, None] & (left[1] > 0)[None, :]
         grass = (free[0] > left[0])[:, None] & (free[1] > left[1])[None, :]
-        return jnp.stack([grass, tent], -1).reshape(-1, 2)
+        return either(grass, tent)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Whether counts are right, tents apart, and trees and tents beside one another."""

@@ -32,6 +32,7 @@ from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
+from rlbench_suite.lanes import computed_once
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
 from .board import FILLED, GIVEN, INK, Board
@@ -196,6 +197,9 @@ class CombineTask(PuzzleTask[Numbers]):
 
     def results(self, state: Numbers) -> tuple[jax.Array, jax.Array, jax.Array]:
         """What each action makes: numerators, denominators, and whether it is legal, each ``(actions,)``."""
+        return computed_once(self._results)(state)
+
+    def _results(self, state: Numbers) -> tuple[jax.Array, jax.Array, jax.Array]:
         first, second = ([pair[side] for pair in self.pairs] for side in (0, 1))
         p, q = (jnp.stack([part[i] for i in first]) for part in state)
         r, s = (jnp.stack([part[j] for j in second]) for part in state)

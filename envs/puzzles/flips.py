@@ -32,6 +32,7 @@ from gymnasium import spaces
 
 from rlbench_suite.bank import Bank, bank_of_both_splits
 from rlbench_suite.card import TaskCard
+from rlbench_suite.lanes import computed_once
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
@@ -126,7 +127,11 @@ class FlipTask(Task[Context, State], Generic[Context]):
 
     def _makes(self, state: State, params: Context) -> jax.Array:
         """Unsatisfied clauses that a flip of each variable satisfies, int32 ``(n,)``."""
-        return size(state.verdict.unsatisfied[:, None] & false_literals(self.formula(params), state.assignment))
+        return computed_once(self._counts)(state, self.formula(params))
+
+    @staticmethod
+    def _counts(state: State, formula: Formula) -> jax.Array:
+        return size(state.verdict.unsatisfied[:, None] & false_literals(formula, state.assignment))
 
     def _fraction(self, clauses: jax.Array) -> jax.Array:
         return clauses.astype(self.dtype) * self.dtype.type(1 / self.clauses)

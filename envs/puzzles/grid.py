@@ -29,6 +29,8 @@ from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
+from rlbench_suite.entries import summed
+from rlbench_suite.lanes import computed_once
 from rlbench_suite.puzzle import RIGHT, Instance, Malformed, Puzzle, Verdict, wrong
 
 from . import answer as reading
@@ -196,6 +198,16 @@ class Filling(NamedTuple):
 
     cells: jax.Array
     """int8 ``(rows * columns,)``: 0 empty, ``v`` for the symbol ``v`` of the puzzle."""
+    empty: jax.Array
+    """int32: how many cells are empty."""
+    at_first: jax.Array
+    """int32: how many were empty at first."""
+
+
+def either(first: jax.Array, second: jax.Array) -> jax.Array:
+    """What is allowed of two symbols, from whether each of them is, cell by cell: bool ``(cells, 2)``."""
+    # Not stack: XLA would look at every entry to see from which of the two it comes.
+    return jnp.where(np.arange(2) == 0, first.reshape(-1, 1), second.reshape(-1, 1))
 
 
 class FillTask(PuzzleTask[Filling]):
@@ -244,12 +256,14 @@ class FillTask(PuzzleTask[Filling]):
 
     def initial(self, key: jax.Array, params: Params) -> Filling:
         """The givens."""
-        return Filling(params.instance.givens)
+        empty = summed((params.instance.givens == 0).astype(jnp.int32))
+        return Filling(params.instance.givens, empty, empty)
 
     def transition(self, state: Filling, action: jax.Array, key: jax.Array, params: Params) -> Filling:
         """Fill one cell."""
         cell, value = action // self.puzzle.fillable, action % self.puzzle.fillable + 1
-        return Filling(jnp.where(np.arange(self.cells) == cell, value.astype(jnp.int8), state.cells))
+        cells = jnp.where(np.arange(self.cells) == cell, value.astype(jnp.int8), state.cells)
+        return state._replace(cells=cells, empty=state.empty - 1)
 
     def observation(self, state: Filling, key: jax.Array, params: Params) -> jax.Array:
         """Symbols one-hot, then the facts."""
@@ -260,9 +274,8 @@ class FillTask(PuzzleTask[Filling]):
         self, state: Filling, action: jax.Array, next_state: Filling, key: jax.Array, params: Params
     ) -> jax.Array:
         """Progress, and 1 for a solution."""
-        before, after = self._empty(state), self._empty(next_state)
-        share = (before - after).astype(self.dtype) / self._empty(Filling(params.instance.givens)).astype(self.dtype)
-        return share + ((before > 0) & self._success(next_state, params)).astype(self.dtype)
+        share = (state.empty - next_state.empty).astype(self.dtype) / state.at_first.astype(self.dtype)
+        return share + ((state.empty > 0) & self._success(next_state, params)).astype(self.dtype)
 
     def terminal(self, state: Filling, key: jax.Array, params: Params) -> jax.Array:
         """Whether the grid is full, or stuck."""
@@ -270,20 +283,18 @@ class FillTask(PuzzleTask[Filling]):
 
     def info(self, state: Filling, params: Params) -> dict[str, jax.Array]:
         """``success``: the grid is full and keeps every rule."""
-        to_fill = self._empty(Filling(params.instance.givens))
-        filled = (to_fill - self._empty(state)).astype(self.dtype) / to_fill.astype(self.dtype)
+        filled = (state.at_first - state.empty).astype(self.dtype) / state.at_first.astype(self.dtype)
         return {"success": self._success(state, params), "filled": filled}
 
     def action_mask(self, state: Filling, params: Params) -> jax.Array:
         """Empty cells with symbols that break no visible rule, bool ``(cells * fillable,)``."""
-        return ((state.cells == 0)[:, None] & self.allowed(state.cells, params.instance)).reshape(-1)
+        return computed_once(self._mask)(state.cells, params.instance)
+
+    def _mask(self, cells: jax.Array, instance: Any) -> jax.Array:
+        return ((cells == 0)[:, None] & self.allowed(cells, instance)).reshape(-1)
 
     def _success(self, state: Filling, params: Params) -> jax.Array:
-        return (self._empty(state) == 0) & self.solved(state.cells, params.instance)
-
-    @staticmethod
-    def _empty(state: Filling) -> jax.Array:
-        return (state.cells == 0).sum(dtype=jnp.int32)
+        return (state.empty == 0) & self.solved(state.cells, params.instance)
 
     # -- host side ------------------------------------------------------------------------------------------------
 

@@ -23,9 +23,10 @@ from jax import lax
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
+from rlbench_suite.entries import union
 
 from .board import FILLED, GIVEN, INK, LINE, PAPER, Board
-from .grid import Filling, FillTask, Grid, GridPuzzle
+from .grid import Filling, FillTask, Grid, GridPuzzle, either
 from .puzzle_task import Params
 from .symmetry import least, relabelled, square_symmetries
 
@@ -274,8 +275,10 @@ class Hitori(FillTask):
     def facts(self, instance: Any) -> jax.Array:
         """Whether two cells of a row have the same number, for all pairs and rows; then those of columns."""
         numbers = instance.numbers.reshape(self.side, self.side)
-        first, second = np.triu_indices(self.side, 1)
-        equal = [line[:, first] == line[:, second] for line in (numbers, numbers.T)]
+        equal = [
+            jnp.concatenate([lines[:, i : i + 1] == lines[:, i + 1 :] for i in range(self.side - 1)], axis=1)
+            for lines in (numbers, numbers.T)
+        ]
         return jnp.stack(equal).reshape(-1).astype(self.dtype)
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
@@ -286,7 +289,7 @@ class Hitori(FillTask):
         number = self._numbers(instance)
         white = jnp.where(grid == WHITE, number, 0)
         taken = self._union(white, 1)[:, None] | self._union(white, 0)
-        return jnp.stack([~beside.reshape(-1), (taken & number == 0).reshape(-1)], axis=1)
+        return either(~beside, taken & number == 0)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Whether black cells stand apart, white ones hang together, and no white number comes again."""
@@ -307,7 +310,7 @@ class Hitori(FillTask):
 
     @staticmethod
     def _union(bits: jax.Array, axis: int) -> jax.Array:
-        return lax.reduce(bits, np.uint16(0), lax.bitwise_or, (axis,))
+        return union(bits, axis)
 
     def _connected(self, cells: jax.Array) -> jax.Array:
         """Whether some cells hang together: from the first of them, rows (as words) are flooded in both directions over

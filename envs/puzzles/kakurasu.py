@@ -19,9 +19,10 @@ import numpy as np
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
+from rlbench_suite.entries import summed
 
 from .board import Board
-from .grid import FillTask, Grid, GridPuzzle
+from .grid import FillTask, Grid, GridPuzzle, either
 
 FILLED, BLANK = 1, 2
 LARGEST_SIDE = 8
@@ -239,7 +240,7 @@ class Kakurasu(FillTask):
         spare = (numbers <= (row_most - instance.row_sums)[:, None]) & (
             numbers[:, None] <= column_most - instance.column_sums
         )
-        return jnp.stack([fits.reshape(-1), spare.reshape(-1)], axis=1)
+        return either(fits, spare)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Whether every line adds up to its clue."""
@@ -254,7 +255,7 @@ class Kakurasu(FillTask):
     def _sums(self, counted: jax.Array) -> tuple[jax.Array, jax.Array]:
         """What rows and columns add up to if these cells count; int8 ``(side,)`` each."""
         grid = counted.reshape(self.side, self.side).astype(jnp.int8)
-        return (grid * self.numbers).sum(1, dtype=jnp.int8), (grid * self.numbers[:, None]).sum(0, dtype=jnp.int8)
+        return summed(grid * self.numbers, 1), summed(grid * self.numbers[:, None])
 
     def decorate(self, board: Board, instance: Any) -> None:
         """Numbers of rows and columns at the upper left, clues at the lower right."""

@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
+from rlbench_suite.entries import union
 
 from .board import INK, PAPER, Board
-from .grid import Filling, FillTask, Grid, GridPuzzle
+from .grid import Filling, FillTask, Grid, GridPuzzle, either
 from .neighbours import neighbours
 from .puzzle_task import Params
 from .symmetry import least, square_symmetries
@@ -260,7 +260,7 @@ class LightUp(FillTask):
         tight = (grid >= NUMBERED) & (lacking >= self._beside(free))
         bulb = ~lit & (self._beside(reached) == 0)
         dark = lit | (self._reached(bulbs | free, walls) & (self._beside(tight) == 0))
-        return jnp.stack([bulb.reshape(-1), dark.reshape(-1)], axis=1)
+        return either(bulb, dark)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Whether all is lit, no bulb lights another, and every number is kept."""
@@ -287,9 +287,9 @@ class LightUp(FillTask):
 
     def _words(self, cells: jax.Array) -> jax.Array:
         """Rows, then columns, as uint16 ``(2, side)``."""
-        bits, none = cells.astype(jnp.uint16), np.uint16(0)
+        bits = cells.astype(jnp.uint16)
         across, down = bits << self.places, bits << self.places[:, None]
-        return jnp.stack([lax.reduce(across, none, lax.bitwise_or, (1,)), lax.reduce(down, none, lax.bitwise_or, (0,))])
+        return jnp.stack([union(across, 1), union(down)])
 
     @staticmethod
     def _beside(cells: jax.Array) -> jax.Array:

@@ -20,8 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.dice import Dice
+from rlbench_suite.entries import summed
 
-from .grid import FillTask, Grid, GridPuzzle
+from .grid import FillTask, Grid, GridPuzzle, either
 from .neighbours import neighbours
 from .symmetry import least, square_symmetries
 
@@ -182,17 +183,17 @@ class Minesweeper(FillTask):
         lacking = grid - SHOWN - self._around(mines)
         full = (grid >= SHOWN) & (lacking <= 0)
         tight = (grid >= SHOWN) & (lacking >= self._around(unknown))
-        more = self.puzzle.mines - mines.sum(dtype=jnp.int32)
+        more = self.puzzle.mines - summed(mines.reshape(-1).astype(jnp.int32))
         mine = (self._around(full) == 0) & (more > 0)
-        safe = (self._around(tight) == 0) & (more < unknown.sum(dtype=jnp.int32))
-        return jnp.stack([mine.reshape(-1), safe.reshape(-1)], axis=1)
+        safe = (self._around(tight) == 0) & (more < summed(unknown.reshape(-1).astype(jnp.int32)))
+        return either(mine, safe)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Whether every number and the count of all mines is kept."""
         grid = cells.reshape(self.puzzle.rows, -1)
         mines = grid == MINE
         kept = (grid < SHOWN) | (self._around(mines) == grid - SHOWN)
-        return kept.all() & (mines.sum(dtype=jnp.int32) == self.puzzle.mines)
+        return kept.all() & (summed(mines.reshape(-1).astype(jnp.int32)) == self.puzzle.mines)
 
     @staticmethod
     def _around(cells: jax.Array) -> jax.Array:

@@ -33,6 +33,8 @@ from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
+from rlbench_suite.entries import summed
+from rlbench_suite.lanes import computed_once
 
 from . import answer as reading
 from .board import Board
@@ -291,9 +293,12 @@ class RearrangementTask(PuzzleTask[Arrangement]):
 
     def transition(self, state: Arrangement, action: jax.Array, key: jax.Array, params: Params) -> Arrangement:
         """Make a move."""
-        side = self.puzzle.side
-        cells = self.moved(state.cells.reshape(side, side), action).reshape(-1)
+        cells = computed_once(self._moved)(state.cells, action)
         return Arrangement(cells, self._apart(cells), state.at_first)
+
+    def _moved(self, cells: jax.Array, action: jax.Array) -> jax.Array:
+        side = self.puzzle.side
+        return self.moved(cells.reshape(side, side), action).reshape(-1)
 
     def observation(self, state: Arrangement, key: jax.Array, params: Params) -> jax.Array:
         """Tiles one-hot."""
@@ -320,7 +325,10 @@ class RearrangementTask(PuzzleTask[Arrangement]):
         return cells[:, None] == np.arange(self.cells, dtype=np.int8)
 
     def _apart(self, cells: jax.Array) -> jax.Array:
-        return jnp.where(self._one_hot(cells), self.puzzle.distance.T, 0).sum(dtype=jnp.int32)
+        apart = jnp.zeros(self.cells, jnp.int32)
+        for tile in range(self.cells):
+            apart = jnp.where(cells == tile, self.puzzle.distance[tile], apart)
+        return summed(apart)
 
     # -- host side ------------------------------------------------------------------------------------------------
 

@@ -22,9 +22,10 @@ from jax import lax
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
+from rlbench_suite.entries import union
 
 from .board import FILLED, LINE, PAPER, Board
-from .grid import Filling, FillTask, Grid, GridPuzzle
+from .grid import Filling, FillTask, Grid, GridPuzzle, either
 from .puzzle_task import Params
 from .symmetry import least, square_symmetries
 
@@ -270,7 +271,7 @@ class Slant(FillTask):
         tight = told & (lacking >= self._ending(unknown, unknown))
         slash = ~(full[:-1, 1:] | full[1:, :-1] | tight[:-1, :-1] | tight[1:, 1:])
         backslash = ~(full[:-1, :-1] | full[1:, 1:] | tight[:-1, 1:] | tight[1:, :-1])
-        return jnp.stack([slash.reshape(-1), backslash.reshape(-1)], axis=1)
+        return either(slash, backslash)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Whether every number is kept and there is no loop."""
@@ -291,10 +292,10 @@ class Slant(FillTask):
         """Whether nothing is left when diagonals that end where no other does are taken away, again and again. Rows of
         cells and of corners are words.
         """
-        places, none = np.arange(self.side, dtype=np.uint16), np.uint16(0)
+        places = np.arange(self.side, dtype=np.uint16)
 
         def words(cells: jax.Array) -> jax.Array:
-            return lax.reduce(cells.astype(jnp.uint16) << places, none, lax.bitwise_or, (1,))
+            return union(cells.astype(jnp.uint16) << places, 1)
 
         def pruned(edges: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             s, b = edges

@@ -18,9 +18,10 @@ from jax import lax
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
+from rlbench_suite.entries import union
 
 from .board import Board
-from .grid import FillTask, Grid, GridPuzzle
+from .grid import FillTask, Grid, GridPuzzle, either
 from .symmetry import least, relabelled, square_symmetries
 
 SHOWN = {5: 12, 6: 0, 7: 0}
@@ -248,7 +249,7 @@ class StarBattle(FillTask):
         rows = self._places(stars)
         near = rows | rows << 1 | rows >> 1
         near |= jnp.concatenate([near[1:], near[:1] & 0]) | jnp.concatenate([near[:1] & 0, near[:-1]])
-        columns = lax.reduce(rows, np.uint8(0), lax.bitwise_or, (0,))
+        columns = union(rows)
         closed = jnp.where(rows > 0, self.every, near | columns)
         second = (members & (members & stars[:, None]).any(0)).any(1)
         star = ((closed[:, None] >> places) & 1 == 0).reshape(-1) & ~second
@@ -257,14 +258,14 @@ class StarBattle(FillTask):
         last_of_row = (rows == 0) & (grid.sum(1) == 1)
         last_of_column = ((columns >> places) & 1 == 0) & (grid.sum(0) == 1)
         nothing = ~(last | (last_of_row[:, None] | last_of_column[None, :]).reshape(-1))
-        return jnp.stack([nothing, star], -1)
+        return either(nothing, star)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Whether every unit has one star and no two touch."""
         stars = cells == STAR
         rows = self._places(stars)
         touching = rows[1:] & (rows[:-1] << 1 | rows[:-1] >> 1)
-        columns = lax.reduce(rows, np.uint8(0), lax.bitwise_or, (0,))
+        columns = union(rows)
         single = (lax.population_count(rows) == 1).all() & (columns == self.every) & (touching == 0).all()
         return single & (self._members(instance) & stars[:, None]).any(0).all()
 

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
+from rlbench_suite.entries import union
 
 from .board import Board
 from .grid import FillTask, Grid, GridPuzzle
@@ -325,9 +325,9 @@ class Sudoku(FillTask):
         digits = jnp.where(cells > 0, np.uint16(1) << (cells - 1).astype(jnp.uint16), none).reshape(side, side)
         boxes = digits.reshape(box, box, box, box)
         return (
-            lax.reduce(digits, none, lax.bitwise_or, (1,)),
-            lax.reduce(digits, none, lax.bitwise_or, (0,)),
-            lax.reduce(boxes, none, lax.bitwise_or, (1, 3)),
+            union(digits, 1),
+            union(digits),
+            union(union(boxes, 3), 1),
         )
 
     def decorate(self, board: Board, instance: Any) -> None:

@@ -57,7 +57,9 @@ def step_stream(
         ended (bootstrap truncated episodes from it); and the scalar-or-vector totals of all episodes at that step
         (an episode's return where it ended).
     """
-    episodes, step = jax.vmap(lambda episode, action: advance(task, episode, action, limit))(stream.episodes, actions)
+    episodes, step = jax.vmap(lambda episode, action, mask: advance(task, episode, action, limit, mask))(
+        stream.episodes, actions, stream.last.info.get("action_mask")
+    )
     totals = episodes.total
     return Stream(*reset_where(task, step.terminated | step.truncated, episodes, step, draw)), step, totals
 

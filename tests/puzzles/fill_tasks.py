@@ -59,7 +59,9 @@ def solved_by_task(task: FillTask, instances: Sequence[Any], grids: Sequence[np.
 def masks_by_task(task: FillTask, instances: Sequence[Any], grids: Sequence[np.ndarray]) -> np.ndarray:
     """Legal (cell, symbol) pairs, bool ``(count, cells, fillable)``."""
     batch = Params(stacked(instances), np.zeros((len(grids), 1), np.int16))
-    masks = jax.jit(jax.vmap(task.action_mask))(Filling(np.stack(grids)), batch)
+    cells = np.stack(grids)
+    empty = (cells == 0).sum(1, dtype=np.int32)
+    masks = jax.jit(jax.vmap(task.action_mask))(Filling(cells, empty, empty), batch)
     return np.asarray(masks).reshape(len(grids), task.cells, task.puzzle.fillable)
 
 
@@ -78,7 +80,7 @@ def plans_played(task: FillTask, instances: Sequence[Any]) -> tuple[list[float],
             after = task.transition(state, action, key, params)
             reward = task.reward(state, action, after, key, params)
             live = action >= 0
-            state = Filling(jnp.where(live, after.cells, state.cells))
+            state = jax.tree.map(lambda new, old: jnp.where(live, new, old), after, state)
             return state, (jnp.where(live, reward, 0), legal | ~live)
 
         last, (rewards, legal) = jax.lax.scan(step, task.initial(key, params), plan)

@@ -1,0 +1,78 @@
+"""Which member of a set comes at a given rank, by counting the bits of words.
+
+``argmax(cumsum(mask) > rank)`` says the same, and takes ten times as long in batches on CPUs, where XLA computes
+prefixes and maxima one entry after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from rlbench_suite.entries import summed, union
+
+WORD = 32
+_GROUP = 16
+
+
+class Members(NamedTuple):
+    """A set of numbers from 0 on."""
+
+    words: jax.Array
+    """uint32 ``(groups, 16)``: bit b of word w of group g is the number ``32 * (16 * g + w) + b``."""
+
+    @classmethod
+    def of(cls, mask: jax.Array) -> Members:
+        """The set of a mask, bool ``(n,)``."""
+        count = -(-mask.shape[0] // WORD)
+        width = min(count, _GROUP)
+        rows = jnp.pad(mask, (0, -mask.shape[0] % (WORD * width))).reshape(-1, width, WORD)
+        return cls(union(rows.astype(jnp.uint32) << np.arange(WORD, dtype=np.uint32), -1))
+
+    @property
+    def size(self) -> jax.Array:
+        """How many there are, int32."""
+        return summed(self._counts.reshape(-1))
+
+    @property
+    def _counts(self) -> jax.Array:
+        return lax.population_count(self.words).astype(jnp.int32)
+
+    def ranked(self, rank: jax.Array) -> jax.Array:
+        """The member with ``rank`` others before it, int32; one that is none where there are not so many."""
+        counts = self._counts
+        group, rank = _part(list(summed(counts, 1)), rank)
+        number, rank = _part(list(_chosen(list(counts), group)), rank)
+        word = _chosen(list(_chosen(list(self.words), group)), number)
+        place = (group * self.words.shape[1] + number) * WORD
+        for half in (16, 8, 4, 2, 1):
+            lower = lax.population_count(word & np.uint32(2**half - 1)).astype(jnp.int32)
+            above = rank >= lower
+            rank = jnp.where(above, rank - lower, rank)
+            word = jnp.where(above, word >> half, word)
+            place = jnp.where(above, place + half, place)
+        return place
+
+
+def _part(sizes: Sequence[jax.Array], rank: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Of parts with so many members, the number of the one that holds the member of a rank, and its rank there."""
+    number = before = until = jnp.zeros_like(rank)
+    for size in sizes[:-1]:
+        until += size
+        past = until <= rank
+        number += past
+        before = jnp.where(past, until, before)
+    return number, rank - before
+
+
+def _chosen(parts: Sequence[jax.Array], number: jax.Array) -> jax.Array:
+    """``parts[number]`` without a gather."""
+    chosen = parts[0]
+    for i, part in enumerate(parts[1:], 1):
+        chosen = jnp.where(number == i, part, chosen)
+    return chosen

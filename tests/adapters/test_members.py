@@ -1,0 +1,70 @@
+"""Members by rank against the plain definition, keys against JAX's, and the random player against chance."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from rlbench_suite.baselines.scripted import Uniform, nth_legal
+from rlbench_suite.keys import fold_in
+from rlbench_suite.members import Members
+from rlbench_suite.policy import View
+
+
+def masks_of(size: int) -> np.ndarray:
+    """Of every density, the empty and the full set among them."""
+    rng = np.random.default_rng(size)
+    masks = rng.random((300, size)) < rng.random((300, 1))
+    masks[0], masks[1] = False, True
+    return masks
+
+
+@pytest.mark.parametrize("size", [1, 2, 31, 32, 33, 72, 512, 513, 729, 4096])
+def test_every_member_has_its_rank(size: int) -> None:
+    mask = masks_of(size)[-1]
+    there = np.flatnonzero(mask)
+
+    @jax.jit
+    def listed(mask: jax.Array) -> tuple[jax.Array, jax.Array]:
+        members = Members.of(mask)
+        return members.size, jax.vmap(members.ranked)(np.arange(there.size, dtype=np.int32))
+
+    count, found = listed(mask)
+    assert count == there.size
+    np.testing.assert_array_equal(found, there)
+
+
+@pytest.mark.parametrize("size", [1, 4, 32, 50, 72, 729, 4096])
+def test_the_legal_action_at_a_share_is_that_of_the_definition(size: int) -> None:
+    masks = masks_of(size)
+    shares = np.random.default_rng(1).random(len(masks), np.float32)
+    shares[:10] = np.nextafter(np.float32(1), np.float32(0))
+    rank = np.cumsum(masks, axis=1)
+    expected = np.argmax(rank > np.floor(shares[:, None] * rank[:, -1:].astype(np.float32)), axis=1)
+    np.testing.assert_array_equal(jax.jit(jax.vmap(nth_legal))(masks, shares), expected)
+
+
+def test_the_random_player_is_uniform_over_legal_actions() -> None:
+    draws, mask = 40_000, np.zeros(100, bool)
+    mask[[0, 3, 31, 32, 33, 64, 95, 99]] = True
+    player = Uniform(spaces.Discrete(100))
+
+    def act(key: jax.Array) -> jax.Array:
+        return player.act((), View(None, jnp.asarray(mask), None, None), key)[0]
+
+    actions = jax.jit(jax.vmap(act))(jax.random.split(jax.random.key(0), draws))
+    counts = np.bincount(actions, minlength=100)
+    assert counts[~mask].sum() == 0
+    expected = draws / mask.sum()
+    assert ((counts[mask] - expected) ** 2 / expected).sum() < 24.3  # 99.9 % of chi-square with 7 degrees of freedom
+
+
+def test_keys_are_those_of_jax() -> None:
+    numbers = np.random.default_rng(2).integers(0, 2**32, 500, np.uint32)
+    seeds = np.random.default_rng(3).integers(0, 2**32, (500, 2), np.uint32)
+    mine = jax.jit(jax.vmap(fold_in))(seeds, numbers)
+    theirs = jax.vmap(lambda seed, n: jax.random.key_data(jax.random.fold_in(jax.random.wrap_key_data(seed), n)))
+    np.testing.assert_array_equal(mine, theirs(seeds, numbers))
