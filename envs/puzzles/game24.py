@@ -50,7 +50,7 @@ class Game24Puzzle(CombinePuzzle):
         """Hands of a tier and split."""
         return 227
 
-    def compose(self, dice: Dice) -> Instance:
+    def compose(self, dice: Dice) -> Instance | None:
         """Any four cards, sorted."""
         cards = sorted(dice.between(1, HIGHEST) for _ in range(CARDS))
         return Instance(np.array(cards, np.int16), np.array(TARGET, np.int16))

@@ -84,7 +84,7 @@ class Game24CardsPuzzle(Game24Puzzle):
     def compose(self, dice: Dice) -> Instance | None:
         """A hand in any order; None for four cards that are none of the tier."""
         instance = super().compose(dice) if self.tier else _of_two(dice)
-        if self.tier and not super().admits(instance):
+        if instance is None or (self.tier and not super().admits(instance)):
             return None
         return instance._replace(numbers=np.array(dice.shuffled(instance.numbers.tolist()), np.int16))
 
