@@ -51,8 +51,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return any(isinstance(name, str) and name in variants for name in names)
 
     def wanted(item: pytest.Item) -> bool:
-        both = item.get_closest_marker("in_both_runs") is not None
-        return both or of_a_variant(item) == config.getoption("--variants")
+        return of_a_variant(item) == config.getoption("--variants")
 
     config.hook.pytest_deselected(items=[item for item in items if not wanted(item)])
     items[:] = [item for item in items if wanted(item)]
@@ -71,12 +70,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         elif not metafunc.definition.get_closest_marker("every_id"):
             table = list({(card.entry_point, card.tags): card for card in reversed(table)}.values())[::-1]
         metafunc.parametrize("card", table, ids=[card.name for card in table])
-
-
-@pytest.fixture
-def ids(pytestconfig: pytest.Config) -> list[str]:
-    """The ids that this run is about, for a test marked ``in_both_runs``."""
-    return [card.id for card in simulated() if card.variant == pytestconfig.getoption("--variants")]
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import gymnasium
@@ -116,21 +116,31 @@ def test_same_seed_same_bytes_over_many_episodes(card: TaskCard) -> None:
     assert digest(gymnasium.make(card.id), 11, 300) != digest(gymnasium.make(card.id), 12, 300)
 
 
-@pytest.mark.in_both_runs
-def test_same_seed_same_bytes_in_another_process(ids: list[str]) -> None:
+@pytest.fixture(scope="session")
+def another_process() -> Iterator[subprocess.Popen[str]]:
+    """It gives the digest of each id that it is told, a line each."""
     code = (
-        "import sys, json, gymnasium, rlbench_suite; sys.path.insert(0, sys.argv[1]); from trajectories import digest;"
-        "print(json.dumps({i: digest(gymnasium.make(i), 5, 200) for i in sys.argv[2:]}))"
+        "import sys, gymnasium, rlbench_suite; sys.path.insert(0, sys.argv[1]); from trajectories import digest\n"
+        "for line in sys.stdin: print('digest', digest(gymnasium.make(line.strip()), 5, 200), flush=True)"
     )
-    here = {i: digest(gymnasium.make(i), 5, 200) for i in ids}
-    result = subprocess.run(
-        [sys.executable, "-c", code, str(Path(__file__).parent), *ids],
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(Path(__file__).parent)],
         env={**os.environ, "PYTHONHASHSEED": "1"},  # this process has a random one, or another if it is set
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        check=True,
-    )
-    assert json.loads(result.stdout.splitlines()[-1]) == here
+    ) as process:
+        yield process
+
+
+@pytest.mark.every_id
+def test_same_seed_same_bytes_in_another_process(card: TaskCard, another_process: subprocess.Popen[str]) -> None:
+    assert another_process.stdin
+    assert another_process.stdout
+    print(card.id, file=another_process.stdin, flush=True)
+    lines = iter(another_process.stdout.readline, "")  # simulators print, too
+    there = next((line.split()[1] for line in lines if line.startswith("digest ")), "it ended")
+    assert digest(gymnasium.make(card.id), 5, 200) == there
 
 
 def test_reset_without_seed_goes_on_with_new_episodes(card: TaskCard) -> None:

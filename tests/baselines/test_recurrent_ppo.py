@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +76,10 @@ def test_learning_recalls_the_memories_of_acting_across_rollouts_and_episodes() 
     compiled = ppo.programs(CUE, config)
     rows = compiled.rows
     training = compiled.start(recurrent_ppo.Networks.initial(rows, config, 0), seed_key(0))
+    collected = jax.jit(partial(collect, rows, config))
     for rollout in range(2):
         base = training.base
-        stream, memory, seen, memories, _ = collect(rows, config, training, jax.random.key(rollout))
+        stream, memory, seen, memories, _ = collected(training, jax.random.key(rollout))
         again = recall(base.networks.actor.unit, training.memory, base.moments.normalise(seen.x), seen.over)
         np.testing.assert_allclose(again, memories, rtol=1e-4, atol=1e-6)
         over = np.asarray(seen.over)

@@ -263,10 +263,10 @@ def test_the_pilot_sees_only_what_is_observed(task: Any, start: Any) -> None:
 def test_the_reference_needs_its_camera(task: Any) -> None:
     """With it nine in ten episodes succeed; with the picture blacked out none does: nothing else tells the way."""
     pilot = reference_player(task)
-    flights = play(task, pilot, range(48), split="test")
+    flights = play(task, pilot, range(32), split="test")
     assert flights.info["success"].mean() >= 0.9
     assert flights.total.mean() == pytest.approx(task.scores["reference"].mean, rel=0.1)
-    blind = play(task, Blindfolded(*pilot), range(48), split="test")
+    blind = play(task, Blindfolded(*pilot), range(32), split="test")
     assert not blind.info["success"].any()
     assert blind.info["reached"].mean() < 0.2
 
