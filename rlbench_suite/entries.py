@@ -1,7 +1,7 @@
 """Reductions written out entry by entry.
 
 On CPUs, XLA reduces the last axes of a batch in a loop, one entry after another. Written out, the same reduction
-becomes straight code over the whole batch, in a third of the time for 36 entries. Not for sums of floats, whose bits
+becomes straight code over the whole batch. Not for sums of floats, whose bits
 depend on the order, nor for hundreds of entries, which take long to compile.
 """
 

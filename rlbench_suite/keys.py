@@ -1,4 +1,4 @@
-"""``jax.random.fold_in`` written out: the same keys, a quarter of the time in batches on CPUs.
+"""``jax.random.fold_in`` written out: the same keys, in less time in batches on CPUs.
 
 There JAX runs the rounds of Threefry in a loop, so that each of them goes through memory.
 """

@@ -152,11 +152,12 @@ class Task(Described, Generic[Params, State]):
         """
         return None
 
-    def privileged(self, state: State, params: Params) -> jax.Array:
+    def privileged(self, state: State, params: Params) -> jax.Array | None:
         """What a critic may see in training beside the observation, shaped like ``privileged_space``: the true state,
-        the context. It is shown as ``info["privileged"]``; a policy that is evaluated never sees it.
+        the context; None where there is no such space. It is shown as ``info["privileged"]``; a policy that is
+        evaluated never sees it.
         """
-        raise NotImplementedError(f"{self.card.id} has no privileged_space")
+        return None
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array | None:
         """Constraint cost of the step (safe RL), or None where the task has no constraint."""

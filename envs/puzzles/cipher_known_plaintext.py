@@ -111,7 +111,7 @@ def _candidates(cipher: Cipher, pairs: Pairs) -> Iterable[Numbers]:
         case Substitution():
             keys = _substitutions(cipher.count, pairs)
         case _:
-            raise NotImplementedError(cipher.name)
+            raise TypeError(f"{cipher.name}: its keys are not found from pairs of texts")
     return keys
 
 

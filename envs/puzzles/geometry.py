@@ -4,7 +4,7 @@
 like, with 2 also those about lines, from 3 on also circumcentres and orthocentres. Each uses the point made before it.
 Points that are given have whole coordinates. All arithmetic is with fractions.
 Figures that are moved, turned or reflected are the same: of 4,000 with one construction 3,752 differ, of 2,000 with two
-all do; on the board below, 832 and 1,880.
+all do; on the board below there are fewer.
 
 Interactively, all points lie on the whole coordinates of a board of 7 + 2 * ``difficulty`` lines each way, and the
 coordinates of each constructed point are written, first x, then y: see :mod:`.writing` for actions and rewards.
