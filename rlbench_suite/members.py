@@ -1,6 +1,6 @@
 """Which member of a set comes at a given rank, by counting the bits of words.
 
-``argmax(cumsum(mask) > rank)`` says the same, and takes ten times as long in batches on CPUs, where XLA computes
+``argmax(cumsum(mask) > rank)`` says the same, and takes longer in batches on CPUs, where XLA computes
 prefixes and maxima one entry after another.
 """
 
