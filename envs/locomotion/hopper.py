@@ -28,6 +28,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
+from gymnasium.error import DependencyNotInstalled
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.host import HostTask
@@ -73,7 +74,7 @@ class Hopper(HostTask[MujocoState]):
         """
         try:
             from gymnasium.envs.mujoco.hopper_v5 import HopperEnv
-        except ImportError as error:
+        except (ImportError, DependencyNotInstalled) as error:  # Gymnasium turns the first into the second
             raise ImportError("rlsuite/Hopper-v0 needs MuJoCo: pip install 'rlbench-suite[mujoco]'") from error
         return HopperEnv()
 
