@@ -5,8 +5,9 @@
     python -m venv peer && peer/bin/pip install reasoning-gym==0.1.25
 
 One process at a time, a second of processor time for each figure. ``generated`` is one question with an answer by the
-exact solver, at a tier or size that the peer has too where it has the puzzle; ``verified`` is the verdict on that
-answer. Steps are of a fused batch of 4,096 under random legal actions, resets included, at the default tier (two
+exact solver, at a tier or size that the peer has too where it has the puzzle; ``scored`` is what ``score_answer`` of
+the dataset makes of that answer; ``judged`` is our verdict on it by the rules, as another right answer would get.
+Steps are of a fused batch of 4,096 under random legal actions, resets included, at the default tier (two
 threads on two cores).
 
 Both sides make question and answer, and verify the answer that was made. What that takes differs:
@@ -17,8 +18,8 @@ Both sides make question and answer, and verify the answer that was made. What t
   tree with walls taken down, and the answer a shortest way. The peer's side counts the border, ours does not.
 * Half of what ours draw belongs to the other split and is dropped; the peer has no splits.
 * The peer verifies Kakurasu, Game24 and Countdown by their rules (the latter two with SymPy), KnightsAndKnaves by the
-  stored answer as a set, and all others by comparing text with a stored answer. Ours know no answer but that of
-  ListFunctions and Arc1D, parse strictly, and check every rule.
+  stored answer as a set, and all others by comparing text with a stored answer. Ours find the answer in a whole reply,
+  compare it with the stored one, and parse strictly and check every rule where it is another.
 """
 
 import argparse
@@ -27,10 +28,12 @@ import json
 import statistics
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from rlbench_suite.cli import speed
-from rlbench_suite.puzzle_dataset import puzzle_of
+from rlbench_suite.puzzle import CLOSING, OPENING
+from rlbench_suite.puzzle_dataset import PuzzleDataset
 from rlbench_suite.registry import card, cards
 
 PEER = Path(__file__).with_name("puzzles_peer.py")
@@ -55,28 +58,42 @@ SHARED: dict[str, tuple[float | str, str, dict[str, object]]] = {
 """Ours: the tier or number to compare at, the peer's dataset, and its configuration of that size."""
 
 
-def ours(name: str, difficulty: float | str | None) -> tuple[float, float]:
-    """Questions with answers made, and answers verified, a second."""
-    puzzle = puzzle_of(name, difficulty)
-    puzzle.generate(0)
+def ours(name: str, difficulty: float | str | None) -> tuple[float, float, float]:
+    """Questions with answers made, answers scored, and answers judged by the rules, a second."""
+    data = PuzzleDataset(name, difficulty=difficulty, size=KEPT)
+    puzzle = data.puzzle
     gc.collect()
     gc.freeze()  # what was imported is not searched for garbage again and again
-    entries = []
+    pairs = []
     made, begun = 0, time.process_time()
     while (spent := time.process_time() - begun) < SECONDS:
         instance = puzzle.generate(made)
         puzzle.prompt(instance)
         answer = puzzle.solve(instance)
         if made < KEPT:
-            entries.append((instance, answer))
+            pairs.append((instance, answer))
         made += 1
-    a_second = made / spent
+    entries = data[: len(pairs)]
+    replies = [f"{OPENING}{entry['answer']}{CLOSING}" for entry in entries]
+
+    def score() -> None:
+        for reply, entry in zip(replies, entries, strict=True):
+            assert data.score_answer(reply, entry) == 1
+
+    def judge() -> None:
+        for instance, answer in pairs:
+            assert puzzle.verify(instance, answer).score == 1
+
+    return made / spent, rate(score) * len(pairs), rate(judge) * len(pairs)
+
+
+def rate(work: Callable[[], None]) -> float:
+    """How often a second of processor time it is done."""
     count, begun = 0, time.process_time()
     while (spent := time.process_time() - begun) < SECONDS:
-        for instance, answer in entries:
-            assert puzzle.verify(instance, answer).score == 1
-        count += len(entries)
-    return a_second, count / spent
+        work()
+        count += 1
+    return count / spent
 
 
 def main() -> None:
@@ -94,22 +111,22 @@ def main() -> None:
         run = [options.peer, str(PEER), str(SECONDS), *arguments]
         shown = subprocess.run(run, check=True, capture_output=True, text=True).stdout.split()
         theirs = dict(zip(shared, zip(map(float, shown[::2]), map(float, shown[1::2]), strict=True), strict=True))
-    columns = ("generated/s", "ratio", "verified/s", "ratio", "steps/s")
+    columns = ("generated/s", "ratio", "scored/s", "ratio", "judged/s", "steps/s")
     print(f"{'puzzle':26s}" + "".join(f"{column:>13s}" for column in columns))
     ratios, steps = [], []
     for name in names:
-        made, verified = ours(name, SHARED[name][0] if name in SHARED else None)
-        made_ratio = verified_ratio = ""
+        made, scored, judged = ours(name, SHARED[name][0] if name in SHARED else None)
+        made_ratio = scored_ratio = ""
         if name in theirs:
-            ratios.append((made / theirs[name][0], verified / theirs[name][1]))
-            made_ratio, verified_ratio = (f"{ratio:.1f}" for ratio in ratios[-1])
-        line = f"{name:26s}{made:13,.0f}{made_ratio:>13s}{verified:13,.0f}{verified_ratio:>13s}"
+            ratios.append((made / theirs[name][0], scored / theirs[name][1]))
+            made_ratio, scored_ratio = (f"{ratio:.2f}" for ratio in ratios[-1])
+        line = f"{name:26s}{made:13,.0f}{made_ratio:>13s}{scored:13,.0f}{scored_ratio:>13s}{judged:13,.0f}"
         steps.append(speed.fused(card(name), ENVS, SECONDS))
         print(f"{line}{steps[-1]:13,.0f}", flush=True)
     print(f"{'median':39s}", end="")
     for k in (0, 1):
-        print(f"{statistics.median(pair[k] for pair in ratios):13.1f}{'':13s}" if ratios else f"{'':26s}", end="")
-    print(f"{statistics.median(steps):>{0 if ratios else 13},.0f}")
+        print(f"{statistics.median(pair[k] for pair in ratios):13.2f}{'':13s}" if ratios else f"{'':26s}", end="")
+    print(f"{statistics.median(steps):13,.0f}")
 
 
 if __name__ == "__main__":

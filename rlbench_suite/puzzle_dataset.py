@@ -111,7 +111,13 @@ class PuzzleDataset(Sequence[Entry]):
         return self.puzzle.verify(instance, None if answer is None else self.puzzle.extract(answer))
 
     def score_answer(self, answer: str | None, entry: Entry) -> float:
-        """The score of a model's whole reply, from 0 to 1."""
+        """The score of a model's whole reply, from 0 to 1.
+
+        The entry's own answer is the exact solver's and needs no second proof; any other is judged by the rules.
+        """
+        given = None if answer is None else self.puzzle.extract(answer)
+        if given and given == entry["answer"]:
+            return 1.0
         return self.verdict(answer, entry).score
 
     def export(self, path: Path, progress: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers) -> None:

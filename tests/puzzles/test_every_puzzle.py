@@ -213,7 +213,10 @@ def test_a_dataset_scores_its_own_answers(card: TaskCard, tmp_path: Any) -> None
     for number, entry in enumerate(data):
         assert set(entry) == {"question", "answer", "metadata"}
         assert entry["metadata"]["seed"] == number + 1
-        assert data.score_answer(f"So: {OPENING}{entry['answer']}{CLOSING}", entry) == 1
+        reply = f"So: {OPENING}{entry['answer']}{CLOSING}"
+        assert data.score_answer(reply, entry) == 1
+        assert data.score_answer(reply, entry | {"answer": ""}) == 1, "any right answer is right"
+        assert data.score_answer(f"{OPENING}{CLOSING}", entry | {"answer": ""}) == 0
         assert data.score_answer(entry["answer"], entry) == 0, "an answer stands in tags"
         assert data.score_answer(None, entry) == 0
 
