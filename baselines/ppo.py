@@ -339,7 +339,8 @@ def optimiser(config: Config) -> optax.GradientTransformation:
     """Adam with a linearly falling learning rate and a bound on the norm of the whole gradient."""
     steps = config.chunks * config.chunk * config.epochs * config.minibatches
     rate = optax.linear_schedule(config.learning_rate, 0.0, steps)
-    return optax.chain(optax.clip_by_global_norm(config.max_grad_norm), optax.adam(rate, eps=1e-5))
+    # All weights as one vector: a kernel for each array takes longer to compile.
+    return optax.flatten(optax.chain(optax.clip_by_global_norm(config.max_grad_norm), optax.adam(rate, eps=1e-5)))
 
 
 def update(rows: Rows, config: Config, training: Training) -> tuple[Training, Returns]:

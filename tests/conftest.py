@@ -17,7 +17,7 @@ from pathlib import Path
 
 # Most of the time goes into compiling; what one run has compiled, and the processes that tests start, serves the next.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "compiled"))
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 # Banks of puzzles too take seconds to build.
 os.environ.setdefault("RLSUITE_CACHE", str(Path(__file__).parents[1] / ".pytest_cache"))
 
