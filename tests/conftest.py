@@ -1,8 +1,8 @@
 """The tests of the contract run over the ids in the registry: a task without tests cannot exist.
 
 Ids of one entry point with the same tags differ by data only. Each passes the tests marked ``every_id``; the first of
-them passes the others too. What concerns variants (``TaskCard.variant``), modes and options runs apart: ``pytest
---variants``.
+them passes the others too. What concerns variants (``TaskCard.variant``), modes, options and other difficulties than
+the default runs apart: ``pytest --variants``.
 """
 
 from __future__ import annotations
@@ -35,20 +35,27 @@ PLUGIN = Path(__file__).with_name("plugin")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--variants", action="store_true", help="run the tests of variants of tasks, and no others")
+    said = "run the tests of variants of tasks and of other difficulties than the default, and no others"
+    parser.addoption("--variants", action="store_true", help=said)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     variants = {name for card in cards().values() if card.variant for name in (card.id, card.name)}
+    tiers: dict[str, set[str]] = {}  # of each family, but for those that a task of it has as its default
+    for card in cards().values():
+        tiers.setdefault(card.family, set()).update([*card.difficulties][1:])
+    for card in cards().values():
+        tiers[card.family].difference_update([*card.difficulties][:1])
 
     def of_a_variant(item: pytest.Item) -> bool:
         if item.get_closest_marker("of_variants"):
             return True
+        apart = variants | tiers.get(item.path.parent.name, set())
         values = (
             item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
         )
         names = (value.name if isinstance(value, TaskCard) else value for value in values)
-        return any(isinstance(name, str) and name in variants for name in names)
+        return any(isinstance(name, str) and name in apart for name in names)
 
     def wanted(item: pytest.Item) -> bool:
         return of_a_variant(item) == config.getoption("--variants")
@@ -92,6 +99,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
                 return max(named, key=len)
             if folder == "baselines":
                 return nodeid
+            if folder in ("datasets", "leaderboard"):  # what their tests share is made once a process
+                return folder
             return families[folder][0] if len(families.get(folder, ())) == 1 else file
 
     return ById(config, log)
