@@ -13,6 +13,7 @@ from gymnasium import spaces
 
 from rlbench_suite.agent import CannotPlay
 from rlbench_suite.episode import action_sizes
+from rlbench_suite.keys import uniform
 from rlbench_suite.members import Members
 from rlbench_suite.policy import Policy, View, reference_player
 from rlbench_suite.task import Task
@@ -34,7 +35,7 @@ class Uniform(eqx.Module):
             share = jax.random.uniform(key, space.shape, space.dtype)
             return jnp.minimum(space.low + share * (space.high - space.low), space.high), memory
         sizes = action_sizes(space)
-        shares = jax.random.uniform(key, (len(sizes),))
+        shares = uniform(jax.random.key_data(key), len(sizes))
         if view.action_mask is None:
             chosen = jnp.floor(shares * np.array(sizes, np.float32)).astype(jnp.int32)
         else:

@@ -108,26 +108,21 @@ def draw_key(seed: jax.Array, index: jax.Array, t: jax.Array, role: Role) -> jax
     return jax.random.wrap_key_data(fold_in(fold_in(seed, index), t * 8 + role))
 
 
-def first_key(seed: jax.Array, index: jax.Array, role: Role) -> jax.Array:
-    """The same at t = 0. Resets are few, and JAX's own loop compiles in less time than what is written out."""
-    return jax.random.fold_in(jax.random.fold_in(jax.random.wrap_key_data(seed), index), role)
-
-
 def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Episode, Step]:
     """Episode number ``index`` of a seed, and its first observation (reward zero, nothing over)."""
     t = jnp.int32(0)
     index = jnp.asarray(index, jnp.int32)
-    context_key = jax.random.fold_in(jax.random.key(0), draw.context)
-    own_key = first_key(seed, index, Role.PARAMS)
-    params_key = jax.lax.select(draw.context >= 0, *(jax.random.key_data(k) for k in (context_key, own_key)))
+    own = fold_in(seed, index)
+    fixed = draw.context >= 0
+    params_key = fold_in(jnp.where(fixed, seed_key(0), own), jnp.where(fixed, draw.context, Role.PARAMS))
     # Apart: what is drawn is rounded once. Fused with what is computed from it, it may be contracted, and that
     # differently in a batch than alone.
     params = apart(task.sample_params)(jax.random.wrap_key_data(params_key), draw.split)
-    state = apart(task.initial)(first_key(seed, index, Role.INITIAL), params)
+    state = apart(task.initial)(jax.random.wrap_key_data(fold_in(own, Role.INITIAL)), params)
     nothing = jnp.zeros(task.reward_space.shape, task.dtype)
     episode = Episode(seed, index, t, nothing, params, state)
     step = Step(
-        observation=task.observation(state, first_key(seed, index, Role.OBSERVATION), params),
+        observation=task.observation(state, jax.random.wrap_key_data(fold_in(own, Role.OBSERVATION)), params),
         reward=nothing,
         terminated=jnp.bool_(False),
         truncated=jnp.bool_(False),

@@ -1,4 +1,4 @@
-"""``jax.random.fold_in`` written out: the same keys, in less time in batches on CPUs.
+"""``jax.random.fold_in`` and ``uniform`` written out: the same bits, in less time in batches on CPUs.
 
 There JAX runs the rounds of Threefry in a loop, so that each of them goes through memory.
 """
@@ -8,11 +8,13 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
 
 
+@jax.jit
 def fold_in(key: jax.Array, number: jax.Array) -> jax.Array:
     """The data of the key that ``jax.random.fold_in`` gives, from the data of a Threefry key: uint32 ``(2,)``.
 
@@ -27,3 +29,10 @@ def fold_in(key: jax.Array, number: jax.Array) -> jax.Array:
         left += schedule[(i + 1) % 3]
         right += schedule[(i + 2) % 3] + np.uint32(i + 1)
     return jnp.stack([left, right])
+
+
+def uniform(key: jax.Array, count: int) -> jax.Array:
+    """The numbers that ``jax.random.uniform`` draws from the key with this data: float32 ``(count,)`` in [0, 1)."""
+    left, right = fold_in(key, np.arange(count, dtype=np.uint32))
+    # A number in [1, 2) with these bits behind the point.
+    return lax.bitcast_convert_type((left ^ right) >> np.uint32(9) | np.uint32(0x3F800000), jnp.float32) - 1

@@ -6,6 +6,8 @@ prefixes and maxima one entry after another.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from rlbench_suite.entries import summed, union
+from rlbench_suite.entries import summed
+from rlbench_suite.lanes import computed_once
 
 WORD = 32
 _GROUP = 16
@@ -29,10 +32,14 @@ class Members(NamedTuple):
     @classmethod
     def of(cls, mask: jax.Array) -> Members:
         """The set of a mask, bool ``(n,)``."""
-        count = -(-mask.shape[0] // WORD)
-        width = min(count, _GROUP)
-        rows = jnp.pad(mask, (0, -mask.shape[0] % (WORD * width))).reshape(-1, width, WORD)
-        return cls(union(rows.astype(jnp.uint32) << np.arange(WORD, dtype=np.uint32), -1))
+        bits = min(mask.shape[0], WORD)
+        width = min(-(-mask.shape[0] // WORD), _GROUP)
+        rows = jnp.pad(mask, (0, -mask.shape[0] % (bits * width))).reshape(-1, width, bits)
+
+        def packed(rows: jax.Array) -> jax.Array:
+            return functools.reduce(operator.or_, (rows[..., b].astype(jnp.uint32) << b for b in range(bits)))
+
+        return cls(computed_once(packed)(rows))
 
     @property
     def size(self) -> jax.Array:

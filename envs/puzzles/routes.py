@@ -310,9 +310,10 @@ class RouteTask(PuzzleTask[Travel]):
     def _exits(self, state: Travel, params: Params) -> jax.Array:
         """The lengths of the roads from here, int32 ``(4,)``; 0 for none."""
         right, down = params.instance.right, params.instance.down
-        every, side = np.arange(self.places), self.puzzle.side
-        roads = (down, state.place - side), (down, state.place), (right, state.place - 1), (right, state.place)
-        return jnp.stack([jnp.where(every == at, road, 0).sum(dtype=jnp.int32) for road, at in roads])
+        place = state.place
+        # Indices below 0 count from the end: from the last row no road leads down, and none to the right from its end.
+        roads = down[place - self.puzzle.side], down[place], right[place - 1], right[place]
+        return jnp.stack(roads).astype(jnp.int32)
 
     def _apart(self, place: jax.Array, params: Params) -> jax.Array:
         side, goal = self.puzzle.side, params.instance.goal.astype(jnp.int32)

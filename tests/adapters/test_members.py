@@ -9,7 +9,7 @@ import pytest
 from gymnasium import spaces
 
 from rlbench_suite.baselines.scripted import Uniform, nth_legal
-from rlbench_suite.keys import fold_in
+from rlbench_suite.keys import fold_in, uniform
 from rlbench_suite.members import Members
 from rlbench_suite.policy import View
 
@@ -68,3 +68,6 @@ def test_keys_are_those_of_jax() -> None:
     mine = jax.jit(jax.vmap(fold_in))(seeds, numbers)
     theirs = jax.vmap(lambda seed, n: jax.random.key_data(jax.random.fold_in(jax.random.wrap_key_data(seed), n)))
     np.testing.assert_array_equal(mine, theirs(seeds, numbers))
+    ours = jax.jit(jax.vmap(lambda seed: uniform(seed, 3)))(seeds)
+    drawn = jax.vmap(lambda seed: jax.random.uniform(jax.random.wrap_key_data(seed), (3,)))
+    np.testing.assert_array_equal(ours, drawn(seeds))
