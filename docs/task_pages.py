@@ -139,7 +139,8 @@ def animation(card: TaskCard) -> bytes:
     env = envs[0]
     shown = [states[i] for i in np.unique(np.linspace(0, len(states) - 1, FRAMES).astype(int))]
     # By an octree: a median cut gives all its colours to the background and none to what is small.
-    pictures = (Image.fromarray(env.task.draw(state, env.params)) for state in shown)
+    trail: list[Any] = []
+    pictures = (Image.fromarray(env.task.draw_next(state, env.params, trail)) for state in shown)
     frames = [picture.quantize(128, Image.Quantize.FASTOCTREE) for picture in pictures]
     buffer = io.BytesIO()
     frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:], duration=5000 // len(frames), loop=0)

@@ -70,6 +70,16 @@ class Described(abc.ABC):
     def draw(self, state: Any, params: Any) -> np.ndarray:
         """A picture of the state, uint8 of ``picture_shape``."""
 
+    def draw_next(self, state: Any, params: Any, trail: list[Any]) -> np.ndarray:
+        """A picture of the state as the next one of an episode; by default that of the state alone.
+
+        Args:
+            state: as of :meth:`draw`.
+            params: as of :meth:`draw`.
+            trail: what earlier pictures of the episode left to this one, which adds to it; empty at first.
+        """
+        return self.draw(state, params)
+
     def parse(self, text: str, state: Any, params: Any) -> np.ndarray:
         """An action from text. By default numbers separated by spaces, as the action space asks for.
 

@@ -48,10 +48,20 @@ _STEPS = {
 _REFERENCES = ("walk", "laplace", "sinus", "triangle", "sawtooth", "step", "switched")
 
 
-def _options(goal: str) -> dict[str, tuple[str, ...]]:
+def _converters(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
+    """Of direct-current machines, as few quadrants as the goal can do with."""
+    if not machine.endswith("Dc"):
+        return {}
+    few = goal != "position" and (machine, goal) != ("ExtExDc", "current")  # a field of 34 ms decays too slowly
+    two = few and machine != "SeriesDc"
+    one = few and (goal != "speed" or machine in _ONE_SIGN)
+    return {"converter": ("4qc", *["2qc"] * two, *["1qc"] * one)}
+
+
+def _options(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
     """Parts of a drive by keyword, the usual one first; see ``drive.py``."""
     bench = goal in ("current", "torque")
-    return {
+    return _converters(machine, goal) | {
         "reference": _REFERENCES,
         "supply": ("ideal", "rc", "ac1", "ac3"),
         "dead_time": ("0", "1"),
@@ -62,9 +72,9 @@ def _options(goal: str) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _references_only(goal: str) -> dict[str, tuple[str, ...]]:
+def _references_only(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
     """For drives whose other parts are their own."""
-    return {name: choices if name == "reference" else choices[:1] for name, choices in _options(goal).items()}
+    return {name: choices if name == "reference" else choices[:1] for name, choices in _options(machine, goal).items()}
 
 
 def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
@@ -86,7 +96,7 @@ def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
         variant=task_id not in _SHOWN,
         replay_tolerance=0.02,
         tags=("discrete" if finite else "continuous", "tracking"),
-        options=_options(goal),
+        options=_options(machine, goal),
     )
 
 
@@ -102,7 +112,7 @@ _DRIVES = (
         settings={"machine": "PMSM", "goal": "current", "control": "continuous", "conditions": "ideal"},
         replay_tolerance=0.02,
         tags=("continuous", "tracking"),
-        options=_options("current"),
+        options=_options("PMSM", "current"),
     ),
     *(_drive(machine, "current", "continuous", 500) for machine in _MACHINES if machine != "PMSM"),
     *(_drive(machine, "torque", "continuous", 500) for machine in _MACHINES),
@@ -145,7 +155,7 @@ _REAL = tuple(
         partially_observed=True,
         replay_tolerance=0.02,
         tags=("continuous", "tracking", "safety"),
-        options=_references_only(goal),
+        options=_references_only("PMSM", goal),
     )
     for goal, horizon in (("torque", 500), ("speed", 1000))
 )
@@ -165,7 +175,7 @@ _SENSORLESS = tuple(
         partially_observed=True,
         replay_tolerance=0.02,
         tags=("continuous", "tracking"),
-        options=_references_only("speed"),
+        options=_references_only(machine, "speed"),
     )
     for machine, task in (("PermExDc", "Sensorless"), ("PMSM", "SensorlessPMSM"))
 )
@@ -186,7 +196,7 @@ _EFFICIENT = TaskCard(
     hypervolume_reference=(0.0, -1500.0),
     replay_tolerance=0.02,
     tags=("continuous", "tracking", "multi-objective"),
-    options=_references_only("torque"),
+    options=_references_only("PMSM", "torque"),
 )
 """Of a kind of its own, for its reward is a vector; see ``efficient.py``."""
 
@@ -203,7 +213,7 @@ _FAULTY = TaskCard(
     partially_observed=True,
     replay_tolerance=0.6,  # a phase may open a step later
     tags=("continuous", "tracking", "failure"),
-    options=_references_only("torque"),
+    options=_references_only("PMSM", "torque"),
 )
 """A drive that breaks; see ``faulty.py``."""
 
@@ -220,7 +230,7 @@ _DEMAGNETISED = TaskCard(
     partially_observed=True,
     replay_tolerance=0.02,
     tags=("continuous", "tracking", "failure"),
-    options=_references_only("torque"),
+    options=_references_only("PMSM", "torque"),
 )
 """A drive whose magnets fail; see ``demagnetised.py``."""
 

@@ -6,7 +6,24 @@ states are numbered as in gym-electric-motor 3.0.3.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from .frames import Phases, Scalar
+
+
+class Converter(NamedTuple):
+    """What feeds one circuit of a direct-current machine."""
+
+    legs: int
+    """One leg: the circuit's other end stays at the link's lower end. The first leg is the state's lowest bit"""
+    lowest: float
+    """Its lowest voltage in parts of the link's; the highest is 1"""
+    reverses: bool
+    """Whether current flows both ways; otherwise it stops at zero, and the voltage is what the machine induces"""
+
+
+CONVERTERS = {"4qc": Converter(2, -1.0, True), "2qc": Converter(1, 0.0, True), "1qc": Converter(1, 0.0, False)}
+"""By their names in ``card.options``: H bridge; half bridge; switch above and free-wheeling diode below (buck)."""
 
 FOUR_QUADRANT_STATES = (0.0, 1.0, -1.0, 0.0)
 """Voltage of a four-quadrant converter (H bridge) by switch state: both low, forward, backward, both high."""

@@ -1,13 +1,16 @@
-"""Direct-current machines on 60 V, a four-quadrant converter for each voltage."""
+"""Direct-current machines on 60 V, a converter for each voltage: of four quadrants, two or one."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
-from . import dc
+from . import dc, interlocking
+from .converter import CONVERTERS, Converter
 from .frames import Scalar
+from .goals import Goal
 from .plant import Plant, Values
 
 
@@ -18,7 +21,14 @@ class DirectCurrent(Plant):
     currents: tuple[str, ...] = ("i",)
     measured_names: tuple[str, ...] = ("i",)
     voltages: tuple[str, ...] = ("u",)
-    converters: tuple[tuple[str, int], ...] = (("armature", 4),)
+    terminals: type[dc.Armature | dc.Windings] = dc.Armature
+    fed: tuple[str, ...] = ("armature",)
+    """What each converter feeds."""
+
+    def __init__(self, converter: Converter = CONVERTERS["4qc"]) -> None:
+        self.converter = converter
+        self.lowest = converter.lowest
+        self.converters = tuple((fed, 2**converter.legs) for fed in self.fed)
 
     def still(self, machine: Any) -> Any:
         """No current."""
@@ -30,20 +40,58 @@ class DirectCurrent(Plant):
 
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
         """A converter each."""
-        return dc.Armature(self.unit * applied[0])
+        return self.terminals(*(self.unit * part for part in applied))
 
     def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
-        """One converter."""
-        return dc.Armature(self.unit * (legs[0] - legs[1]))
+        """Between the legs of each converter, or from its only one to the link's lower end."""
+        if self.converter.legs == 2:
+            legs = tuple(legs[i] - legs[i + 1] for i in range(0, len(legs), 2))
+        return self.voltage(legs, electrical, angle)
 
-    def line_current(self, electrical: Any) -> Scalar:
-        """A, of the converter."""
-        return electrical.armature
+    def interlocked(self, applied: Values, electrical: Any, angle: Scalar, share: float) -> Any:
+        """A single leg's average stays between the link's ends: its diodes conduct to one of them."""
+        if self.converter.legs == 2:
+            return super().interlocked(applied, electrical, angle, share)
+        lost = interlocking.lost(self.leg_currents(electrical, angle), share)
+        legs = tuple(jnp.clip(part + change, 0, 1) for part, change in zip(applied, lost, strict=True))
+        return self.across(legs, electrical, angle)
+
+    def line_currents(self, electrical: Any) -> Values:
+        """A, of each converter."""
+        return tuple(electrical)
 
     def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
-        """Out of one leg and into the other."""
-        current = self.line_current(electrical)
-        return current, -current
+        """Out of one leg and, where there is another, into it."""
+        currents = self.line_currents(electrical)
+        if self.converter.legs == 1:
+            return currents
+        return tuple(signed for current in currents for signed in (current, -current))
+
+    def conducting(self, electrical: Any, machine: Any) -> Any:
+        """No current below zero where a diode blocks it."""
+        return electrical if self.converter.reverses else self.blocked(electrical, machine)
+
+    def blocked(self, electrical: Any, machine: Any) -> Any:
+        """Each converter's current stops at zero."""
+        return jax.tree.map(lambda current: jnp.maximum(current, 0), electrical)
+
+    def within_reach(self, action: Values) -> Values:
+        """A converter of one or two quadrants has no voltage below zero."""
+        if self.lowest < 0:
+            return action
+        return tuple(jnp.maximum(part, self.lowest) for part in action)
+
+    def attainable(self, goal: Goal, kind: str) -> Goal:
+        """Fast forwards, where only the induced voltage takes currents down; positive, where they have one sign."""
+        if self.lowest < 0:
+            return goal
+        slowest, fastest = goal.speeds
+        speeds, low = (max(slowest, 0.5 * fastest), fastest), goal.low
+        if kind == "speed":
+            low = (max(low[0], 0.5 * goal.high[0]),)
+        elif not self.converter.reverses:
+            low = tuple(max(value, 0.0) for value in low)
+        return goal._replace(low=low, speeds=speeds)
 
     @property
     def rating(self) -> float:
@@ -51,8 +99,9 @@ class DirectCurrent(Plant):
         return self.unit * self.nominal_current
 
     def power(self, voltage: Any, electrical: Any) -> Scalar:
-        """Of the converter."""
-        return voltage.armature * self.line_current(electrical)
+        """Of all converters."""
+        first, *others = (u * i for u, i in zip(voltage, self.line_currents(electrical), strict=True))
+        return sum(others, first)
 
 
 class PermExDc(DirectCurrent):
@@ -120,9 +169,19 @@ class ShuntDc(DirectCurrent):
         zero = jnp.zeros_like(machine.inertia)
         return dc.Windings(zero, zero + self.FIELD)
 
-    def line_current(self, electrical: Any) -> Scalar:
+    def line_currents(self, electrical: Any) -> Values:
         """A, of both windings."""
-        return electrical.armature + electrical.field
+        return (electrical.armature + electrical.field,)
+
+    def blocked(self, electrical: Any, machine: Any) -> Any:
+        """The line's current stops at zero; what flows on in the field then comes from the armature.
+
+        The voltage that brings this about adds the same flux linkage (V s) to both windings.
+        """
+        reverse = jnp.minimum(electrical.armature + electrical.field, 0)
+        armature, field = machine.armature_inductance, machine.field_inductance
+        part = reverse / (armature + field)
+        return dc.Windings(electrical.armature - part * field, electrical.field - part * armature)
 
     def resistances(self) -> tuple[float, ...]:
         """Of the armature."""
@@ -150,7 +209,8 @@ class ExtExDc(DirectCurrent):
     currents = ("i_a", "i_e")
     measured_names = ("i_a", "i_e")
     voltages = ("u_a", "u_e")
-    converters = (("armature", 4), ("field", 4))
+    terminals = dc.Windings
+    fed = ("armature", "field")
     FIELD = 80.0
     """A, the field current held where torque is asked for; it moves a hundred times slower than the armature's."""
 
@@ -158,22 +218,6 @@ class ExtExDc(DirectCurrent):
         """Magnetised."""
         zero = jnp.zeros_like(machine.inertia)
         return dc.Windings(zero, zero + self.FIELD)
-
-    def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
-        """A converter each."""
-        return dc.Windings(self.unit * applied[0], self.unit * applied[1])
-
-    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
-        """A converter each."""
-        return dc.Windings(self.unit * (legs[0] - legs[1]), self.unit * (legs[2] - legs[3]))
-
-    def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
-        """Of the armature's converter and the field's."""
-        return electrical.armature, -electrical.armature, electrical.field, -electrical.field
-
-    def power(self, voltage: Any, electrical: Any) -> Scalar:
-        """Of both."""
-        return voltage.armature * electrical.armature + voltage.field * electrical.field
 
     def resistances(self) -> tuple[float, ...]:
         """Of armature and field."""

@@ -40,6 +40,11 @@ can be measured of it ends the observation:
                         observed is its voltage by the nominal one
 ``interlocking``        part of a period for which a leg's switches are both off: ``interlocking.py``. Three-phase: the
                         angles that switches meet are observed by continuous control too
+``converter``           of direct-current machines, see ``converter.py``: four-quadrant (H bridge); two-quadrant, no
+                        voltage below zero: action in [0, 1], speeds from half of the highest (what takes a current
+                        down is the voltage that the speed induces); one-quadrant, no current below zero either:
+                        currents and torques are positive. Where torque has both signs, no speed is controlled by one
+                        quadrant, and a series machine gains nothing from two; positions and field currents need four
 ``dead_time``           periods after which an action is applied, as digital control has it; observed is the action that
                         waits, in the form of those that were applied. The first to wait keeps the currents, by the
                         data sheet; by switch states all are low
@@ -73,7 +78,7 @@ from .frames import Scalar, wrapped
 from .goals import GOALS, Goal
 from .load import Constant, ConstantSpeed, Polynomial
 from .plant import Plant, Values
-from .plants import PLANTS
+from .plants import plant_of
 from .reference import REFERENCES, Range
 from .solver import SOLVERS
 from .supply import SUPPLIES, Link, Supply
@@ -156,12 +161,13 @@ class Drive(Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        machine, self.kind = card.settings["machine"], card.settings["goal"]
-        self.plant: Plant = self.chosen_plant(PLANTS[machine]())
+        self.kind = card.settings["goal"]
+        self.plant: Plant = self.chosen_plant(plant_of(card))
         self.loaded = self.kind in ("speed", "position")
         """Whether the shaft turns a load; a test bench holds its speed otherwise."""
         self.finite = card.settings["control"] == "finite"
-        self.goal: Goal = self.chosen_goal(GOALS[machine, self.kind])
+        goal = GOALS[card.settings["machine"], self.kind]
+        self.goal: Goal = self.chosen_goal(self.plant.attainable(goal, self.kind))
         self.period = self.goal.finite_period if self.finite else self.goal.period
         pace = self.period / self.goal.period  # shorter steps, shorter moves
         self.names = self.plant.currents if self.kind == "current" else (self.kind,)
@@ -197,7 +203,9 @@ class Drive(Task[Params, State]):
         bound = np.array([ENDS] * (measured + applied + turning))
         self.observation_space = self.box(-bound, bound)
         self.action_space = (
-            spaces.Discrete(self.states) if self.finite else self.box([-1] * self.plant.inputs, [1] * self.plant.inputs)
+            spaces.Discrete(self.states)
+            if self.finite
+            else self.box([self.plant.lowest] * self.plant.inputs, [1] * self.plant.inputs)
         )
         self.reward_space = self.box(0, 1)
 
@@ -312,13 +320,11 @@ class Drive(Task[Params, State]):
     def driven(self, state: State, given: Any, params: Params) -> State:
         """The drive one period later; ``given``: parts of the voltages that the converter gives, or a switch state."""
         if not self.finite:
-            voltage = self.plant.voltage(given, state.electrical, state.angle)
+            angle = self.electrical_angle(state)
             if self.interlocking:
-                angle = self.electrical_angle(state)
-                lost = interlocking.lost(self.plant.leg_currents(state.electrical, angle), self.interlocking)
-                nothing = self.plant.across((0.0,) * len(lost), state.electrical, angle)
-                less = self.plant.across(lost, state.electrical, angle)
-                voltage = jax.tree.map(lambda full, a, b: full + (a - b), voltage, less, nothing)
+                voltage = self.plant.interlocked(given, state.electrical, angle, self.interlocking)
+            else:
+                voltage = self.plant.voltage(given, state.electrical, angle)
             return self.moved(state, voltage, params, self.period)._replace(applied=given)
         legs = tuple(leg.astype(self.dtype) for leg in self.plant.legs(given))
         rest = self.period
@@ -340,6 +346,7 @@ class Drive(Task[Params, State]):
         turns, sinus = duration / self.period, SHAPES["sinus"]
 
         def rate(part: float, now: Moving) -> Moving:
+            now = now._replace(electrical=self.plant.conducting(now.electrical, machine))
             speed = now.speed if self.loaded else state.speed
             if self.load_kind == "profile":
                 speed = load.ahead(part * turns).at(sinus)
@@ -379,7 +386,7 @@ class Drive(Task[Params, State]):
         if supply:
             link = Link(after.link, supply.ahead(link.phase, duration))
         return state._replace(
-            electrical=after.electrical,
+            electrical=self.plant.conducting(after.electrical, machine),
             speed=speed,
             angle=angle,
             parts=state.parts._replace(link=link, load=load),
@@ -387,7 +394,8 @@ class Drive(Task[Params, State]):
 
     def machine_after(self, electrical: Any, speed: Scalar, voltage: Any, params: Params) -> Any:
         """Electrical state one period later at a constant speed."""
-        return rk4(lambda _, now: params.machine.derivative(now, voltage, speed), electrical, self.period)
+        after = rk4(lambda _, now: params.machine.derivative(now, voltage, speed), electrical, self.period)
+        return self.plant.conducting(after, params.machine)
 
     def electrical_angle(self, state: State) -> Scalar:
         """rad, of the rotor."""
@@ -501,7 +509,7 @@ class Drive(Task[Params, State]):
             return f"Answer with the switch state, a whole number from 0 to {self.states - 1}{sum_of}."
         parts = zip(self.plant.voltages, self.plant.units, strict=True)
         axes = ", ".join(f"{name} in parts of {unit:.1f} V" for name, unit in parts)
-        return f"Answer with {self.plant.inputs} number(s) from -1 to 1: {axes}."
+        return f"Answer with {self.plant.inputs} number(s) from {self.plant.lowest:.0f} to 1: {axes}."
 
     def describe(self, state: State, params: Params) -> str:
         """All that is measured, asked for and applied, with units."""

@@ -10,10 +10,9 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from .frames import Scalar
-from .plant import Values
 
 
-def lost(currents: Values, share: float) -> Values:
+def lost(currents: tuple[Scalar, ...], share: float) -> tuple[Scalar, ...]:
     """What each leg's voltage averaged over a period changes by, in parts of the link's: -sign(i) t / T.
 
     Args:
@@ -23,7 +22,9 @@ def lost(currents: Values, share: float) -> Values:
     return tuple(-share * jnp.sign(current) for current in currents)
 
 
-def freewheeling(before: Values, after: Values, currents: Values) -> tuple[Scalar, ...]:
+def freewheeling(
+    before: tuple[Scalar, ...], after: tuple[Scalar, ...], currents: tuple[Scalar, ...]
+) -> tuple[Scalar, ...]:
     """The ends (0 or 1) at which the legs are while interlocked, on their way from one switch state to another."""
     return tuple(
         jnp.where(old == new, new, (current < 0).astype(old.dtype))

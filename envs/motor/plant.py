@@ -14,9 +14,12 @@ import abc
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
+from . import interlocking
 from .frames import Scalar
+from .goals import Goal
 
 Values = tuple[Scalar, ...]
 
@@ -44,6 +47,8 @@ class Plant(abc.ABC):
     """Names of the parts of a continuous action."""
     converters: tuple[tuple[str, int], ...]
     """What each converter feeds, and in how many switch states; the drive's state counts the first one's fastest."""
+    lowest: float = -1.0
+    """Of each part of a continuous action."""
     pole_pairs: float = 0
     """Electrical by mechanical angle; zero where no angle matters."""
     turning: int = 0
@@ -92,6 +97,18 @@ class Plant(abc.ABC):
     @abc.abstractmethod
     def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
         """A, out of each leg; ``angle``: electrical, rad."""
+
+    def interlocked(self, applied: Values, electrical: Any, angle: Scalar, share: float) -> Any:
+        """As :meth:`voltage`, where both switches of every leg are off for a share of the period."""
+        lost = interlocking.lost(self.leg_currents(electrical, angle), share)
+        nothing = self.across((0.0,) * len(lost), electrical, angle)
+        less = self.across(lost, electrical, angle)
+        voltage = self.voltage(applied, electrical, angle)
+        return jax.tree.map(lambda full, a, b: full + (a - b), voltage, less, nothing)
+
+    def conducting(self, electrical: Any, machine: Any) -> Any:
+        """The electrical state, without currents that the converter's diodes block."""
+        return electrical
 
     def switched(self, state: Scalar, electrical: Any, angle: Scalar) -> Any:
         """The machine's voltage, V, of a switch state: constant over a step, which is short."""
@@ -150,6 +167,10 @@ class Plant(abc.ABC):
     def within_reach(self, action: Values) -> Values:
         """The action, or what the converter gives instead."""
         return action
+
+    def attainable(self, goal: Goal, kind: str) -> Goal:
+        """The machine's goal of a kind (``current``, ...), or as much of it as the converter can follow."""
+        return goal
 
     def length(self, electrical: Any) -> Scalar:
         """The largest current in parts of the limit."""

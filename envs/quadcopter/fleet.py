@@ -39,6 +39,7 @@ from . import dynamics, flight, picture
 from .aerodynamics import downwash
 from .dynamics import Airframe, Quadcopter, Rotors
 from .flight import HOVER_ACTION, STEP, squared
+from .picture import Pictured, Shot
 from .rigid_body import GRAVITY, RigidBody, Scalar, rotation_matrix
 from .scene import Ball, Line, Thing
 from .vehicles import CRAZYFLIE_AIR
@@ -71,7 +72,7 @@ class State(NamedTuple):
     """bool ``(n,)``"""
 
 
-class Fleet(Task[Params, State]):
+class Fleet(Pictured, Task[Params, State]):
     """A task of many vehicles; what is not here is its own."""
 
     picture_shape: ClassVar[tuple[int, int, int]] = picture.SHAPE
@@ -160,14 +161,14 @@ class Fleet(Task[Params, State]):
             lines.append(f"agent_{i}{' (wrecked)' if wrecked[i] else ''}: {words}")
         return "\n".join(lines)
 
-    def draw(self, state: State, params: Params) -> np.ndarray:
+    def shot(self, state: State, params: Params) -> Shot:
         """The vehicles (wrecks black), their goals in their colours, and the ways to them."""
         goals, places = (np.array(parts, float).T for parts in (params[1:], state.vehicles.body[:3]))
         colours = [picture.COLOURS[i % len(picture.COLOURS)] for i in range(len(goals))]
         things: list[Thing] = [Ball(goal[None], colour, 0.06) for goal, colour in zip(goals, colours, strict=True)]
         things += [Line(np.stack(ends), "silver") for ends in zip(places, goals, strict=True)]
         flying = ["black" if wreck else colour for wreck, colour in zip(state.wrecked, colours, strict=True)]
-        return picture.draw(state.vehicles, self.frame, things, colours=flying, larger=4.0)
+        return Shot(state.vehicles, self.frame, things, colours=flying, larger=4.0)
 
 
 def to_goals(body: RigidBody, params: Params) -> tuple[Scalar, Scalar, Scalar]:

@@ -20,6 +20,7 @@ from rlbench_suite.task import Params, State, Task
 from ..alternating_bands import alternating_bands
 from . import dynamics, picture
 from .dynamics import Airframe, Quadcopter, Rotors
+from .picture import Pictured
 from .rigid_body import Inertia, RigidBody, Scalar, rotation_matrix
 
 STEP = 0.01
@@ -35,7 +36,7 @@ ROUNDING = 1e-5
 SPINS = f"crash: it spins faster than {GYROSCOPE_RANGE:.1f} rad/s about an axis"
 
 
-class Flight(Task[Params, State]):
+class Flight(Pictured, Task[Params, State]):
     """A task whose actions, ``(4,)`` in [-1, 1], command the rotors of one vehicle."""
 
     picture_shape: ClassVar[tuple[int, int, int]] = picture.SHAPE

@@ -45,6 +45,7 @@ from . import dynamics, flight, picture
 from .dynamics import Airframe, Quadcopter
 from .flight import STEP, Flight, ahead, distance, squared
 from .geometric_control import GeometricControl, SetPoint
+from .picture import Shot
 from .rigid_body import RigidBody, Scalar
 from .scene import Face
 from .vehicles import CRAZYFLIE_AIR
@@ -192,7 +193,7 @@ class QuadcopterGates(Flight[Track, State]):
             f"{flight.words(state.vehicle)}"
         )
 
-    def draw(self, state: State, params: Track) -> np.ndarray:
+    def shot(self, state: State, params: Track) -> Shot:
         """The vehicle and the gates, the next one in green."""
         bars = []
         for i in range(COUNT):
@@ -203,7 +204,7 @@ class QuadcopterGates(Flight[Track, State]):
             for one, other in zip(corners, corners[1:] + corners[:1], strict=True):
                 bar = [middle + part for part in (OPENING * one, FRAME * one, FRAME * other, OPENING * other)]
                 bars.append(Face(np.array(bar), colour, "gray"))
-        return picture.draw(state.vehicle, 2.5, bars, below=1.1)
+        return Shot(state.vehicle, 2.5, bars, below=1.1)
 
 
 def crossing(vehicle: Quadcopter, number: Any, track: Track) -> Crossing:

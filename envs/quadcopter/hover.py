@@ -37,6 +37,7 @@ from rlbench_suite.card import TaskCard
 from . import dynamics, flight, picture
 from .dynamics import Airframe, Quadcopter
 from .flight import HOVER_ACTION, STEP, FreeFlight, squared
+from .picture import Shot
 from .rigid_body import RigidBody
 
 ARENA = 0.6
@@ -133,6 +134,6 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
         x, y, z = (float(value) for value in state.body[:3])
         return f"Position x {x:+.3f}, y {y:+.3f}, z {z:+.3f} m; hover at the origin. {flight.words(state)}"
 
-    def draw(self, state: Quadcopter, params: Airframe) -> np.ndarray:
+    def shot(self, state: Quadcopter, params: Airframe) -> Shot:
         """The vehicle over the lower face of the arena, and the origin (green)."""
-        return picture.draw(state, ARENA, [picture.goal((0.0, 0.0, 0.0), 0.025)])
+        return Shot(state, ARENA, [picture.goal((0.0, 0.0, 0.0), 0.025)])

@@ -53,6 +53,7 @@ from .dynamics import Quadcopter, Rotors
 from .flight import HOVER_ACTION, STEP, Flight, squared
 from .geometric_control import GeometricControl, SetPoint, ahead_of_motors
 from .hover import ARENA, POSITION_BOUND
+from .picture import Shot
 from .rigid_body import GRAVITY, RigidBody, Scalar, Wrench
 
 AIRFRAME = flight.NOMINAL._replace(motor_time_constant=0.15)
@@ -199,9 +200,9 @@ class HoverLearningToFly(Flight[Wrench, State]):
             f"The last {HISTORY} actions, oldest first: {past}."
         )
 
-    def draw(self, state: State, params: Wrench) -> np.ndarray:
+    def shot(self, state: State, params: Wrench) -> Shot:
         """From the side (x right, z up) and from above (x right, y up): arena, origin, vehicle, rotor thrusts."""
-        return picture.draw(state.vehicle, ARENA, [picture.goal((0.0, 0.0, 0.0), 0.025)])
+        return Shot(state.vehicle, ARENA, [picture.goal((0.0, 0.0, 0.0), 0.025)])
 
 
 def haar_angle(unit: Scalar, most: float) -> Scalar:

@@ -38,6 +38,7 @@ from . import dynamics, flight
 from .dynamics import Airframe, Quadcopter, Rotors
 from .flight import STEP
 from .hover import QuadcopterHover
+from .picture import Pictured, Shot
 from .rigid_body import GRAVITY, Inertia, RigidBody, rotation_matrix
 
 BULLET_STEPS = 32
@@ -164,7 +165,7 @@ class BulletHover(gymnasium.Env[np.ndarray, np.ndarray]):
         self.bullet = None
 
 
-class QuadcopterHoverPyBullet(HostTask[Quadcopter]):
+class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
     """The task; see the module's docstring. State: :class:`Quadcopter`. Context: :class:`Airframe`."""
 
     measures = QuadcopterHover.measures
@@ -258,6 +259,6 @@ class QuadcopterHoverPyBullet(HostTask[Quadcopter]):
         """Position, attitude, velocities and rotor speeds in words, with units."""
         return self.pure.describe(state, params)
 
-    def draw(self, state: Quadcopter, params: Airframe) -> np.ndarray:
+    def shot(self, state: Quadcopter, params: Airframe) -> Shot:
         """As the pure task does."""
-        return self.pure.draw(state, params)
+        return self.pure.shot(state, params)

@@ -43,6 +43,7 @@ from .aerodynamics import ground_effect, rotor_heights
 from .dynamics import ROTOR_X, ROTOR_Y, Airframe, Quadcopter
 from .flight import STEP, Flight, squared
 from .geometric_control import GeometricControl, SetPoint
+from .picture import Shot
 from .rigid_body import GRAVITY, RigidBody, Scalar, rotation_matrix
 from .scene import Face
 from .vehicles import CRAZYFLIE_AIR
@@ -153,11 +154,11 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         x, y, z = (float(value) for value in state.body[:3])
         return f"From the pad x {x:+.3f}, y {y:+.3f}, height {z:+.3f} m; land on it softly. {flight.words(state)}"
 
-    def draw(self, state: Quadcopter, params: Params) -> np.ndarray:
+    def shot(self, state: Quadcopter, params: Params) -> Shot:
         """The vehicle over the ground, and the pad (green)."""
         angles = np.linspace(0, 2 * math.pi, 40)
         pad = np.stack([ON_THE_PAD * np.cos(angles), ON_THE_PAD * np.sin(angles), 0 * angles], 1)
-        return picture.draw(state, 0.8, lying=[Face(pad, picture.GOAL)], centre=(0.0, 0.0, 0.8))
+        return Shot(state, 0.8, lying=[Face(pad, picture.GOAL)], centre=(0.0, 0.0, 0.8))
 
 
 def distance(body: RigidBody) -> Scalar:

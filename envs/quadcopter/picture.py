@@ -4,9 +4,11 @@ z up).
 
 from __future__ import annotations
 
+import abc
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -26,6 +28,10 @@ AFAR, TELESCOPE = 40.0, 2 * math.atan(1.15 / 40)
 COLOURS = ("royalblue", "darkorange", "seagreen", "mediumorchid", "goldenrod", "teal", "indianred", "slategray")
 GOAL, LATER, PATH, SHADOW, THRUST = "limegreen", "darkgray", "cornflowerblue", "#b4bac1", "red"
 
+TRAIL, PIECE = 120, 8
+"""Pictures back to which a trail reaches, and how many of them one of its lines joins: each may be before or behind
+something else."""
+
 ROTOR_PLACES = np.array([[1, -1, 0], [-1, -1, 0], [-1, 1, 0], [1, 1, 0]])
 """By the arm."""
 _CIRCLE = np.linspace(0, 2 * math.pi, 12, endpoint=False)
@@ -36,32 +42,62 @@ NOSE = np.array([[0.95, 0.0, 0.0], [-0.35, 0.42, 0.0], [-0.35, -0.42, 0.0]])
 """A wedge that points forward, by the arm."""
 
 
-def draw(
-    vehicles: Quadcopter,
-    reach: float,
-    things: Sequence[Thing] = (),
-    lying: Sequence[Thing] = (),
-    centre: tuple[float, float, float] = (0.0, 0.0, 0.0),
-    colours: Sequence[str] = COLOURS,
-    full: float = dynamics.ROTOR_SPEED_LIMIT,
-    larger: float | None = None,
-    below: float | None = None,
-    on_board: np.ndarray | None = None,
-) -> np.ndarray:
-    """Vehicles with the thrusts of their rotors and shadows, and ``things``, over a floor; uint8 of ``SHAPE``.
+class Shot(NamedTuple):
+    """What a picture shows."""
 
-    Args:
-        vehicles: one, or several in fields of shape ``(n,)``.
-        reach: m, half the edge of the box that is shown.
-        things: what else is in the air.
-        lying: what lies on the floor.
-        centre: m, of the box.
-        colours: of the vehicles, in turn.
-        full: rad/s, the rotors' full speed.
-        larger: how many times larger than they are vehicles are drawn; in a large box they would be dots.
-        below: m, from the centre down to the floor; by default ``reach``.
-        on_board: what a camera on the vehicle sees, shown in place of the view from the side; uint8.
-    """
+    vehicles: Quadcopter
+    """One, or several in fields of shape ``(n,)``"""
+    reach: float
+    """m, half the edge of the box that is shown"""
+    things: Sequence[Thing] = ()
+    """What else is in the air"""
+    lying: Sequence[Thing] = ()
+    """What lies on the floor"""
+    centre: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """m, of the box"""
+    colours: Sequence[str] = COLOURS
+    """Of the vehicles, in turn"""
+    full: float = dynamics.ROTOR_SPEED_LIMIT
+    """rad/s, the rotors' full speed"""
+    larger: float | None = None
+    """How many times larger than they are vehicles are drawn; in a large box they would be dots"""
+    below: float | None = None
+    """m, from the centre down to the floor; by default ``reach``"""
+    on_board: np.ndarray | None = None
+    """What a camera on the vehicle sees, shown in place of the view from the side; uint8"""
+
+    def with_trails(self, places: Sequence[np.ndarray]) -> Shot:
+        """And the ways of the vehicles through the last ``TRAIL`` of these places, ``(n, 3)`` m each."""
+        ways = np.swapaxes(places[-TRAIL:], 0, 1)
+        trails = [
+            Line(way[start : start + PIECE + 1], self.colours[i % len(self.colours)])
+            for i, way in enumerate(ways)
+            for start in range(0, len(way) - 1, PIECE)
+        ]
+        return self._replace(things=[*self.things, *trails])
+
+
+class Pictured(abc.ABC):
+    """A task whose pictures show a :class:`Shot`."""
+
+    @abc.abstractmethod
+    def shot(self, state: Any, params: Any) -> Shot:
+        """What a picture of the state shows."""
+
+    def draw(self, state: Any, params: Any) -> np.ndarray:
+        """See :func:`draw`."""
+        return draw(self.shot(state, params))
+
+    def draw_next(self, state: Any, params: Any, trail: list[Any]) -> np.ndarray:
+        """The same with the vehicles' trails through the places where earlier pictures showed them."""
+        shot = self.shot(state, params)
+        trail.append(np.array([np.atleast_1d(value) for value in shot.vehicles.body[:3]], float).T)
+        return draw(shot.with_trails(trail))
+
+
+def draw(shot: Shot) -> np.ndarray:
+    """Vehicles with the thrusts of their rotors and shadows, and things, over a floor; uint8 of ``SHAPE``."""
+    vehicles, reach, things, lying, centre, colours, full, larger, below, on_board = shot
     larger = 1.6 + 1.3 * reach if larger is None else larger
     floor = Floor(centre[0], centre[1], centre[2] - (reach if below is None else below), tile(reach), 2 * reach)
     body = np.array([np.atleast_1d(value) for value in vehicles.body], float)

@@ -34,10 +34,11 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
-from . import dynamics, flight, picture
+from . import dynamics, flight
 from .dynamics import Airframe, Quadcopter
 from .flight import STEP, Flight, squared
 from .geometric_control import rotor_commands
+from .picture import Shot
 from .rigid_body import GRAVITY, RigidBody, rotation_matrix
 from .vehicles import CRAZYFLIE_AIR
 
@@ -141,9 +142,9 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
         """Height, attitude, velocities and rotor speeds in words, with units."""
         return f"Height {float(state.body.z):+.3f} m; get level and stop. {flight.words(state)}"
 
-    def draw(self, state: Quadcopter, params: Airframe) -> np.ndarray:
+    def shot(self, state: Quadcopter, params: Airframe) -> Shot:
         """The vehicle in the lower 12 m over the ground."""
-        return picture.draw(state, CEILING / 2, centre=(0.0, 0.0, CEILING / 2), larger=13.0)
+        return Shot(state, CEILING / 2, centre=(0.0, 0.0, CEILING / 2), larger=13.0)
 
 
 class RecoveryControl(NamedTuple):

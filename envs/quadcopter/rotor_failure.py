@@ -48,6 +48,7 @@ from ..runge_kutta import rk4
 from . import flight, picture
 from .dynamics import Airframe, Quadcopter, Rotors, lag, load, rotor_forces, thrusts
 from .flight import STEP, Flight, squared
+from .picture import Shot
 from .rigid_body import GRAVITY, Inertia, RigidBody, Scalar, Wrench, body_z, derivative, normalised, rotation_matrix
 
 NOMINAL = Airframe(Inertia(0.5, 3.2e-3, 3.2e-3, 5.5e-3), 6.41e-6, 1.69e-2, 0.015)
@@ -181,10 +182,10 @@ class QuadcopterRotorFailure(Flight[Params, State]):
             f"{flight.words(state.vehicle, ROTOR_SPEED_LIMIT)}"
         )
 
-    def draw(self, state: State, params: Params) -> np.ndarray:
+    def shot(self, state: State, params: Params) -> Shot:
         """The vehicle in the middle of its arena, and the goal (green)."""
         goal = picture.goal((0.0, 0.0, 0.0), 0.06)
-        return picture.draw(state.vehicle, ARENA / 2, [goal], full=ROTOR_SPEED_LIMIT)
+        return Shot(state.vehicle, ARENA / 2, [goal], full=ROTOR_SPEED_LIMIT)
 
 
 def distance(body: RigidBody) -> Scalar:

@@ -40,6 +40,7 @@ from .flight import STEP, Flight, FreeFlight, squared
 from .geometric_control import GeometricControl, rotor_commands
 from .hover import QuadcopterHover
 from .payload import Payload
+from .picture import Shot
 from .rigid_body import Scalar
 from .trajectory import QuadcopterTrajectory, TrajectoryPilot
 from .vehicles import CRAZYFLIE_AIR
@@ -191,9 +192,9 @@ class Rough(Flight[Params, State]):
         """What the calm task tells."""
         return self.calm.describe(state.calm, params.calm)
 
-    def draw(self, state: State, params: Params) -> np.ndarray:
+    def shot(self, state: State, params: Params) -> Shot:
         """What the calm task shows."""
-        return self.calm.draw(state.calm, params.calm)
+        return self.calm.shot(state.calm, params.calm)
 
 
 class RoughHover(Rough):

@@ -44,6 +44,7 @@ from . import dynamics, flight, picture
 from .dynamics import Airframe, Quadcopter
 from .flight import STEP, FreeFlight, squared
 from .geometric_control import GeometricControl, SetPoint
+from .picture import Shot
 from .rigid_body import RigidBody, Scalar
 from .vehicles import CRAZYFLIE_AIR
 
@@ -219,7 +220,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         moving = flight.place(velocity(params.path, self._time(state)))
         return f"From here the reference is at (m): {ahead}; it moves at {moving} m/s. {flight.words(state.vehicle)}"
 
-    def draw(self, state: State, params: Params) -> np.ndarray:
+    def shot(self, state: State, params: Params) -> Shot:
         """The vehicle, the reference (green) and its path over the next eight seconds."""
         time = float(state.steps) * STEP
         path = jax.tree.map(float, params.path)
@@ -228,7 +229,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
             return np.stack([axis.amplitude * np.sin(axis.rate * seconds + axis.phase) for axis in path], -1)
 
         goal = picture.goal(at(np.array(time)), 0.05)
-        return picture.draw(state.vehicle, 1.3, [goal, *picture.path(at(time + np.linspace(0, 8, 120)))], below=1.0)
+        return Shot(state.vehicle, 1.3, [goal, *picture.path(at(time + np.linspace(0, 8, 120)))], below=1.0)
 
 
 def place(path: Path, time: Scalar) -> tuple[Scalar, Scalar, Scalar]:

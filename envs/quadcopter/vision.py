@@ -48,6 +48,7 @@ from . import dynamics, flight, picture, ray_casting
 from .dynamics import Airframe, Quadcopter, Rotors
 from .flight import STEP, ahead, distance, rotor_speed, squared
 from .geometric_control import GeometricControl, SetPoint
+from .picture import Shot
 from .ray_casting import BLUE, COLUMNS, LEFT, PIXEL, RED, ROWS, UP
 from .rigid_body import RigidBody, Scalar, rotation_matrix
 from .scene import Ball, Face, Thing
@@ -217,7 +218,7 @@ class QuadcopterVision(Task[Params, State]):
             f"rad/s. Height {float(state.vehicle.body.z):.3f} m."
         )
 
-    def draw(self, state: State, params: Params) -> np.ndarray:
+    def shot(self, state: State, params: Params) -> Shot:
         """The vehicle, balls (the one that is there in red), pillars, and what the camera sees."""
         goal = int(state.reached) % COUNT
         things: list[Thing] = []
@@ -226,7 +227,7 @@ class QuadcopterVision(Task[Params, State]):
         for x, y in np.array([params.pillar_x, params.pillar_y], float).T:
             things += prism(x, y)
         seen = (255 * self.photograph(state, params)).astype(np.uint8)
-        return picture.draw(state.vehicle, 2.4, things, centre=(0.0, 0.0, 1.2), below=1.2, on_board=seen)
+        return Shot(state.vehicle, 2.4, things, centre=(0.0, 0.0, 1.2), below=1.2, on_board=seen)
 
 
 _compiled_camera = jax.jit(QuadcopterVision.camera, static_argnums=0)

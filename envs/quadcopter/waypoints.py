@@ -42,6 +42,7 @@ from . import dynamics, flight, picture
 from .dynamics import Airframe, Quadcopter
 from .flight import STEP, FreeFlight, ahead, distance, squared
 from .geometric_control import GeometricControl, SetPoint
+from .picture import Shot
 from .rigid_body import RigidBody
 from .vehicles import CRAZYFLIE_AIR
 
@@ -153,12 +154,12 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
             f"it at {flight.place(after)} m. {flight.words(state.vehicle)}"
         )
 
-    def draw(self, state: State, params: Tour) -> np.ndarray:
+    def shot(self, state: State, params: Tour) -> Shot:
         """The vehicle, the waypoints (the one flown to in green) and the way between them."""
         points = np.stack([np.asarray(part, float) for part in (params.x, params.y, params.z)], 1)
         goal = int(state.reached) % COUNT
         balls = [picture.goal(point, 0.1, now=i == goal) for i, point in enumerate(points)]
-        return picture.draw(state.vehicle, 1.6, [*balls, *picture.path(np.vstack([points, points[:1]]))], below=1.2)
+        return Shot(state.vehicle, 1.6, [*balls, *picture.path(np.vstack([points, points[:1]]))], below=1.2)
 
 
 class WaypointPilot(NamedTuple):

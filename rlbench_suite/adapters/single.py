@@ -147,6 +147,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         self._seed: np.ndarray | None = None
         self._index = 0
         self._buffer: Any = None
+        self._trail: list[Any] = []
 
     # -- Gymnasium's interface ---------------------------------------------------------------------------------
 
@@ -166,6 +167,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
 
     def _turn(self, seed: int | None, options: dict[str, Any] | None) -> int | None:
         """Count episodes: to the first of a new seed, which is returned, or to the next of the last seed."""
+        self._trail = []
         if options:
             raise ValueError(f"{self.card.id} takes no reset options, got {options!r}.")
         if seed is None and self._seed is not None:
@@ -215,12 +217,14 @@ class TaskEnv(gymnasium.Env[Any, Any]):
     def render(self) -> Any:
         """A picture (``rgb_array``) or a description (``ansi``) of the current state.
 
+        Pictures of one episode may show what earlier ones showed, as the trail of a vehicle.
+
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
         """
         if self.render_mode == "ansi":
             return self.task.describe(self.state, self.params)
-        return self.task.draw(self.state, self.params) if self.render_mode == "rgb_array" else None
+        return self.task.draw_next(self.state, self.params, self._trail) if self.render_mode == "rgb_array" else None
 
     # -- what planning, masking agents and curious people need ---------------------------------------------------
 
@@ -240,6 +244,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         if self._buffer is None:
             raise gymnasium.error.ResetNeeded("Call reset() before restoring an episode.")
         self._seed, self._index = np.asarray(episode.seed, np.uint32), int(episode.index)
+        self._trail = []
         _, step = self._programs.layout.unpack_numpy(np.array(self._buffer))
         with precision(self.task):
             self._buffer = jax.device_put(self._programs.layout.pack_numpy((episode, step)), self._programs.here)

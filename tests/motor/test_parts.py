@@ -21,7 +21,8 @@ CHOSEN = (
     "PMSMCurrent-v0?reference=switched&supply=rc&interlocking=0.01&solver=exact",
     "PMSMTorque-v0?reference=sinus&supply=ac1&dead_time=1&load=profile&noise=0.01",
     "PMSMPosition-v0?reference=sawtooth&interlocking=0.03&load=ornstein-uhlenbeck",
-    "PermExDcSpeed-v0?reference=step&supply=ac3&dead_time=1&load=constant&solver=euler&noise=0.03",
+    "PermExDcSpeed-v0?converter=2qc&reference=step&supply=ac3&dead_time=1&load=constant&solver=euler&noise=0.03",
+    "ShuntDcTorque-v0?converter=1qc",
     "SCIMCurrent-v0?reference=laplace&interlocking=0.03&load=profile&solver=euler",
     "PMSMCurrentFinite-v0?reference=triangle&supply=rc&dead_time=1&interlocking=0.03&noise=0.01",
 )

@@ -13,6 +13,7 @@ import pytest
 from rlbench_suite.envs.quadcopter import picture
 from rlbench_suite.envs.quadcopter.camera import Camera
 from rlbench_suite.envs.quadcopter.dynamics import Quadcopter, Rotors
+from rlbench_suite.envs.quadcopter.picture import Shot
 from rlbench_suite.envs.quadcopter.rigid_body import RigidBody
 from rlbench_suite.envs.quadcopter.scene import DARK, LIGHT, SKY, Ball, Face, Floor, Line, render
 
@@ -139,7 +140,7 @@ def test_small_views_show_the_vehicle_where_it_is(place: tuple[float, float, flo
     Rotors may hide half of an arm, so that the middle is known to half an arm's length: 3.6 pixels.
     """
     x, y, z = place
-    body = picture.draw(vehicle(x=x, y=y, z=z), 0.6).max(-1) < 120  # all else is paler
+    body = picture.draw(Shot(vehicle(x=x, y=y, z=z), 0.6)).max(-1) < 120  # all else is paler
     by_metre = 75 / (1.15 * 0.6)
     for view, across, up, about in ((body[:150, 421:], x, y, -z), (body[151:, 421:], x, z, y)):
         rows, columns = np.nonzero(view)
@@ -154,12 +155,52 @@ def test_thrust_is_drawn_by_its_size() -> None:
     lengths = []
     for speed in (0.5, 1.0):
         spinning = still._replace(rotors=Rotors(*(speed * 1000.0,) * 4))
-        side = picture.draw(spinning, 0.6, full=1000.0)[151:, 421:].astype(int)
+        side = picture.draw(Shot(spinning, 0.6, full=1000.0))[151:, 421:].astype(int)
         red = np.argwhere((side[..., 0] > 180) & (side[..., 1] < 140) & (side[..., 2] < 140))
         lengths.append(np.ptp(red[:, 0]) + 1)
     arm = (1.6 + 1.3 * 0.6) * 0.028
     full = 2.2 * arm * 75 / (1.15 * 0.6)
     np.testing.assert_allclose(lengths, [full / 4, full], atol=2)
+
+
+def test_a_trail_leads_through_the_places_of_the_vehicles() -> None:
+    """Of two: level lines of their colours in the view from above, no longer than ``TRAIL`` pictures."""
+    both = Quadcopter(
+        RigidBody(*(np.stack([value, value]) for value in map(np.float64, vehicle().body))), Rotors(*np.zeros((4, 2)))
+    )
+    shot = Shot(both._replace(body=both.body._replace(y=np.array([0.4, -0.4]))), 0.6, colours=("#0000ff", "#ff8800"))
+    by_metre, middle = 75 / (1.15 * 0.6), 89.5
+    for pictures in (11, picture.TRAIL + 50):
+        x = 0.02 * (np.arange(pictures) - pictures) if pictures == 11 else np.linspace(-0.5, 0.5, pictures)
+        places = [np.array([(at, 0.2, 0.0), (at, -0.1, 0.0)]) for at in x]
+        above = picture.draw(shot.with_trails(places))[:150, 421:].astype(int)
+        for row, colour in ((0.2, (0, 0, 255)), (-0.1, (255, 136, 0))):
+            strip = above[round(74.5 - by_metre * row) - 2 :][:5]
+            columns = np.nonzero((np.abs(strip - colour).sum(-1) < 200).any(0))[0]
+            begun = x[max(pictures - picture.TRAIL, 0)]
+            assert columns.min() == pytest.approx(middle + by_metre * begun, abs=2)
+            assert columns.max() == pytest.approx(middle + by_metre * x[-1], abs=2)
+            assert np.diff(columns).max() == 1, "without a gap"
+
+
+def test_rendered_episodes_have_trails_that_a_reset_takes_away() -> None:
+    env: Any = gymnasium.make("rlsuite/QuadcopterHover-v0", render_mode="rgb_array").unwrapped
+
+    def trail() -> int:
+        """Pixels that differ from the picture of the state alone, after one more picture."""
+        return int((env.render() != env.task.draw(env.state, env.params)).any(-1).sum())
+
+    for _ in range(2):
+        env.reset(seed=0)
+        assert trail() == 0
+        lengths = []
+        for _ in range(2):
+            for _ in range(12):
+                env.step(env.task.noop_action())
+            lengths.append(trail())
+        assert 10 < lengths[0] < lengths[1]
+    env.state = env.state
+    assert trail() == 0, "a restored state was reached by no known way"
 
 
 def test_a_window_shows_the_picture() -> None:
@@ -168,7 +209,6 @@ def test_a_window_shows_the_picture() -> None:
         warnings.simplefilter("ignore")  # Gymnasium says that it wraps the environment
         env: Any = gymnasium.make("rlsuite/QuadcopterHover-v0", render_mode="human")
     env.reset(seed=0)
-    env.step(env.unwrapped.task.noop_action())
     shown = pygame.surfarray.array3d(pygame.display.get_surface()).swapaxes(0, 1)
     drawn = env.unwrapped.task.draw(env.unwrapped.state, env.unwrapped.params)
     env.close()
