@@ -400,6 +400,14 @@ CARDS = (
         difficulties={"medium": 6, "easy": 3, "hard": 10},
     ),
     _card(
+        "TwoQubitSynthesis", "two_qubit_synthesis:TwoQubitSynthesis", "two_qubit_synthesis:TwoQubitSynthesisPuzzle",
+        "text", "sequence", "quantum",
+        summary="Come near enough to a two-qubit unitary by few Clifford+T gates, a gate a step.",
+        source="exact synthesis: Giles & Selinger 2013, arXiv:1212.0506; what can be reached, by exact enumeration",
+        horizon=7, optimum=2.0, variant=True,
+        difficulties={"medium": 5, "easy": 3, "hard": 7},
+    ),
+    _card(
         "ThresholdSAT", "threshold_sat:ThresholdSAT", "threshold_sat:ThresholdSATPuzzle",
         "masked", "text", "formula", player="threshold_sat:Decides",
         summary="Find a model of a uniform 3-SAT formula at the threshold, or say that it has none; half of them do.",
