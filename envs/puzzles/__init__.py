@@ -407,4 +407,12 @@ CARDS = (
         horizon=300, optimum=1.125, variant=True,
         difficulties={"medium": 50, "easy": 20, "hard": 75},
     ),
+    _card(
+        "TwoQubitSynthesis", "two_qubit_synthesis:TwoQubitSynthesis", "two_qubit_synthesis:TwoQubitSynthesisPuzzle",
+        "text", "sequence", "quantum",
+        summary="Come near enough to a two-qubit unitary by few Clifford+T gates, a gate a step.",
+        source="exact synthesis: Giles & Selinger 2013, arXiv:1212.0506; what can be reached, by exact enumeration",
+        horizon=7, optimum=2.0, variant=True,
+        difficulties={"medium": 5, "easy": 3, "hard": 7},
+    ),
 )

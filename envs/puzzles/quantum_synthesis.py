@@ -1,24 +1,9 @@
 """rlsuite/QuantumSynthesis-v0: come near enough to a given one-qubit gate by few gates of the Clifford+T set.
 
-The distance of two unitaries is sqrt(1 - |tr(U^+ V)| / 2), which a global phase does not change (Fowler 2011,
-arXiv:quant-ph/0411206). All unitaries that circuits of so many gates make are enumerated, exactly: up to phase, each is
-a rotation of the Bloch sphere whose entries are (a + b sqrt(2)) / sqrt(2)**k with integers a, b, k, and equal rotations
-are found by equal integers (Giles & Selinger 2013, arXiv:1312.6584). So it is known what can be reached.
-
-Seven of eight targets are random by Haar's measure; there the wanted distance lies between what ``difficulty`` gates
-reach and what fewer reach. The eighth is a product of ``difficulty`` gates and of no fewer, and has to be hit. (There
-are few of those: 24, 89 and 336 products of 3, 6 and 10 gates.) No circuit of at most so many gates has a distance
-within :data:`MARGIN` of the wanted one, so rounding decides nothing.
-
-=============  =====================================================================================================
-action         the gate to apply, ``Discrete(5)``, in the order of ``GATES``
-observation    ``Box(11)``: the rotation that is left to do, 3 x 3; the wanted distance; the fraction of the gates left
-reward         decrease of what the distance exceeds the wanted one by, divided by what it is at first; +1 on being near
-               enough
-termination    near enough, or no gate left
-=============  =====================================================================================================
-
-Rewards telescope, and the best return is 2.
+See :mod:`.gate_synthesis` for rules and interactive form. Up to phase, what a circuit makes is a rotation of the Bloch
+sphere whose entries are (a + b sqrt(2)) / sqrt(2)**k with integers a, b, k, and equal rotations are found by equal
+integers (Giles & Selinger 2013, arXiv:1312.6584). Targets that are no products are random by Haar's measure. There are
+few products: 24, 89 and 336 of 3, 6 and 10 gates. The view of what is left to do is its rotation, 3 x 3.
 """
 
 from __future__ import annotations
@@ -26,33 +11,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from gymnasium import spaces
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
 
-from . import answer as reading
 from .board import FILLED, Board
-from .puzzle_task import Params, PuzzleTask
+from .gate_synthesis import Circuits, Instance, SynthesisPuzzle, SynthesisTask, entries_in_words
+from .puzzle_task import Params
 
 GATES = ("H", "T", "Tdg", "S", "Sdg")
 UNIT = 10**6
 """Of an instance's quaternion."""
-FINE = 10**4
-"""Of its wanted distance."""
-MARGIN = 1e-4
-HIT = 0.01
-"""The wanted distance where the target is a product of gates."""
-_LEAST_EXCESS = 0.1
-"""By which the distance of no gate at all exceeds the wanted one, at least."""
-_LONGEST = 14
-_MOST_GATES = 1000
 
 Scalar = TypeVar("Scalar", float, jax.Array)
 Quaternion = tuple[float, float, float, float]
@@ -117,20 +90,9 @@ def _reduced(k: int, entries: tuple[int, ...]) -> Rotation:
     return (k, *entries)
 
 
-class Circuits(NamedTuple):
-    """One circuit for each unitary (up to phase), none shorter; the short ones first."""
-
-    quaternions: np.ndarray
-    """float64 ``(circuits, 4)``."""
-    words: list[tuple[int, ...]]
-    """The gates of each, in the order in which they are applied."""
-    begins: list[int]
-    """For each number of gates from 0: the first circuit that has so many; their number behind the last."""
-
-
 @cache
 def circuits(most: int) -> Circuits:
-    """All of at most so many gates, by breadth-first search."""
+    """All of at most so many gates, by breadth-first search; float64 quaternions ``(circuits, 4)``."""
     known = {_IDENTITY}
     level: list[tuple[Rotation, Quaternion, tuple[int, ...]]] = [(_IDENTITY, (1.0, 0.0, 0.0, 0.0), ())]
     every, begins = list(level), [0, 1]
@@ -148,50 +110,40 @@ def circuits(most: int) -> Circuits:
     return Circuits(np.array([quaternion for _, quaternion, _ in every]), [word for *_, word in every], begins)
 
 
-class Instance(NamedTuple):
-    """What to come near to."""
-
-    target: np.ndarray
-    """int32 ``(4,)``: its quaternion in units of 10**-6; of length 1 up to rounding."""
-    wanted: np.int32
-    """The distance that is near enough, in units of 10**-4."""
-
-
-class QuantumSynthesisPuzzle(Puzzle[Instance]):
-    """``tier`` is the number of gates allowed, all of which are needed."""
+class QuantumSynthesisPuzzle(SynthesisPuzzle):
+    """Targets are quaternions in units of 10**-6, int32 ``(4,)``, of length 1 up to rounding."""
 
     name = "QuantumSynthesis"
-    difficulty_is = "log2 of the unitaries that so many gates can make, over those of them that are near enough"
+    names = GATES
+    inverses = (0, 2, 1, 4, 3)
+    longest = 14
+    dimension = 2
 
-    def __init__(self, tier: float) -> None:
-        super().__init__(tier)
-        if tier not in range(2, _LONGEST + 1):
-            raise ValueError(f"QuantumSynthesis: difficulty is the number of gates, 2 to {_LONGEST}, got {tier!r}.")
-        self.gates = int(tier)
+    @property
+    def known(self) -> Circuits:
+        """By rotations."""
+        return circuits(self.gates)
 
-    def compose(self, dice: Dice) -> Instance | None:
-        """A random target, or a product of gates; None where that cannot be wanted."""
-        known = circuits(self.gates)
-        longest = known.begins[-2]
-        if dice.share(8) == 0:
-            target = _rounded(known.quaternions[dice.between(longest, len(known.words) - 1)])
-            distances, wanted = self.distances(target), HIT
-        else:
-            target = _rounded(_haar(dice))
-            distances = self.distances(target)
-            wanted = round((distances[:longest].min() + distances[longest:].min()) / 2 * FINE) / FINE
-        near = distances <= wanted
-        if near[:longest].any() or not near.any() or np.abs(distances - wanted).min() < MARGIN:
-            return None
-        if distances[0] < wanted + _LEAST_EXCESS:
-            return None
-        return Instance(target, np.int32(round(wanted * FINE)))
+    def reached(self, number: int) -> np.ndarray:
+        """Rounded."""
+        return _rounded(self.known.unitaries[number])
+
+    def drawn(self, dice: Dice) -> np.ndarray:
+        """By Haar's measure."""
+        return _rounded(_haar(dice))
 
     def distances(self, target: np.ndarray) -> np.ndarray:
-        """The distance of each of :func:`circuits` from a target, float64."""
-        overlaps = np.abs(circuits(self.gates).quaternions @ target) / math.hypot(*target.tolist())
+        """Term by term: products of matrices are rounded in an order that depends on the machine."""
+        terms = self.known.unitaries * target
+        overlaps = np.abs(terms[:, 0] + terms[:, 1] + terms[:, 2] + terms[:, 3]) / math.hypot(*target.tolist())
         gaps: np.ndarray = np.sqrt(np.maximum(1 - overlaps, 0))
         return gaps
+
+    def distance(self, instance: Instance, gates: Sequence[int]) -> float:
+        """By quaternions."""
+        target = instance.target.tolist()
+        overlap = abs(sum(one * other for one, other in zip(target, made(gates), strict=True))) / math.hypot(*target)
+        return math.sqrt(max(1 - overlap, 0.0))
 
     def canonical(self, instance: Instance) -> bytes:
         """Up to sign; complex conjugation and inversion make circuits of circuits."""
@@ -205,68 +157,9 @@ class QuantumSynthesisPuzzle(Puzzle[Instance]):
         return (
             "Approximate a unitary U on one qubit by a circuit of the gates H, T, Tdg, S and Sdg:\n"
             "H = [[1, 1], [1, -1]] / sqrt(2), T = diag(1, exp(i pi/4)), S = diag(1, i) = T T, and Tdg and Sdg are the "
-            f"inverses of T and S.\n\n{shown(np.asarray(instance.target) / UNIT, 'U')}\n\n"
-            "The circuit's unitary V is the product of its gates, the one that is applied first on the right. Its "
-            "distance from U is sqrt(1 - |tr(U^+ V)| / 2), where U^+ is the conjugate transpose of U; a global phase "
-            f"does not matter. Find a circuit of at most {self.gates} gates with a distance of at most "
-            f"{float(instance.wanted / FINE):.4f}.\n"
-            f"Answer with gates in the order in which they are applied, among {' '.join(GATES)}, separated by single "
-            "spaces."
+            f"inverses of T and S.\n\n{shown(np.asarray(instance.target) / UNIT)}\n\n"
+            f"{self.task_in_words(instance)}"
         )
-
-    def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Multiply, and measure."""
-        words = answer.split(" ")
-        if len(words) > _MOST_GATES:
-            raise Malformed(f"expected at most {self.gates} gates, got {len(words)}")
-        gates = [reading.word(word, GATES) for word in words]
-        if len(gates) > self.gates:
-            return wrong(f"the circuit has {len(gates)} gates, {self.gates} are allowed")
-        gap, wanted = _distance(instance, made(gates)), instance.wanted / FINE
-        return RIGHT if gap <= wanted else wrong(f"the distance is {gap:.6f}, more than {wanted:.4f}")
-
-    def _near(self, instance: Instance) -> np.ndarray:
-        """The circuits that are near enough."""
-        return np.flatnonzero(self.distances(instance.target) <= instance.wanted / FINE)
-
-    def plan(self, instance: Instance) -> Sequence[int]:
-        """The first circuit that is near enough."""
-        return circuits(self.gates).words[self._near(instance)[0]]
-
-    def solve(self, instance: Instance) -> str:
-        """By trying all circuits, the short ones first."""
-        return _written(self.plan(instance))
-
-    def difficulty(self, instance: Instance) -> float:
-        """By counting unitaries."""
-        return math.log2(len(circuits(self.gates).words) / len(self._near(instance)))
-
-    def guess(self, instance: Instance, dice: Dice) -> str:
-        """As many gates as allowed, none of which undoes the one before."""
-        gates = [dice.below(len(GATES))]
-        while len(gates) < self.gates:
-            gate = dice.below(len(GATES))
-            if gate != _INVERSE[gates[-1]]:
-                gates.append(gate)
-        return _written(gates)
-
-    def heuristic(self, instance: Instance) -> str:
-        """The gate that leads nearest, until near enough or no gate is left."""
-        gates: list[int] = []
-        while len(gates) < self.gates:
-            gaps = [_distance(instance, made([*gates, gate])) for gate in range(len(GATES))]
-            gates.append(gaps.index(min(gaps)))
-            if min(gaps) * FINE <= instance.wanted:
-                break
-        return _written(gates)
-
-    def constants(self) -> Sequence[str]:
-        """H and another gate in turns."""
-        return [_written([0, gate] * (self.gates // 2)) for gate in range(1, len(GATES))]
-
-
-_INVERSE = (0, 2, 1, 4, 3)
-"""The gate that undoes each."""
 
 
 def _haar(dice: Dice) -> np.ndarray:
@@ -290,27 +183,10 @@ def made(gates: Iterable[int]) -> Quaternion:
     return whole
 
 
-def _distance(instance: Instance, quaternion: Quaternion) -> float:
-    """Of a unitary from the target."""
-    target = instance.target.tolist()
-    overlap = abs(sum(one * other for one, other in zip(target, quaternion, strict=True))) / math.hypot(*target)
-    return math.sqrt(max(1 - overlap, 0.0))
-
-
-def _written(gates: Iterable[int]) -> str:
-    """A circuit as an answer is written."""
-    return " ".join(GATES[gate] for gate in gates)
-
-
-def shown(quaternion: Sequence[float] | np.ndarray, name: str) -> str:
-    """A unitary as text, its entries as real and imaginary parts."""
+def shown(quaternion: Sequence[float] | np.ndarray) -> str:
+    """A unitary as text."""
     w, x, y, z = (float(value) for value in quaternion)
-    rows = (((w, -z), (-y, -x)), ((y, -x), (w, z)))
-    return "\n".join(
-        f"{name}{row}{column} = {real:+.6f} {imaginary:+.6f} i"
-        for row, entries in enumerate(rows, 1)
-        for column, (real, imaginary) in enumerate(entries, 1)
-    )
+    return entries_in_words(np.array([[[w, -y], [y, w]], [[-z, -x], [-x, z]]]))
 
 
 class Left(NamedTuple):
@@ -324,18 +200,11 @@ class Left(NamedTuple):
     """int32: gates of the circuit."""
 
 
-class QuantumSynthesis(PuzzleTask[Left]):
-    """Applying a gate."""
+class QuantumSynthesis(SynthesisTask[Left]):
+    """What is left is a quaternion, what is seen of it a rotation."""
 
-    puzzle: QuantumSynthesisPuzzle
     puzzle_class = QuantumSynthesisPuzzle
-    measures: ClassVar[dict[str, str]] = {"distance": "distance of circuit and target, 0 to 1"}
-
-    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
-        super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.action_space = spaces.Discrete(len(GATES))
-        self.observation_space = self.box([-1.0] * 9 + [0.0, 0.0], 1.0)
-        self.reward_space = self.box(-1 / _LEAST_EXCESS, 2.0)
+    view_size = 9
 
     def initial(self, key: jax.Array, params: Params) -> Left:
         """The whole target, scaled to length 1."""
@@ -350,70 +219,24 @@ class QuantumSynthesis(PuzzleTask[Left]):
         w, x, y, z = turns.sum(axis=0)
         return Left(*product(state[:4], (w, -x, -y, -z)), state.used + 1)
 
-    def observation(self, state: Left, key: jax.Array, params: Params) -> jax.Array:
-        """The rotation that is left, the wanted distance, the gates left."""
+    def view(self, state: Left) -> jax.Array:
+        """The rotation, row by row."""
         w, x, y, z = state[:4]
-        rotation = self.stack(
+        return self.stack(
             1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
             2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
             2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y),
         )  # fmt: skip
-        left = (self.puzzle.gates - state.used).astype(self.dtype) / self.puzzle.gates
-        return jnp.concatenate([rotation.clip(-1, 1), self.stack(self._wanted(params), left)])
 
-    def reward(self, state: Left, action: jax.Array, next_state: Left, key: jax.Array, params: Params) -> jax.Array:
-        """Progress, and 1 for being near enough."""
-        at_first = self._excess(self.initial(key, params), params)
-        before, after = self._excess(state, params), self._excess(next_state, params)
-        return (before - after) / at_first + ((before > 0) & (after == 0)).astype(self.dtype)
-
-    def terminal(self, state: Left, key: jax.Array, params: Params) -> jax.Array:
-        """Whether it is near enough, or no gate is left."""
-        return (self._excess(state, params) == 0) | (state.used >= self.puzzle.gates)
-
-    def info(self, state: Left, params: Params) -> dict[str, jax.Array]:
-        """``success``: near enough."""
-        return {"success": self._excess(state, params) == 0, "distance": self._gap(state)}
-
-    def _wanted(self, params: Params) -> jax.Array:
-        return params.instance.wanted.astype(self.dtype) / FINE
-
-    @staticmethod
-    def _gap(state: Left) -> jax.Array:
+    def gap(self, state: Left) -> jax.Array:
+        """By the real part of the quaternion."""
         return jnp.sqrt(jnp.maximum(1 - jnp.abs(state.w), 0))
-
-    def _excess(self, state: Left, params: Params) -> jax.Array:
-        """What the distance exceeds the wanted one by; 0 if it does not."""
-        return jnp.maximum(self._gap(state) - self._wanted(params), 0)
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Left, params: Params) -> str:
-        """What is left to do."""
-        return (
-            f"Left to be done by the gates {', '.join(GATES)}, up to a global phase: the unitary U of\n"
-            f"{shown([float(value) for value in state[:4]], 'U')}\n"
-            f"Its distance from doing nothing is {float(self._gap(state)):.6f}, at most "
-            f"{float(self._wanted(params)):.4f} is wanted. A gate G makes U G^-1 of it. Gates left: "
-            f"{self.puzzle.gates - int(state.used)}"
-        )
-
-    def how_to_act(self) -> str:
-        """One line for a text player."""
-        return f"Answer with one of {', '.join(GATES)}."
-
-    def parse(self, text: str, state: Left, params: Params) -> np.ndarray:
-        """A gate.
-
-        Raises:
-            ValueError: anything else.
-        """
-        return np.asarray(reading.word(text.strip(), GATES), self.action_space.dtype)
-
-    def why_over(self, state: Left, params: Params) -> str:
-        """Near enough, or no gate left."""
-        near = bool(self.info(state, params)["success"])
-        return "the circuit is near enough" if near else "no gate is left, and the circuit is not near enough"
+    def shown(self, state: Left) -> str:
+        """As the target of the question."""
+        return shown([float(value) for value in state[:4]])
 
     def draw(self, state: Left, params: Params) -> np.ndarray:
         """The rotation that is left: what becomes of X, Y and Z."""

@@ -1,0 +1,417 @@
+"""QuantumSynthesis-v0 and TwoQubitSynthesis-v0 against complex matrices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache, reduce
+from itertools import product
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.dice import Dice
+from rlbench_suite.envs.puzzles import quantum_synthesis, two_qubit_synthesis
+from rlbench_suite.envs.puzzles.gate_synthesis import FINE, Circuits, Instance, SynthesisPuzzle
+from rlbench_suite.envs.puzzles.puzzle_task import Params
+from rlbench_suite.envs.puzzles.quantum_synthesis import QuantumSynthesisPuzzle, _haar, _rounded
+from rlbench_suite.envs.puzzles.two_qubit_synthesis import TwoQubitSynthesisPuzzle
+from rlbench_suite.policy import reference_player
+from rlbench_suite.registry import card
+
+pytestmark = pytest.mark.of_variants
+
+T = np.diag([1, np.exp(0.25j * np.pi)])
+H = np.array([[1, 1], [1, -1]]) / np.sqrt(2)
+PAULI = np.array([[[0, 1], [1, 0]], [[0, -1j], [1j, 0]], [[1, 0], [0, -1]]])
+
+
+def bloch(unitary: np.ndarray) -> np.ndarray:
+    """The rotation of the Bloch sphere."""
+    return np.einsum("aij,jk,bkl,il->ab", PAULI, unitary, PAULI, unitary.conj()).real.ravel() / 2
+
+
+def parts(unitary: np.ndarray) -> np.ndarray:
+    """The real and the imaginary parts."""
+    return np.concatenate([unitary.real.ravel(), unitary.imag.ravel()])
+
+
+class Kind(NamedTuple):
+    """A puzzle, and what is true of it."""
+
+    puzzle: Callable[[float], SynthesisPuzzle]
+    circuits: Callable[[int], Circuits]
+    matrices: dict[str, np.ndarray]
+    inverse: dict[str, str]
+    view: Callable[[np.ndarray], np.ndarray]
+
+    @property
+    def dimension(self) -> int:
+        return len(self.matrices[next(iter(self.matrices))])
+
+
+def controlled(control: int, target: int) -> np.ndarray:
+    """CNOT, state by state; the first qubit has the greater weight."""
+    gate = np.zeros((4, 4))
+    for bits in product((0, 1), repeat=2):
+        after = list(bits)
+        after[target] ^= bits[control]
+        gate[2 * after[0] + after[1], 2 * bits[0] + bits[1]] = 1
+    return gate
+
+
+ONE = {"H": H, "T": T, "Tdg": T.conj(), "S": T @ T, "Sdg": (T @ T).conj()}
+TWO = {
+    f"{name}{qubit}": np.kron(ONE[name], np.eye(2)) if qubit == 1 else np.kron(np.eye(2), ONE[name])
+    for name in ("H", "T", "Tdg")
+    for qubit in (1, 2)
+} | {"CNOT12": controlled(0, 1), "CNOT21": controlled(1, 0)}
+
+
+def undone_by(names: Any) -> dict[str, str]:
+    """The gate that undoes each, by its name."""
+    swapped = {"T": "Tdg", "Tdg": "T", "S": "Sdg", "Sdg": "S"}
+    parted = {name: re.fullmatch(r"([A-Za-z]+)(\d*)", name) for name in names}
+    return {name: swapped.get(match[1], match[1]) + match[2] for name, match in parted.items() if match}
+
+
+KINDS = {
+    "QuantumSynthesis": Kind(QuantumSynthesisPuzzle, quantum_synthesis.circuits, ONE, undone_by(ONE), bloch),
+    "TwoQubitSynthesis": Kind(TwoQubitSynthesisPuzzle, two_qubit_synthesis.circuits, TWO, undone_by(TWO), parts),
+}
+every_kind = pytest.mark.parametrize("name", KINDS)
+
+
+def circuit(name: str, gates: list[str]) -> np.ndarray:
+    """The first gate acts first."""
+    kind = KINDS[name]
+    return reduce(lambda whole, gate: kind.matrices[gate] @ whole, gates, np.eye(kind.dimension, dtype=complex))
+
+
+def distance(one: np.ndarray, other: np.ndarray) -> float:
+    return float(np.sqrt(max(0.0, 1 - abs(np.trace(one.conj().T @ other)) / len(one))))
+
+
+def told(puzzle: SynthesisPuzzle, instance: Instance) -> tuple[np.ndarray, float]:
+    """The target and the wanted distance, read from the prompt."""
+    text = puzzle.prompt(instance)
+    entries = re.findall(r"^U\d\d = ([+-][\d.]+) ([+-][\d.]+) i$", text, re.MULTILINE)
+    match = re.search(r"at most (\d+) gates with a distance of at most ([\d.]+)\.\n", text)
+    assert match
+    assert int(match[1]) == puzzle.gates
+    return np.array([float(a) + 1j * float(b) for a, b in entries]).reshape(puzzle.dimension, -1), float(match[2])
+
+
+def normal(unitary: np.ndarray) -> bytes:
+    """The same for unitaries that differ by a phase."""
+    first = unitary.ravel()[np.flatnonzero(np.abs(unitary.ravel()) > 1e-6)[0]]
+    return (np.round(unitary * (abs(first) / first), 6) + (0.0 + 0.0j)).tobytes()
+
+
+@cache
+def levels(name: str, most: int) -> list[np.ndarray]:
+    """Different unitaries by the least number of gates, by floating-point search: ``(n, d, d)`` each."""
+    nothing = circuit(name, [])
+    known, found = {normal(nothing)}, [nothing[None]]
+    for _ in range(most):
+        level = []
+        for unitary in found[-1]:
+            for gate in KINDS[name].matrices.values():
+                key = normal(following := gate @ unitary)
+                if key not in known:
+                    known.add(key)
+                    level.append(following)
+        found.append(np.array(level))
+    return found
+
+
+@pytest.mark.parametrize(("name", "most"), [("QuantumSynthesis", 9), ("TwoQubitSynthesis", 5)])
+def test_every_unitary_is_found_once_by_a_shortest_circuit(name: str, most: int) -> None:
+    known, every = KINDS[name].circuits(most), levels(name, most)
+    assert np.diff(known.begins).tolist() == [len(level) for level in every]
+    keys = {normal(unitary): depth for depth, level in enumerate(every) for unitary in level}
+    for row, word in zip(known.unitaries, known.words, strict=True):
+        unitary = circuit(name, [KINDS[name].puzzle.names[gate] for gate in word])
+        assert keys.pop(normal(unitary)) == len(word)
+        if name == "QuantumSynthesis":
+            w, x, y, z = row
+            of_row = w * np.eye(2) - 1j * (x * PAULI[0] + y * PAULI[1] + z * PAULI[2])
+        else:
+            of_row = (row[0] + row[1] / np.sqrt(2)).reshape(4, 4)
+            of_row /= np.linalg.norm(of_row[0])
+        assert distance(unitary, of_row) < 1e-7
+    assert not keys
+
+
+def test_the_words_of_the_docs_on_two_qubits() -> None:
+    known = two_qubit_synthesis.circuits(7)
+    assert np.diff(known.begins)[[3, 5, 7]].tolist() == [197, 3059, 35347]
+    assert [known.begins[n + 1] for n in (3, 5, 7)] == [249, 4114, 50164]
+    for tier, puzzles in ((3, 38), (5, 436)):
+        puzzle = TwoQubitSynthesisPuzzle(tier)
+        products = [Instance(puzzle.reached(k), np.int32(100)) for k in range(*known.begins[tier : tier + 2])]
+        assert len({puzzle.canonical(instance) for instance in products}) == puzzles
+
+
+@pytest.mark.parametrize(
+    ("name", "tier", "count"),
+    [
+        ("QuantumSynthesis", 3, 1000),
+        ("QuantumSynthesis", 6, 300),
+        ("QuantumSynthesis", 10, 60),
+        ("TwoQubitSynthesis", 3, 400),
+        ("TwoQubitSynthesis", 5, 160),
+    ],
+)
+def test_the_wanted_distance_needs_all_gates(name: str, tier: int, count: int) -> None:
+    """Against all unitaries; nothing is near the border; one of eight targets is a product."""
+    puzzle = KINDS[name].puzzle(tier)
+    *shorter, longest = levels(name, tier)
+    d = puzzle.dimension
+    products = 0
+    for seed in range(count):
+        instance = puzzle.generate(seed, ("train", "test")[seed // (count // 2)])
+        target, wanted = told(puzzle, instance)
+        assert np.allclose(target @ target.conj().T, np.eye(d), atol=1e-5)
+
+        gaps = [np.sqrt(1 - np.abs(level.reshape(-1, d * d) @ target.conj().ravel()).clip(0, d) / d) for level in
+                (np.concatenate(shorter), longest)]  # fmt: skip
+        assert gaps[0].min() > wanted + 5e-5
+        assert gaps[1].min() < wanted - 5e-5
+        assert np.abs(gaps[1] - wanted).min() > 5e-5
+        assert gaps[0][0] > wanted + 0.099, "doing nothing is far from enough"
+        near = (gaps[1] < wanted).sum()
+        assert 2 ** puzzle.difficulty(instance) == pytest.approx(sum(map(len, levels(name, tier))) / near)
+        products += gaps[1].min() < 2e-3 and wanted == 0.01
+    assert abs(products - count / 8) <= 1 + (tier == 10)
+
+
+def test_random_targets_follow_haars_measure() -> None:
+    """Each coordinate of a uniform point of the 3-sphere has a semicircular distribution."""
+    points = np.array([_haar(Dice(1, seed)) for seed in range(2000)])
+    np.testing.assert_allclose((points**2).sum(1), 1)
+    for column in points.T:
+        assert stats.kstest(column, stats.semicircular.cdf).pvalue > 1e-3
+    pairs = points[:, None] * points[:, :, None]
+    np.testing.assert_allclose(pairs.mean(0), np.eye(4) / 4, atol=0.025)
+
+
+# -- the verifier ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "tier"),
+    [("QuantumSynthesis", 3), ("QuantumSynthesis", 6), ("TwoQubitSynthesis", 3), ("TwoQubitSynthesis", 5)],
+)
+def test_the_verifier_measures(name: str, tier: int) -> None:
+    puzzle, rng, seen = KINDS[name].puzzle(tier), np.random.default_rng(tier), {True: 0, False: 0}
+    names = puzzle.names
+    for seed in range(200):
+        instance = puzzle.generate(seed)
+        target, wanted = told(puzzle, instance)
+        right = puzzle.solve(instance).split(" ")
+        assert len(right) == tier
+        answers = [right, [names[k] for k in rng.integers(len(names), size=tier)], right[:-1], right[::-1]]
+        for _ in range(6):
+            changed = right.copy()
+            changed[rng.integers(tier)] = names[rng.integers(len(names))]
+            answers.append(changed)
+        for gates in answers:
+            verdict = puzzle.verify(instance, " ".join(gates))
+            near = distance(target, circuit(name, gates)) <= wanted
+            assert verdict.valid
+            assert verdict.solved == verdict.optimal == (verdict.score == 1) == near
+            seen[near] += 1
+        longer = puzzle.verify(instance, " ".join([*right, names[1], KINDS[name].inverse[names[1]]]))
+        assert longer.valid
+        assert longer.score == 0
+        assert f"{tier + 2} gates, {tier} are allowed" in longer.reason
+    assert min(seen.values()) > 200
+
+
+NO_CIRCUITS = ["", "X", "h", "H,T", "H  T", "H\nT", "T^-1", "Tdag", "H T ", "S" + " S" * 2000]
+
+
+@every_kind
+@pytest.mark.parametrize("answer", [*NO_CIRCUITS, "H3", "CNOT", "CNOT11", "H1" + " H1" * 2000])
+def test_what_is_no_circuit_is_refused(name: str, answer: str) -> None:
+    puzzle = KINDS[name].puzzle(3)
+    assert not puzzle.verify(puzzle.generate(0), answer).valid
+
+
+# -- disguises -------------------------------------------------------------------------------------------------------
+
+
+def test_conjugation_and_inversion_do_not_matter() -> None:
+    """Made by matrices; the solution's gates, conjugated or turned round, solve the disguise."""
+    puzzle, forms = QuantumSynthesisPuzzle(6), set()
+    inverse = KINDS["QuantumSynthesis"].inverse
+    for seed in range(150):
+        one = puzzle.generate(seed)
+        target, _ = told(puzzle, one)
+        right = puzzle.solve(one).split(" ")
+        conjugated = [inverse[gate] for gate in right]
+        for other, gates in (
+            (target.conj(), conjugated),
+            (target.conj().T, conjugated[::-1]),
+            (target.T, right[::-1]),
+            (-target, right),
+        ):
+            w, z = other[0, 0].real, -other[0, 0].imag
+            y, x = -other[0, 1].real, -other[0, 1].imag
+            instance = one._replace(target=_rounded(np.array([w, x, y, z])))
+            assert puzzle.canonical(instance) == puzzle.canonical(one)
+            assert puzzle.verify(instance, " ".join(gates)).score == 1
+        assert puzzle.canonical(one._replace(wanted=one.wanted + 1)) != puzzle.canonical(one)
+        if one.wanted != 100:
+            forms.add(puzzle.canonical(one))
+    assert len(forms) >= 129, "random targets never meet"
+
+
+def test_renumbering_conjugation_and_inversion_do_not_matter() -> None:
+    puzzle, forms = TwoQubitSynthesisPuzzle(5), set()
+    inverse, swap = KINDS["TwoQubitSynthesis"].inverse, [0, 2, 1, 3]
+    renumbered = {gate: gate.translate(str.maketrans("12", "21")) for gate in TWO}
+    for seed in range(60):
+        one = puzzle.generate(seed)
+        target, _ = told(puzzle, one)
+        assert np.linalg.det(target) == pytest.approx(1, abs=1e-5)
+        right = puzzle.solve(one).split(" ")
+        conjugated = [inverse[gate] for gate in right]
+        for other, gates in (
+            (target.conj(), conjugated),
+            (target.conj().T, conjugated[::-1]),
+            (target.T, right[::-1]),
+            (target[swap][:, swap], [renumbered[gate] for gate in right]),
+            (-target, right),
+            (1j * target.T[swap][:, swap], [renumbered[gate] for gate in right[::-1]]),
+        ):
+            disguise = np.rint(np.stack([other.real, other.imag]) * 10**6).astype(np.int32)
+            instance = one._replace(target=disguise)
+            assert puzzle.canonical(instance) == puzzle.canonical(one)
+            assert puzzle.verify(instance, " ".join(gates)).score == 1
+        assert puzzle.canonical(one._replace(wanted=one.wanted + 1)) != puzzle.canonical(one)
+        if one.wanted != 100:
+            forms.add(puzzle.canonical(one))
+    assert len(forms) >= 52, "targets that are no products never meet"
+
+
+# -- the task --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "tier", "count"),
+    [
+        ("QuantumSynthesis", "easy", 200),
+        ("QuantumSynthesis", "medium", 200),
+        ("QuantumSynthesis", "hard", 200),
+        ("TwoQubitSynthesis", "easy", 200),
+        ("TwoQubitSynthesis", "hard", 40),
+    ],
+)
+def test_the_task_keeps_the_rules(name: str, tier: str, count: int) -> None:
+    """Random gates and plans against matrices and the verifier."""
+    task = card(f"{name}-v0").build(difficulty=tier)
+    puzzle, key, rng = task.puzzle, jax.random.key(0), np.random.default_rng(0)
+    n, names = puzzle.gates, puzzle.names
+    instances = [puzzle.generate(seed) for seed in range(count)]
+    actions = rng.integers(len(names), size=(count, n))
+    actions[::2] = [puzzle.plan(instance) for instance in instances[::2]]
+    params = Params(Instance(*map(np.stack, zip(*instances, strict=True))), np.zeros((count, 1), np.int16))
+
+    @jax.jit
+    @jax.vmap
+    def look(state: Any, params: Params) -> Any:
+        return task.terminal(state, key, params), task.info(state, params), task.observation(state, key, params)
+
+    @jax.jit
+    @jax.vmap
+    def step(state: Any, action: jax.Array, params: Params) -> Any:
+        after = task.transition(state, action, key, params)
+        return after, task.reward(state, action, after, key, params)
+
+    state, rewards = jax.vmap(task.initial, in_axes=(None, 0))(key, params), []
+    looks = [jax.tree.map(np.asarray, look(state, params))]
+    for k in range(n):
+        state, reward = step(state, actions[:, k], params)
+        rewards.append(np.asarray(reward))
+        looks.append(jax.tree.map(np.asarray, look(state, params)))
+    solved = 0
+    for number, instance in enumerate(instances):
+        target, wanted = told(puzzle, instance)
+        target /= abs(np.linalg.det(target)) ** (1 / puzzle.dimension)
+        first = distance(target, circuit(name, []))
+        total = 0.0
+        for k in range(n + 1):
+            gates = [names[a] for a in actions[number, :k]]
+            left = target @ circuit(name, gates).conj().T
+            gap = distance(target, circuit(name, gates))
+            near = gap <= wanted
+            over, info, seen = looks[k]
+            assert bool(info["success"][number]) == near
+            assert bool(over[number]) == (near or k == n)
+            assert float(info["distance"][number]) == pytest.approx(gap, abs=2e-3 if gap < 0.01 else 1e-4)
+            np.testing.assert_allclose(seen[number], [*KINDS[name].view(left), wanted, 1 - k / n], atol=1e-5)
+            assert task.observation_space.contains(seen[number])
+            excess = max(gap - wanted, 0) / (first - wanted)
+            assert total == pytest.approx(1 - excess + near, abs=2e-3)
+            if gates:
+                assert (puzzle.verify(instance, " ".join(gates)).score == 1) == near
+            if near or k == n:
+                solved += near
+                break
+            total += float(rewards[k][number])
+        if number % 2 == 0:
+            assert near
+    assert count // 2 <= solved < count
+
+
+@pytest.mark.parametrize(
+    ("name", "tier"), [("QuantumSynthesis", "easy"), ("QuantumSynthesis", "hard"), ("TwoQubitSynthesis", "easy")]
+)
+def test_the_plan_earns_the_best_return(name: str, tier: str) -> None:
+    task = card(f"{name}-v0").build(difficulty=tier)
+    record = play(task, reference_player(task), range(200))
+    assert record.info["success"].all()
+    np.testing.assert_allclose(record.total, task.card.optimum, atol=1e-5)
+    assert (record.length == task.puzzle.gates).all()
+
+
+@every_kind
+def test_the_words_of_the_task(name: str) -> None:
+    task = card(f"{name}-v0").build()
+    instance = task.puzzle.generate(3)
+    params = Params(instance, np.array(task.puzzle.plan(instance), np.int16))
+    key = jax.random.key(0)
+    begin = state = task.initial(key, params)
+    assert task.puzzle.question(instance).split("\n\n")[1] in task.describe(state, params)
+    for gate in task.puzzle.solve(instance).split(" "):
+        assert "Gates left: 0" not in task.describe(state, params)
+        state = task.transition(state, task.parse(f" {gate}\n", state, params), key, params)
+    assert "Gates left: 0" in task.describe(state, params)
+    assert f"at most {int(instance.wanted) / FINE:.4f} is wanted" in task.describe(state, params)
+    assert task.why_over(state, params) == "the circuit is near enough"
+    assert "not near enough" in task.why_over(begin._replace(used=state.used), params)
+    assert (task.draw(state, params) != task.draw(begin, params)).any()
+    for text in ("", "X", "H T", "0"):
+        with pytest.raises(ValueError, match="expected one of H"):
+            task.parse(text, state, params)
+
+
+@pytest.mark.parametrize(
+    ("name", "tier", "most"),
+    [
+        ("QuantumSynthesis", 1, 14),
+        ("QuantumSynthesis", 15, 14),
+        ("QuantumSynthesis", 2.5, 14),
+        ("TwoQubitSynthesis", 1, 8),
+        ("TwoQubitSynthesis", 9, 8),
+    ],
+)
+def test_other_tiers_are_refused(name: str, tier: float, most: int) -> None:
+    with pytest.raises(ValueError, match=f"number of gates, 2 to {most}"):
+        KINDS[name].puzzle(tier)
