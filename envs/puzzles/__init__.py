@@ -232,7 +232,7 @@ CARDS = (
         summary="Find a model of a small planted formula of SATURN's construction.",
         source="Liu et al. 2025, arXiv:2505.16368",
         horizon=10, variant=True,
-        difficulties={"medium": 2, "easy": 1, "hard": 3},
+        difficulties={"medium": 3, "easy": 2, "hard": 4},
     ),
     _card(
         "UniqueSAT", "unique_sat:UniqueSAT", "unique_sat:UniqueSATPuzzle",

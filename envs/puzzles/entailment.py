@@ -7,8 +7,9 @@ latter, and the named thing, finds a kind that none of the former forbids. This 
 can be true at all is true in a world with one thing for each such sentence (and one at least).
 
 Premises never contradict each other. More than half of them make a derivation of the conclusion or of its denial, which
-is spoiled where the answer is "neither"; the others are any. The three answers are equally frequent. ``difficulty`` is
-how many premises settle the question. Of three premises there are a few thousand different puzzles, of more far more.
+is spoiled where the answer is "neither"; the others are any. Of every three seeds, each gets another answer.
+``difficulty`` is how many premises settle the question. Of three premises there are a few thousand different puzzles,
+of more far more.
 
 =============  =====================================================================================================
 action         0 entailed, 1 contradicted, 2 neither
@@ -113,8 +114,8 @@ class EntailmentPuzzle(Puzzle[Instance]):
     # -- the generator ----------------------------------------------------------------------------------------------
 
     def compose(self, dice: Dice) -> Instance:
-        """An instance with an answer chosen beforehand, so that each comes up as often."""
-        asked = dice.below(3)
+        """An instance with the answer whose turn it is at this seed."""
+        asked = dice.share(3)
         while (instance := self._attempt(asked, dice)) is None:
             pass
         return instance

@@ -2,9 +2,8 @@
 
 ``difficulty`` is the number of vertices. Graphs are uniform among those with a fixed number of edges that are connected
 and have no vertex that rules a solution out by its degree: for a cycle all have at least two neighbours, for a path at
-most two have only one. Half of the one-shot instances, by a fair coin, have no solution, proven by exhaustive search;
-the number of edges does not tell them apart. The interactive form has graphs with a solution only. Graphs of 8 vertices
-are some hundreds of each kind, so that within one split the halves are even to a few percent only.
+most two have only one. Of every two one-shot instances one has no solution, proven by exhaustive search; the number of
+edges does not tell them apart. The interactive form has graphs with a solution only.
 
 =============  =====================================================================================================
 action         the vertex to visit next, ``Discrete(n)``; at first any, then an unvisited neighbour of the last one
@@ -70,8 +69,8 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         self.edges = self.count * self.density // 8
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A graph of the kind that a coin asks for."""
-        return self._of_kind(dice, solvable=dice.below(2) == 1)
+        """A graph of the kind whose turn it is at this seed."""
+        return self._of_kind(dice, solvable=dice.share(2) == 1)
 
     def _of_kind(self, dice: Dice, *, solvable: bool) -> Instance:
         while True:

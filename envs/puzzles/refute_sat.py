@@ -1,8 +1,8 @@
 """rlsuite/RefuteSAT-v0, one-shot: find a model of a 3-SAT formula, or prove that there is none.
 
-Half of the formulas have a model. They are uniform, at the number of clauses where half of all formulas of the size
-have one: 4.258 n + 58.26 n**(-2/3) (Crawford & Auton 1996), and are drawn until one is of the kind that a coin chose.
-``difficulty`` is the number of variables n.
+Of every two seeds, one gets a formula with a model and the other one without. Formulas are uniform, at the number of
+clauses where half of all formulas of the size have one: 4.258 n + 58.26 n**(-2/3) (Crawford & Auton 1996), and are
+drawn until one is of the kind. ``difficulty`` is the number of variables n.
 
 A proof is a tree of case distinctions, written in preorder: a variable, the tree for the case that it is true, the tree
 for the case that it is false; ``#j`` where every literal of clause j is false. Checking it takes time linear in its
@@ -35,8 +35,8 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
         self.clauses = half_satisfiable(self.variables)
 
     def compose(self, dice: Dice) -> CNF:
-        """Uniform formulas, until one has a model, or none, as a coin said."""
-        n, satisfiable = self.variables, dice.below(2) == 1
+        """Uniform formulas, until one has a model, or none, as it is this seed's turn."""
+        n, satisfiable = self.variables, dice.share(2) == 1
         while True:
             clauses = [uniform_clause(dice, n) for _ in range(self.clauses)]
             if (Search(clauses, n).models > 0) == satisfiable:

@@ -9,8 +9,8 @@ The leak is known and part of the construction: a literal agrees with the hidden
 2**(n-1) / (2**n - 1), 4/7 for n = 3, so a vote of each variable's signs (the ``heuristic``) finds models far more often
 than chance, as the card's scores show. SAT-v0 is planted such that signs tell nothing.
 
-Few variables make few formulas: of (3, 5, 5) there are so few up to names and signs that 10,000 seeds of a split give
-some 3,300 different ones. The other sizes hardly repeat any.
+Half of all assignments are models of a formula (3, 5, 5), so that random flips find one nearly always, and there are
+few such formulas: no tier of the card has that size.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SaturnPuzzle(ModelPuzzle):
 
     name = "Saturn"
     difficulty_is = "bits of luck that a uniform assignment needs to be a model: -log2(models / assignments)"
-    sizes = ((3, 5, 5), (3, 5, 13), (3, 7, 40))
+    sizes = ((3, 5, 5), (3, 5, 13), (3, 7, 40), (3, 8, 80))
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)

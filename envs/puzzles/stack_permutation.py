@@ -1,10 +1,10 @@
 """rlsuite/StackPermutation-v0: let 1, 2, 3, ... pass through a stack so that they come out in a given order.
 
-``difficulty`` is how many numbers there are. Half of the one-shot instances, by a fair coin, are impossible. An order
-is possible exactly if no three of its numbers, wherever they stand, go high, low, middle (Knuth, The Art of Computer
-Programming 1, section 2.2.1, exercise 5). Possible and impossible orders are made alike: two numbers of a random
-possible order trade places, and that is repeated until the result is of the kind that the coin asked for. The
-interactive form has possible orders only.
+``difficulty`` is how many numbers there are. Of every two one-shot instances one is impossible. An order is possible
+exactly if no three of its numbers, wherever they stand, go high, low, middle (Knuth, The Art of Computer Programming 1,
+section 2.2.1, exercise 5). Possible and impossible orders are made alike: two numbers of a random possible order trade
+places, and that is repeated until the result is of the kind whose turn it is. The interactive form has possible orders
+only.
 
 Orders of 6 numbers are few: 132 of them are possible. With 14 there are 2,674,440.
 
@@ -86,8 +86,8 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         self.count = int(tier)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """An order of the kind that a coin asks for."""
-        return self._of_kind(dice, possible=dice.below(2) == 1)
+        """An order of the kind whose turn it is at this seed."""
+        return self._of_kind(dice, possible=dice.share(2) == 1)
 
     def _of_kind(self, dice: Dice, *, possible: bool) -> Instance:
         while True:

@@ -140,9 +140,8 @@ def test_random_sentences_against_all_worlds() -> None:
 def test_answers_are_balanced(premises: int) -> None:
     puzzle = EntailmentPuzzle(premises)
     for split in ("train", "test"):
-        counts = Counter(puzzle.solve(puzzle.generate(seed, split)) for seed in range(900))
-        assert set(counts) == set(ANSWERS)
-        assert max(abs(count - 300) for count in counts.values()) < 3.5 * (900 * 2 / 9) ** 0.5
+        counts = Counter(puzzle.solve(puzzle.generate(seed, split)) for seed in range(300))
+        assert counts == dict.fromkeys(ANSWERS, 100)
 
 
 @pytest.mark.parametrize("premises", TIERS.values())

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from pysat.solvers import Cadical153
-from scipy import stats
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.envs.puzzles.branching import MODEL, OPEN, REFUTED, RefuteSAT
@@ -67,7 +66,7 @@ def test_half_of_the_formulas_have_a_model_and_each_answer_is_right() -> None:
             assert word == "UNSAT"
             assert closes(clauses, tokens, frozenset()) == []
         assert puzzle.verify(instance, answer).score == 1
-    assert stats.binomtest(models, count, 0.5).pvalue > 1e-3
+    assert models == count / 2
 
 
 def test_the_checker_takes_exactly_what_closes_every_case() -> None:

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.dice import Dice
@@ -72,7 +71,7 @@ def test_half_of_the_orders_are_impossible(tier: str) -> None:
         assert sorted(order) == list(range(1, puzzle.count + 1))
         impossible += has_pattern(order)
         assert has_pattern(order) == (puzzle.solve(instance_of(order)) == "impossible")
-    assert stats.binomtest(impossible, 1000, 0.5).pvalue > 1e-3
+    assert impossible == 500
 
 
 def test_a_verdict_says_what_the_operations_write() -> None:
