@@ -193,7 +193,8 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
         for place, qubit, steps in rotations:
             along, across = _STEPS**2 - steps**2, 2 * _STEPS * steps
             size *= _STEPS**2 + steps**2
-            turns.insert(place, _diagonal(*(along * _OMEGAS[0] + across * _OMEGAS[power] for power in (6, 2)), qubit))
+            back, forth = (along * _OMEGAS[0] + across * _OMEGAS[power] for power in (6, 2))
+            turns.insert(place, _diagonal(back, forth, qubit))
         p, q = (product(reversed(turns)).reshape(4, 4, 4) @ _PARTS).transpose(2, 0, 1)
         entries = (p + _HALF * q) / size
         angle = -math.pi / 8 * (sum(_QUARTERS[gate] for gate in word) % 4)
