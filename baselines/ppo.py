@@ -74,6 +74,9 @@ class Config:
     """Initial log standard deviation of continuous actions, in units of half the action range."""
     scale_rewards: bool = False
     """Divide rewards by the running root mean square of discounted returns, so that values are of order one."""
+    stagger: bool = False
+    """Spread the environments' time limits evenly over an episode. Otherwise all that last to the limit begin anew
+    together, and what the networks do at the beginning drifts in the updates between."""
     evaluate: Literal["mode", "sample"] = "mode"
     """What the trained policy does: its most likely action, or a sample."""
     recurrent: Literal["gru", "none"] | None = None
@@ -407,7 +410,10 @@ def start(rows: Rows, config: Config, networks: Any, seed: jax.Array) -> Trainin
     key, _ = jax.random.split(jax.random.wrap_key_data(seed))  # the environments' half; updates draw from the other
     seeds = jax.vmap(lambda env: jax.random.key_data(jax.random.fold_in(key, env)))(jnp.arange(config.num_envs))
     known = rows.features + rows.privileged
-    stream = () if rows.task.card.host else open_stream(rows.task, seeds, Draw.parse("train", rows.task))
+    stream: Any = () if rows.task.card.host else open_stream(rows.task, seeds, Draw.parse("train", rows.task))
+    if config.stagger:
+        already = jnp.arange(config.num_envs, dtype=jnp.int32) * rows.task.card.horizon // config.num_envs
+        stream = stream._replace(episodes=stream.episodes._replace(t=already))
     return Training(
         networks=networks,
         optimiser=optimiser(config).init(networks),
@@ -492,6 +498,8 @@ class PPO:
         config = configure(Config, HYPERPARAMETERS, task.card, budget, self.overrides)
         if config.recurrent is None:
             config = replace(config, recurrent="gru" if task.card.partially_observed else "none")
+        if config.stagger and task.card.host:
+            raise ValueError(f"{task.card.id} runs on the host, which keeps its own time: stagger must be False.")
         if config.recurrent == "gru" and config.num_envs * task.card.agents % config.minibatches:
             raise ValueError(
                 f"{config.minibatches} minibatches do not divide the sequences of {config.num_envs} environments x "

@@ -80,6 +80,23 @@ def test_a_time_limit_does_not_end_the_value() -> None:
     assert abs(float(value[0, 0]) - 5) < 0.25  # what is left of the learning rate's noise
 
 
+def test_staggered_time_limits_fall_evenly_over_an_episode() -> None:
+    """Episodes of 8 steps in 16 environments: two end at every step, not sixteen at every eighth."""
+    rows = rows_of(Toy(horizon=8), "ppo")
+    config = Config(total_steps=1, num_envs=16, num_steps=16, hidden=(4,), stagger=True)
+
+    def ends(networks: Networks, seed: jax.Array, key: jax.Array) -> jax.Array:
+        return ppo.collect(rows, config, ppo.start(rows, config, networks, seed), key)[1].over.sum((1, 2))
+
+    found = jax.jit(ends)(Networks.initial(rows, config, 0), seed_key(0), jax.random.key(1))
+    np.testing.assert_array_equal(found, [2] * 16)
+
+
+def test_simulators_of_the_host_cannot_be_staggered() -> None:
+    with pytest.raises(ValueError, match="stagger must be False"):
+        PPO(stagger=True).hyperparameters(registry.card("rlsuite/Hopper-v0").build(), "smoke")
+
+
 def test_advantages_are_those_of_a_plain_loop() -> None:
     rng = np.random.default_rng(0)
     steps, envs, gamma, lam = 40, 7, 0.9, 0.8
