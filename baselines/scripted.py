@@ -14,6 +14,7 @@ from gymnasium import spaces
 from rlbench_suite.agent import CannotPlay
 from rlbench_suite.episode import action_sizes
 from rlbench_suite.keys import uniform
+from rlbench_suite.lanes import computed_once
 from rlbench_suite.members import Members
 from rlbench_suite.policy import Policy, View, reference_player
 from rlbench_suite.task import Task
@@ -40,7 +41,8 @@ class Uniform(eqx.Module):
             chosen = jnp.floor(shares * np.array(sizes, np.float32)).astype(jnp.int32)
         else:
             parts = jnp.split(view.action_mask, np.cumsum(sizes)[:-1])
-            chosen = jnp.stack([nth_legal(part, share) for part, share in zip(parts, shares, strict=True)])
+            choice = computed_once(nth_legal)  # or each entry of what looks at the action would choose anew
+            chosen = jnp.stack([choice(part, share) for part, share in zip(parts, shares, strict=True)])
         return chosen.reshape(space.shape), memory
 
 

@@ -26,7 +26,7 @@ from rlbench_suite.episode import (
     seed_key,
 )
 from rlbench_suite.host import HostTask
-from rlbench_suite.lanes import apart, computed_once, in_lanes
+from rlbench_suite.lanes import apart, in_lanes
 from rlbench_suite.policy import Policy, View
 from rlbench_suite.process import precision, refuse_after_fork
 from rlbench_suite.task import Task
@@ -57,8 +57,6 @@ def step_stream(
         ended (bootstrap truncated episodes from it); and the scalar-or-vector totals of all episodes at that step
         (an episode's return where it ended).
     """
-    # Or the choice of an action would be computed anew for every entry of what looks at it.
-    actions = computed_once(lambda actions: actions)(actions)
     episodes, step = jax.vmap(lambda episode, action, mask: advance(task, episode, action, limit, mask))(
         stream.episodes, actions, stream.last.info.get("action_mask")
     )
