@@ -1,65 +1,87 @@
 """Generators at scale: how many instances differ, whether the verifier takes the solver's answer, whether splits meet.
 
-    python benchmarks/puzzle_checks.py [--ids A-v0,B-v0] [--seconds 60] [--count 10000]
+    python benchmarks/puzzle_checks.py [--ids A-v0,B-v0] [--tiers easy,medium] [--seconds 60] [--count 10000]
 
-For every puzzle and difficulty: of ``count`` train instances the share that differ by their canonical form, and of
-those whose solver's answer scores 1; then how many canonical forms ``5 * count`` train instances share with as many of
-the test split, which has to be none. Where a part would take longer than ``seconds`` of processor time it is cut short;
-``instances`` says how many there were. A puzzle with few instances (``space``) repeats them.
+A line for each puzzle and tier. Of the first ``count`` train instances: how many there were, for what share of them the
+solver's answer scores 1, and what share differ by their canonical form. Of ``5 * count`` train and as many test
+instances: how many there were, and what the two have in common, canonical forms and texts of questions together, which
+has to be nothing. ``seconds`` of processor time end each of the two splits early. Last, how many instances there would
+be in both splits if all came up equally often and the first ``count`` repeated each other as they did; and what the
+puzzle itself says, its ``space``: where that is infinite, 99 % have to differ.
 """
 
 import argparse
 import itertools
+import math
 import time
-from collections.abc import Iterator
-from typing import Any
 
-from rlbench_suite.puzzle import Puzzle
+from rlbench_suite.card import SPLITS
 from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import cards
 
 
-def instances(puzzle: Puzzle[Any], split: str, count: int, seconds: float) -> Iterator[Any]:
-    """Those of seeds 0, 1, ... as far as time allows."""
-    begun = time.process_time()
-    for seed in range(count):
-        if time.process_time() - begun > seconds:
-            return
-        yield puzzle.generate(seed, split)
-
-
 def main() -> None:
-    """A line for each puzzle and difficulty."""
+    """A line for each puzzle and tier; an exit status of 1 if one failed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--ids", help="names of puzzles, separated by commas; all by default")
-    parser.add_argument("--seconds", type=float, default=60.0, help="of processor time, for each part of a line")
+    parser.add_argument("--tiers", default="easy,medium,hard", help="separated by commas")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of processor time, for each split of a line")
     parser.add_argument(
         "--count", type=int, default=10_000, help="instances to solve; five times as many of each split"
     )
     options = parser.parse_args()
     known = [card for card in cards().values() if card.puzzle]
     wanted = options.ids.split(",") if options.ids else [card.name for card in known]
-    columns = ("instances", "distinct", "solved", "train", "test", "in both", "space")
+    columns = ("instances", "solved", "distinct", "of splits", "overlap", "seconds", "estimate", "space")
     print(f"{'puzzle':26s}{'tier':8s}" + "".join(f"{column:>11s}" for column in columns))
     failed = []
-    for card, tier in itertools.product((card for card in known if card.name in wanted), ("easy", "medium", "hard")):
-        puzzle = puzzle_of(card.id, tier)
-        forms: list[bytes] = []
-        right = 0
-        for instance in instances(puzzle, "train", options.count, options.seconds):
-            forms.append(puzzle.canonical(instance))
-            right += puzzle.verify(instance, puzzle.solve(instance)).score == 1
-        train, test = (
-            {puzzle.canonical(instance) for instance in instances(puzzle, split, 5 * options.count, options.seconds)}
-            for split in ("train", "test")
-        )
-        shares = f"{len(set(forms)) / len(forms):11.2%}{right / len(forms):11.2%}"
-        counts = f"{len(train):11,d}{len(test):11,d}{len(train & test):11,d}{puzzle.space:11.4g}"
-        print(f"{card.name:26s}{tier:8s}{len(forms):11,d}{shares}{counts}", flush=True)
-        if right < len(forms) or train & test:
+    for card, tier in itertools.product((card for card in known if card.name in wanted), options.tiers.split(",")):
+        begun = time.process_time()
+        solved, distinct, sizes, overlap = check(card.id, tier, options.count, options.seconds)
+        size, seconds = min(options.count, sizes[0]), time.process_time() - begun
+        shares = f"{size:11,d}{solved / size:11.2%}{distinct / size:11.2%}"
+        space = puzzle_of(card.id, tier).space
+        rest = f"{sum(sizes):11,d}{overlap:11,d}{seconds:11.1f}{2 * estimated(size, distinct):11.3g}{space:11.3g}"
+        print(f"{card.name:26s}{tier:8s}{shares}{rest}", flush=True)
+        if solved < size or overlap or (math.isinf(space) and distinct < 0.99 * size):
             failed.append(f"{card.name} {tier}")
     if failed:
         raise SystemExit(f"failed: {', '.join(failed)}")
+
+
+def check(task_id: str, tier: str, count: int, seconds: float) -> tuple[int, int, list[int], int]:
+    """Of the first ``count`` train instances, how many were solved and how many differ; how many instances of each
+    split there were; what the splits have in common."""
+    puzzle = puzzle_of(task_id, tier)
+    solved, first, sizes = 0, set(), []
+    seen: list[set[bytes | int]] = []
+    """Of each split, canonical forms and hashes of questions."""
+    for split in SPLITS:
+        met: set[bytes | int] = set()
+        begun, seed = time.process_time(), 0
+        while seed < 5 * count and time.process_time() - begun < seconds:
+            instance = puzzle.generate(seed, split)
+            form = puzzle.canonical(instance)
+            met |= {form, hash(puzzle.question(instance))}
+            if split == "train" and seed < count:
+                solved += puzzle.verify(instance, puzzle.solve(instance)).solved
+                first.add(form)
+            seed += 1
+        seen.append(met)
+        sizes.append(seed)
+    return solved, len(first), sizes, len(set.intersection(*seen))
+
+
+def estimated(drawn: int, distinct: int) -> float:
+    """Of how many, equally likely, so many draws are expected to meet so many different ones: the root N of
+    N (1 - exp(-drawn / N)) = distinct, by bisection."""
+    if distinct == drawn:
+        return math.inf
+    low, high = float(distinct), float(drawn) ** 2
+    while high - low > 1e-4 * low:
+        middle = (low + high) / 2
+        low, high = (low, middle) if middle * -math.expm1(-drawn / middle) > distinct else (middle, high)
+    return low
 
 
 if __name__ == "__main__":

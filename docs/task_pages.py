@@ -104,6 +104,9 @@ def one_shot(card: TaskCard) -> list[str]:
     instance = puzzle.generate(0, "test")
     text = ["", "## As a question with one answer", "", "```text", puzzle.prompt(instance), "```", ""]
     text += ["An answer that scores 1:", "", "```text", puzzle.solve(instance), "```", ""]
+    sizes = ((tier, puzzle_of(card.id, tier).space) for tier in card.difficulties)
+    if few := [f"{size:,.0f} of `{tier}`" for tier, size in sizes if size < 1e6]:  # 1 % of 10,000 seeds repeat one
+        text += [f"Instances that differ are about {', '.join(few)}; seeds repeat them.", ""]
     text += [f"Difficulty of an instance: {puzzle.difficulty_is}. Scores on test instances with 95 % intervals, and"]
     text += [f"skill = (score - guess) / (1 - guess): `rlsuite calibrate {card.name}`.", ""]
     text += ["| difficulty | who answers | score | interval | skill | instances |"]

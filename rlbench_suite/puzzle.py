@@ -77,6 +77,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
     name: ClassVar[str]
     #: What :meth:`difficulty` counts, such as "length of the shortest solution in moves".
     difficulty_is: ClassVar[str]
+    #: About how many instances there are that differ by their canonical form, for the tiers of which seeds repeat many:
+    #: as many as would, if all came up equally often, repeat as often as `benchmarks/puzzle_checks.py` has seen.
+    few: ClassVar[dict[float, float]] = {}
 
     def __init__(self, tier: float) -> None:
         self.tier = tier
@@ -135,7 +138,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
     @property
     def space(self) -> float:
         """About how many instances there are that differ by their canonical form; infinite if they hardly ever meet."""
-        return math.inf
+        return self.few.get(self.tier, math.inf)
 
     # -- what every puzzle has ------------------------------------------------------------------------------------
 

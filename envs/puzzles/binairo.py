@@ -10,7 +10,7 @@ rotation, reflection or exchange of the symbols.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -40,6 +40,7 @@ class BinairoPuzzle(GridPuzzle[Instance]):
 
     name = "Binairo"
     difficulty_is = "lines that a search with propagation goes through until it has proven uniqueness"
+    few: ClassVar[dict[float, float]] = {4: 34_000}
     symbols = "01"
     fillable = 2
 

@@ -11,7 +11,7 @@ it, or is one too many in its row or column, and grass that leaves a row or colu
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -44,6 +44,7 @@ class CampsitePuzzle(GridPuzzle[Instance]):
 
     name = "Campsite"
     difficulty_is = "rows of tents that a depth-first search from the top tries until it has proven uniqueness"
+    few: ClassVar[dict[float, float]] = {5: 27_000}
     symbols = ".AT"
     fillable = 2
 

@@ -67,6 +67,7 @@ class GeometryPuzzle(Puzzle[Instance]):
 
     name = "Geometry"
     difficulty_is = "digits of the numbers to compute: coordinates of constructed points, and the answer"
+    few: ClassVar[dict[float, float]] = {1: 37_000}
     hardest = 4
 
     def __init__(self, tier: float) -> None:

@@ -178,6 +178,7 @@ class HamiltonianPathPuzzle(HamiltonianPuzzle):
     """Through every vertex."""
 
     name = "HamiltonianPath"
+    few: ClassVar[dict[float, float]] = {8: 780}
     closed, density = False, 11
 
 
@@ -185,6 +186,7 @@ class HamiltonianCyclePuzzle(HamiltonianPuzzle):
     """And back."""
 
     name = "HamiltonianCycle"
+    few: ClassVar[dict[float, float]] = {8: 800}
     closed, density = True, 13
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -51,6 +51,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
     difficulty_is = (
         "colours that a depth-first search (most repeated numbers first) tries until it has proven uniqueness"
     )
+    few: ClassVar[dict[float, float]] = {4: 11_000}
     symbols = "#."
     fillable = 2
 

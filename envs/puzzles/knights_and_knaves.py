@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -67,6 +67,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
 
     name = "KnightsAndKnaves"
     difficulty_is = "kinds that a depth-first search, person by person, tries until it has proven uniqueness"
+    few: ClassVar[dict[float, float]] = {3: 4_000}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)

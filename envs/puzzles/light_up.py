@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -49,6 +49,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
 
     name = "LightUp"
     difficulty_is = "bulbs that a depth-first search (fewest places first) tries until it has proven uniqueness"
+    few: ClassVar[dict[float, float]] = {4: 5_200}
     symbols = "*.#01234"
     fillable = 2
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import permutations
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -48,6 +48,7 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
 
     name = "MagicSquare"
     difficulty_is = "numbers that a depth-first search (fullest line first) tries until it has found every completion"
+    few: ClassVar[dict[float, float]] = {3: 180}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -44,6 +44,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
 
     name = "Minesweeper"
     difficulty_is = "cells that a depth-first search guesses, beyond what single numbers force, to prove uniqueness"
+    few: ClassVar[dict[float, float]] = {4: 8_800}
     symbols = "*.012345678"
     fillable = 2
 

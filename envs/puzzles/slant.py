@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -51,6 +51,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
 
     name = "Slant"
     difficulty_is = "cells that a depth-first search guesses, beyond what corners and loops force, to prove uniqueness"
+    few: ClassVar[dict[float, float]] = {3: 7_800}
     symbols = "/\\"
     fillable = 2
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import permutations
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -45,6 +45,7 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
 
     name = "SymbolicGrid"
     difficulty_is = "digits that a depth-first search, letter after letter, tries until it has proven uniqueness"
+    few: ClassVar[dict[float, float]] = {3: 19_000}
     symbols = DIGITS
     fillable = 9
 

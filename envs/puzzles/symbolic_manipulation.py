@@ -153,6 +153,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
 
     name = "SymbolicManipulation"
     difficulty_is = "symbols in the sequences that the operations make, all together"
+    few: ClassVar[dict[float, float]] = {2: 35_000}
     hardest = 8
 
     def __init__(self, tier: float) -> None:
