@@ -20,6 +20,12 @@ _LEVELS = {
 }
 """What an action may command instead of the four rotors."""
 
+_COURSES = {
+    "Waypoints": ("Fly to one waypoint after another, as many as time allows,", "navigation"),
+    "Trajectory": ("Track Lissajous figures, figures of eight and helices", "tracking"),
+}
+"""Goals that are also flown by body rates and by velocities: what to do, tag."""
+
 CARDS = (
     TaskCard(
         id="rlsuite/QuadcopterHover-v0",
@@ -55,7 +61,7 @@ CARDS = (
             summary=f"Reach and hold a hover by {what}.",
             source="Kaufmann, Bauersfeld & Scaramuzza 2022, arXiv:2202.10796; Panerati et al. 2021, arXiv:2103.02142",
             entry_point=f"rlbench_suite.envs.quadcopter.hover_levels:Hover{level}",
-            reference=f"rlbench_suite.envs.quadcopter.hover_levels:{level}Pilot",
+            reference=f"rlbench_suite.envs.quadcopter.{'hover_levels' if level == 'One' else 'levels'}:{level}Pilot",
             horizon=500,
             settings={"goal": "hover", "conditions": "calm", "action": level.lower()},
             variant=True,
@@ -112,6 +118,23 @@ CARDS = (
         settings={"goal": "trajectory", "conditions": "calm", "action": "rotors"},
         replay_tolerance=1.0,
         tags=("continuous", "tracking"),
+    ),
+    *(
+        TaskCard(
+            id=f"rlsuite/Quadcopter{goal}{level}-v0",
+            family="quadcopter",
+            summary=f"{what} by {_LEVELS[level]}.",
+            source="Kaufmann, Bauersfeld & Scaramuzza 2022, arXiv:2202.10796",
+            entry_point=f"rlbench_suite.envs.quadcopter.course_levels:{goal}{level}",
+            reference=f"rlbench_suite.envs.quadcopter.levels:{level}Pilot",
+            horizon=1000,
+            settings={"goal": goal.lower(), "conditions": "calm", "action": level.lower()},
+            variant=True,
+            replay_tolerance=1.0,
+            tags=("continuous", tag, "action-level"),
+        )
+        for goal, (what, tag) in _COURSES.items()
+        for level in ("Rates", "Velocity")
     ),
     TaskCard(
         id="rlsuite/QuadcopterLand-v0",

@@ -23,6 +23,7 @@ from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 
 NAMES = [f"QuadcopterHover{level}-v0" for level in ("Rates", "Velocity", "Waypoint", "One")]
+COURSES = [f"Quadcopter{goal}{level}-v0" for goal in ("Waypoints", "Trajectory") for level in ("Rates", "Velocity")]
 every_level = pytest.mark.parametrize("name", NAMES)
 
 HEAVY = flight.NOMINAL._replace(
@@ -169,28 +170,29 @@ def test_turning_does_not_wait_for_thrust(thrust: float) -> None:
 # -- the tasks -------------------------------------------------------------------------------------------------------
 
 
-@every_level
+@pytest.mark.parametrize("name", NAMES + COURSES)
 def test_the_action_setting_chooses_the_id(name: str) -> None:
-    level = name.removeprefix("QuadcopterHover").removesuffix("-v0").lower()
-    env = gymnasium.make("rlsuite/QuadcopterHover-v0", action=level)
+    level = card(name).settings["action"]
+    base = name.replace(level.title(), "")
+    env = gymnasium.make(f"rlsuite/{base}", action=level)
     assert env.unwrapped.card.id == f"rlsuite/{name}"
-    assert card(name, action="rotors").id == "rlsuite/QuadcopterHover-v0"
+    assert card(name, action="rotors").id == f"rlsuite/{base}"
     with pytest.raises(ValueError, match=f"Did you mean '{level}'"):
-        card("QuadcopterHover-v0", action=level + "x")
+        card(base, action=level + "x")
     with pytest.raises(ValueError, match="No task has"):
-        card("QuadcopterHoverRough-v0", action=level)
+        card(base.replace("-v0", "Rough-v0"), action=level)
 
 
-@every_level
-def test_it_is_hover_by_other_commands(name: str) -> None:
-    """Context and (but for vertical flight) start to the bit; state and reward as where hover gets those commands."""
-    task, hover = card(name).build(), card("QuadcopterHover-v0").build()
+@pytest.mark.parametrize("name", NAMES + COURSES)
+def test_it_is_the_same_task_by_other_commands(name: str) -> None:
+    """Context and (but for vertical flight) start to the bit; state and reward as where rotors get those commands."""
+    task, base = card(name).build(), card(name, action="rotors").build()
     key = jax.random.key(7)
     params = task.sample_params(key, np.int32(1))
     state = task.initial(key, params)
-    for ours, its in zip(params, hover.sample_params(key, np.int32(1)), strict=True):
+    for ours, its in zip(*map(jax.tree.leaves, (params, base.sample_params(key, np.int32(1)))), strict=True):
         np.testing.assert_array_equal(ours, its)
-    start = hover.initial(key, params)
+    start = base.initial(key, params)
     if name == "QuadcopterHoverOne-v0":
         body = state.body
         assert (body.z, body.vz) == (start.body.z, start.body.vz)
@@ -199,12 +201,12 @@ def test_it_is_hover_by_other_commands(name: str) -> None:
         np.testing.assert_array_equal(jax.tree.leaves(state), jax.tree.leaves(start))
 
     @jax.jit
-    def both(state: Quadcopter, action: Any) -> Any:
+    def both(state: Any, action: Any) -> Any:
         commands = task.commands(state, action, params)
-        after, its = task.transition(state, action, key, params), hover.transition(state, commands, key, params)
+        after, its = task.transition(state, action, key, params), base.transition(state, commands, key, params)
         rewards = (
             task.reward(state, action, after, key, params),
-            hover.reward(state, commands, its, key, params),
+            base.reward(state, commands, its, key, params),
         )
         return after, its, rewards, commands
 
@@ -252,6 +254,14 @@ def test_the_reference_hovers_and_others_do_not(name: str) -> None:
     assert flights.total.mean() == pytest.approx(task.scores["reference"].mean, rel=0.02)
     assert task.scores["random"].high < 0.5 * task.scores["reference"].low
     assert task.scores["noop"].high < 0.8 * task.scores["reference"].low
+
+
+@pytest.mark.parametrize("name", COURSES)
+def test_the_reference_flies_courses_and_others_do_not(name: str) -> None:
+    task = card(name).build()
+    assert play(task, reference_player(task), range(32), split="test").info["success"].mean() >= 0.9
+    for player in ("random", "noop"):
+        assert task.scores[player].high < 0.5 * task.scores["reference"].low
 
 
 @every_level
