@@ -48,7 +48,7 @@ from . import dynamics, flight, picture, ray_casting
 from .dynamics import Airframe, Quadcopter, Rotors
 from .flight import STEP, ahead, distance, rotor_speed, squared
 from .geometric_control import GeometricControl, SetPoint
-from .picture import Shot
+from .picture import Pictured, Shot
 from .ray_casting import BLUE, COLUMNS, LEFT, PIXEL, RED, ROWS, UP
 from .rigid_body import RigidBody, Scalar, rotation_matrix
 from .scene import Ball, Face, Thing
@@ -105,7 +105,7 @@ class State(NamedTuple):
     """int32: balls reached so far."""
 
 
-class QuadcopterVision(Task[Params, State]):
+class QuadcopterVision(Pictured, Task[Params, State]):
     """The task of this file's docstring."""
 
     measures: ClassVar[dict[str, str]] = {
