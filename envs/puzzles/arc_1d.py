@@ -24,6 +24,10 @@ from .symmetry import least
 COLOURS = (1, 2, 3)
 """Beside 0, the colour of the ground."""
 
+_RUNS = [[[colour] * length for length in (1, 2, 3)] for colour in (0, *COLOURS)]
+_NAMES = [bytes((0, *names)).ljust(256) for names in permutations(COLOURS)]
+"""Translate colours to other names."""
+
 Where = Callable[[Any, Any], Any]
 """Some cells of strips: bool ``(n, width)``."""
 
@@ -140,14 +144,15 @@ class Arc1DPuzzle(InductionPuzzle):
     def row(self, dice: Dice) -> list[int]:
         """Ground and blocks, each one to three cells long."""
         cells: list[int] = []
+        below = dice.below
         while len(cells) < self.width:
-            colour = dice.choice(COLOURS) if dice.below(5) < 3 else 0
-            cells += [colour] * dice.between(1, 3)
+            cells += _RUNS[1 + below(3) if below(5) < 3 else 0][below(3)]
         return cells[: self.width]
 
-    def worth_showing(self, rows: np.ndarray) -> bool:
+    @staticmethod
+    def worth_showing(rows: np.ndarray) -> np.ndarray:
         """No empty strips."""
-        return bool(rows.any(axis=1).all())
+        return rows.any(axis=1)
 
     def rules(self) -> str:
         """What a strip is."""
@@ -169,13 +174,12 @@ class Arc1DPuzzle(InductionPuzzle):
         return least(self._forms(instance))
 
     def _forms(self, instance: Instance) -> Iterable[bytes]:
-        for direction in (1, -1):
-            *inputs, query = (row[::direction].tobytes() for row in (*instance.inputs, instance.query))
-            outputs = [row[::direction].tobytes() for row in instance.outputs]
-            pairs = [one + other for one, other in zip(inputs, outputs, strict=True)]
-            for names in permutations(COLOURS):
-                table = bytes((0, *names)).ljust(256)
-                yield b"".join(sorted(pair.translate(table) for pair in pairs)) + query.translate(table)
+        turned = instance._replace(inputs=instance.inputs[:, ::-1], outputs=instance.outputs[:, ::-1])
+        query = instance.query.tobytes()
+        for seen, strip in ((instance, query), (turned, query[::-1])):
+            pairs = self._pairs(seen)
+            for names in _NAMES:
+                yield b"".join(sorted([pair.translate(names) for pair in pairs])) + strip.translate(names)
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Cells of the query, each with a colour at random, or left as it is."""

@@ -105,9 +105,11 @@ class ListFunctionsPuzzle(InductionPuzzle):
         length = self.width - dice.below(2)
         return [word * 10 >> 64 for word in dice.words(length)] + [END] * (self.width - length)
 
-    def worth_showing(self, rows: np.ndarray) -> bool:
+    @staticmethod
+    def worth_showing(rows: np.ndarray) -> np.ndarray:
         """No empty lists."""
-        return bool((rows[:, 0] != END).all())
+        shown: np.ndarray = rows[:, 0] != END
+        return shown
 
     def rules(self) -> str:
         """What a list is."""
