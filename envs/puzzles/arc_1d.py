@@ -9,7 +9,7 @@ The puzzle is the one-dimensional ARC of Xu et al. (2024, arXiv:2305.18354), wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import permutations
 from typing import Any, ClassVar
 
@@ -19,7 +19,6 @@ from rlbench_suite.dice import Dice
 
 from . import answer as reading
 from .induction import InductionPuzzle, InductionTask, Instance, Step, packed, picked
-from .symmetry import least
 
 COLOURS = (1, 2, 3)
 """Beside 0, the colour of the ground."""
@@ -152,7 +151,8 @@ class Arc1DPuzzle(InductionPuzzle):
     @staticmethod
     def worth_showing(rows: np.ndarray) -> np.ndarray:
         """No empty strips."""
-        return rows.any(axis=1)
+        shown: np.ndarray = (rows != 0).any(axis=1)
+        return shown
 
     def rules(self) -> str:
         """What a strip is."""
@@ -171,15 +171,15 @@ class Arc1DPuzzle(InductionPuzzle):
 
     def canonical(self, instance: Instance) -> bytes:
         """The least of all names of colours and both directions; examples in the order of their contents."""
-        return least(self._forms(instance))
-
-    def _forms(self, instance: Instance) -> Iterable[bytes]:
-        turned = instance._replace(inputs=instance.inputs[:, ::-1], outputs=instance.outputs[:, ::-1])
         query = instance.query.tobytes()
-        for seen, strip in ((instance, query), (turned, query[::-1])):
-            pairs = self._pairs(seen)
-            for names in _NAMES:
-                yield b"".join(sorted([pair.translate(names) for pair in pairs])) + strip.translate(names)
+        both = [(self._pairs(instance, direction), query[::direction]) for direction in (1, -1)]
+        seen = [
+            ([pair.translate(names) for pair in pairs], strip.translate(names))
+            for pairs, strip in both
+            for names in _NAMES
+        ]
+        first = min([min(pairs) for pairs, _ in seen])
+        return min([b"".join(sorted(pairs)) + strip for pairs, strip in seen if first in pairs])
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Cells of the query, each with a colour at random, or left as it is."""

@@ -110,9 +110,13 @@ class Rows(NamedTuple):
         as many as are wanted do not matter.
         """
         following = self.following
-        steps, places = (following.take([rows[0] for rows in level], 0) == wanted[0]).T.nonzero()
-        for step, place in zip(steps.tolist(), places.tolist(), strict=True):
-            if all([following.item(row, step) == number for row, number in zip(level[place], wanted, strict=False)]):
+        firsts = following.take([rows[0] for rows in level], 0).T.ravel()
+        for rule in (firsts == wanted[0]).nonzero()[0].tolist():
+            step, place = divmod(rule, len(level))
+            for row, number in zip(level[place], wanted, strict=False):
+                if following.item(row, step) != number:
+                    break
+            else:
                 yield step, place
 
 
@@ -162,7 +166,12 @@ class InductionPuzzle(Puzzle[Instance]):
 
     def written(self, row: Sequence[int]) -> str:
         """A row as an answer is written."""
-        return " ".join(self.symbols[value] for value in row)
+        return " ".join(bytes(row).translate(self._letters).decode())
+
+    @cached_property
+    def _letters(self) -> bytes:
+        """Translates entries to symbols."""
+        return self.symbols.encode().ljust(256)
 
     @staticmethod
     @abc.abstractmethod
@@ -201,11 +210,11 @@ class InductionPuzzle(Puzzle[Instance]):
         """Rules that make the wanted rows, shortest first: by what there was at each level, the last step, and its
         place in the last level.
         """
-        levels = []
-        for level in self._rows.levels(rows, int(self.tier)):
-            levels.append(level)
-            for step, place in self._rows.leading(level, wanted):
-                yield levels, step, place
+        levels = list(self._rows.levels(rows, int(self.tier)))
+        for count, level in enumerate(levels, 1):
+            if count == len(levels) or _begins(levels[count], wanted):
+                for step, place in self._rows.leading(level, wanted):
+                    yield levels[:count], step, place
 
     def _found(self, instance: Instance) -> tuple[list[list[Numbers]], int, int]:
         """The first rule that fits, applied to examples and query."""
@@ -216,18 +225,20 @@ class InductionPuzzle(Puzzle[Instance]):
         """The order of the examples does not matter."""
         return b"".join(sorted(self._pairs(instance))) + instance.query.tobytes()
 
-    def _pairs(self, instance: Instance) -> list[bytes]:
-        """The entries of each example."""
-        inputs, outputs, width = instance.inputs.tobytes(), instance.outputs.tobytes(), self.width
+    def _pairs(self, instance: Instance, direction: int = 1) -> list[bytes]:
+        """The entries of each example; with -1 for ``direction``, rows backwards and examples from the last."""
+        inputs, outputs = instance.inputs.tobytes()[::direction], instance.outputs.tobytes()[::direction]
+        width = self.width
         return [inputs[at : at + width] + outputs[at : at + width] for at in range(0, len(inputs), width)]
 
     def question(self, instance: Instance) -> str:
         """Rows, steps, examples, query, format."""
-        pairs = zip(instance.inputs.tolist(), instance.outputs.tolist(), strict=True)
-        examples = "\n".join([f"{self.written(one)} -> {self.written(other)}" for one, other in pairs])
+        written, width = self.written, self.width
+        pairs = self._pairs(instance)
+        examples = "\n".join([f"{written(pair[:width])} -> {written(pair[width:])}" for pair in pairs])
         return (
             f"{self._told}\n\nWhat the rule makes of some examples:\n{examples}\n\n"
-            f"What does it make of this?\n{self.written(instance.query.tolist())}\n\n{self.how_to_answer()}"
+            f"What does it make of this?\n{written(instance.query.tobytes())}\n\n{self.how_to_answer()}"
         )
 
     @cached_property

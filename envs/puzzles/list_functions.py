@@ -21,6 +21,7 @@ from .induction import InductionPuzzle, InductionTask, Instance, Step, packed, p
 
 END = 10
 """Fills a row behind a list that is shorter."""
+_END = bytes((END,))
 
 
 def _turned(by: int, direction: int = 1) -> Step:
@@ -124,7 +125,7 @@ class ListFunctionsPuzzle(InductionPuzzle):
 
     def written(self, row: Sequence[int]) -> str:
         """Without what fills the row."""
-        return super().written([value for value in row if value != END])
+        return super().written(bytes(row).replace(_END, b""))
 
     def read(self, answer: str) -> list[int]:
         """Digits, then what fills the row."""

@@ -39,6 +39,8 @@ from .symmetry import square_symmetries
 PRICE = 0.1
 """What a shortest route costs in all."""
 UP, DOWN, LEFT, RIGHT = range(4)
+_INT16 = [np.int16(number) for number in range(1000)]
+"""Places and lengths; making one costs five times as much."""
 
 
 class Roads(NamedTuple):
@@ -139,23 +141,23 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
             place, slot, others = ways[word * len(ways) >> 64] if len(ways) > 1 else ways[0]
             lengths[slot] = length
             unmet &= others
-        below, eighths = dice.below, self.eighths
+        draw, rare = dice.word, self.eighths << 61
         for slot in self._slots:
-            if not lengths[slot] and below(8) < eighths:
-                lengths[slot] = 1 + below(longest)
-        goal = below(self.places)
+            if not lengths[slot] and draw() < rare:
+                lengths[slot] = 1 + dice.below(longest)
+        goal = dice.below(self.places)
         rings = self.rings(lengths, goal)
         far = reduce(or_, rings[-(-2 * (len(rings) - 1) // 3) :])
-        for _ in range(below(far.bit_count())):
+        for _ in range(dice.below(far.bit_count())):
             far &= far - 1
         start = far & -far
         right, down = lengths[: self.places], lengths[self.places :]
         return Roads(
             np.frombuffer(right, np.int8),
             np.frombuffer(down, np.int8),
-            np.int16(start.bit_length() - 1),
-            np.int16(goal),
-            np.int16([ring & start != 0 for ring in rings].index(True)),
+            _INT16[start.bit_length() - 1],
+            _INT16[goal],
+            _INT16[[ring & start != 0 for ring in rings].index(True)],
         )
 
     def exits(self, right: Sequence[int], down: Sequence[int], place: int) -> Iterator[tuple[int, int, int]]:
