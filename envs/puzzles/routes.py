@@ -95,6 +95,9 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         self._turned = [itemgetter(*self._turned_roads(order)) for order in orders]
         """For each symmetry, what takes the new roads to the right and then down from the old ones in that order, with
         a 0 behind them."""
+        self._views: dict[tuple[int, int], tuple[bytes, list[itemgetter[Any]]]] = {}
+        """For each start and goal met so far, the least numbers that they can have, and ``_turned`` of the symmetries
+        that give them these."""
 
     def _neighbours(self, place: int) -> list[int | None]:
         """Where each direction leads on the lattice; None beyond the border."""
@@ -196,11 +199,14 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         """The least of the eight rotations and reflections of the map, start and goal with it."""
         roads: Any = instance
         lengths = roads.right.tobytes() + roads.down.tobytes() + b"\0"
-        start, goal = int(roads.start), int(roads.goal)
-        ends = [(number[start], number[goal]) for number in self._renumbered]
-        least = min(ends)
-        forms = [bytes(turn(lengths)) for turn, end in zip(self._turned, ends, strict=True) if end == least]
-        return bytes(least) + min(forms)
+        ends = int(roads.start), int(roads.goal)
+        if ends not in self._views:
+            seen = [tuple([number[end] for end in ends]) for number in self._renumbered]
+            least = min(seen)
+            turns = [turn for turn, view in zip(self._turned, seen, strict=True) if view == least]
+            self._views[ends] = bytes(least), turns
+        first, turns = self._views[ends]
+        return first + min([bytes(turn(lengths)) for turn in turns])
 
     def start(self, instance: AnyInstance) -> int:
         """A place."""
