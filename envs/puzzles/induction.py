@@ -109,12 +109,12 @@ class Rows(NamedTuple):
         """The steps that lead from one of ``level`` to the wanted, and from which of them; by step first. Rows behind
         as many as are wanted do not matter.
         """
-        following = self.following
-        firsts = following.take([rows[0] for rows in level], 0).T.ravel()
+        item = self.following.item
+        firsts = self.following.take([rows[0] for rows in level], 0).T.ravel()
         for rule in (firsts == wanted[0]).nonzero()[0].tolist():
             step, place = divmod(rule, len(level))
             for row, number in zip(level[place], wanted, strict=False):
-                if following.item(row, step) != number:
+                if item(row, step) != number:
                     break
             else:
                 yield step, place
@@ -193,9 +193,9 @@ class InductionPuzzle(Puzzle[Instance]):
             made = tuple([item(row, step) for row in level[place]])
             if any(map(eq, made, rows)) or not all([worth[row] for row in made]):
                 continue
-            *wanted, target = made
-            if not any(_begins(shorter, tuple(wanted)) for shorter in levels[1:]) and all(
-                item(level[other][-1], last) == target for last, other in known.leading(level, tuple(wanted))
+            wanted, target = made[:-1], made[-1]
+            if not any([_begins(shorter, wanted) for shorter in levels[1:]]) and all(
+                item(level[other][-1], last) == target for last, other in known.leading(level, wanted)
             ):
                 inputs, outputs = known.entries.take(rows, 0), known.entries.take(made, 0)
                 return Instance(inputs[:-1], outputs[:-1], inputs[-1], outputs[-1])
