@@ -6,7 +6,8 @@
 
 One process at a time, a second of processor time for each figure. ``generated`` is one question with an answer by the
 exact solver, at a tier or size that the peer has too where it has the puzzle; ``scored`` is what ``score_answer`` of
-the dataset makes of that answer; ``judged`` is our verdict on it by the rules, as another right answer would get.
+the dataset makes of that answer, ``others`` what it makes of the answer to the entry before; ``judged`` is our verdict
+on the solver's answer by the rules, as another right answer would get.
 Steps are of a fused batch of 4,096 under random legal actions, resets included, at the default tier (two
 threads on two cores).
 
@@ -58,8 +59,9 @@ SHARED: dict[str, tuple[float | str, str, dict[str, object]]] = {
 """Ours: the tier or number to compare at, the peer's dataset, and its configuration of that size."""
 
 
-def ours(name: str, difficulty: float | str | None) -> tuple[float, float, float]:
-    """Questions with answers made, answers scored, and answers judged by the rules, a second."""
+def ours(name: str, difficulty: float | str | None) -> list[float]:
+    """Questions with answers made, answers scored, those to other questions, and answers judged by the rules, a
+    second."""
     data = PuzzleDataset(name, difficulty=difficulty, size=KEPT)
     puzzle = data.puzzle
     gc.collect()
@@ -75,16 +77,21 @@ def ours(name: str, difficulty: float | str | None) -> tuple[float, float, float
         made += 1
     entries = data[: len(pairs)]
     replies = [f"{OPENING}{entry['answer']}{CLOSING}" for entry in entries]
+    others = [replies[-1], *replies[:-1]]
 
     def score() -> None:
         for reply, entry in zip(replies, entries, strict=True):
             assert data.score_answer(reply, entry) == 1
 
+    def score_others() -> None:
+        for reply, entry in zip(others, entries, strict=True):
+            data.score_answer(reply, entry)
+
     def judge() -> None:
         for instance, answer in pairs:
             assert puzzle.verify(instance, answer).score == 1
 
-    return made / spent, rate(score) * len(pairs), rate(judge) * len(pairs)
+    return [made / spent, *(rate(work) * len(pairs) for work in (score, score_others, judge))]
 
 
 def rate(work: Callable[[], None]) -> float:
@@ -109,24 +116,22 @@ def main() -> None:
     if options.peer and shared:
         arguments = [word for name in shared for word in (SHARED[name][1], json.dumps(SHARED[name][2]))]
         run = [options.peer, str(PEER), str(SECONDS), *arguments]
-        shown = subprocess.run(run, check=True, capture_output=True, text=True).stdout.split()
-        theirs = dict(zip(shared, zip(map(float, shown[::2]), map(float, shown[1::2]), strict=True), strict=True))
-    columns = ("generated/s", "ratio", "scored/s", "ratio", "judged/s", "steps/s")
+        printed = subprocess.run(run, check=True, capture_output=True, text=True).stdout.splitlines()
+        theirs = {name: list(map(float, line.split())) for name, line in zip(shared, printed, strict=True)}
+    columns = ("generated/s", "ratio", "scored/s", "ratio", "others/s", "ratio", "judged/s", "steps/s")
     print(f"{'puzzle':26s}" + "".join(f"{column:>13s}" for column in columns))
     ratios, steps = [], []
     for name in names:
-        made, scored, judged = ours(name, SHARED[name][0] if name in SHARED else None)
-        made_ratio = scored_ratio = ""
+        *made, judged = ours(name, SHARED[name][0] if name in SHARED else None)
         if name in theirs:
-            ratios.append((made / theirs[name][0], scored / theirs[name][1]))
-            made_ratio, scored_ratio = (f"{ratio:.2f}" for ratio in ratios[-1])
-        line = f"{name:26s}{made:13,.0f}{made_ratio:>13s}{scored:13,.0f}{scored_ratio:>13s}{judged:13,.0f}"
+            ratios.append([one / other for one, other in zip(made, theirs[name], strict=True)])
+        shown = [f"{ratio:.2f}" for ratio in ratios[-1]] if name in theirs else [""] * len(made)
+        line = "".join(f"{count:13,.0f}{ratio:>13s}" for count, ratio in zip(made, shown, strict=True))
         steps.append(speed.fused(card(name), ENVS, SECONDS))
-        print(f"{line}{steps[-1]:13,.0f}", flush=True)
-    print(f"{'median':39s}", end="")
-    for k in (0, 1):
-        print(f"{statistics.median(pair[k] for pair in ratios):13.2f}{'':13s}" if ratios else f"{'':26s}", end="")
-    print(f"{statistics.median(steps):13,.0f}")
+        print(f"{name:26s}{line}{judged:13,.0f}{steps[-1]:13,.0f}", flush=True)
+    medians = [f"{statistics.median(column):.2f}" for column in zip(*ratios, strict=True)] or [""] * 3
+    line = "".join(f"{'':13s}{median:>13s}" for median in medians)
+    print(f"{'median':26s}{line}{'':13s}{statistics.median(steps):13,.0f}")
 
 
 if __name__ == "__main__":

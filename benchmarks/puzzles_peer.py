@@ -1,8 +1,8 @@
 """Questions a second of reasoning-gym; ``puzzles.py`` runs this in an environment of its own.
 
-    python puzzles_peer.py SECONDS NAME JSON ...   # prints generated and verified a second, a line for each name
+    python puzzles_peer.py SECONDS NAME JSON ...   # prints what is made and verified a second, a line for each name
 
-JSON is the dataset's configuration. Generated are question and answer; verified is that answer.
+JSON is the dataset's configuration. Made are question and answer; verified is that answer, then the entry before's.
 """
 
 import gc
@@ -29,12 +29,16 @@ def main(seconds: float, names: list[str], configurations: list[str]) -> None:
             if made < KEPT:
                 entries.append(entry)
         a_second = made / spent
-        count, begun = 0, time.process_time()
-        while (spent := time.process_time() - begun) < seconds:
-            for entry in entries:
-                data.score_answer(answer=entry["answer"], entry=entry)
-            count += len(entries)
-        print(a_second, count / spent, flush=True)
+        own, others = ([entries[k - shift]["answer"] for k in range(len(entries))] for shift in (0, 1))
+        rates = []
+        for answers in (own, others):
+            count, begun = 0, time.process_time()
+            while (spent := time.process_time() - begun) < seconds:
+                for answer, entry in zip(answers, entries, strict=True):
+                    data.score_answer(answer=answer, entry=entry)
+                count += len(entries)
+            rates.append(count / spent)
+        print(a_second, *rates, flush=True)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,9 @@ import numpy as np
 
 Item = TypeVar("Item")
 
-_BLOCK = 64
+_BLOCK, _PART = 64, 16
+"""Words that are made at once, and how many become Python's numbers at once, which takes ten times as long."""
+_NO_WORDS = np.zeros(0, np.uint64)
 _PHILOX = np.random.Philox(0)
 _KEY, _COUNTER = np.zeros(2, np.uint64), np.zeros(4, np.uint64)
 _STATE: Any = {
@@ -49,21 +51,25 @@ class Dice:
         branch: 64 bits, tells apart streams of one seed, such as those of the splits.
     """
 
-    __slots__ = ("_block", "_branch", "_seed", "_stream", "_words")
+    __slots__ = ("_block", "_branch", "_raw", "_seed", "_stream", "_words")
 
     def __init__(self, stream: int, seed: int, branch: int = 0) -> None:
         self._stream, self._seed, self._branch = stream, seed, branch
         self._block = 0
+        self._raw = _NO_WORDS
         self._words: list[int] = []
 
-    def _more(self) -> list[int]:
-        """The next block of words, the last one first."""
-        with _LOCK:  # making a Philox costs four times what setting its state does
-            _KEY[0], _KEY[1] = self._stream, self._seed
-            _COUNTER[1], _COUNTER[2] = self._block, self._branch
-            _PHILOX.state = _STATE
-            words: list[int] = _PHILOX.random_raw(_BLOCK).tolist()
-        self._block += 1
+    def _more(self, count: int = _PART) -> list[int]:
+        """The next words, the last one first: so many, or what is left of a block."""
+        if not len(self._raw):
+            with _LOCK:  # making a Philox costs four times what setting its state does
+                _KEY[0], _KEY[1] = self._stream, self._seed
+                _COUNTER[1], _COUNTER[2] = self._block, self._branch
+                _PHILOX.state = _STATE
+                self._raw = _PHILOX.random_raw(_BLOCK)
+            self._block += 1
+        words: list[int] = self._raw[-count:].tolist()
+        self._raw = self._raw[:-count]
         return words
 
     def word(self) -> int:
@@ -76,7 +82,7 @@ class Dice:
         """So many times :meth:`word`."""
         left = self._words
         while len(left) < count:
-            left[:0] = self._more()
+            left[:0] = self._more(max(count - len(left), _PART))
         first = len(left) - count
         drawn = left[first:]
         del left[first:]

@@ -200,15 +200,21 @@ class Puzzle(abc.ABC, Generic[Instance]):
         Raises:
             ValueError: other fields or shapes than this tier's.
         """
+        made, columns = self._columns
+        if plain.keys() != columns.keys():
+            raise ValueError(f"{self.name} has the fields {', '.join(columns)}, got {', '.join(plain)}.")
+        values = []
+        for name, (dtype, shape) in columns.items():
+            values.append(value := np.array(plain[name], dtype))
+            if value.shape != shape:
+                raise ValueError(f"{name} of {self.name} has shape {shape}, got {value.shape}.")
+        return made(*values)
+
+    @cached_property
+    def _columns(self) -> tuple[type[Instance], dict[str, tuple[np.dtype[Any], tuple[int, ...]]]]:
+        """The class of instances, and dtype and shape of each field."""
         like: Any = self._example
-        if plain.keys() != set(like._fields):
-            raise ValueError(f"{self.name} has the fields {', '.join(like._fields)}, got {', '.join(plain)}.")
-        values = {name: np.asarray(plain[name], np.asarray(old).dtype) for name, old in like._asdict().items()}
-        for name, old in like._asdict().items():
-            if values[name].shape != np.shape(old):
-                raise ValueError(f"{name} of {self.name} has shape {np.shape(old)}, got {values[name].shape}.")
-        instance: Instance = type(like)(**values)
-        return instance
+        return type(like), {name: (np.asarray(old).dtype, np.shape(old)) for name, old in like._asdict().items()}
 
     @cached_property
     def _example(self) -> Instance:

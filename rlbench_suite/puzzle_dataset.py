@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from rlbench_suite.card import load, unknown
-from rlbench_suite.puzzle import Puzzle, Verdict
+from rlbench_suite.puzzle import CLOSING, OPENING, Puzzle, Verdict
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards
 
@@ -115,10 +115,13 @@ class PuzzleDataset(Sequence[Entry]):
 
         The entry's own answer is the exact solver's and needs no second proof; any other is judged by the rules.
         """
+        best: str = entry["answer"]
+        if best and answer is not None and answer.endswith(f"{OPENING}{best}{CLOSING}"):
+            return 1.0  # so do most right replies; what follows costs three times as much
         given = None if answer is None else self.puzzle.extract(answer)
-        if given and given == entry["answer"]:
+        if given and given == best:
             return 1.0
-        return self.verdict(answer, entry).score
+        return self.puzzle.verify(self.puzzle.from_plain(entry["metadata"]["instance"]), given).score
 
     def export(self, path: Path, progress: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers) -> None:
         """Write every entry as a line of JSON; the file appears when it is whole.

@@ -9,7 +9,7 @@ The puzzle is the one-dimensional ARC of Xu et al. (2024, arXiv:2305.18354), wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import permutations
 from typing import Any, ClassVar
 
@@ -19,10 +19,13 @@ from rlbench_suite.dice import Dice
 
 from . import answer as reading
 from .induction import InductionPuzzle, InductionTask, Instance, Step, packed, picked
-from .symmetry import least
 
 COLOURS = (1, 2, 3)
 """Beside 0, the colour of the ground."""
+
+_RUNS = [[[colour] * length for length in (1, 2, 3)] for colour in (0, *COLOURS)]
+_NAMES = [bytes((0, *names)).ljust(256) for names in permutations(COLOURS)]
+"""Translate colours to other names."""
 
 Where = Callable[[Any, Any], Any]
 """Some cells of strips: bool ``(n, width)``."""
@@ -140,14 +143,16 @@ class Arc1DPuzzle(InductionPuzzle):
     def row(self, dice: Dice) -> list[int]:
         """Ground and blocks, each one to three cells long."""
         cells: list[int] = []
+        below = dice.below
         while len(cells) < self.width:
-            colour = dice.choice(COLOURS) if dice.below(5) < 3 else 0
-            cells += [colour] * dice.between(1, 3)
+            cells += _RUNS[1 + below(3) if below(5) < 3 else 0][below(3)]
         return cells[: self.width]
 
-    def worth_showing(self, rows: np.ndarray) -> bool:
+    @staticmethod
+    def worth_showing(rows: np.ndarray) -> np.ndarray:
         """No empty strips."""
-        return bool(rows.any(axis=1).all())
+        shown: np.ndarray = (rows != 0).any(axis=1)
+        return shown
 
     def rules(self) -> str:
         """What a strip is."""
@@ -166,16 +171,15 @@ class Arc1DPuzzle(InductionPuzzle):
 
     def canonical(self, instance: Instance) -> bytes:
         """The least of all names of colours and both directions; examples in the order of their contents."""
-        return least(self._forms(instance))
-
-    def _forms(self, instance: Instance) -> Iterable[bytes]:
-        for direction in (1, -1):
-            *inputs, query = (row[::direction].tobytes() for row in (*instance.inputs, instance.query))
-            outputs = [row[::direction].tobytes() for row in instance.outputs]
-            pairs = [one + other for one, other in zip(inputs, outputs, strict=True)]
-            for names in permutations(COLOURS):
-                table = bytes((0, *names)).ljust(256)
-                yield b"".join(sorted(pair.translate(table) for pair in pairs)) + query.translate(table)
+        query = instance.query.tobytes()
+        both = [(self._pairs(instance, direction), query[::direction]) for direction in (1, -1)]
+        seen = [
+            ([pair.translate(names) for pair in pairs], strip.translate(names))
+            for pairs, strip in both
+            for names in _NAMES
+        ]
+        first = min([min(pairs) for pairs, _ in seen])
+        return min([b"".join(sorted(pairs)) + strip for pairs, strip in seen if first in pairs])
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Cells of the query, each with a colour at random, or left as it is."""

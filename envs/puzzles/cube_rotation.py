@@ -122,7 +122,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
     def compose(self, dice: Dice) -> Instance | None:
         """Colours, turns and side at random; None if the turns cancel."""
-        turns = bytearray([dice.below(len(TURNS)) for _ in range(int(self.tier))])
+        turns = bytearray([word * len(TURNS) >> 64 for word in dice.words(int(self.tier))])
         colours = bytearray(dice.shuffled(range(6)))
         element = self._after(turns)
         if element == 0:

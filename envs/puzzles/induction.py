@@ -23,8 +23,10 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from operator import eq
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import jax
@@ -76,38 +78,46 @@ def packed(rows: Any, keep: Any, blank: int, of: Any) -> Any:
     return of.where(chosen, rows[:, :, None] - np.int8(blank), 0).sum(axis=1, dtype=np.int8) + np.int8(blank)
 
 
+Numbers = tuple[int, ...]
+"""Some rows by their numbers, examples first."""
+
+
 class Rows(NamedTuple):
     """All rows of a width, numbered: the entries are the digits of a row's number, so that order is kept."""
 
     entries: np.ndarray
     """int8 ``(rows, width)``."""
-    digits: np.ndarray
-    """int64 ``(width,)``: what each entry counts."""
+    worth_showing: bytes
+    """Whether each can be an output."""
     following: np.ndarray
     """int32 ``(rows, steps)``: the number of what each step makes of each row."""
 
+    def made(self, level: Sequence[Numbers]) -> list[Numbers]:
+        """What every step makes of each of ``level``; all that the first step makes comes first."""
+        rows = self.following.take(level, 0)
+        return list(zip(*rows.transpose(1, 2, 0).reshape(rows.shape[1], -1).tolist(), strict=True))
 
-class Rules(NamedTuple):
-    """What all rules make of some rows, shorter rules first. Of rules that make the same of all of them, one is led on
-    to longer ones."""
+    def levels(self, rows: Numbers, count: int) -> Iterator[list[Numbers]]:
+        """For 0 steps, 1 step and so on, ``count`` in all, the different things that rules make of some rows."""
+        level = [rows]
+        yield level
+        for _ in range(count - 1):
+            level = sorted(set(self.made(level)))
+            yield level
 
-    results: np.ndarray
-    """int32 ``(rules, rows)``: numbers of rows."""
-    parents: list[np.ndarray]
-    """For each number of steps less 1: the rules (numbered among those of a step less) that are led on."""
-    begins: list[int]
-    """For each number of steps less 1: the first rule that has so many."""
-
-    def steps(self, rule: int) -> list[int]:
-        """The steps of a rule, in order."""
-        steps: list[int] = []
-        depth = max(k for k, first in enumerate(self.begins) if first <= rule)
-        number = rule - self.begins[depth]
-        for parents in reversed(self.parents[: depth + 1]):
-            step, parent = divmod(number, len(parents))
-            steps.append(step)
-            number = int(parents[parent])
-        return steps[::-1]
+    def leading(self, level: Sequence[Numbers], wanted: Numbers) -> Iterator[tuple[int, int]]:
+        """The steps that lead from one of ``level`` to the wanted, and from which of them; by step first. Rows behind
+        as many as are wanted do not matter.
+        """
+        item = self.following.item
+        firsts = self.following.take([rows[0] for rows in level], 0).T.ravel()
+        for rule in (firsts == wanted[0]).nonzero()[0].tolist():
+            step, place = divmod(rule, len(level))
+            for row, number in zip(level[place], wanted, strict=False):
+                if item(row, step) != number:
+                    break
+            else:
+                yield step, place
 
 
 class InductionPuzzle(Puzzle[Instance]):
@@ -131,17 +141,6 @@ class InductionPuzzle(Puzzle[Instance]):
     @cached_property
     def _rows(self) -> Rows:
         return _all_rows(type(self), self.width)
-
-    @cached_property
-    def _merge(self) -> np.ndarray:
-        """What merges the numbers of rows that rules make of the examples, three to one int64."""
-        base = len(self._rows.entries)
-        return np.array(
-            [
-                [base ** (k % 3) if k // 3 == word else 0 for word in range((self.examples + 2) // 3)]
-                for k in range(self.examples)
-            ]
-        )
 
     # -- what a puzzle defines ------------------------------------------------------------------------------------
 
@@ -167,78 +166,79 @@ class InductionPuzzle(Puzzle[Instance]):
 
     def written(self, row: Sequence[int]) -> str:
         """A row as an answer is written."""
-        return " ".join(self.symbols[value] for value in row)
+        return " ".join(bytes(row).translate(self._letters).decode())
 
+    @cached_property
+    def _letters(self) -> bytes:
+        """Translates entries to symbols."""
+        return self.symbols.encode().ljust(256)
+
+    @staticmethod
     @abc.abstractmethod
-    def worth_showing(self, rows: np.ndarray) -> bool:
-        """Whether outputs ``(examples + 1, width)`` can be part of an instance."""
+    def worth_showing(rows: np.ndarray) -> np.ndarray:
+        """Whether each of some rows ``(n, width)`` can be an output: bool ``(n,)``."""
 
     # -- the puzzle -----------------------------------------------------------------------------------------------
 
     def compose(self, dice: Dice) -> Instance | None:
         """Random rows, and a random rule that they tell apart from all that would answer otherwise."""
-        rows = np.array([self.row(dice) for _ in range(self.examples + 1)], np.int8)
-        before = rows @ self._rows.digits
-        if len(set(before.tolist())) < len(rows):
+        base, known = len(self.symbols), self._rows
+        rows = tuple([int(bytes(self.row(dice)).translate(_DIGITS), base) for _ in range(self.examples + 1)])
+        if len(set(rows)) < len(rows):
             return None
-        found = self.applied(before)
-        results, longest = found.results, found.begins[-1]
-        merged = self._merged(results)
+        *_, level = levels = list(known.levels(rows, int(self.tier)))
+        count, item, worth = len(self.steps) * len(level), known.following.item, known.worth_showing
         for _ in range(_TRIES):
-            rule = dice.between(longest, len(results) - 1)
-            result = results[rule]
-            fits = self._fitting(merged, merged[:, rule])
-            if fits[0] >= longest and (result != before).all() and (results[fits, -1] == result[-1]).all():
-                made = self._rows.entries[result]
-                if self.worth_showing(made):
-                    return Instance(rows[:-1], made[:-1], rows[-1], made[-1])
+            step, place = divmod(dice.below(count), len(level))
+            made = tuple([item(row, step) for row in level[place]])
+            if any(map(eq, made, rows)) or not all([worth[row] for row in made]):
+                continue
+            wanted, target = made[:-1], made[-1]
+            if not any([_begins(shorter, wanted) for shorter in levels[1:]]) and all(
+                item(level[other][-1], last) == target for last, other in known.leading(level, wanted)
+            ):
+                inputs, outputs = known.entries.take(rows, 0), known.entries.take(made, 0)
+                return Instance(inputs[:-1], outputs[:-1], inputs[-1], outputs[-1])
         return None
 
-    def applied(self, rows: np.ndarray) -> Rules:
-        """Apply every rule of 1 to ``tier`` steps to some rows, ``(n,)``, given by their numbers."""
-        level = rows[None]
-        levels, parents = [], []
-        for _ in range(int(self.tier)):
-            first = _first_of_equal(level)
-            level = self._rows.following[level[first]].transpose(2, 0, 1).reshape(-1, len(rows))
-            levels.append(level)
-            parents.append(first)
-        begins = np.cumsum([0, *map(len, levels[:-1])]).tolist()
-        return Rules(np.concatenate(levels), parents, begins)
+    def _numbers(self, rows: np.ndarray) -> list[int]:
+        """The numbers of some rows ``(n, width)``."""
+        digits, base, width = rows.tobytes().translate(_DIGITS), len(self.symbols), self.width
+        return [int(digits[at : at + width], base) for at in range(0, len(digits), width)]
 
-    def _merged(self, results: np.ndarray) -> np.ndarray:
-        """The results ``(rules, rows)`` on the examples as few long numbers, ``(n, rules)``."""
-        return np.ascontiguousarray((results[:, : self.examples] @ self._merge).T)
+    def _fitting(self, rows: Numbers, wanted: Numbers) -> Iterator[tuple[list[list[Numbers]], int, int]]:
+        """Rules that make the wanted rows, shortest first: by what there was at each level, the last step, and its
+        place in the last level.
+        """
+        levels = list(self._rows.levels(rows, int(self.tier)))
+        for count, level in enumerate(levels, 1):
+            if count == len(levels) or _begins(levels[count], wanted):
+                for step, place in self._rows.leading(level, wanted):
+                    yield levels[:count], step, place
 
-    def _fitting(self, merged: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-        """Numbers of the rules with the wanted results on the examples."""
-        fits = np.flatnonzero(merged[0] == wanted[0])
-        for numbers, number in zip(merged[1:], wanted[1:], strict=True):
-            fits = fits[numbers[fits] == number]
-        return fits
-
-    def _that_fit(self, found: Rules, instance: Instance) -> np.ndarray:
-        """Numbers of the rules that make the outputs of an instance of its inputs."""
-        outputs = (instance.outputs @ self._rows.digits)[None]
-        return self._fitting(self._merged(found.results), self._merged(outputs)[:, 0])
-
-    def _found(self, instance: Instance) -> tuple[Rules, int]:
-        """All rules applied to examples and query, and the number of the first that fits."""
-        found = self.applied(np.concatenate([instance.inputs, instance.query[None]]) @ self._rows.digits)
-        return found, int(self._that_fit(found, instance)[0])
+    def _found(self, instance: Instance) -> tuple[list[list[Numbers]], int, int]:
+        """The first rule that fits, applied to examples and query."""
+        rows = (*self._numbers(instance.inputs), *self._numbers(instance.query))
+        return next(self._fitting(rows, tuple(self._numbers(instance.outputs))))
 
     def canonical(self, instance: Instance) -> bytes:
         """The order of the examples does not matter."""
-        pairs = zip(instance.inputs, instance.outputs, strict=True)
-        return b"".join(sorted(one.tobytes() + other.tobytes() for one, other in pairs)) + instance.query.tobytes()
+        return b"".join(sorted(self._pairs(instance))) + instance.query.tobytes()
+
+    def _pairs(self, instance: Instance, direction: int = 1) -> list[bytes]:
+        """The entries of each example; with -1 for ``direction``, rows backwards and examples from the last."""
+        inputs, outputs = instance.inputs.tobytes()[::direction], instance.outputs.tobytes()[::direction]
+        width = self.width
+        return [inputs[at : at + width] + outputs[at : at + width] for at in range(0, len(inputs), width)]
 
     def question(self, instance: Instance) -> str:
         """Rows, steps, examples, query, format."""
-        pairs = zip(instance.inputs.tolist(), instance.outputs.tolist(), strict=True)
-        examples = "\n".join([f"{self.written(one)} -> {self.written(other)}" for one, other in pairs])
+        written, width = self.written, self.width
+        pairs = self._pairs(instance)
+        examples = "\n".join([f"{written(pair[:width])} -> {written(pair[width:])}" for pair in pairs])
         return (
             f"{self._told}\n\nWhat the rule makes of some examples:\n{examples}\n\n"
-            f"What does it make of this?\n{self.written(instance.query.tolist())}\n\n{self.how_to_answer()}"
+            f"What does it make of this?\n{written(instance.query.tobytes())}\n\n{self.how_to_answer()}"
         )
 
     @cached_property
@@ -256,18 +256,25 @@ class InductionPuzzle(Puzzle[Instance]):
 
     def solve(self, instance: Instance) -> str:
         """By applying every rule."""
-        found, rule = self._found(instance)
-        return self.written(self._rows.entries[found.results[rule, -1]].tolist())
+        levels, step, place = self._found(instance)
+        answer = self._rows.following.item(levels[-1][place][-1], step)
+        return self.written(self._rows.entries[answer].tobytes())
 
     def plan(self, instance: Instance) -> list[int]:
         """The steps of the first rule that fits."""
-        found, rule = self._found(instance)
-        return found.steps(rule)
+        levels, step, place = self._found(instance)
+        steps = [step]
+        for before, level in zip(levels[-2::-1], levels[:0:-1], strict=True):
+            step, place = divmod(self._rows.made(before).index(level[place]), len(before))
+            steps.append(step)
+        return steps[::-1]
 
     def difficulty(self, instance: Instance) -> float:
-        """Doublings from the number of rules that fit to the number of all."""
-        found = self.applied(instance.inputs @ self._rows.digits)
-        return math.log2(len(found.results) / len(self._that_fit(found, instance)))
+        """Doublings from the number of rules that fit to the number of all; rules that make the same of the examples
+        are led on to longer ones once."""
+        rows, wanted = tuple(self._numbers(instance.inputs)), tuple(self._numbers(instance.outputs))
+        count = len(self.steps) * sum(map(len, self._rows.levels(rows, int(self.tier))))
+        return math.log2(count / len(list(self._fitting(rows, wanted))))
 
     def heuristic(self, instance: Instance) -> str:
         """Each place is copied from the place from which the examples would most often copy it."""
@@ -275,11 +282,14 @@ class InductionPuzzle(Puzzle[Instance]):
         return self.written(instance.query[same.argmax(axis=1)].tolist())
 
 
-def _first_of_equal(results: np.ndarray) -> np.ndarray:
-    """For each different row of ``results``, in their order, the number of the first that is equal to it."""
-    order = np.lexsort(results.T[::-1])
-    in_order = results[order]
-    return order[np.concatenate([[True], (in_order[1:] != in_order[:-1]).any(axis=1)])]
+def _begins(level: list[Numbers], wanted: Numbers) -> bool:
+    """Whether one of ``level``, which is in order, begins with the wanted."""
+    place = bisect_left(level, wanted)
+    return place < len(level) and level[place][: len(wanted)] == wanted
+
+
+_DIGITS = b"0123456789a".ljust(256)
+"""Translates entries to digits of the number of a row."""
 
 
 @cache
@@ -290,7 +300,7 @@ def _all_rows(puzzle: type[InductionPuzzle], width: int) -> Rows:
     digits = base ** np.arange(width - 1, -1, -1, dtype=np.int64)
     made = [(step(entries, np) @ digits).astype(np.int32) for step in puzzle.steps.values()]
     following = np.stack(made, axis=1)
-    return Rows(entries, digits, following)
+    return Rows(entries, puzzle.worth_showing(entries).tobytes(), following)
 
 
 class Rewriting(NamedTuple):

@@ -79,6 +79,8 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
             for r in range(1, side + 1)
         ]
         """For each row and filling, what it adds to the sums: bytes of the columns, then of the rows."""
+        self._added = [dict(zip(self._cells.values(), counted, strict=True)) for counted in self._counted]
+        """The same by cells."""
 
     def compose(self, dice: Dice) -> Instance:
         """The clues of a uniformly random filling."""
@@ -113,11 +115,10 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
 
     def sound(self, instance: Instance, cells: bytes) -> bool:
         """All lines at once, a byte for each row or column; no sum exceeds 36."""
-        side, ones = self.rows, cells.translate(_FILLED_ALONE)
-        across = sum([c * int.from_bytes(ones[c - 1 :: side], "little") for c in range(1, side + 1)])
-        down = sum([r * int.from_bytes(ones[(r - 1) * side : r * side], "little") for r in range(1, side + 1)])
-        rows, columns = instance.row_sums.tobytes(), instance.column_sums.tobytes()
-        return across.to_bytes(side, "little") == rows and down.to_bytes(side, "little") == columns
+        side, sums = self.rows, 0
+        for r, added in enumerate(self._added):
+            sums += added[cells[r * side : (r + 1) * side]]
+        return sums.to_bytes(2 * side, "little") == instance.column_sums.tobytes() + instance.row_sums.tobytes()
 
     def broken(self, instance: Instance, grid: Grid) -> str:
         """The first line that misses its clue."""
@@ -174,7 +175,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         with r rows left tells exactly whether it can still be had. Of the first two rows it tells which cells are
         filled.
         """
-        ones = self._ones[-1]
+        ones, limits, fitting = self._ones[-1], self._limits, self._fitting
         tops = ones << 7
         found: list[tuple[int, ...]] = []
         tried = 0
@@ -182,12 +183,11 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         while waiting:
             r, lacking, below = waiting.pop()
             while r > 2:
-                at_least, beyond = self._limits[r]
+                at_least, beyond = limits[r]
                 never = tops & ~(lacking + at_least)  # a sum is below 128, so no byte carries into the next
                 must = lacking + beyond & tops
-                rows = [
-                    row for row in self._fitting[r][row_sums[r - 1]] if row[0] & must == must and not row[0] & never
-                ]
+                settled = must | never  # what must be filled can be
+                rows = [row for row in fitting[r][row_sums[r - 1]] if row[0] & settled == must]
                 tried += len(rows)
                 if not rows:
                     break
@@ -208,10 +208,6 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
                         if len(found) == most:
                             break
         return found, tried
-
-
-_FILLED_ALONE = bytes((0, 1)).ljust(256, b"\0")
-"""Translates cells to whether they are filled."""
 
 
 class Kakurasu(FillTask):

@@ -21,6 +21,7 @@ from .induction import InductionPuzzle, InductionTask, Instance, Step, packed, p
 
 END = 10
 """Fills a row behind a list that is shorter."""
+_END = bytes((END,))
 
 
 def _turned(by: int, direction: int = 1) -> Step:
@@ -105,9 +106,11 @@ class ListFunctionsPuzzle(InductionPuzzle):
         length = self.width - dice.below(2)
         return [word * 10 >> 64 for word in dice.words(length)] + [END] * (self.width - length)
 
-    def worth_showing(self, rows: np.ndarray) -> bool:
+    @staticmethod
+    def worth_showing(rows: np.ndarray) -> np.ndarray:
         """No empty lists."""
-        return bool((rows[:, 0] != END).all())
+        shown: np.ndarray = rows[:, 0] != END
+        return shown
 
     def rules(self) -> str:
         """What a list is."""
@@ -122,7 +125,7 @@ class ListFunctionsPuzzle(InductionPuzzle):
 
     def written(self, row: Sequence[int]) -> str:
         """Without what fills the row."""
-        return super().written([value for value in row if value != END])
+        return super().written(bytes(row).replace(_END, b""))
 
     def read(self, answer: str) -> list[int]:
         """Digits, then what fills the row."""

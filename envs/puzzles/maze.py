@@ -9,6 +9,7 @@ There are 192 spanning trees on 3 x 3 rooms and 100,352 on 4 x 4; mazes of 3 x 3
 
 from __future__ import annotations
 
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -32,6 +33,22 @@ class MazePuzzle(RoutePuzzle[Roads]):
         """A random maze."""
         return self.roads(dice)
 
+    def rings(self, lengths: bytes | bytearray, goal: int, until: int = 0) -> list[int]:
+        """As on any map; here a step leads from all places of a ring at once."""
+        side = self.side
+        roads = int(lengths[::-1].translate(_BINARY), 2)
+        right, down = roads, roads >> self.places
+        ring = 1 << goal
+        unmet = 2**self.places - 1 ^ ring
+        rings = [ring]
+        while not ring & until:
+            ring = ((ring & right) << 1 | ring >> 1 & right | (ring & down) << side | ring >> side & down) & unmet
+            if not ring:
+                break
+            unmet ^= ring
+            rings.append(ring)
+        return rings
+
     def question(self, instance: Roads) -> str:
         """Rules, map, format."""
         return (
@@ -48,13 +65,28 @@ class MazePuzzle(RoutePuzzle[Roads]):
         side, lines = self.side, ["+" + "---+" * self.side]
         right, down = instance.right.tobytes(), instance.down.tobytes()
         for first in range(0, side * side, side):
-            rooms = ["    " if is_open else "   |" for is_open in right[first : first + side]]
-            for room, mark in marks.items():
-                if 0 <= room - first < side:
-                    rooms[room - first] = f" {mark} {rooms[room - first][3]}"
-            lines.append("|" + "".join(rooms))
-            lines.append("+" + "".join(["   +" if is_open else "---+" for is_open in down[first : first + side]]))
+            lines += _rooms(right[first : first + side]), _floor(down[first : first + side])
+        for room, mark in marks.items():
+            row, column = divmod(room, side)
+            line = lines[2 * row + 1]
+            lines[2 * row + 1] = f"{line[: 4 * column + 2]}{mark}{line[4 * column + 3 :]}"
         return "\n".join(lines)
+
+
+@cache
+def _rooms(right: bytes) -> str:
+    """A row of rooms and the walls between them."""
+    return "|" + "".join(["    " if is_open else "   |" for is_open in right])
+
+
+@cache
+def _floor(down: bytes) -> str:
+    """What is below a row of rooms."""
+    return "+" + "".join(["   +" if is_open else "---+" for is_open in down])
+
+
+_BINARY = b"01".ljust(256, b"1")
+"""Translates lengths of roads to digits of a binary number."""
 
 
 class Maze(RouteTask):

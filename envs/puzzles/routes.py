@@ -16,8 +16,9 @@ The first part telescopes to 1 at the goal, whatever the way. The best return is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import compress, product
-from operator import itemgetter
+from operator import itemgetter, or_
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -30,6 +31,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import Instance as AnyInstance
 
 from . import answer as reading
+from .graph import members
 from .moves import MovesPuzzle
 from .puzzle_task import Params, PuzzleTask
 from .symmetry import square_symmetries
@@ -37,7 +39,8 @@ from .symmetry import square_symmetries
 PRICE = 0.1
 """What a shortest route costs in all."""
 UP, DOWN, LEFT, RIGHT = range(4)
-_BEYOND = 32767
+_INT16 = [np.int16(number) for number in range(1000)]
+"""Places and lengths; making one costs five times as much."""
 
 
 class Roads(NamedTuple):
@@ -81,10 +84,9 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
             for place, beside in enumerate(self._beside)
         ]
         """From each place, the directions, where they lead, and where the length of that road stands."""
-        self._around = [sum(1 << other for _, other, _ in ways) for ways in self._ways]
-        """The neighbours of each place, as a set."""
-        self._options = [_subsets([(other, slot) for _, other, slot in ways]) for ways in self._ways]
-        """For each place and set of neighbours, these and where the lengths of the roads to them stand."""
+        self._onward = [_subsets([(other, slot) for _, other, slot in ways]) for ways in self._ways]
+        """For each place, the set of its neighbours; and for each set of some of them, these, where the lengths of the
+        roads to them stand, and what takes them out of a set."""
         self._slots = [slot for ways in self._ways for way, _, slot in ways if way in (DOWN, RIGHT)]
         self._slots.sort(key=lambda slot: (slot % self.places, slot))
         orders = square_symmetries(side)
@@ -93,6 +95,9 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         self._turned = [itemgetter(*self._turned_roads(order)) for order in orders]
         """For each symmetry, what takes the new roads to the right and then down from the old ones in that order, with
         a 0 behind them."""
+        self._views: dict[tuple[int, int], tuple[bytes, list[itemgetter[Any]]]] = {}
+        """For each start and goal met so far, the least numbers that they can have, and ``_turned`` of the symmetries
+        that give them these."""
 
     def _neighbours(self, place: int) -> list[int | None]:
         """Where each direction leads on the lattice; None beyond the border."""
@@ -123,32 +128,39 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
     def roads(self, dice: Dice) -> Roads:
         """A random map, start and goal."""
         lengths, longest = bytearray(2 * self.places), self.longest
-        words = iter(dice.words(2 * self.places - 1))
-        place = next(words) * self.places >> 64
-        trail, unmet = [place], 2**self.places - 1 ^ 1 << place
-        for word in words:
-            while not (beside := unmet & self._around[place]):
-                trail.pop()
-                place = trail[-1]
-            options = self._options[place][beside]
-            place, slot = options[word * len(options) >> 64]
-            lengths[slot] = 1 + (next(words) * longest >> 64)
-            unmet ^= 1 << place
+        words = dice.words(2 * self.places - 1)
+        drawn = [1 + (word * longest >> 64) for word in words[2::2]] if longest > 1 else [1] * (self.places - 1)
+        place = words[0] * self.places >> 64
+        trail: list[int] = []
+        unmet = 2**self.places - 1 ^ 1 << place
+        onward = self._onward
+        for word, length in zip(words[1::2], drawn, strict=True):
+            around, options = onward[place]
+            while not (beside := unmet & around):
+                place = trail.pop()
+                around, options = onward[place]
             trail.append(place)
+            ways = options[beside]
+            place, slot, others = ways[word * len(ways) >> 64] if len(ways) > 1 else ways[0]
+            lengths[slot] = length
+            unmet &= others
+        draw, rare = dice.word, self.eighths << 61
         for slot in self._slots:
-            if not lengths[slot] and dice.below(8) < self.eighths:
-                lengths[slot] = 1 + dice.below(self.longest)
+            if not lengths[slot] and draw() < rare:
+                lengths[slot] = 1 + dice.below(longest)
         goal = dice.below(self.places)
-        far = self.distances(lengths, goal)
-        least = max(far) * 2
-        start = dice.choice([place for place, length in enumerate(far) if 3 * length >= least])
-        right, down = bytearray(lengths[: self.places]), bytearray(lengths[self.places :])
+        rings = self.rings(lengths, goal)
+        far = reduce(or_, rings[-(-2 * (len(rings) - 1) // 3) :])
+        for _ in range(dice.below(far.bit_count())):
+            far &= far - 1
+        start = far & -far
+        right, down = lengths[: self.places], lengths[self.places :]
         return Roads(
             np.frombuffer(right, np.int8),
             np.frombuffer(down, np.int8),
-            np.int16(start),
-            np.int16(goal),
-            np.int16(far[start]),
+            _INT16[start.bit_length() - 1],
+            _INT16[goal],
+            _INT16[[ring & start != 0 for ring in rings].index(True)],
         )
 
     def exits(self, right: Sequence[int], down: Sequence[int], place: int) -> Iterator[tuple[int, int, int]]:
@@ -157,40 +169,44 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
             if length := (right[slot] if slot < self.places else down[slot - self.places]):
                 yield way, other, length
 
-    def distances(self, lengths: Sequence[int], goal: int, until: int | None = None) -> list[int]:
-        """The length of a shortest route from every place to the goal (Dijkstra 1959).
+    def rings(self, lengths: bytes | bytearray, goal: int, until: int = 0) -> list[int]:
+        """For each length from 0 on, the set of the places from which a shortest route to the goal is so long (Dijkstra
+        1959).
 
         Args:
             lengths: of roads to the right and then down, from each place.
             goal: a place.
-            until: a place; only distances up to its are wanted, and others may be too long.
+            until: a set of places; the last ring is the first that has one of them.
         """
-        far = [_BEYOND] * self.places
-        far[goal] = 0
-        levels = [[goal]]  # the places met at each length
-        for length, places in enumerate(levels):
-            for place in places:
-                if far[place] < length:
-                    continue
-                if place == until:
-                    return far
+        rings = [1 << goal]
+        unmet = 2**self.places - 1
+        for length, met in enumerate(rings):
+            rings[length] = ring = met & unmet
+            unmet ^= ring
+            if ring & until:
+                return rings[: length + 1]
+            for place in members(ring):
                 for _, other, slot in self._ways[place]:
-                    if (road := lengths[slot]) and length + road < far[other]:
-                        far[other] = length + road
-                        while len(levels) <= length + road:
-                            levels.append([])
-                        levels[length + road].append(other)
-        return far
+                    if (road := lengths[slot]) and unmet >> other & 1:
+                        while len(rings) <= length + road:
+                            rings.append(0)
+                        rings[length + road] |= 1 << other
+        while not rings[-1]:
+            rings.pop()
+        return rings
 
     def canonical(self, instance: AnyInstance) -> bytes:
         """The least of the eight rotations and reflections of the map, start and goal with it."""
         roads: Any = instance
         lengths = roads.right.tobytes() + roads.down.tobytes() + b"\0"
-        start, goal = int(roads.start), int(roads.goal)
-        ends = [(number[start], number[goal]) for number in self._renumbered]
-        least = min(ends)
-        forms = [bytes(turn(lengths)) for turn, end in zip(self._turned, ends, strict=True) if end == least]
-        return bytes(least) + min(forms)
+        ends = int(roads.start), int(roads.goal)
+        if ends not in self._views:
+            seen = [tuple([number[end] for end in ends]) for number in self._renumbered]
+            least = min(seen)
+            turns = [turn for turn, view in zip(self._turned, seen, strict=True) if view == least]
+            self._views[ends] = bytes(least), turns
+        first, turns = self._views[ends]
+        return first + min([bytes(turn(lengths)) for turn in turns])
 
     def start(self, instance: AnyInstance) -> int:
         """A place."""
@@ -220,24 +236,28 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         return abs(row - to_row) + abs(column - to_column)
 
     def shortest(self, instance: AnyInstance) -> list[int]:
-        """Down the distances to the goal."""
+        """From ring to ring."""
         roads: Any = instance
         lengths = roads.right.tobytes() + roads.down.tobytes()
         place, moves = self.start(instance), []
-        far = self.distances(lengths, self.goal(instance), place)
-        while left := far[place]:
+        rings = self.rings(lengths, self.goal(instance), 1 << place)
+        left = len(rings) - 1
+        while left:
             for way, other, slot in self._ways[place]:
-                if (road := lengths[slot]) and far[other] + road == left:
+                if 0 < (road := lengths[slot]) <= left and rings[left - road] >> other & 1:
                     place = other
+                    left -= road
                     moves.append(way)
                     break
         return moves
 
 
-def _subsets(ways: list[tuple[int, int]]) -> dict[int, list[tuple[int, int]]]:
-    """Some of these, by the set of the places to which they lead."""
+def _subsets(ways: list[tuple[int, int]]) -> tuple[int, dict[int, list[tuple[int, int, int]]]]:
+    """Places as a set; and some of them, by the set of these, each with what takes it out of a set."""
     chosen = (list(compress(ways, which)) for which in product((0, 1), repeat=len(ways)))
-    return {sum(1 << other for other, _ in some): some for some in chosen}
+    each = [[(other, slot, ~(1 << other)) for other, slot in some] for some in chosen]
+    by_set = {sum(1 << other for other, _, _ in some): some for some in each}
+    return max(by_set), by_set
 
 
 class Travel(NamedTuple):

@@ -101,11 +101,11 @@ class SudokuPuzzle(GridPuzzle[Instance]):
     def broken(self, instance: Instance, grid: Grid) -> str:
         """The first unit that lacks a digit."""
         side = self.box
-        boxes = [
+        boxes = (  # hardly ever looked at
             [value for row in grid[r : r + side] for value in row[c : c + side]]
             for r in range(0, self.rows, side)
             for c in range(0, self.rows, side)
-        ]
+        )
         for kind, units in (("row", grid), ("column", zip(*grid, strict=True)), ("box", boxes)):
             for number, unit in enumerate(units, 1):
                 if len(set(unit)) < self.rows:

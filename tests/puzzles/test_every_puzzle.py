@@ -220,6 +220,8 @@ def test_a_dataset_scores_its_own_answers(card: TaskCard, tmp_path: Any) -> None
         assert entry["metadata"]["seed"] == number + 1
         reply = f"So: {OPENING}{entry['answer']}{CLOSING}"
         assert data.score_answer(reply, entry) == 1
+        assert data.score_answer(f"{reply} That is it.", entry) == 1
+        assert data.score_answer(f"{reply}{OPENING}{CLOSING}", entry) == 0, "the last answer counts"
         assert data.score_answer(reply, entry | {"answer": ""}) == 1, "any right answer is right"
         assert data.score_answer(f"{OPENING}{CLOSING}", entry | {"answer": ""}) == 0
         assert data.score_answer(entry["answer"], entry) == 0, "an answer stands in tags"
