@@ -117,7 +117,7 @@ CARDS = (
         summary="Find the shortest way through a maze.",
         source="spanning trees with some walls taken down; exact distances by Dijkstra 1959",
         horizon=150, optimum=1.9, variant=True,
-        difficulties={"medium": 7, "easy": 3, "hard": 11},
+        difficulties={"medium": 9, "easy": 6, "hard": 12},
     ),
     _card(
         "Navigation", "navigation:Navigation", "navigation:NavigationPuzzle", "masked", "text", "path",

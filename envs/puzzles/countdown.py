@@ -5,8 +5,8 @@ result on the way is a positive whole number, and every target can be reached ex
 operations needed at least, which is never less than the count of numbers minus 2. See :mod:`.combine` for actions,
 observations and rewards.
 
-Numbers and targets are drawn uniformly until a target is within reach. With three numbers there are a few thousand
-instances, with four some 50,000, with five some 400,000.
+Numbers and targets are drawn uniformly until a target is within reach. With three numbers there are 2,979 instances,
+with four 106,319.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import combinations
+from typing import ClassVar
 
 import jax
 import numpy as np
@@ -38,6 +39,7 @@ class CountdownPuzzle(CombinePuzzle):
 
     name = "Countdown"
     difficulty_is = "operations that are needed at least"
+    few: ClassVar[dict[float, float]] = {3: 2_979, 4: 106_319}
     uses_all = False
 
     def __init__(self, tier: float) -> None:

@@ -68,6 +68,7 @@ class Game24CardsPuzzle(Game24Puzzle):
     """The one-shot form: the cards are named."""
 
     name = "Game24Cards"
+    few: ClassVar[dict[float, float]] = {0: 222, **Game24Puzzle.few}
     tiers = (0, 1, 2, 3)
     tier_is = "0 for two cards, or the third of the hands of four cards, 1, 2 or 3"
 
@@ -75,11 +76,6 @@ class Game24CardsPuzzle(Game24Puzzle):
         super().__init__(tier)
         if tier == 0:
             self.count = EASY_CARDS
-
-    @property
-    def space(self) -> float:
-        """Hands, with their targets, of a tier and split."""
-        return super().space if self.tier else 111
 
     def compose(self, dice: Dice) -> Instance | None:
         """A hand in any order; None for four cards that are none of the tier."""

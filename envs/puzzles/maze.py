@@ -2,36 +2,67 @@
 
 ``difficulty`` is the side of the maze in rooms. Walls are a random spanning tree's, one in eight of the others taken
 down, so that there may be several ways. See :mod:`.routes` for actions, observations and rewards; the mask forbids
-walking into walls.
+walking into walls. Differing from there:
 
-There are 192 spanning trees on 3 x 3 rooms and 100,352 on 4 x 4; mazes of 3 x 3 rooms are some 1,200 that differ.
+* Every passage taken is marked, at most twice, as Tremaux's walker does, who never gets lost (Lucas 1882, Recreations
+  mathematiques 1): without marks, who does not see the whole way at once walks to and fro. The observation ends with
+  the marks of the passages to the right, then down, rooms in reading order, and those of the four from here; halved.
+* What is left to the goal is counted in moves of a shortest way, so that detours that have to be made are rewarded.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import ClassVar
+from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
 
 from .board import FILLED, Board
 from .puzzle_task import Params
-from .routes import Roads, RoutePuzzle, RouteTask, Travel
+from .routes import DOWN, LEFT, UP, RoutePuzzle, RouteTask
+
+MARKS = 2
+"""A passage has at most so many."""
+TRAIL = "", "#b8bec7", "#737a85"
+"""What colour so many have."""
 
 
-class MazePuzzle(RoutePuzzle[Roads]):
+class Instance(NamedTuple):
+    """A maze, and the way to be found; see :class:`.routes.Roads`."""
+
+    right: np.ndarray
+    """int8 ``(side**2,)``: 1 where a passage leads to the room on the right, 0 where a wall is."""
+    down: np.ndarray
+    """int8 ``(side**2,)``: to the one below."""
+    start: np.int16
+    """A room."""
+    goal: np.int16
+    """A room."""
+    shortest: np.int16
+    """Moves of a shortest way."""
+    far: np.ndarray
+    """int16 ``(side**2,)``: from every room."""
+
+
+class MazePuzzle(RoutePuzzle[Instance]):
     """Rooms; where there is no wall, a road of length 1."""
 
     name = "Maze"
-    few: ClassVar[dict[float, float]] = {3: 1_200}
     moves = ("U", "D", "L", "R")
     largest, eighths, longest = 15, 1, 1
 
-    def compose(self, dice: Dice) -> Roads:
+    def compose(self, dice: Dice) -> Instance:
         """A random maze."""
-        return self.roads(dice)
+        roads, rings = self.roads(dice)
+        width = -(-self.places // 8)
+        sets = np.frombuffer(b"".join([ring.to_bytes(width, "little") for ring in rings]), np.uint8)
+        member = np.unpackbits(sets.reshape(-1, width), axis=1, count=self.places, bitorder="little")
+        return Instance(*roads, member.argmax(0).astype(np.int16))
 
     def rings(self, lengths: bytes | bytearray, goal: int, until: int = 0) -> list[int]:
         """As on any map; here a step leads from all places of a ring at once."""
@@ -49,7 +80,7 @@ class MazePuzzle(RoutePuzzle[Roads]):
             rings.append(ring)
         return rings
 
-    def question(self, instance: Roads) -> str:
+    def question(self, instance: Instance) -> str:
         """Rules, map, format."""
         return (
             f"A maze of {self.side} x {self.side} rooms; S is in the room to start from, G in the goal. A move goes "
@@ -59,59 +90,102 @@ class MazePuzzle(RoutePuzzle[Roads]):
             "spaces."
         )
 
-    def shown(self, instance: Roads, place: int | None = None) -> str:
-        """The map; with ``place``, where one is, as ``@``."""
-        marks = {int(instance.start): "S", int(instance.goal): "G"} | ({} if place is None else {place: "@"})
+    def shown(self, instance: Instance) -> str:
+        """The map."""
+        walls = instance.right.tobytes() + instance.down.tobytes()
+        return self.drawn(walls, {self.start(instance): "S", self.goal(instance): "G"})
+
+    def drawn(self, passages: bytes, names: dict[int, str]) -> str:
+        """A map with names of rooms; of each passage to the right, then down: 0 for a wall, 1 for none, then marks."""
         side, lines = self.side, ["+" + "---+" * self.side]
-        right, down = instance.right.tobytes(), instance.down.tobytes()
+        right, down = passages[: self.places], passages[self.places :]
         for first in range(0, side * side, side):
             lines += _rooms(right[first : first + side]), _floor(down[first : first + side])
-        for room, mark in marks.items():
+        for room, name in names.items():
             row, column = divmod(room, side)
             line = lines[2 * row + 1]
-            lines[2 * row + 1] = f"{line[: 4 * column + 2]}{mark}{line[4 * column + 3 :]}"
+            lines[2 * row + 1] = f"{line[: 4 * column + 2]}{name}{line[4 * column + 3 :]}"
         return "\n".join(lines)
 
 
 @cache
 def _rooms(right: bytes) -> str:
-    """A row of rooms and the walls between them."""
-    return "|" + "".join(["    " if is_open else "   |" for is_open in right])
+    """A row of rooms, and what is between them."""
+    return "|" + "".join(["   " + "| .:"[passage] for passage in right])
 
 
 @cache
 def _floor(down: bytes) -> str:
     """What is below a row of rooms."""
-    return "+" + "".join(["   +" if is_open else "---+" for is_open in down])
+    return "+" + "".join([("---+", "   +", " . +", " : +")[passage] for passage in down])
 
 
 _BINARY = b"01".ljust(256, b"1")
 """Translates lengths of roads to digits of a binary number."""
 
 
-class Maze(RouteTask):
+class Walk(NamedTuple):
+    """Where one is, and has been."""
+
+    place: jax.Array
+    """int32."""
+    marks: jax.Array
+    """int8 ``(2 * side**2,)``: of the passages to the right, then down, from each room."""
+
+
+class Maze(RouteTask[Walk]):
     """The interactive form."""
 
     puzzle: MazePuzzle
     puzzle_class = MazePuzzle
     ways = ("up", "down", "left", "right")
 
-    def describe(self, state: Travel, params: Params) -> str:
-        """The map."""
-        shown = self.puzzle.shown(params.instance, int(state.place))
-        return f"A maze: you are at @, the goal is G. --- and | are walls.\n\n{shown}"
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        marks = [0.0] * (2 * self.places + 4)
+        self.observation_space = self.box([0.0] * (4 * self.places + 4) + [-1.0, -1.0, *marks], 1.0)
 
-    def draw(self, state: Travel, params: Params) -> np.ndarray:
-        """The map; the goal green, a blue dot where one is."""
+    def initial(self, key: jax.Array, params: Params) -> Walk:
+        """At the start, no passage marked."""
+        return Walk(params.instance.start.astype(jnp.int32), jnp.zeros(2 * self.places, jnp.int8))
+
+    def transition(self, state: Walk, action: jax.Array, key: jax.Array, params: Params) -> Walk:
+        """Through the passage, which is marked."""
+        place, below = state.place, state.place + self.places
+        passage = jnp.select(
+            [action == UP, action == DOWN, action == LEFT], [below - self.puzzle.side, below, place - 1], place
+        )
+        marks = jnp.where(np.arange(2 * self.places) == passage, jnp.minimum(state.marks + 1, MARKS), state.marks)
+        return Walk(self.beyond(place, action), marks)
+
+    def observation(self, state: Walk, key: jax.Array, params: Params) -> jax.Array:
+        """The maze, where one is in it, what is seen from there, and the marks."""
+        seen = super().observation(state, key, params)
+        from_here = self.around(state.marks[: self.places], state.marks[self.places :], state.place)
+        marks = jnp.concatenate([state.marks, from_here]).astype(self.dtype)
+        return jnp.concatenate([seen, marks / MARKS])
+
+    def left(self, place: jax.Array, params: Params) -> jax.Array:
+        """Moves of a shortest way."""
+        return params.instance.far[place].astype(jnp.int32)
+
+    def describe(self, state: Walk, params: Params) -> str:
+        """The map, with marks."""
+        maze = params.instance
+        passages = np.concatenate([maze.right, maze.down]) + np.asarray(state.marks)
+        names = {int(maze.start): "S", int(maze.goal): "G", int(state.place): "@"}
+        return (
+            "A maze: you are at @, the goal is G. --- and | are walls; you went once where a . is, more often where a "
+            f": is.\n\n{self.puzzle.drawn(passages.astype(np.uint8).tobytes(), names)}"
+        )
+
+    def draw(self, state: Walk, params: Params) -> np.ndarray:
+        """The map; the goal green, a blue dot where one is, marked passages grey, dark from the second time on."""
         side, maze = self.puzzle.side, params.instance
         board = Board(side, side, self.picture_shape)
         for place in range(self.places):
-            row, column = divmod(place, side)
-            board.cell(row, column, paper="#9fd8c1" if place == int(maze.goal) else "")
-            if place == int(state.place):
-                x0, y0, x1, y1 = board.box(row, column)
-                inset = board.side // 4
-                board.pen.ellipse((x0 + inset, y0 + inset, x1 - inset, y1 - inset), fill=FILLED)
+            board.cell(*divmod(place, side), paper="#9fd8c1" if place == int(maze.goal) else "")
+        right, down = np.asarray(state.marks).reshape(2, -1).tolist()
         board.line(0, 0, 0, side)
         board.line(0, 0, side, 0)
         for place in range(self.places):
@@ -120,4 +194,11 @@ class Maze(RouteTask):
                 board.line(row, column + 1, row + 1, column + 1)
             if not maze.down[place]:
                 board.line(row + 1, column, row + 1, column + 1)
+            if marks := right[place]:
+                board.line(row + 0.5, column + 0.5, row + 0.5, column + 1.5, TRAIL[marks])
+            if marks := down[place]:
+                board.line(row + 0.5, column + 0.5, row + 1.5, column + 0.5, TRAIL[marks])
+        x0, y0, x1, y1 = board.box(*divmod(int(state.place), side))
+        inset = board.side // 4
+        board.pen.ellipse((x0 + inset, y0 + inset, x1 - inset, y1 - inset), fill=FILLED)
         return board.picture()

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.dice import Dice
@@ -18,7 +20,7 @@ from rlbench_suite.puzzle import Malformed, Verdict, wrong
 from .board import FILLED, INK, Board
 from .moves import MOST_MOVES, rated
 from .puzzle_task import Params
-from .routes import DOWN, RIGHT, RoutePuzzle, RouteTask, Travel
+from .routes import DOWN, RIGHT, RoutePuzzle, RouteTask
 
 WAYS = ("north", "south", "west", "east")
 NAMES = tuple(
@@ -56,7 +58,7 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
 
     def compose(self, dice: Dice) -> Instance:
         """A random map with random names."""
-        roads = self.roads(dice)
+        roads, _ = self.roads(dice)
         return Instance(*roads, np.array(dice.sample(range(len(NAMES)), self.places), np.int8))
 
     def question(self, instance: Instance) -> str:
@@ -126,12 +128,27 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
         return [" ".join(NAMES[:2])]
 
 
-class Navigation(RouteTask):
+class Travel(NamedTuple):
+    """Where one is."""
+
+    place: jax.Array
+    """int32."""
+
+
+class Navigation(RouteTask[Travel]):
     """The interactive form."""
 
     puzzle: NavigationPuzzle
     puzzle_class = NavigationPuzzle
     ways = WAYS
+
+    def initial(self, key: jax.Array, params: Params) -> Travel:
+        """At the start."""
+        return Travel(params.instance.start.astype(jnp.int32))
+
+    def transition(self, state: Travel, action: jax.Array, key: jax.Array, params: Params) -> Travel:
+        """Along the road."""
+        return Travel(self.beyond(state.place, action))
 
     def describe(self, state: Travel, params: Params) -> str:
         """Roads, goal, and where one is."""

@@ -93,12 +93,16 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
 
     @property
     def space(self) -> float:
-        """Elements at the distance."""
-        return self._count
+        """Elements at the distance, disguises counted once."""
+        numbers = range(self._first, self._first + self._count)
+        return len({self.canonical(self._of(number)) for number in numbers})
 
     def compose(self, dice: Dice) -> Instance:
         """Any element at the distance."""
-        number = self._first + dice.below(self._count)
+        return self._of(self._first + dice.below(self._count))
+
+    def _of(self, number: int) -> Instance:
+        """An element by its number."""
         tableau = np.array(clifford().elements[number], np.int8)
         return Instance(tableau, np.int16(number), np.int16(self.tier))
 

@@ -101,12 +101,15 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
 
     @property
     def space(self) -> float:
-        """About how many puzzles there are at this tier, disguises counted once; beyond the levels of the breadth-first
-        search by the growth of the last two."""
-        sizes = [len(level) for level in _levels(type(self))]
-        inside = min(int(self.tier), len(sizes) - 1)
-        growth = sizes[inside] / sizes[inside - 1]
-        return sizes[inside] * growth ** (self.tier - inside) / len(_renumberings(type(self)))
+        """How many puzzles there are at this tier, disguises counted once: as many as there are arrangements that a
+        symmetry leaves as they are, on average over the symmetries (Burnside's lemma). Beyond the levels of the
+        breadth-first search, about as many as the growth of the last two lets expect."""
+        levels, symmetries = _levels(type(self)), _renumberings(type(self))
+        inside = min(int(self.tier), len(levels) - 1)
+        level = levels[inside]
+        growth = len(level) / len(levels[inside - 1])
+        kept = [(np.array(number)[level[:, order]] == level).all(axis=1).sum() for order, number in symmetries]
+        return float(np.mean(kept)) * growth ** (self.tier - inside)
 
     def compose(self, dice: Dice) -> Instance | None:
         """An arrangement at distance ``tier``; None if a walk was not a shortest way."""

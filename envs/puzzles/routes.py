@@ -5,8 +5,8 @@ action         0 up, 1 down, 2 left, 3 right (north, south, west, east); legal w
 observation    the length of every road to the right, then of every road down, places in reading order, 0 where there is
                none, divided by the longest there can be; where one is and where the goal is, each one-hot; the four
                roads from here; rows and columns to the goal, divided by the side
-reward         decrease of rows plus columns to the goal, divided by what they are at the start; +1 on arrival; for each
-               road -1/10 of its length, divided by the length of a shortest route
+reward         decrease of what is left to the goal (rows plus columns, or what the task says), divided by what it is at
+               the start; +1 on arrival; for each road -1/10 of its length, divided by the length of a shortest route
 termination    the goal
 =============  =====================================================================================================
 
@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import compress, product
 from operator import itemgetter, or_
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -125,8 +125,8 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
                     found.append(self._slot(order[place], order[other]))
         return found
 
-    def roads(self, dice: Dice) -> Roads:
-        """A random map, start and goal."""
+    def roads(self, dice: Dice) -> tuple[Roads, list[int]]:
+        """A random map, start and goal; and its :meth:`rings`."""
         lengths, longest = bytearray(2 * self.places), self.longest
         words = dice.words(2 * self.places - 1)
         drawn = [1 + (word * longest >> 64) for word in words[2::2]] if longest > 1 else [1] * (self.places - 1)
@@ -155,13 +155,14 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
             far &= far - 1
         start = far & -far
         right, down = lengths[: self.places], lengths[self.places :]
-        return Roads(
+        roads = Roads(
             np.frombuffer(right, np.int8),
             np.frombuffer(down, np.int8),
             _INT16[start.bit_length() - 1],
             _INT16[goal],
             _INT16[[ring & start != 0 for ring in rings].index(True)],
         )
+        return roads, rings
 
     def exits(self, right: Sequence[int], down: Sequence[int], place: int) -> Iterator[tuple[int, int, int]]:
         """The roads from a place: direction, where it leads, length."""
@@ -260,15 +261,19 @@ def _subsets(ways: list[tuple[int, int]]) -> tuple[int, dict[int, list[tuple[int
     return max(by_set), by_set
 
 
-class Travel(NamedTuple):
-    """Where one is."""
+class Travelling(Protocol):
+    """What the state of every route has."""
 
-    place: jax.Array
-    """int32."""
+    @property
+    def place(self) -> jax.Array:
+        """Where one is, int32."""
 
 
-class RouteTask(PuzzleTask[Travel]):
-    """The interactive form."""
+State = TypeVar("State", bound=Travelling)
+
+
+class RouteTask(PuzzleTask[State], Generic[State]):
+    """The interactive form. Subclasses define the state and how it begins and changes."""
 
     puzzle: RoutePuzzle[Any]
     measures: ClassVar[dict[str, str]] = {"apart": "rows plus columns to the goal"}
@@ -283,16 +288,16 @@ class RouteTask(PuzzleTask[Travel]):
         self.observation_space = self.box([0.0] * (4 * self.places + 4) + [-1.0, -1.0], 1.0)
         self.reward_space = self.box(-1.0 - PRICE * self.puzzle.longest, 2.0)
 
-    def initial(self, key: jax.Array, params: Params) -> Travel:
-        """At the start."""
-        return Travel(params.instance.start.astype(jnp.int32))
-
-    def transition(self, state: Travel, action: jax.Array, key: jax.Array, params: Params) -> Travel:
-        """Along the road."""
+    def beyond(self, place: jax.Array, action: jax.Array) -> jax.Array:
+        """Where the road in a direction leads."""
         side = self.puzzle.side
-        return Travel(state.place + jnp.select([action == UP, action == DOWN, action == LEFT], [-side, side, -1], 1))
+        return place + jnp.select([action == UP, action == DOWN, action == LEFT], [-side, side, -1], 1)
 
-    def observation(self, state: Travel, key: jax.Array, params: Params) -> jax.Array:
+    def left(self, place: jax.Array, params: Params) -> jax.Array:
+        """What is left to the goal, int32: its decrease is rewarded."""
+        return self._apart(place, params)
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """The map, where one is on it, and what is seen from there."""
         roads, side = params.instance, self.puzzle.side
         every = np.arange(self.places)
@@ -305,32 +310,34 @@ class RouteTask(PuzzleTask[Travel]):
             [lengths, here.astype(self.dtype), goal.astype(self.dtype), exits, offset.astype(self.dtype)]
         )
 
-    def reward(self, state: Travel, action: jax.Array, next_state: Travel, key: jax.Array, params: Params) -> jax.Array:
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Progress, 1 on arrival, and the price of the road; of a shortest one where none is taken."""
-        before, after = self._apart(state.place, params), self._apart(next_state.place, params)
-        first = self._apart(params.instance.start.astype(jnp.int32), params)
+        before, after = self.left(state.place, params), self.left(next_state.place, params)
+        first = self.left(params.instance.start.astype(jnp.int32), params)
         roads = self._exits(state, params)
         road = jnp.maximum(jnp.where(np.arange(4) == action, roads, 0).sum(), 1)
         price = PRICE * road.astype(self.dtype) / params.instance.shortest.astype(self.dtype)
         progress = (before - after).astype(self.dtype) / first.astype(self.dtype)
         return progress + ((after == 0) & (before > 0)).astype(self.dtype) - price
 
-    def terminal(self, state: Travel, key: jax.Array, params: Params) -> jax.Array:
+    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Whether one is at the goal."""
         return state.place == params.instance.goal
 
-    def info(self, state: Travel, params: Params) -> dict[str, jax.Array]:
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """``success``: one is at the goal."""
         return {"success": state.place == params.instance.goal, "apart": self._apart(state.place, params)}
 
-    def action_mask(self, state: Travel, params: Params) -> jax.Array:
+    def action_mask(self, state: State, params: Params) -> jax.Array:
         """The directions in which there is a road, bool ``(4,)``."""
         return self._exits(state, params) > 0
 
-    def _exits(self, state: Travel, params: Params) -> jax.Array:
+    def _exits(self, state: State, params: Params) -> jax.Array:
         """The lengths of the roads from here, int32 ``(4,)``; 0 for none."""
-        right, down = params.instance.right, params.instance.down
-        place = state.place
+        return self.around(params.instance.right, params.instance.down, state.place)
+
+    def around(self, right: jax.Array, down: jax.Array, place: jax.Array) -> jax.Array:
+        """Of numbers for the roads to the right and down from each place, those of the four from one, int32."""
         # Indices below 0 count from the end: from the last row no road leads down, and none to the right from its end.
         roads = down[place - self.puzzle.side], down[place], right[place - 1], right[place]
         return jnp.stack(roads).astype(jnp.int32)
@@ -345,7 +352,7 @@ class RouteTask(PuzzleTask[Travel]):
         """One line for a text player."""
         return f"Answer with the direction to go: {', '.join(self.ways)}."
 
-    def parse(self, text: str, state: Travel, params: Params) -> np.ndarray:
+    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
         """The name of a direction.
 
         Raises:
@@ -353,10 +360,10 @@ class RouteTask(PuzzleTask[Travel]):
         """
         return np.asarray(reading.word(text.strip(), self.ways), self.action_space.dtype)
 
-    def why_illegal(self, action: np.ndarray, state: Travel, params: Params) -> str:
+    def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """No road."""
         return f"there is no way {self.ways[int(action)]} from here"
 
-    def why_over(self, state: Travel, params: Params) -> str:
+    def why_over(self, state: State, params: Params) -> str:
         """The only end there is."""
         return "the goal is reached"

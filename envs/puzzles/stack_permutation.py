@@ -6,7 +6,8 @@ section 2.2.1, exercise 5). Possible and impossible orders are made alike: two n
 places, and that is repeated until the result is of the kind whose turn it is. The interactive form has possible orders
 only.
 
-Orders of 6 numbers are few: 132 of them are possible. With 14 there are 2,674,440.
+Orders of 6 numbers are few: 132 are possible, and 496 others are two numbers away from one. With 14, 2,674,440 are
+possible.
 
 =============  =====================================================================================================
 action         0 push the next number, 1 pop the top; legal while there is one
@@ -78,6 +79,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
 
     name = "StackPermutation"
     difficulty_is = "pushes and pops until the order is reached, or cannot be"
+    few: ClassVar[dict[float, float]] = {4: 24, 5: 119, 6: 628}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
@@ -112,11 +114,12 @@ class StackPermutationPuzzle(Puzzle[Instance]):
 
     @property
     def space(self) -> float:
-        """How many orders are possible, a Catalan number, and as many as that are not."""
+        """How many orders come up; of more than 6 numbers at least as many as twice the possible ones, a Catalan
+        number."""
         catalan = 1
         for k in range(self.count):
             catalan = catalan * 2 * (2 * k + 1) // (k + 2)
-        return 2.0 * catalan
+        return self.few.get(self.tier, 2.0 * catalan)
 
     def canonical(self, instance: Instance) -> bytes:
         """The order itself: no two are one puzzle in disguise."""

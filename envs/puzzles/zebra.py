@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import permutations
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -62,6 +62,7 @@ class ZebraPuzzle(GridPuzzle[Instance]):
 
     name = "Zebra"
     difficulty_is = "orders of an attribute's values that a depth-first search tries until it has proven uniqueness"
+    few: ClassVar[dict[float, float]] = {3: 38_000}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)

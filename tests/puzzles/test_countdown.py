@@ -45,6 +45,29 @@ def test_the_solver_uses_as_few_operations_as_brute_force(count: int, instances:
         assert all(numbers.count(number) <= BOX.count(number) for number in numbers)
 
 
+@cache
+def values(numbers: tuple[int, ...]) -> set[int]:
+    """What can be made of exactly these numbers, from what can be made of two parts of them."""
+    if len(numbers) == 1:
+        return set(numbers)
+    made = set()
+    for chosen in range(1, 2 ** (len(numbers) - 1)):
+        parts = [tuple(n for k, n in enumerate(numbers) if chosen >> k & 1 == side) for side in (0, 1)]
+        for a, b in itertools.product(*map(values, parts)):
+            made |= {a + b, a * b, abs(a - b), max(a, b) // min(a, b) if max(a, b) % min(a, b) == 0 else 0}
+    return made - {0}
+
+
+@pytest.mark.parametrize("count", [3, 4])
+def test_how_many_instances_there_are(count: int) -> None:
+    """For every choice of numbers, the targets that need ``count`` - 2 operations or more."""
+    found = 0
+    for numbers in set(itertools.combinations(sorted(BOX), count)):
+        of_size = [set().union(*map(values, itertools.combinations(numbers, size))) for size in range(1, count + 1)]
+        found += len(set(TARGETS).intersection(set().union(*of_size)) - set().union(*of_size[: count - 2]))
+    assert found == CountdownPuzzle(count).space
+
+
 def test_what_is_out_of_reach_is_found_to_be() -> None:
     """All targets of some numbers, reachable or not, one by one against brute force."""
     puzzle, dice = CountdownPuzzle(4), Dice(1, 2)

@@ -283,7 +283,7 @@ def test_two_cards_make_222_targets() -> None:
         for target in range(1, 25)
         if target in (a + b, a * b, b - a, Fraction(b, a))
     }
-    assert len(possible) == 222 == 2 * Game24CardsPuzzle(0).space
+    assert len(possible) == 222 == Game24CardsPuzzle(0).space
     puzzle = Game24CardsPuzzle(0)
     drawn: dict[str, set[tuple[int, ...]]] = {}
     for split in ("train", "test"):

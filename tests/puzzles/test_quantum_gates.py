@@ -96,6 +96,7 @@ def test_distances_are_those_of_unitaries_up_to_phase() -> None:
     assert len(group.elements) == 11_520
     counts = Counter(group.away)
     assert (counts[3], counts[6], counts[8], max(counts)) == (173, 2_278, 2_688, 10)
+    assert [QuantumGatesPuzzle(tier).space for tier in (3, 6, 8)] == [55, 639, 752]
     known = {normal(np.eye(4)): 0}
     level = [np.eye(4)]
     for depth in range(5):

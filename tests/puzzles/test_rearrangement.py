@@ -112,6 +112,16 @@ def test_no_solution_is_shorter(name: str, tier: str) -> None:
         assert ball(board_of(instance), moves, length - 1 - (length - 1) // 2).isdisjoint(around_goal)
 
 
+@every_id
+def test_how_many_puzzles_there_are(name: str) -> None:
+    """All arrangements at the distance of the easy tier, disguises counted once."""
+    puzzle, moves = puzzle_of(name, "easy"), RULES[name]
+    length, goal = int(puzzle.tier), tuple(range(puzzle.cells))
+    boards = ball(goal, moves, length) - ball(goal, moves, length - 1)
+    instances = (Instance(np.array(board, np.int8), np.int16(length)) for board in boards)
+    assert len({puzzle.canonical(instance) for instance in instances}) == puzzle.space
+
+
 def test_the_eight_puzzle_is_known_completely() -> None:
     """Two facts from outside: half of all arrangements can be solved, and the farthest two need 31 moves."""
     moves = RULES["EightPuzzle-v0"]

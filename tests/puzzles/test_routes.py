@@ -62,9 +62,11 @@ def told(name: str, puzzle: Any, instance: Any) -> tuple[Map, str, str]:
 
 
 def distances(roads: Map, goal: str) -> dict[str, int]:
-    """By relaxing every road as often as there are places (Bellman and Ford)."""
+    """By relaxing every road until nothing gets shorter (Bellman and Ford)."""
     far = dict.fromkeys(roads, 10**6) | {goal: 0}
-    for _ in roads:
+    before: dict[str, int] = {}
+    while far != before:
+        before = far.copy()
         for place, around in roads.items():
             far[place] = min([far[place], *(length + far[other] for other, length in around.items())])
     return far
@@ -90,7 +92,7 @@ def length_of(name: str, roads: Map, start: str, goal: str, words: list[str]) ->
 @every_id
 def test_no_route_is_shorter(name: str, tier: str) -> None:
     puzzle = puzzle_of(name, tier)
-    for seed in range(150 if tier == "easy" else 25):
+    for seed in range({"easy": 700, "medium": 200, "hard": 100}[tier]):
         instance = puzzle.generate(seed)
         roads, start, goal = told(name, puzzle, instance)
         far = distances(roads, goal)
@@ -229,8 +231,16 @@ def test_the_task_plays_by_the_same_rules(name: str) -> None:
         table = instance.down if way < 2 else instance.right
         return int(table[min(place, to_row * side + to_column)])
 
-    def apart(instance: Any, place: int) -> int:
-        goal = int(instance.goal)
+    def named(place: int) -> str:
+        return f"{place // side},{place % side}"
+
+    far = [distances(*told(name, puzzle, instance)[::2]) for instance in instances]
+
+    def left(k: int, place: int) -> int:
+        """Moves of a shortest way through a maze; rows plus columns on a map."""
+        if name == "Maze-v0":
+            return far[k][named(place)]
+        goal = int(instances[k].goal)
         return abs(place // side - goal // side) + abs(place % side - goal % side)
 
     for _ in range(steps):
@@ -241,14 +251,44 @@ def test_the_task_plays_by_the_same_rules(name: str) -> None:
         for k, (instance, action) in enumerate(zip(instances, actions, strict=True)):
             before, place = places[k], places[k] + ways[action][0] * side + ways[action][1]
             places[k] = place
-            first = apart(instance, int(instance.start))
-            expected = (apart(instance, before) - apart(instance, place)) / first
+            first = left(k, int(instance.start))
+            expected = (left(k, before) - left(k, place)) / first
             expected += place == int(instance.goal) != before
             expected -= 0.1 * lengths[k][action] / int(instance.shortest)
             assert reward[k] == pytest.approx(expected, abs=1e-5)
             assert over[k] == (place == int(instance.goal))
             assert task.observation_space.contains(np.asarray(seen[k]))
         assert np.asarray(state.place).tolist() == places
+
+
+def test_passages_taken_are_marked() -> None:
+    """A random walk in a maze, its marks kept by pairs of rooms, read from the observation and from the map in text."""
+    task: Any = card("Maze-v0").build(difficulty="easy")
+    side, places = task.puzzle.side, task.places
+    key, rng = jax.random.key(0), np.random.default_rng(0)
+    met: set[int] = set()
+    for seed in range(5):
+        params = Params(task.puzzle.generate(seed), np.zeros(1, np.int16))
+        state = task.initial(key, params)
+        taken: dict[frozenset[int], int] = {}
+        for _ in range(20):
+            before = int(state.place)
+            action = int(rng.choice(np.flatnonzero(task.action_mask(state, params))))
+            state = task.transition(state, np.int32(action), key, params)
+            here = int(state.place)
+            taken[frozenset((before, here))] = min(2, taken.get(frozenset((before, here)), 0) + 1)
+            seen = np.asarray(task.observation(state, key, params))[-2 * places - 4 :] * 2
+            rows = task.describe(state, params).split("\n")[2:]
+            for place in range(places):
+                row, column = divmod(place, side)
+                right, down = (taken.get(frozenset((place, place + step)), 0) for step in (1, side))
+                assert (seen[place], seen[places + place]) == (right, down)
+                assert " .:".index(rows[2 * row + 1][4 * column + 4].replace("|", " ")) == right
+                assert " .:".index(rows[2 * row + 2][4 * column + 2].replace("-", " ")) == down
+            around = [taken.get(frozenset((here, here + step)), 0) for step in (-side, side, -1, 1)]
+            assert seen[-4:].tolist() == around
+        met |= set(taken.values())
+    assert met == {1, 2}
 
 
 @every_id

@@ -194,13 +194,42 @@ def test_canonical_form(name: str) -> None:
     assert len(forms) == 30
 
 
+def grids_of_four() -> list[list[int]]:
+    """All that keep the rules."""
+    rows = list(itertools.permutations(range(1, 5)))
+    flat = ([v for row in grid for v in row] for grid in itertools.product(rows, repeat=4))
+    return [grid for grid in flat if keeps_the_rules(grid, 4)]
+
+
 def test_all_grids_of_four_come_up() -> None:
     puzzle = Sudoku4Puzzle(1)
     found = {puzzle.solve(puzzle.generate(seed)) for seed in range(6_000)}
-    rows = list(itertools.permutations(range(1, 5)))
-    every = [grid for grid in itertools.product(rows, repeat=4) if keeps_the_rules([v for row in grid for v in row], 4)]
+    every = grids_of_four()
     assert len(every) == 288
-    assert found == {puzzle.written([list(row) for row in grid]) for grid in every}
+    assert found == {puzzle.written(np.reshape(grid, (4, 4)).tolist()) for grid in every}
+
+
+def test_how_many_of_four_there_are() -> None:
+    """Cells to fill in a grid, such that every other grid differs in a cell that is given: one of each orbit under
+    rotation and reflection, digits named in the order of the first row."""
+    every = grids_of_four()
+    named = [grid for grid in every if grid[:4] == [1, 2, 3, 4]]
+    empty = np.arange(2**16)
+    count = sum(empty >> k & 1 for k in range(16))
+    forms = []
+    for grid in named:
+        alone = empty
+        for one in every:
+            if differs := sum(1 << k for k in range(16) if one[k] != grid[k]):
+                alone = alone[differs & ~alone != 0]
+        images = []
+        for order in square_symmetries(4):
+            turned = [grid[k] for k in order]
+            number = named.index([turned.index(v) + 1 for v in turned])
+            images.append(number << 16 | sum((alone >> old & 1) << new for new, old in enumerate(order)))
+        forms.append(np.min(images, axis=0))
+    sizes = np.bincount(count[np.unique(np.concatenate(forms)) & 0xFFFF])
+    assert {tier: sizes[tier] for tier in range(1, 12)} == Sudoku4Puzzle.few
 
 
 @pytest.mark.parametrize(("kind", "tier"), [(SudokuPuzzle, 57), (SudokuPuzzle, 0), (Sudoku4Puzzle, 12)])
