@@ -1,4 +1,4 @@
-"""``jax.random.fold_in`` and ``uniform`` written out: the same bits, in less time in batches on CPUs.
+"""``jax.random.fold_in``, ``uniform`` and ``normal`` written out: the same bits, in less time in batches on CPUs.
 
 There JAX runs the rounds of Threefry in a loop, so that each of them goes through memory.
 """
