@@ -52,10 +52,10 @@ class Members(NamedTuple):
 
     def ranked(self, rank: jax.Array) -> jax.Array:
         """The member with ``rank`` others before it, int32; one that is none where there are not so many."""
-        counts = self._counts
-        group, rank = _part(list(summed(counts, 1)), rank)
-        number, rank = _part(list(_chosen(list(counts), group)), rank)
-        word = _chosen(list(_chosen(list(self.words), group)), number)
+        group, rank = _part(list(summed(self._counts, 1)), rank)
+        words = lax.dynamic_index_in_dim(self.words, group, keepdims=False)
+        number, rank = _part(list(lax.population_count(words).astype(jnp.int32)), rank)
+        word = _chosen(list(words), number)
         place = (group * self.words.shape[1] + number) * WORD
         for half in (16, 8, 4, 2, 1):
             lower = lax.population_count(word & np.uint32(2**half - 1)).astype(jnp.int32)

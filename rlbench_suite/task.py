@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite import keys
 from rlbench_suite.card import TaskCard
 
 Params = TypeVar("Params")
@@ -181,7 +182,15 @@ class Task(Described, Generic[Params, State]):
 
     def uniform(self, key: jax.Array, count: int) -> jax.Array:
         """``count`` uniform numbers in [0, 1) from one draw, shape ``(count,)``, of this task's dtype."""
-        return jax.random.uniform(key, (count,), self.dtype)
+        if self.dtype == np.float64:
+            return jax.random.uniform(key, (count,), self.dtype)
+        return keys.uniform(jax.random.key_data(key), count)
+
+    def normal(self, key: jax.Array, count: int) -> jax.Array:
+        """``count`` standard normal numbers from one draw, shape ``(count,)``, of this task's dtype."""
+        if self.dtype == np.float64:
+            return jax.random.normal(key, (count,), self.dtype)
+        return keys.normal(jax.random.key_data(key), count)
 
     def stack(self, *values: jax.Array | float) -> jax.Array:
         """Scalars to one vector of this task's dtype."""

@@ -167,7 +167,7 @@ class Lettuce(Task[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Just planted, at midnight."""
-        sky = Sky(*jax.random.normal(key, (3,), self.dtype))
+        sky = Sky(*self.normal(key, 3))
         zero = jnp.zeros((), self.dtype)
         temperature = zero + 15.0
         air = van_henten.co2_density(400.0, temperature), temperature, 0.8 * van_henten.saturated_air(temperature)
@@ -181,7 +181,7 @@ class Lettuce(Task[Params, State]):
         applied = Control(dosing, action[1], action[2])
         climate = van_henten.step(state.climate, actuators(applied), state.outside, params.house, STEP)
         steps = state.steps + 1
-        sky = next_sky(state.sky, jax.random.normal(key, (3,), self.dtype), STEP)
+        sky = next_sky(state.sky, self.normal(key, 3), STEP)
         outside = weather(params.site, sky, STEP * steps.astype(self.dtype))
         return State(climate, applied, sky, outside, steps, state.violation + violation(climate))
 

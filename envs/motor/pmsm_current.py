@@ -131,7 +131,7 @@ class PMSMCurrent(Task[Params, State]):
         applied = within_unit_circle(DQ(action[0], action[1]))
         voltage = DQ(VOLTAGE_LIMIT * applied.d, VOLTAGE_LIMIT * applied.q)
         current = pmsm.step(state.current, voltage, params.speed, params.machine, STEP)
-        move = params.deviation * jax.random.normal(key, (2,), self.dtype)
+        move = params.deviation * self.normal(key, 2)
         d = jnp.clip(state.reference.d + move[0], -pmsm.NOMINAL_CURRENT, 0)
         most = jnp.sqrt(pmsm.NOMINAL_CURRENT**2 - d * d)
         q = jnp.clip(state.reference.q + move[1], -most, most)

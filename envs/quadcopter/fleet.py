@@ -116,10 +116,10 @@ class Fleet(Pictured, Task[Params, State]):
         vehicles, wrecked = state.vehicles, state.wrecked
         body = vehicles.body
         own = [*to_goals(body, params), *flight.attitude_and_rates(vehicles), wrecked]
-        unseen = wrecked | np.eye(self.card.agents, dtype=bool)
-        nearness, which = jax.lax.top_k(jnp.where(unseen, -jnp.inf, -squared(*between(body))), self.seen)
+        unseen = wrecked[:, None] | np.eye(self.card.agents, dtype=bool)
+        apart, which = nearest(jnp.where(unseen, jnp.inf, squared(*between(body))), self.seen)
         moving = jnp.stack([body.x, body.y, body.z, body.vx, body.vy, body.vz], 1)
-        near = jnp.where((nearness > -jnp.inf)[:, :, None], moving[which] - moving[:, None], 0)
+        near = jnp.where((apart < jnp.inf)[:, :, None], moving[which] - moving[:, None], 0)
         shown = jnp.stack([jnp.asarray(value, self.dtype) for value in own], 1)
         return jnp.concatenate([shown, near.reshape(self.card.agents, 6 * self.seen)], 1)
 
@@ -194,6 +194,22 @@ def wakes(body: RigidBody, wrecked: jax.Array, airframe: Airframe) -> jax.Array:
     weight = airframe.inertia.mass * GRAVITY
     force = jnp.where(wrecked[:, None], 0, jnp.maximum(force, -weight))
     return jnp.maximum(added(force), -MOST_WAKES * weight)
+
+
+def nearest(apart: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
+    """Of each column of squared distances ``(n, n)`` the least ones and their rows, ``(n, count)``, nearest first.
+
+    As ``jax.lax.top_k``, which sorts each row by itself on CPUs; here all columns are looked through side by side.
+    """
+    rows = np.arange(apart.shape[0], dtype=np.int32)[:, None]
+    found = []
+    for _ in range(count):
+        least = apart.min(0)
+        which = jnp.where(apart == least, rows, apart.shape[0]).min(0)
+        apart = jnp.where(rows == which, jnp.inf, apart)
+        found.append((least, which))
+    distances, numbers = zip(*found, strict=True)
+    return jnp.stack(distances, 1), jnp.stack(numbers, 1)
 
 
 def nearest_approaches(before: RigidBody, after: RigidBody) -> jax.Array:

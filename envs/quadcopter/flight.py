@@ -156,11 +156,7 @@ def attitude_and_rates_bound(velocity: float) -> list[float]:
 
 def spins(body: RigidBody) -> Scalar:
     """Whether it turns faster about an axis than a Crazyflie's gyroscope can measure (2,000 deg/s)."""
-    return (
-        (jnp.abs(body.wx) > GYROSCOPE_RANGE)
-        | (jnp.abs(body.wy) > GYROSCOPE_RANGE)
-        | (jnp.abs(body.wz) > GYROSCOPE_RANGE)
-    )
+    return (abs(body.wx) > GYROSCOPE_RANGE) | (abs(body.wy) > GYROSCOPE_RANGE) | (abs(body.wz) > GYROSCOPE_RANGE)
 
 
 def squared(x: Scalar, y: Scalar, z: Scalar) -> Scalar:

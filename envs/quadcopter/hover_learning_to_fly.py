@@ -145,7 +145,7 @@ class HoverLearningToFly(Flight[Wrench, State]):
 
     def observation(self, state: State, key: jax.Array, params: Wrench) -> jax.Array:
         """Shape ``(146,)``; see the table."""
-        noise = self.deviation * jax.random.normal(key, (18,), self.dtype)
+        noise = self.deviation * self.normal(key, 18)
         return jnp.concatenate([self._motion(state) + noise, state.past])
 
     def privileged(self, state: State, params: Wrench) -> jax.Array:

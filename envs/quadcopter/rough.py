@@ -151,7 +151,7 @@ class Rough(Flight[Params, State]):
         )
 
     def _normals(self, key: jax.Array) -> jax.Array:
-        return jax.random.normal(key, (wind.NORMALS,), self.dtype)
+        return self.normal(key, wind.NORMALS)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """That of the calm task."""

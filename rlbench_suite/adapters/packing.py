@@ -67,7 +67,13 @@ class Layout:
 
     def unpack_numpy(self, words: np.ndarray) -> Any:
         """The pytree of a buffer on the host."""
-        return self.treedef.unflatten([self.read(words, place) for place in self.places])
+        kinds = {"f": words.view(self.float), "i": words.view(self.signed), "u": words, "b": words}
+        return self.treedef.unflatten(
+            [
+                self.read(words, place) if place.shape else place.dtype.type(kinds[place.dtype.kind][place.words.start])
+                for place in self.places
+            ]
+        )
 
     def read(self, words: np.ndarray, place: Place) -> np.ndarray:
         """One leaf of a buffer on the host: a view where the width allows, else a copy."""

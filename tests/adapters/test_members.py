@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 from gymnasium import spaces
 
 from rlbench_suite.baselines.scripted import Uniform, nth_legal
-from rlbench_suite.keys import fold_in, uniform
+from rlbench_suite.keys import fold_in, normal, uniform
 from rlbench_suite.members import Members
 from rlbench_suite.policy import View
 
@@ -22,7 +24,7 @@ def masks_of(size: int) -> np.ndarray:
     return masks
 
 
-@pytest.mark.parametrize("size", [1, 2, 31, 32, 33, 72, 512, 513, 729, 4096])
+@pytest.mark.parametrize("size", [1, 2, 31, 32, 33, 72, 512, 513, 729, 4096, 20_000])
 def test_every_member_has_its_rank(size: int) -> None:
     mask = masks_of(size)[-1]
     there = np.flatnonzero(mask)
@@ -68,6 +70,21 @@ def test_keys_are_those_of_jax() -> None:
     mine = jax.jit(jax.vmap(fold_in))(seeds, numbers)
     theirs = jax.vmap(lambda seed, n: jax.random.key_data(jax.random.fold_in(jax.random.wrap_key_data(seed), n)))
     np.testing.assert_array_equal(mine, theirs(seeds, numbers))
-    ours = jax.jit(jax.vmap(lambda seed: uniform(seed, 3)))(seeds)
-    drawn = jax.vmap(lambda seed: jax.random.uniform(jax.random.wrap_key_data(seed), (3,)))
-    np.testing.assert_array_equal(ours, drawn(seeds))
+
+
+@pytest.mark.parametrize("count", [1, 2, 12])
+@pytest.mark.parametrize(("ours", "theirs"), [(uniform, jax.random.uniform), (normal, jax.random.normal)])
+def test_draws_are_those_of_jax(ours: Any, theirs: Any, count: int) -> None:
+    """To the bit: alone, in a batch, and in a batch of batches."""
+    seeds = np.random.default_rng(3).integers(0, 2**32, (20, 25, 2), np.uint32)
+
+    def drawn(seed: jax.Array) -> jax.Array:
+        return theirs(jax.random.wrap_key_data(seed), (count,))
+
+    def written_out(seed: jax.Array) -> jax.Array:
+        return ours(seed, count)
+
+    np.testing.assert_array_equal(jax.jit(written_out)(seeds[0, 0]), jax.jit(drawn)(seeds[0, 0]))
+    np.testing.assert_array_equal(jax.jit(jax.vmap(written_out))(seeds[0]), jax.jit(jax.vmap(drawn))(seeds[0]))
+    twice = jax.jit(jax.vmap(jax.vmap(written_out)))(seeds)
+    np.testing.assert_array_equal(twice, jax.jit(jax.vmap(jax.vmap(drawn)))(seeds))

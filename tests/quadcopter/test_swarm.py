@@ -16,7 +16,7 @@ from rlbench_suite.adapters.single import TaskEnv
 from rlbench_suite.baselines.scripted import Constant
 from rlbench_suite.envs.quadcopter import dynamics, flight
 from rlbench_suite.envs.quadcopter.dynamics import Airframe, Quadcopter, Rotors
-from rlbench_suite.envs.quadcopter.fleet import COLLISION, Params, State, nearest_approaches, wakes
+from rlbench_suite.envs.quadcopter.fleet import COLLISION, Params, State, nearest, nearest_approaches, wakes
 from rlbench_suite.envs.quadcopter.rigid_body import GRAVITY, RigidBody
 from rlbench_suite.envs.quadcopter.swarm import JITTER, QuadcopterSwarm, evenly_spread
 from rlbench_suite.envs.quadcopter.vehicles import CRAZYFLIE_AIR
@@ -315,3 +315,14 @@ def test_words_and_picture() -> None:
     picture = task.draw(env.state, env.params)
     assert picture.shape == task.picture_shape
     assert (task.draw(wreck, env.params) != picture).any()
+
+
+def test_nearest_are_those_of_a_sort() -> None:
+    apart = np.random.default_rng(0).integers(0, 20, (5, 12, 12)).astype(np.float32)  # with ties
+    apart[apart > 15] = np.inf
+    least, rows = jax.jit(jax.vmap(lambda distances: nearest(distances, 4)))(apart)
+    order = np.argsort(apart, axis=1, kind="stable")[:, :4]
+    sorted_apart = np.take_along_axis(apart, order, axis=1)
+    np.testing.assert_array_equal(least, sorted_apart.swapaxes(1, 2))
+    there = np.isfinite(sorted_apart)
+    np.testing.assert_array_equal(np.swapaxes(rows, 1, 2)[there], order[there])
