@@ -16,7 +16,7 @@ from rlbench_suite.adapters.rollout import play
 from rlbench_suite.card import TaskCard
 from rlbench_suite.card import load as loaded
 from rlbench_suite.envs.motor.cascade import Cascade
-from rlbench_suite.envs.motor.drive import Drive, State
+from rlbench_suite.envs.motor.drive import Drive, Params, State
 from rlbench_suite.envs.motor.frames import DQ, AlphaBeta
 from rlbench_suite.envs.motor.induction import Currents, Electrical
 from rlbench_suite.envs.motor.synchronous import DQXY, Excited
@@ -24,7 +24,7 @@ from rlbench_suite.envs.motor.three_phase_plants import DFIM, EESM, PMSM, SCIM, 
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.process import precision
-from rlbench_suite.registry import card, cards
+from rlbench_suite.registry import agent, card, cards
 
 DRIVES = [one for one in cards().values() if one.entry_point.endswith(":Drive")]
 CONTINUOUS = [one for one in DRIVES if one.settings["control"] == "continuous"]
@@ -246,6 +246,26 @@ def test_doubly_fed_machine_is_seen_from_its_rotor_s_flux() -> None:
     voltage = plant.voltage((0.5, -0.2, 0.1, 0.3), state, 0.0)
     assert complex(*map(float, voltage.stator)) == pytest.approx(turned * (0.5 - 0.2j) * plant.unit, rel=1e-5)
     assert complex(*map(float, voltage.rotor)) == pytest.approx(turned * (0.1 + 0.3j) * plant.unit, rel=1e-5)
+
+
+def test_how_far_one_step_of_full_voltage_moves_currents() -> None:
+    """Parts of the limit that trips, by the data sheet: the table in docs/drives.md."""
+    moved = {}
+    for name in ("EESMTorque-v0", "PMSMTorque-v0"):
+        task: Any = card(name).build()
+        plant = task.plant
+        start, nominal = plant.still(plant.nominal), Params(plant.nominal, None, 0.0, 0.0)
+        for axis, full in zip(plant.voltages, np.eye(plant.inputs, dtype=np.float32), strict=True):
+            after = task.machine_after(start, 0.0, plant.voltage(tuple(full), start, 0.0), nominal)
+            moved[plant.current_limit, axis] = (np.array(after) - np.array(start)) / plant.current_limit
+    np.testing.assert_allclose(moved[150, "u_d"], [0.55, 0, -0.62], atol=0.005)
+    np.testing.assert_allclose(moved[150, "u_q"], [0, 0.33, 0], atol=0.005)
+    np.testing.assert_allclose(moved[150, "u_e"], [-0.71, 0, 0.91], atol=0.005)
+    np.testing.assert_allclose(moved[400, "u_d"], [0.12, 0], atol=0.005)
+    np.testing.assert_allclose(moved[400, "u_q"], [0, 0.04], atol=0.005)
+    task = card("EESMTorque-v0").build()
+    (player,) = agent("random").train(task, seed=0, budget="smoke")
+    assert play(task, player, range(200)).length.mean() == pytest.approx(3.6, abs=0.5)
 
 
 @pytest.mark.parametrize("plant", [DFIM(), EESM()], ids=["DFIM", "EESM"])
