@@ -1,13 +1,14 @@
 """The reference players of every drive: cascaded control, on the machine of the data sheet.
 
 * currents, continuous: on each axis a proportional controller that would reach the reference in one period (deadbeat,
-  K = L / T), feed-forward of resistive and induced voltages, and an integrator against what tolerances leave, held
-  back by what the converter could not give. In field coordinates this is field-oriented control;
+  K = L / T), feed-forward of resistive and induced voltages, and an integrator against what tolerances leave, which
+  waits while the converter gives less than is asked. In field coordinates this is field-oriented control;
 * currents, finite: the switch state whose currents one period ahead, by the data sheet's machine, are nearest to
   their references (finite-set model-predictive control with a horizon of one);
 * torque: the currents of least loss for it, corrected by what the measured torque differs from that of the data
   sheet's machine at the same currents; an integrator would wind up while currents still rise;
-* speed: a proportional-integral controller of the torque, within the range of the torque task;
+* speed: a proportional-integral controller of the torque, within the range of the torque task; its integrator begins at
+  the friction of the data sheet, and waits while the torque is at its bounds;
 * position: a proportional controller of the speed, no faster than half of the torque brakes in time; its speed has no
   integrator, so that nothing winds up on the way.
 
@@ -44,6 +45,9 @@ LEARNING = 0.05
 SPEED_PERIODS = 10.0
 """Continuous periods in which the speed loop removes an error, as far as the torque reaches; its integrator takes ten
 times longer."""
+LACKING = 0.01
+"""Part of a converter's voltage. Where it gives less than was wished for by more than this, what is left of an error
+says nothing of the machine, and an integrator that took it would wind up."""
 
 
 class Memory(NamedTuple):
@@ -53,6 +57,20 @@ class Memory(NamedTuple):
     """V, of each current's loop"""
     torque: Scalar
     """N m"""
+
+
+def learn(integrals: Values, changing: Values, lacking: Values) -> Values:
+    """The next values, V, of the integrators of each current's loop.
+
+    Args:
+        integrals: their values, V.
+        changing: V, with which the errors would be gone in a period.
+        lacking: what the converter gave less than was wished for, in parts of its largest voltage.
+    """
+    return tuple(
+        integral + LEARNING * jnp.where(jnp.abs(lack) < LACKING, change, 0.0)
+        for integral, change, lack in zip(integrals, changing, lacking, strict=False)
+    )
 
 
 class Cascade(eqx.Module):
@@ -72,9 +90,13 @@ class Cascade(eqx.Module):
         return cls(task)
 
     def initial(self, params: Params) -> Memory:
-        """Integrators at zero."""
-        zero = jnp.zeros_like(params.speed)
-        return Memory((zero,) * len(self.task.plant.currents), zero)
+        """Integrators at zero, that of the torque at the friction which the data sheet has at this speed."""
+        task, zero = self.task, jnp.zeros_like(params.speed)
+        friction = zero
+        if task.kind == "speed":
+            inertia = task.plant.nominal.inertia
+            friction = -inertia * task.goal.friction._replace(inertia=0.0).acceleration(params.speed, 0.0, inertia)
+        return Memory((zero,) * len(task.plant.currents), friction)
 
     def act(self, memory: Memory, view: View, key: jax.Array) -> tuple[jax.Array, Memory]:
         """Voltages, or a switch state."""
@@ -130,7 +152,8 @@ class Cascade(eqx.Module):
             return task.plant.currents_for(torque, state.electrical), integral
         asked = gain * (reference - value) + integral
         torque = jnp.clip(asked, bounds.low[0], bounds.high[0])
-        integral = integral + (gain * (reference - value) + torque - asked) * learning
+        within = (asked > bounds.low[0]) & (asked < bounds.high[0])
+        integral = integral + jnp.where(within, learning * gain * (reference - value), 0.0)
         return task.plant.currents_for(torque, state.electrical), integral
 
     def _voltages(self, wanted: Values, integrals: Values, state: State, now: State) -> tuple[Values, Values]:
@@ -143,19 +166,22 @@ class Cascade(eqx.Module):
         resistive = [resistance * current for resistance, current in zip(plant.resistances(), currents, strict=True)]
         induced = plant.induced(state.electrical, state.speed)
         holding = tuple(r + i + learnt for r, i, learnt in zip(resistive, induced, integral, strict=True))
-        changing = plant.together(plant.changing(errors, self.task.period), holding)
-        asked = [c + r + i + learnt for c, r, i, learnt in zip(changing, resistive, induced, integral, strict=True)]
+        wished = plant.changing(errors, self.task.period)
+        changing = plant.together(wished, holding)
         units = self._from_link(plant.units, state)
-        parts = tuple(jnp.clip(volts * (1 / unit), -3, 3) for volts, unit in zip(asked, units, strict=True))
+        parts = tuple(
+            jnp.clip((held + change) * (1 / unit), -3, 3)
+            for held, change, unit in zip(holding, changing, units, strict=True)
+        )
         action = tuple(jnp.clip(part, -1, 1) for part in plant.within_reach(parts))
         if self.task.delayed:  # a prediction hides what it does not know, which integrators are there to learn
             errors = tuple(w - i for w, i in zip(wanted, self._measured(now), strict=False))
             changing = plant.together(plant.changing(errors, self.task.period), holding)
-        integrals = tuple(
-            learnt + LEARNING * (change - volts + unit * part)
-            for learnt, change, volts, unit, part in zip(integrals, changing, asked, units, action, strict=False)
+        lacking = tuple(
+            (held + wish) * (1 / unit) - part
+            for held, wish, unit, part in zip(holding, wished, units, action, strict=True)
         )
-        return action, integrals
+        return action, learn(integrals, changing, lacking)
 
     def _measured(self, state: State) -> list[Scalar]:
         """A, the currents of the voltages."""

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from rlbench_suite.task import Task
 
 from . import thermal
-from .cascade import LEARNING, Cascade
+from .cascade import Cascade, learn
 from .drive import Params, State
 from .frames import DQ, Scalar
 from .plant import Values
@@ -74,10 +74,8 @@ class RealCascade(Cascade):
         turning = plant.pole_pairs * state.speed
         holding = ohm * current.d - turning * here.q, ohm * current.q + turning * here.d
         changing = tuple((goal - now) * (1 / self.task.period) for goal, now in zip(there, here, strict=True))
-        asked = [h + c + learnt for h, c, learnt in zip(holding, changing, integrals, strict=True)]
+        asked = [h + c + integral for h, c, integral in zip(holding, changing, integrals, strict=True)]
         parts = tuple(jnp.clip(volts * (1 / plant.unit), -3, 3) for volts in asked)
         action = tuple(jnp.clip(part, -1, 1) for part in plant.within_reach(parts))
-        return action, tuple(
-            learnt + LEARNING * (change - volts + plant.unit * part)
-            for learnt, change, volts, part in zip(integrals, changing, asked, action, strict=True)
-        )
+        lacking = tuple(volts * (1 / plant.unit) - part for volts, part in zip(asked, action, strict=True))
+        return action, learn(integrals, changing, lacking)

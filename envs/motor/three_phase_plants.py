@@ -70,16 +70,27 @@ class Coupled(ThreePhase):
     """Windings of two converters on one flux: where one lacks voltage for its share, the other's current runs away."""
 
     @abc.abstractmethod
-    def parts(self, volts: Values) -> tuple[Scalar, Scalar]:
-        """Length of each converter's voltage in parts of its largest."""
+    def parts(self, volts: Values) -> tuple[Values, Values]:
+        """Each converter's voltage in parts of its largest."""
 
     def together(self, changing: Values, holding: Values) -> Values:
-        """All shortened by one share, so that neither converter is asked for more than it gives."""
+        """All shortened by one share, the largest with which neither converter is asked for more than it gives.
+
+        |holding + share changing| = 1, solved for the share: a current that is too large may use the whole way back.
+        """
         share: Scalar = 1.0
         for held, changed in zip(self.parts(holding), self.parts(changing), strict=True):
-            free = jnp.maximum(1 - held, LEAST_FREE)
-            share = jnp.minimum(share, free / jnp.maximum(changed, free))
+            free = jnp.maximum(1 - _product(held, held), LEAST_FREE)
+            along = _product(held, changed)
+            reach = along + jnp.sqrt(along * along + free * _product(changed, changed))
+            share = jnp.minimum(share, free / jnp.maximum(reach, free))
         return tuple(volts * share for volts in changing)
+
+
+def _product(left: Values, right: Values) -> Scalar:
+    """Of two vectors, scalar."""
+    first, *others = (a * b for a, b in zip(left, right, strict=True))
+    return sum(others, first)
 
 
 class Synchronous(ThreePhase):
@@ -231,10 +242,10 @@ class EESM(Synchronous, Coupled):
         """Of stator and field."""
         return super().power(voltage, electrical) + voltage.field * electrical.field
 
-    def parts(self, volts: Values) -> tuple[Scalar, Scalar]:
+    def parts(self, volts: Values) -> tuple[Values, Values]:
         """Of stator and field."""
-        d, q, field = volts
-        return jnp.sqrt(d * d + q * q) * (1 / self.unit), jnp.abs(field) * (1 / self.link)
+        d, q, field = (part * (1 / unit) for part, unit in zip(volts, self.units, strict=True))
+        return (d, q), (field,)
 
     def resistances(self) -> tuple[float, ...]:
         """Of a phase, and of the field."""
@@ -528,11 +539,10 @@ class DFIM(SCIM, Coupled):
         rotor, current = voltage.rotor, electrical.rotor
         return super().power(voltage, electrical) + 1.5 * (rotor.alpha * current.alpha + rotor.beta * current.beta)
 
-    def parts(self, volts: Values) -> tuple[Scalar, Scalar]:
+    def parts(self, volts: Values) -> tuple[Values, Values]:
         """Of stator and rotor."""
-        d, q, rotor_d, rotor_q = volts
-        stator, rotor = jnp.sqrt(d * d + q * q), jnp.sqrt(rotor_d * rotor_d + rotor_q * rotor_q)
-        return stator * (1 / self.unit), rotor * (1 / self.unit)
+        d, q, rotor_d, rotor_q = (part * (1 / self.unit) for part in volts)
+        return (d, q), (rotor_d, rotor_q)
 
     def resistances(self) -> tuple[float, ...]:
         """Of stator and rotor."""

@@ -16,7 +16,7 @@ from rlbench_suite.adapters.rollout import play
 from rlbench_suite.card import TaskCard
 from rlbench_suite.card import load as loaded
 from rlbench_suite.envs.motor.cascade import Cascade
-from rlbench_suite.envs.motor.drive import Drive, State
+from rlbench_suite.envs.motor.drive import Drive, Params, State
 from rlbench_suite.envs.motor.frames import DQ, AlphaBeta
 from rlbench_suite.envs.motor.induction import Currents, Electrical
 from rlbench_suite.envs.motor.synchronous import DQXY, Excited
@@ -24,7 +24,7 @@ from rlbench_suite.envs.motor.three_phase_plants import DFIM, EESM, PMSM, SCIM, 
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.process import precision
-from rlbench_suite.registry import card, cards
+from rlbench_suite.registry import agent, card, cards
 
 DRIVES = [one for one in cards().values() if one.entry_point.endswith(":Drive")]
 CONTINUOUS = [one for one in DRIVES if one.settings["control"] == "continuous"]
@@ -135,6 +135,40 @@ def test_reference_player_leaves_no_steady_error(one: TaskCard) -> None:
     assert (np.abs(values - np.array(middle)) < 0.2 * np.array(task.goal.halving)).all()
 
 
+@pytest.mark.parametrize(
+    "name", ["DFIMCurrent-v0", "DFIMTorque-v0", "DFIMSpeed-v0", "EESMSpeed-v0", "PMSMTorque-v0", "SeriesDcCurrent-v0"]
+)
+def test_reference_player_hardly_overshoots(name: str) -> None:
+    """Steps over a third of the range, for which voltages do not suffice: a tenth of the step at most, in any context.
+
+    Also where windings of one flux share their voltages.
+    """
+    task: Any = card(name).build()
+    player, low, high = Cascade.for_task(task), np.array(task.goal.low), np.array(task.goal.high)
+
+    def answer(seed: jax.Array) -> tuple[jax.Array, ...]:
+        episode = begin(task, seed, 0, TEST)[0]
+        params = episode.params
+        before = jnp.array([params.speed]) if task.kind == "speed" else (low + high) / 2
+        after = before + (task.jump or (high - low) / 3)
+        after = jnp.where(after > high, 2 * before - after, after)
+
+        def body(carry: Any, t: jax.Array) -> Any:
+            state, memory = carry
+            state = state._replace(reference=tuple(jnp.where(t < 200, before, after)))
+            action, memory = player.act(memory, View(None, None, state, params), jax.random.key(0))
+            state = task.transition(state, action, jax.random.key(0), params)
+            return (state, memory), jnp.stack(task.controlled(state, params))
+
+        values = jax.lax.scan(body, (episode.state, player.initial(params)), jnp.arange(800))[1]
+        return (values[200:] - before) / (after - before)
+
+    seeds = jnp.stack([seed_key(seed) for seed in range(32)])
+    responses = np.asarray(jax.jit(jax.vmap(answer))(seeds))
+    assert responses.max() < 1.1
+    assert (np.abs(responses[:, -100:] - 1) < 0.03).all()
+
+
 def test_reward_by_hand() -> None:
     task: Any = card("SynRMCurrent-v0").build()
     plant = SynRM()
@@ -212,6 +246,40 @@ def test_doubly_fed_machine_is_seen_from_its_rotor_s_flux() -> None:
     voltage = plant.voltage((0.5, -0.2, 0.1, 0.3), state, 0.0)
     assert complex(*map(float, voltage.stator)) == pytest.approx(turned * (0.5 - 0.2j) * plant.unit, rel=1e-5)
     assert complex(*map(float, voltage.rotor)) == pytest.approx(turned * (0.1 + 0.3j) * plant.unit, rel=1e-5)
+
+
+def test_how_far_one_step_of_full_voltage_moves_currents() -> None:
+    """Parts of the limit that trips, by the data sheet: the table in docs/drives.md."""
+    moved = {}
+    for name in ("EESMTorque-v0", "PMSMTorque-v0"):
+        task: Any = card(name).build()
+        plant = task.plant
+        start, nominal = plant.still(plant.nominal), Params(plant.nominal, None, 0.0, 0.0)
+        for axis, full in zip(plant.voltages, np.eye(plant.inputs, dtype=np.float32), strict=True):
+            after = task.machine_after(start, 0.0, plant.voltage(tuple(full), start, 0.0), nominal)
+            moved[plant.current_limit, axis] = (np.array(after) - np.array(start)) / plant.current_limit
+    np.testing.assert_allclose(moved[150, "u_d"], [0.55, 0, -0.62], atol=0.005)
+    np.testing.assert_allclose(moved[150, "u_q"], [0, 0.33, 0], atol=0.005)
+    np.testing.assert_allclose(moved[150, "u_e"], [-0.71, 0, 0.91], atol=0.005)
+    np.testing.assert_allclose(moved[400, "u_d"], [0.12, 0], atol=0.005)
+    np.testing.assert_allclose(moved[400, "u_q"], [0, 0.04], atol=0.005)
+    task = card("EESMTorque-v0").build()
+    (player,) = agent("random").train(task, seed=0, budget="smoke")
+    assert play(task, player, range(200)).length.mean() == pytest.approx(3.6, abs=0.5)
+
+
+@pytest.mark.parametrize("plant", [DFIM(), EESM()], ids=["DFIM", "EESM"])
+def test_windings_of_one_flux_are_given_as_much_as_both_converters_have(plant: Any) -> None:
+    """Against the largest share by search."""
+    units = np.array(plant.units)
+    shares = np.linspace(0, 1, 20_001)
+    for holding, changing in np.random.default_rng(0).normal(0, [[[0.3], [2.0]]] * 50, (50, 2, len(units))):
+        asked = (holding + shares[:, None] * changing).T
+        first, second = np.hypot(*asked[:2]), np.hypot(*asked[2:]) if len(units) == 4 else np.abs(asked[2])
+        fits = np.maximum(first, second) <= 1
+        given = np.array(plant.together(tuple(changing * units), tuple(holding * units))) / units
+        if fits[0] and np.maximum(first[0], second[0]) < 0.9:
+            np.testing.assert_allclose(given, shares[fits].max() * changing, atol=1e-3)
 
 
 def test_switch_states_of_several_converters() -> None:
