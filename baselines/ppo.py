@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from rlbench_suite.adapters.rollout import Stream, open_stream, step_stream
+from rlbench_suite.adapters.rollout import Stream, step_stream
 from rlbench_suite.agent import Progress
 from rlbench_suite.episode import Draw, scalar_return, seed_key
 from rlbench_suite.policy import View
@@ -39,7 +39,7 @@ from .configuration import FOLDER, configure
 from .distributions import Categorical, Gaussian
 from .networks import Linear, Moments, initial_layers, multilayer
 from .rows import Rows, rows_of
-from .training import Returns, compiled, in_chunks
+from .training import Returns, begun, compiled, in_chunks
 
 HYPERPARAMETERS = FOLDER / "ppo.yaml"
 
@@ -405,12 +405,9 @@ def learn(rows: Rows, config: Config, training: Training, seen: Transition, key:
 # -- train ---------------------------------------------------------------------------------------------------------
 
 
-def start(rows: Rows, config: Config, networks: Any, seed: jax.Array) -> Training:
-    """The beginning of a run; ``seed`` is key data."""
-    key, _ = jax.random.split(jax.random.wrap_key_data(seed))  # the environments' half; updates draw from the other
-    seeds = jax.vmap(lambda env: jax.random.key_data(jax.random.fold_in(key, env)))(jnp.arange(config.num_envs))
+def start(rows: Rows, config: Config, networks: Any, seed: jax.Array, stream: Any) -> Training:
+    """The beginning of a run; ``seed`` is key data, ``stream`` its environments."""
     known = rows.features + rows.privileged
-    stream: Any = () if rows.task.card.host else open_stream(rows.task, seeds, Draw.parse("train", rows.task))
     if config.stagger:
         already = jnp.arange(config.num_envs, dtype=jnp.int32) * rows.task.card.horizon // config.num_envs
         stream = stream._replace(episodes=stream.episodes._replace(t=already))
@@ -457,13 +454,17 @@ class Programs:
 
     def __init__(self, task: Task[Any, Any], config: Config) -> None:
         self.rows = rows = rows_of(task, "ppo")
-        begun = time.perf_counter()
+        self.config = config
+        since = time.perf_counter()
         kind = variant(config)
-        arguments = kind.networks(rows, config, 0), seed_key(0)
-        self.start = jax.jit(partial(kind.start, rows, config)).lower(*arguments).compile()
-        training = jax.eval_shape(partial(kind.start, rows, config), *arguments)
+        self._start = jax.jit(partial(kind.start, rows, config))
+        training = self.start(kind.networks(rows, config, 0), seed_key(0))
         self.chunk = jax.jit(partial(kind.train_chunk, rows, config)).lower(training).compile()
-        self.seconds = time.perf_counter() - begun
+        self.seconds = time.perf_counter() - since
+
+    def start(self, networks: Any, seed: np.ndarray) -> Any:
+        """The beginning of a run, environments included."""
+        return self._start(networks, seed, begun(self.rows.task, seed, self.config.num_envs))
 
 
 @cache

@@ -29,7 +29,7 @@ class HostPrograms:
         self.config = config
         begun = time.perf_counter()
         arguments = Networks.initial(rows, config, 0), seed_key(0)
-        self._start = jax.jit(partial(start, rows, config)).lower(*arguments).compile()
+        self._start = jax.jit(partial(start, rows, config))
         self._learn = jax.jit(lambda training, seen: learn(rows, config, training, seen, update_keys(training)[1]))
         self._act = jax.jit(self._choose)
         self._noise = jax.jit(lambda training: make_noise(rows, config, update_keys(training)[0]))
@@ -38,7 +38,7 @@ class HostPrograms:
 
     def start(self, networks: Networks, seed: Any) -> Training:
         """The beginning of a run, environments included."""
-        return self._start(networks, seed)._replace(stream=HostStream(self.rows, self.config.num_envs, seed))
+        return self._start(networks, seed, ())._replace(stream=HostStream(self.rows, self.config.num_envs, seed))
 
     def chunk(self, training: Training, updates: int | None = None) -> tuple[Training, Returns]:
         """Some updates; those of a chunk of the configuration if not said."""

@@ -226,10 +226,10 @@ def update(rows: Rows, config: Config, training: RecurrentTraining) -> tuple[Rec
 # -- train ---------------------------------------------------------------------------------------------------------
 
 
-def start(rows: Rows, config: Config, networks: Networks, seed: jax.Array) -> RecurrentTraining:
-    """The beginning of a run; ``seed`` is key data."""
+def start(rows: Rows, config: Config, networks: Networks, seed: jax.Array, stream: Any) -> RecurrentTraining:
+    """The beginning of a run; ``seed`` is key data, ``stream`` its environments."""
     memory = jnp.zeros((config.num_envs, rows.agents, config.memory))
-    return RecurrentTraining(ppo.start(rows, config, networks, seed), memory)
+    return RecurrentTraining(ppo.start(rows, config, networks, seed, stream), memory)
 
 
 def train_chunk(rows: Rows, config: Config, training: RecurrentTraining) -> tuple[RecurrentTraining, Returns]:

@@ -29,7 +29,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.adapters.rollout import Stream, open_stream, step_stream
+from rlbench_suite.adapters.rollout import Stream, step_stream
 from rlbench_suite.agent import CannotPlay, Progress
 from rlbench_suite.episode import Draw, scalar_return, seed_key
 from rlbench_suite.policy import View
@@ -40,7 +40,7 @@ from . import checkpoint
 from .configuration import FOLDER, configure
 from .networks import Moments
 from .rows import Rows, rows_of
-from .training import Returns, compiled, in_chunks
+from .training import Returns, begun, compiled, in_chunks
 
 # -- configuration -------------------------------------------------------------------------------------------------
 
@@ -260,12 +260,9 @@ def step(algorithm: Algorithm, training: Training) -> tuple[Training, Returns]:
     return Training(learner, moments, ring, stream, seed, steps + 1), ended
 
 
-def start(algorithm: Algorithm, networks: Any, seed: jax.Array) -> Training:
-    """The beginning of a run; ``seed`` is key data."""
+def start(algorithm: Algorithm, networks: Any, seed: jax.Array, stream: Stream) -> Training:
+    """The beginning of a run; ``seed`` is key data, ``stream`` its environments."""
     rows, config = algorithm.rows, algorithm.config
-    key, _ = jax.random.split(jax.random.wrap_key_data(seed))  # the environments' half; the rest draws from the other
-    seeds = jax.vmap(lambda env: jax.random.key_data(jax.random.fold_in(key, env)))(jnp.arange(config.num_envs))
-    stream = open_stream(rows.task, seeds, Draw.parse("train", rows.task))
     block = config.num_envs * rows.agents
     room = math.ceil(min(config.capacity, config.steps * rows.agents) / block) * block
     x, mask = jax.vmap(rows.look)(stream.last.observation, stream.last.info.get("action_mask"))
@@ -314,13 +311,19 @@ class Programs:
     """``start`` and ``train_chunk`` of an algorithm on a task, compiled once for all seeds."""
 
     def __init__(self, algorithm: Algorithm) -> None:
-        begun = time.perf_counter()
-        arguments = algorithm.networks(0), seed_key(0)
-        self.start = jax.jit(partial(start, algorithm)).lower(*arguments).compile()
-        training = jax.eval_shape(partial(start, algorithm), *arguments)
+        since = time.perf_counter()
+        self.algorithm = algorithm
+        self._start = jax.jit(partial(start, algorithm))
+        training = self.start(algorithm.networks(0), seed_key(0))
         # The ring is large: it is given to the program and comes back, not copied.
         self.chunk = jax.jit(partial(train_chunk, algorithm), donate_argnums=0).lower(training).compile()
-        self.seconds = time.perf_counter() - begun
+        self.seconds = time.perf_counter() - since
+
+    def start(self, networks: Any, seed: np.ndarray) -> Training:
+        """The beginning of a run, environments included."""
+        task, num_envs = self.algorithm.rows.task, self.algorithm.config.num_envs
+        training: Training = self._start(networks, seed, begun(task, seed, num_envs))
+        return training
 
 
 programs = cache(Programs)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.adapters.rollout import Stream, first_episodes
 from rlbench_suite.agent import Progress
+from rlbench_suite.task import Task
 
 
 class Returns(NamedTuple):
@@ -14,6 +21,17 @@ class Returns(NamedTuple):
 
     total: Any
     episodes: Any
+
+
+def begun(task: Task[Any, Any], seed: np.ndarray, num_envs: int) -> Stream:
+    """The environments of a run, begun on the train split; ``seed`` is key data, of which they get half."""
+    return first_episodes(task, np.asarray(_environment_keys(seed, num_envs)), "train")
+
+
+@partial(jax.jit, static_argnums=1)
+def _environment_keys(seed: jax.Array, num_envs: int) -> jax.Array:
+    key, _ = jax.random.split(jax.random.wrap_key_data(seed))  # a run draws from the other
+    return jax.vmap(lambda env: jax.random.key_data(jax.random.fold_in(key, env)))(jnp.arange(num_envs))
 
 
 def compiled(programs: Any, *description: Any) -> tuple[Any, float]:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.adapters import batch, host
+from rlbench_suite.adapters import host
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.agent import HostPolicy
 from rlbench_suite.episode import (
@@ -30,6 +30,9 @@ from rlbench_suite.lanes import apart, in_lanes
 from rlbench_suite.policy import Policy, View
 from rlbench_suite.process import precision, refuse_after_fork
 from rlbench_suite.task import Task
+
+_BLOCK = 64
+"""Episodes begun by one call: no fewer than most trainings and evaluations begin at once."""
 
 
 class Stream(NamedTuple):
@@ -89,15 +92,29 @@ def play(
     refuse_after_fork()
     horizon = task.card.horizon if limit is None else limit
     with precision(task):
-        record, _ = _player(task, horizon)(policy, _first_episodes(task, seeds, split))
+        record, _ = _player(task, horizon)(policy, first_episodes(task, _keys(seeds), split))
         return Record(*jax.tree.map(np.asarray, record))
 
 
-def _first_episodes(task: Task[Any, Any], seeds: Sequence[int] | np.ndarray, split: str | int) -> Stream:
-    """Begun by the vector env's program, which need not be compiled again for another policy."""
-    keys = np.stack([seed_key(int(seed)) for seed in seeds])
-    episodes, last, _ = batch.programs(task).begin(keys, Draw.parse(split, task))
-    return Stream(episodes, last)
+def first_episodes(task: Task[Any, Any], keys: np.ndarray, split: str | int) -> Stream:
+    """The first episode of each seed, key data ``(n, 2)``; arrays of the host.
+
+    Begun in blocks of one size, so that training and evaluation share one program whatever their numbers of seeds.
+    """
+    draw = Draw.parse(split, task)
+    filled = np.resize(keys, (-(-len(keys) // _BLOCK) * _BLOCK, 2)).reshape(-1, _BLOCK, 2)
+    blocks = [jax.tree.map(np.asarray, _beginner(task)(block, draw)) for block in filled]
+    stream: Stream = jax.tree.map(lambda *parts: np.concatenate(parts)[: len(keys)], *blocks)
+    return stream
+
+
+@cache
+def _beginner(task: Task[Any, Any]) -> Any:
+    return jax.jit(partial(open_stream, task))
+
+
+def _keys(seeds: Sequence[int] | np.ndarray) -> np.ndarray:
+    return np.stack([seed_key(int(seed)) for seed in seeds])
 
 
 @cache
@@ -174,5 +191,6 @@ def replay(task: Task[Any, Any], actions: np.ndarray, seeds: range, *, split: st
     refuse_after_fork()
     memory = np.zeros(len(seeds), np.int32), actions
     with precision(task):
-        record, _ = _player(task, task.card.horizon)(_Recorded(), _first_episodes(task, seeds, split), memory=memory)
+        stream = first_episodes(task, _keys(seeds), split)
+        record, _ = _player(task, task.card.horizon)(_Recorded(), stream, memory=memory)
         return Record(*jax.tree.map(np.asarray, record))

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from rlbench_suite import registry
-from rlbench_suite.adapters.rollout import play
+from rlbench_suite.adapters.rollout import Stream, play
 from rlbench_suite.agent import CannotPlay, Progress
 from rlbench_suite.baselines import ppo
 from rlbench_suite.baselines.networks import Moments, multilayer
 from rlbench_suite.baselines.ppo import PPO, Config, Networks, advantages
 from rlbench_suite.baselines.rows import rows_of
+from rlbench_suite.baselines.training import begun
 from rlbench_suite.episode import seed_key
 from rlbench_suite.evaluation.protocol import evaluation_seeds
 
@@ -85,10 +86,16 @@ def test_staggered_time_limits_fall_evenly_over_an_episode() -> None:
     rows = rows_of(Toy(horizon=8), "ppo")
     config = Config(total_steps=1, num_envs=16, num_steps=16, hidden=(4,), stagger=True)
 
-    def ends(networks: Networks, seed: jax.Array, key: jax.Array) -> jax.Array:
-        return ppo.collect(rows, config, ppo.start(rows, config, networks, seed), key)[1].over.sum((1, 2))
+    def ends(networks: Networks, seed: jax.Array, stream: Stream, key: jax.Array) -> jax.Array:
+        running = ppo.start(rows, config, networks, seed, stream)
+        return ppo.collect(rows, config, running, key)[1].over.sum((1, 2))
 
-    found = jax.jit(ends)(Networks.initial(rows, config, 0), seed_key(0), jax.random.key(1))
+    found = jax.jit(ends)(
+        Networks.initial(rows, config, 0),
+        seed_key(0),
+        begun(rows.task, seed_key(0), config.num_envs),
+        jax.random.key(1),
+    )
     np.testing.assert_array_equal(found, [2] * 16)
 
 
@@ -141,15 +148,14 @@ def test_seeds_vmapped_learn_what_each_learns_alone() -> None:
     seeds = [0, 1, 2]
     networks = [Networks.initial(rows, config, seed) for seed in seeds]
 
-    def run(networks: Networks, seed: jax.Array) -> Any:
-        return ppo.train_chunk(rows, config, ppo.start(rows, config, networks, seed))[0].networks
+    def run(networks: Networks, seed: jax.Array, stream: Stream) -> Any:
+        return ppo.train_chunk(rows, config, ppo.start(rows, config, networks, seed, stream))[0].networks
 
-    together = jax.jit(jax.vmap(run))(
-        jax.tree.map(lambda *leaves: np.stack(leaves), *networks), np.stack([seed_key(seed) for seed in seeds])
-    )
+    runs = [(networks[i], seed_key(i), begun(task, seed_key(i), config.num_envs)) for i in seeds]
+    together = jax.jit(jax.vmap(run))(*jax.tree.map(lambda *leaves: np.stack(leaves), *runs))
     alone = jax.jit(run)
-    for i, seed in enumerate(seeds):
-        one = alone(networks[i], seed_key(seed))
+    for i in seeds:
+        one = alone(*runs[i])
         for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(one), strict=True):
             np.testing.assert_allclose(a[i], b, rtol=1e-3, atol=1e-4)  # sums in another order, over two updates
 
