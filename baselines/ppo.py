@@ -10,7 +10,9 @@ stopped. The program depends on task and configuration only: all seeds share it,
 One agent or many: everything is laid out in rows, one an agent (axis ``A``, of length 1 for a single agent), and all
 rows share the networks (parameter sharing, Gupta et al. 2017).
 
-Where the card says that a task is partially observed, actor and critic get a memory: ``recurrent_ppo.py``.
+Where an observation is or has a picture, actor and critic share a convolutional encoder, and see what it makes of the
+picture beside the other numbers. Where the card says that a task is partially observed, they get a memory:
+``recurrent_ppo.py``.
 """
 
 from __future__ import annotations
@@ -29,12 +31,13 @@ import optax
 
 from rlbench_suite.adapters.rollout import Stream, step_stream
 from rlbench_suite.agent import Progress
-from rlbench_suite.episode import Draw, scalar_return, seed_key
+from rlbench_suite.episode import Draw, Step, scalar_return, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.process import refuse_after_fork
 from rlbench_suite.task import Task
 
 from . import checkpoint
+from .actor import Actor, code_of, encoded, seen_features
 from .configuration import FOLDER, configure
 from .distributions import Categorical, Gaussian
 from .networks import Linear, Moments, initial_layers, multilayer
@@ -105,51 +108,6 @@ class Config:
 # -- networks ------------------------------------------------------------------------------------------------------
 
 
-class Actor(NamedTuple):
-    """The policy's network.
-
-    Where the task has ``action_features`` (actions, F), the network gives F numbers and an action's logit is their
-    product with its features, plus a bias of its own: with thousands of actions, each is tried too rarely to be
-    learned about alone, but what they are made of is seen all the time. A linear path from the observation to those F
-    numbers stands beside the network: what is known of a feature bears on it directly, and that is learned first.
-    """
-
-    layers: tuple[Linear, ...]
-    log_std: Any
-    """``(components,)``; None for discrete actions."""
-    action_bias: Any
-    """``(actions,)``; None without action features."""
-    direct: Any
-    """``(features, F)``; None without action features."""
-
-    @classmethod
-    def initial(cls, generator: np.random.Generator, rows: Rows, config: Config, inputs: int) -> Actor:
-        """Orthogonal weights for ``inputs`` numbers, small at the end; zeros elsewhere."""
-        features = rows.action_features
-        outputs = rows.outputs if features is None else features.shape[1]
-        return cls(
-            initial_layers(generator, (inputs, *config.hidden, outputs), gain=0.01),
-            None if rows.choices else np.full(rows.outputs, config.log_std, np.float32),
-            None if features is None else np.zeros(features.shape[0], np.float32),
-            None if features is None else np.zeros((inputs, features.shape[1]), np.float32),
-        )
-
-    def __call__(self, rows: Rows, x: jax.Array, mask: jax.Array | None) -> Categorical | Gaussian:
-        """The distribution of actions given normalised observations ``(..., features)``.
-
-        What lies beyond the network's own inputs is privileged, and not looked at.
-        """
-        x = x[..., : self.layers[0].weight.shape[0]]
-        outputs = multilayer(self.layers, x)
-        if not rows.choices:
-            return Gaussian(outputs, self.log_std)
-        if rows.action_features is not None:
-            outputs = (outputs + x @ self.direct) @ rows.action_features.T.astype(np.float32) + self.action_bias
-        if mask is not None:
-            outputs = jnp.where(mask, outputs, -1e9)  # a probability of exactly 0, and no NaN in the entropy
-        return Categorical(tuple(jnp.split(outputs, np.cumsum(rows.choices)[:-1], -1)))
-
-
 class Networks(NamedTuple):
     """Actor and critic, separate. The critic also sees what is privileged (asymmetric actor-critic, Pinto et al. 2018,
     doi:10.15607/RSS.2018.XIV.008): it only serves training.
@@ -165,8 +123,9 @@ class Networks(NamedTuple):
         Made by NumPy on the host: batched QR inside a compiled program can deadlock small CPUs.
         """
         generator = np.random.default_rng(seed)
-        actor = Actor.initial(generator, rows, config, rows.features)
-        return cls(actor, initial_layers(generator, (rows.features + rows.privileged, *config.hidden, 1), gain=1.0))
+        inputs = seen_features(rows)
+        actor = Actor.initial(generator, rows, config, inputs)
+        return cls(actor, initial_layers(generator, (inputs + rows.privileged, *config.hidden, 1), gain=1.0))
 
 
 class PPOPolicy(eqx.Module):
@@ -184,7 +143,8 @@ class PPOPolicy(eqx.Module):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """The most likely action, or a sample."""
         x, mask = self.rows.look(view.observation, view.action_mask)
-        distribution = self.actor(self.rows, self.moments.normalise(x), mask)
+        code = code_of(self.actor, self.rows.picture_in(view.observation))
+        distribution = self.actor(self.rows, encoded(self.rows, self.moments.normalise(x), code), mask)
         return decide(self.rows, self.config, distribution, key), memory
 
 
@@ -212,6 +172,11 @@ class Transition(NamedTuple):
     terminated: Any
     over: Any
     """Terminated or truncated."""
+    picture: Any = None
+    """Before the step, not encoded; None without pictures, as the next two."""
+    code: Any = None
+    """What the encoder of that time made of it."""
+    next_code: Any = None
 
 
 class Training(NamedTuple):
@@ -239,8 +204,24 @@ def make_noise(rows: Rows, config: Config, key: jax.Array) -> jax.Array:
     return kind.noise(key, (config.num_steps, config.num_envs, *rows.noise_shape))
 
 
+class Sight(NamedTuple):
+    """What is seen of every environment; the observation is not normalised."""
+
+    x: Any
+    mask: Any
+    picture: Any
+    code: Any
+    """What the encoder makes of the picture."""
+
+
+def look(rows: Rows, actor: Any, step: Step) -> Sight:
+    """What a step shows."""
+    picture = jax.vmap(rows.picture_in)(step.observation)
+    return Sight(*jax.vmap(rows.see)(step), picture, code_of(actor, picture))
+
+
 def play(
-    rows: Rows, stream: Stream, x: jax.Array, mask: jax.Array | None, distribution: Any, noise: jax.Array
+    rows: Rows, actor: Any, stream: Stream, now: Sight, distribution: Any, noise: jax.Array
 ) -> tuple[Stream, tuple[Transition, Returns]]:
     """One step of every environment, its actions drawn from a distribution."""
     task = rows.task
@@ -248,14 +229,18 @@ def play(
     limit, draw = np.int32(task.card.horizon), Draw.parse("train", task)
     stream, made, totals = step_stream(task, stream, jax.vmap(rows.action)(action), limit, draw)
     over = made.terminated | made.truncated
+    after = look(rows, actor, made)
     transition = Transition(
-        x,
-        mask,
+        now.x,
+        now.mask,
         action,
         distribution.log_prob(action),
         jax.vmap(rows.reward)(made.reward),
-        jax.vmap(rows.see)(made)[0],
+        after.x,
         *(jnp.repeat(flag[:, None], rows.agents, 1) for flag in (made.terminated, over)),
+        picture=now.picture,
+        code=now.code,
+        next_code=after.code,
     )
     return stream, (transition, Returns(jnp.where(over, scalar_return(task, totals), 0).sum(), over.sum()))
 
@@ -265,8 +250,9 @@ def collect(rows: Rows, config: Config, training: Training, key: jax.Array) -> t
     actor, moments = training.networks.actor, training.moments
 
     def step(stream: Stream, noise: jax.Array) -> tuple[Stream, tuple[Transition, Returns]]:
-        x, mask = jax.vmap(rows.see)(stream.last)
-        return play(rows, stream, x, mask, actor(rows, moments.normalise(x), mask), noise)
+        now = look(rows, actor, stream.last)
+        distribution = actor(rows, encoded(rows, moments.normalise(now.x), now.code), now.mask)
+        return play(rows, actor, stream, now, distribution, noise)
 
     stream, (transitions, ended) = jax.lax.scan(step, training.stream, make_noise(rows, config, key))
     return stream, transitions, jax.tree.map(jnp.sum, ended)
@@ -325,15 +311,18 @@ class Batch(NamedTuple):
     advantage: Any
     target: Any
     """Of the value."""
+    picture: Any = None
+    """Not encoded; None without pictures."""
 
 
 def loss(networks: Any, batch: Batch, rows: Rows, config: Config) -> jax.Array:
     """Clipped surrogate objective (Schulman et al. 2017, eqs. 7 and 9); the value loss is not clipped."""
-    distribution = networks.actor(rows, batch.x, batch.mask)
+    x = encoded(rows, batch.x, code_of(networks.actor, batch.picture))
+    distribution = networks.actor(rows, x, batch.mask)
     ratio = jnp.exp(distribution.log_prob(batch.action) - batch.log_prob)
     clipped = jnp.clip(ratio, 1 - config.clip, 1 + config.clip)
     surrogate = jnp.minimum(ratio * batch.advantage, clipped * batch.advantage).mean()
-    error = multilayer(networks.critic, batch.x)[:, 0] - batch.target
+    error = multilayer(networks.critic, x)[:, 0] - batch.target
     bonus = config.entropy * distribution.entropy().mean() if config.entropy else 0.0
     return config.value_weight * 0.5 * (error**2).mean() - surrogate - bonus
 
@@ -381,10 +370,13 @@ def learn(rows: Rows, config: Config, training: Training, seen: Transition, key:
     """Some epochs over the steps just seen."""
     reward, training = scaled_rewards(config, training, seen)
     x, next_x = training.moments.normalise(seen.x), training.moments.normalise(seen.next_x)
-    value, next_value = (multilayer(training.networks.critic, inputs)[..., 0] for inputs in (x, next_x))
+    value, next_value = (
+        multilayer(training.networks.critic, encoded(rows, *inputs))[..., 0]
+        for inputs in ((x, seen.code), (next_x, seen.next_code))
+    )
     advantage, target = aims(config, seen, reward, value, next_value)
-    batch = Batch(x, seen.mask, seen.action, seen.log_prob, advantage, target)
-    batch = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:]), batch)
+    batch = Batch(x, seen.mask, seen.action, seen.log_prob, advantage, target, seen.picture)
+    batch = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3), batch)
 
     def descend(carry: tuple[Networks, Any], minibatch: jax.Array) -> tuple[tuple[Networks, Any], None]:
         networks, state = carry
@@ -398,7 +390,7 @@ def learn(rows: Rows, config: Config, training: Training, seen: Transition, key:
     minibatches = orders.reshape(config.epochs * config.minibatches, -1)
     (networks, state), _ = jax.lax.scan(descend, (training.networks, training.optimiser), minibatches)
 
-    moments = training.moments.update(seen.x.reshape(-1, seen.x.shape[-1]))
+    moments = training.moments.update(jax.lax.collapse(seen.x, 0, 3))
     return training._replace(networks=networks, optimiser=state, moments=moments, updates=training.updates + 1)
 
 
@@ -449,11 +441,16 @@ def variant(config: Config) -> Variant:
     return Variant(Networks.initial, start, train_chunk, lambda training: training, PPOPolicy)
 
 
+def rows_for(task: Task[Any, Any]) -> Rows:
+    """The task as PPO sees it: pictures apart, but for simulators of the host."""
+    return rows_of(task, "ppo", pictures=not task.card.host)
+
+
 class Programs:
     """``start`` and ``train_chunk`` of a task and configuration, compiled once for all seeds."""
 
     def __init__(self, task: Task[Any, Any], config: Config) -> None:
-        self.rows = rows = rows_of(task, "ppo")
+        self.rows = rows = rows_for(task)
         self.config = config
         since = time.perf_counter()
         kind = variant(config)
@@ -492,7 +489,7 @@ class PPO:
 
     def check(self, task: Task[Any, Any]) -> None:
         """Raise :class:`CannotPlay` with the reason if PPO cannot play the task."""
-        rows_of(task, "ppo")
+        rows_for(task)
 
     def config(self, task: Task[Any, Any], budget: str) -> Config:
         """The hyperparameters, checked."""
@@ -554,7 +551,7 @@ class PPO:
             ValueError: it is not a policy of PPO for this task.
         """
         config = checkpoint.read_config(path, self.name, task.card.id, Config)
-        rows = rows_of(task, "ppo")
+        rows = rows_for(task)
         like = (
             variant(config).networks(rows, config, 0).actor,
             Moments(*(np.zeros(rows.features, np.float32),) * 2, np.float32(0)),

@@ -15,8 +15,9 @@ import numpy as np
 from rlbench_suite.adapters.host import HostVectorEnv
 from rlbench_suite.episode import seed_key
 
+from .actor import Actor
 from .networks import Moments
-from .ppo import Actor, Config, Networks, Training, Transition, learn, make_noise, start, update_keys
+from .ppo import Config, Networks, Training, Transition, learn, make_noise, start, update_keys
 from .rows import Rows, rows_of
 from .training import Returns
 

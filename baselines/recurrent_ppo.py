@@ -23,10 +23,10 @@ from rlbench_suite.adapters.rollout import Stream
 from rlbench_suite.policy import View
 
 from . import ppo
+from .actor import Actor, code_of, encoded, seen_features
 from .distributions import Categorical, Gaussian
-from .networks import Linear, Moments, initial_layers, multilayer, orthogonal
+from .networks import Encoder, Linear, Moments, initial_layers, multilayer, orthogonal
 from .ppo import (
-    Actor,
     Batch,
     Config,
     Training,
@@ -34,6 +34,7 @@ from .ppo import (
     Variant,
     aims,
     decide,
+    look,
     make_noise,
     optimiser,
     play,
@@ -81,6 +82,11 @@ class RecurrentActor(NamedTuple):
     unit: GRU
     head: Actor
 
+    @property
+    def encoder(self) -> Encoder | None:
+        """Of pictures, before the memory."""
+        return self.head.encoder
+
     def __call__(self, rows: Rows, known: jax.Array, mask: jax.Array | None) -> Categorical | Gaussian:
         """The distribution of actions given ``(..., features + U)``."""
         return self.head(rows, known, mask)
@@ -96,8 +102,8 @@ class Networks(NamedTuple):
     def initial(cls, rows: Rows, config: Config, seed: int) -> Networks:
         """Weights as in PPO, made on the host."""
         generator = np.random.default_rng(seed)
-        unit = GRU.initial(generator, rows.features, config.memory)
-        wide = rows.features + config.memory
+        unit = GRU.initial(generator, seen_features(rows), config.memory)
+        wide = seen_features(rows) + config.memory
         critic = initial_layers(generator, (wide + rows.privileged, *config.hidden, 1), gain=1.0)
         return cls(RecurrentActor(unit, Actor.initial(generator, rows, config, wide)), critic)
 
@@ -117,7 +123,8 @@ class RecurrentPolicy(eqx.Module):
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The most likely action, or a sample, and what is now known."""
         x, mask = self.rows.look(view.observation, view.action_mask)
-        x = self.moments.normalise(x)
+        code = code_of(self.actor, self.rows.picture_in(view.observation))
+        x = encoded(self.rows, self.moments.normalise(x), code)
         memory = self.actor.unit(x, memory)
         distribution = self.actor(self.rows, beside(self.rows, x, memory), mask)
         return decide(self.rows, self.config, distribution, key), memory
@@ -136,7 +143,8 @@ class RecurrentTraining(NamedTuple):
 
 def beside(rows: Rows, x: jax.Array, memory: jax.Array) -> jax.Array:
     """Observation, memory, and last what is privileged and only for the critic."""
-    return jnp.concatenate([x[..., : rows.features], memory, x[..., rows.features :]], -1)
+    features = seen_features(rows)
+    return jnp.concatenate([x[..., :features], memory, x[..., features:]], -1)
 
 
 def forget(memory: jax.Array, over: jax.Array) -> jax.Array:
@@ -153,11 +161,11 @@ def collect(
 
     def step(carry: tuple[Stream, jax.Array], noise: jax.Array) -> tuple[tuple[Stream, jax.Array], Any]:
         stream, memory = carry
-        x, mask = jax.vmap(rows.see)(stream.last)
-        normal = moments.normalise(x)
-        memory = actor.unit(normal, memory)
-        distribution = actor(rows, beside(rows, normal, memory), mask)
-        stream, (transition, ended) = play(rows, stream, x, mask, distribution, noise)
+        now = look(rows, actor, stream.last)
+        x = encoded(rows, moments.normalise(now.x), now.code)
+        memory = actor.unit(x, memory)
+        distribution = actor(rows, beside(rows, x, memory), now.mask)
+        stream, (transition, ended) = play(rows, actor, stream, now, distribution, noise)
         return (stream, forget(memory, transition.over)), (transition, memory, ended)
 
     carry = base.stream, training.memory
@@ -181,9 +189,10 @@ def recall(unit: GRU, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.A
 
 def loss(networks: Networks, batch: Batch, memory: jax.Array, over: jax.Array, rows: Rows, config: Config) -> jax.Array:
     """PPO's loss of whole sequences, ``(steps, n, ...)``."""
-    memories = recall(networks.actor.unit, memory, batch.x, over)
-    known = batch._replace(x=beside(rows, batch.x, memories))
-    return ppo.loss(networks, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), known), rows, config)
+    x = encoded(rows, batch.x, code_of(networks.actor, batch.picture))
+    memories = recall(networks.actor.unit, memory, x, over)
+    known = batch._replace(x=beside(rows, x, memories), picture=None)
+    return ppo.loss(networks, jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), known), rows, config)
 
 
 def update(rows: Rows, config: Config, training: RecurrentTraining) -> tuple[RecurrentTraining, Returns]:
@@ -191,7 +200,8 @@ def update(rows: Rows, config: Config, training: RecurrentTraining) -> tuple[Rec
     collect_key, learn_key = update_keys(training.base)
     stream, memory, seen, memories, ended = collect(rows, config, training, collect_key)
     reward, base = scaled_rewards(config, training.base, seen)
-    x, next_x = base.moments.normalise(seen.x), base.moments.normalise(seen.next_x)
+    normal, next_normal = base.moments.normalise(seen.x), base.moments.normalise(seen.next_x)
+    x, next_x = encoded(rows, normal, seen.code), encoded(rows, next_normal, seen.next_code)
     # What the step led to is looked at with the memory of the same episode, over or not.
     next_memories = base.networks.actor.unit(next_x, memories)
     value, next_value = (
@@ -202,8 +212,8 @@ def update(rows: Rows, config: Config, training: RecurrentTraining) -> tuple[Rec
 
     # Sequences: one an agent of an environment, (steps, sequences, ...).
     batch, over = jax.tree.map(
-        lambda leaf: leaf.reshape(leaf.shape[0], -1, *leaf.shape[3:]),
-        (Batch(x, seen.mask, seen.action, seen.log_prob, advantage, target), seen.over),
+        lambda leaf: jax.lax.collapse(leaf, 1, 3),
+        (Batch(normal, seen.mask, seen.action, seen.log_prob, advantage, target, seen.picture), seen.over),
     )
     begun = training.memory.reshape(-1, config.memory)
 
@@ -218,7 +228,7 @@ def update(rows: Rows, config: Config, training: RecurrentTraining) -> tuple[Rec
     minibatches = orders.reshape(config.epochs * config.minibatches, -1)
     (networks, state), _ = jax.lax.scan(learn, (base.networks, base.optimiser), minibatches)
 
-    moments = base.moments.update(seen.x.reshape(-1, seen.x.shape[-1]))
+    moments = base.moments.update(jax.lax.collapse(seen.x, 0, 3))
     base = Training(networks, state, moments, base.discounted, base.mean_square, stream, base.seed, base.updates + 1)
     return RecurrentTraining(base, memory), ended
 

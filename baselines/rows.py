@@ -22,21 +22,29 @@ class Rows:
     Args:
         task: the task.
         learner: name of who asks, for the messages.
+        pictures: whether a picture, a uint8 Box (height, width, channels), stays one. Else its pixels are features.
 
     Raises:
         CannotPlay: the task's spaces do not fit; the message says which and why.
     """
 
-    def __init__(self, task: Task[Any, Any], learner: str) -> None:
+    def __init__(self, task: Task[Any, Any], learner: str, *, pictures: bool = False) -> None:
         self.task, self.agents = task, task.card.agents
         if task.dtype != np.float32:
             raise CannotPlay(f"{learner} trains in float32; build {task.card.id} with dtype='float32'.")
         shown = task.observation_space
-        parts = list(shown.values()) if isinstance(shown, spaces.Dict) else [shown]
+        parts: list[Any] = [shown[name] for name in sorted(shown)] if isinstance(shown, spaces.Dict) else [shown]
         for part in parts:
             if not isinstance(part, spaces.Box) or (self.agents > 1 and part.shape[:1] != (self.agents,)):
                 raise CannotPlay(f"{learner} reads a Box or a Dict of Boxes, one row an agent, not {part}.")
-        self.features = sum(math.prod(part.shape) for part in parts if part.shape is not None) // self.agents
+        shapes: list[tuple[int, ...]] = [part.shape if self.agents == 1 else part.shape[1:] for part in parts]
+        found = [i for i, part in enumerate(parts) if pictures and part.dtype == np.uint8 and len(shapes[i]) == 3]
+        if len(found) > 1:
+            raise CannotPlay(f"{learner} looks at one picture, not at {len(found)}: {shown}.")
+        self.picture: tuple[int, ...] | None = shapes[found[0]] if found else None
+        """Height, width and channels of the picture that is kept apart from the features."""
+        self._leaf = found[0] if found else -1
+        self.features = sum(math.prod(shape) for i, shape in enumerate(shapes) if i != self._leaf)
         hidden = task.privileged_space
         self.privileged = 0 if hidden is None else math.prod(hidden.shape) // self.agents
         """Numbers a row that only a critic sees, in training."""
@@ -67,8 +75,20 @@ class Rows:
 
     def look(self, observation: Any, action_mask: jax.Array | None = None) -> tuple[jax.Array, jax.Array | None]:
         """Observation ``(A, features)``, and mask ``(A, outputs)`` or None where every action is legal."""
-        leaves = [leaf.astype(jnp.float32).reshape(self.agents, -1) for leaf in jax.tree.leaves(observation)]
-        return jnp.concatenate(leaves, -1), None if action_mask is None else action_mask.reshape(self.agents, -1)
+        leaves = [
+            leaf.astype(jnp.float32).reshape(self.agents, -1)
+            for i, leaf in enumerate(jax.tree.leaves(observation))
+            if i != self._leaf
+        ]
+        x = jnp.concatenate(leaves, -1) if leaves else jnp.zeros((self.agents, 0))
+        return x, None if action_mask is None else action_mask.reshape(self.agents, -1)
+
+    def picture_in(self, observation: Any) -> jax.Array | None:
+        """The picture, uint8 ``(A, height, width, channels)``, or None where there is none."""
+        if self.picture is None:
+            return None
+        picture: jax.Array = jax.tree.leaves(observation)[self._leaf]
+        return picture.reshape(self.agents, *self.picture)
 
     def see(self, step: Step) -> tuple[jax.Array, jax.Array | None]:
         """What is seen in training, ``(A, features + privileged)``, the privileged part last; and the mask."""

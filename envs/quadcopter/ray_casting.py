@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from rlbench_suite.lanes import computed_once
 
 from .rigid_body import RigidBody, Scalar, rotation_matrix
 
@@ -56,10 +58,27 @@ def picture(
     pillars: Sequence[tuple[Scalar, ...]],
     wide: float,
 ) -> jax.Array:
-    """Red, green and blue in [0, 1], ``(24, 32, 3)``.
+    """Red, green and blue, uint8 ``(24, 32, 3)``.
 
     Of a ball of this ``radius`` (m), upright pillars at ``(x, y)`` of radius ``wide``, the floor at z = 0, the sky.
     """
+
+    def painted(body: RigidBody, ball: tuple[Scalar, ...], pillars: Sequence[tuple[Scalar, ...]]) -> list[jax.Array]:
+        return [level(channel) for channel in channels(body, ball, radius, pillars, wide)]
+
+    # Or all would be traced anew for each channel of each pixel, one by one.
+    return jnp.stack(computed_once(painted)(body, ball, pillars), -1)
+
+
+def level(brightness: Any) -> Any:
+    """Brightness in [0, 1] as a pixel has it, in whole steps of 1/255."""
+    return (255 * brightness).astype(np.uint8)
+
+
+def channels(
+    body: RigidBody, ball: tuple[Scalar, ...], radius: float, pillars: Sequence[tuple[Scalar, ...]], wide: float
+) -> list[jax.Array]:
+    """Red, green and blue of a picture, each ``(24, 32)``, in [0, 1]."""
     rays = rays_of(body)
     red = sphere(rays, (ball[0] - body.x, ball[1] - body.y, ball[2] - body.z), radius)
     blue = Hit(jnp.full((ROWS, COLUMNS), NEVER, rays[0].dtype), jnp.zeros((ROWS, COLUMNS), rays[0].dtype))
@@ -71,10 +90,9 @@ def picture(
     is_red = (red.depth < blue.depth) & (red.depth < depth)
     is_blue = ~is_red & (blue.depth < depth)
     light = 0.5 + 0.5 * jnp.where(is_red, red.facing, blue.facing)
-    channels = (
+    return [
         jnp.where(is_red, r * light, jnp.where(is_blue, b * light, brightness)) for r, b in zip(RED, BLUE, strict=True)
-    )
-    return jnp.stack(list(channels), -1)
+    ]
 
 
 def rays_of(body: RigidBody) -> tuple[jax.Array, jax.Array, jax.Array]:

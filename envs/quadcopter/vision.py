@@ -11,9 +11,9 @@ doi:10.1109/MRA.2006.250573; progress as reward after Song et al. 2021, arXiv:21
 ========================  ==================================================================================
 action ``(4,)``           velocity ahead, to the left and upward (1 is 1.5, 1.5 and 1 m/s; level, in the direction
                           of the heading) and rate of turn to the left (1 is 2 rad/s)
-observation ``(2314,)``   picture (24 rows from the top, 32 columns from the left, red, green and blue, in [0, 1]; 90
-                          degrees wide, ahead along the body's x axis), then in the body frame: up (3), velocity (3,
-                          m/s), angular velocity (3, rad/s); height over the floor (m)
+observation               ``picture``, uint8 ``(24, 32, 3)``: rows from the top, columns from the left, red, green and
+                          blue; 90 degrees wide, ahead along the body's x axis. ``felt``, ``(10,)``, in the body frame:
+                          up (3), velocity (3, m/s), angular velocity (3, rad/s); height over the floor (m)
 reward                    metres by which it came nearer to the ball, plus 1 where the ball is reached (0.4 m). A crash
                           counts as ending 10 m away from it: whatever the way, more than coming nearer had brought;
                           hovering earns nothing
@@ -39,6 +39,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.policy import View
@@ -71,7 +72,6 @@ BONUS = 1.0
 START_HEIGHT = 1.2
 SHOWN_HEIGHT = 2.2
 """m: of pillars in pictures of the whole; they have no end."""
-PIXELS = ROWS * COLUMNS * 3
 # Rotors and gravity accelerate it by at most 41 m/s^2, over a diagonal of 12.7 m; one step may lead beyond.
 VELOCITY_BOUND = 35.0
 # Full rotors and gyroscopic torque add at most 60 rad/s in 10 ms to what the gyroscope can measure.
@@ -118,8 +118,9 @@ class QuadcopterVision(Pictured, Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         felt = [1 + flight.ROUNDING] * 3 + [VELOCITY_BOUND] * 3 + [ANGULAR_VELOCITY_BOUND] * 3 + [HEIGHT_BOUND]
-        bound = np.array([1.0] * PIXELS + felt)
-        self.observation_space = self.box(np.concatenate([np.zeros(PIXELS), -bound[PIXELS:]]), bound)
+        bound = np.array(felt)
+        seen = spaces.Box(0, 255, (ROWS, COLUMNS, 3), np.uint8)
+        self.observation_space = spaces.Dict({"felt": self.box(-bound, bound), "picture": seen})
         self.action_space = self.box([-1] * 4, [1] * 4)
         self.reward_space = self.box(-CRASH, BONUS + VELOCITY_BOUND * SUBSTEPS * STEP, ())
 
@@ -169,7 +170,7 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         return State(vehicle, heading, state.reached + near)
 
     def camera(self, state: State, params: Params) -> jax.Array:
-        """What it sees, ``(24, 32, 3)`` in [0, 1]."""
+        """What it sees, uint8 ``(24, 32, 3)``."""
         ball = state.reached % COUNT
         pillars = [(params.pillar_x[i], params.pillar_y[i]) for i in range(COUNT)]
         middle = params.x[ball], params.y[ball], params.z[ball]
@@ -179,9 +180,9 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         """The same on the host."""
         return np.asarray(_compiled_camera(self, state, params))
 
-    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Shape ``(2314,)``; see the table."""
-        return jnp.concatenate([self.camera(state, params).astype(self.dtype).ravel(), self.stack(*felt(state))])
+    def observation(self, state: State, key: jax.Array, params: Params) -> dict[str, jax.Array]:
+        """See the table."""
+        return {"felt": self.stack(*felt(state)), "picture": self.camera(state, params)}
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Progress, ball, crash."""
@@ -209,7 +210,7 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         """The picture in letters (R ball, B pillar, dots floor), and what it feels, with units."""
         image = self.photograph(state, params)
         letters = np.where(is_like(image, RED), "R", np.where(is_like(image, BLUE), "B", "."))
-        letters = np.where(image.min(-1) == np.float32(ray_casting.SKY), " ", letters)
+        letters = np.where(image.min(-1) == int(255 * ray_casting.SKY), " ", letters)
         up, velocity, rates = (flight.place(felt(state)[i : i + 3]) for i in (0, 3, 6))
         rows = "\n".join("".join(row) for row in letters)
         return (
@@ -226,8 +227,8 @@ class QuadcopterVision(Pictured, Task[Params, State]):
             things.append(Ball(place[None], "red" if i == goal else picture.LATER, BALL_RADIUS))
         for x, y in np.array([params.pillar_x, params.pillar_y], float).T:
             things += prism(x, y)
-        seen = (255 * self.photograph(state, params)).astype(np.uint8)
-        return Shot(state.vehicle, 2.4, things, centre=(0.0, 0.0, 1.2), below=1.2, on_board=seen)
+        on_board = self.photograph(state, params)
+        return Shot(state.vehicle, 2.4, things, centre=(0.0, 0.0, 1.2), below=1.2, on_board=on_board)
 
 
 _compiled_camera = jax.jit(QuadcopterVision.camera, static_argnums=0)
@@ -325,8 +326,7 @@ class VisionPilot(NamedTuple):
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Velocity and rate of turn, shape ``(4,)``, in [-1, 1]."""
-        image = view.observation[:PIXELS].reshape(ROWS, COLUMNS, 3)
-        feels, height = view.observation[PIXELS:], view.observation[-1]
+        image, feels = view.observation["picture"], view.observation["felt"]
         red, blue = is_like(image, RED), is_like(image, BLUE)
         left, up, count = centroid(red)
         sees = count > 0
@@ -347,7 +347,7 @@ class VisionPilot(NamedTuple):
         pace = self.speed / far
         seeking = pace * forward, pace * sideways + evasion, pace * rise, self.turning * jnp.arctan2(sideways, forward)
         waiting = memory + 1
-        searching = jnp.where(waiting > self.patience, 0.5, 0), 0.0, self.search_height - height, LIMITS[3]
+        searching = jnp.where(waiting > self.patience, 0.5, 0), 0.0, self.search_height - feels[-1], LIMITS[3]
         command = [
             jnp.where(sees, one, other) / limit for one, other, limit in zip(seeking, searching, LIMITS, strict=True)
         ]

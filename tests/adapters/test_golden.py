@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+import jax
 import numpy as np
 import pytest
 
@@ -40,7 +41,7 @@ def trajectory(task_id: str) -> dict[str, Any]:
             if terminated or truncated:
                 observation, _ = env.reset()
                 returns.append(np.zeros_like(returns[-1]))
-        entries = np.ravel(observation)
+        entries = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(observation)])
         some = np.linspace(0, entries.size - 1, min(SHOWN, entries.size)).astype(int)
         shown[split] = {
             "returns": [np.round(total, 6).tolist() for total in returns],

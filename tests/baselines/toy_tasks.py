@@ -191,3 +191,46 @@ class Cue(Toy):
 
     def terminal(self, state, key, params):
         return state.place > self.delay
+
+
+class Spots(NamedTuple):
+    asked: Any
+    places: Any
+
+
+class Picture(Toy):
+    """In which quarter is the spot of the colour that is asked for? Both spots, red and blue, are always there, so that
+    the mean of the pixels is always the same: by it one answer in four is right.
+    """
+
+    side = 14
+
+    def __init__(self) -> None:
+        super().__init__(horizon=4)
+        seen = spaces.Box(0, 255, (self.side, self.side, 3), np.uint8)
+        self.observation_space = spaces.Dict({"asked": self.box(0.0, 1.0, (1,)), "picture": seen})
+        self.action_space = spaces.Discrete(4)
+
+    def initial(self, key, params):
+        u = self.uniform(key, 5)
+        # Upper left corners of spots three pixels wide, none across the middle: rows, then columns, of red and blue.
+        half = self.side // 2
+        places = [(jnp.floor(10 * value)).astype(jnp.int32) for value in u[:4]]
+        return Spots((u[4] < 0.5).astype(jnp.int32), jnp.stack([place + (place > half - 3) * 2 for place in places]))
+
+    def transition(self, state, action, key, params):
+        return self.initial(key, params)
+
+    def observation(self, state, key, params):
+        pixels = np.arange(self.side)
+        along = (pixels >= state.places[:, None]) & (pixels < state.places[:, None] + 3)
+        red, blue = (along[i][:, None] & along[i + 2] for i in (0, 1))
+        picture = jnp.stack([red, jnp.zeros_like(red), blue], -1).astype(jnp.uint8) * 255
+        return {"asked": state.asked[None].astype(jnp.float32), "picture": picture}
+
+    def quarter(self, state):
+        lower, right = (state.places[state.asked + i] >= self.side // 2 for i in (0, 2))
+        return 2 * lower + right
+
+    def reward(self, state, action, next_state, key, params):
+        return (action == self.quarter(state)).astype(jnp.float32)

@@ -1,0 +1,102 @@
+"""PPO on pictures: what the encoder computes, that its inputs are what they should be, and that it learns."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from rlbench_suite.adapters.rollout import Stream, play
+from rlbench_suite.agent import CannotPlay
+from rlbench_suite.baselines import ppo, recurrent_ppo
+from rlbench_suite.baselines.networks import CODE, PATCHES, Encoder
+from rlbench_suite.baselines.ppo import PPO
+from rlbench_suite.baselines.rows import rows_of
+from rlbench_suite.baselines.training import begun
+from rlbench_suite.episode import seed_key
+from rlbench_suite.registry import card
+
+sys.path.insert(0, str(Path(__file__).parent))
+from toy_tasks import Chain, Picture
+
+SMALL = {
+    "num_envs": 32, "num_steps": 16, "minibatches": 2, "hidden": (32,), "memory": 16, "reports": 2,
+    "learning_rate": 5e-3,
+}  # fmt: skip
+TASK = Picture()
+
+
+@pytest.mark.parametrize("size", [(8, 16, 3), (9, 13, 1)])
+def test_the_encoder_is_a_convolution_with_strides_as_long_as_its_kernels(size: tuple[int, ...]) -> None:
+    """XLA's own convolutions, padded below and right."""
+    rng = np.random.default_rng(0)
+    encoder = jax.tree.map(lambda leaf: rng.normal(size=leaf.shape).astype(np.float32), Encoder.initial(rng, size))
+    pictures = rng.integers(0, 256, (5, *size)).astype(np.uint8)
+    x = pictures / np.float32(255)
+    for (side, channels), layer in zip(PATCHES, encoder.layers, strict=True):
+        kernel = layer.weight.reshape(side, side, -1, channels)
+        padding = [(0, -length % side) for length in x.shape[1:3]]
+        x = jax.lax.conv_general_dilated(x, kernel, (side, side), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        x = jnp.maximum(x + layer.bias, 0)
+    expected = jnp.maximum(x.reshape(5, -1) @ encoder.last.weight + encoder.last.bias, 0)
+    given = encoder(jnp.asarray(pictures))
+    assert given.shape == (5, CODE)
+    np.testing.assert_allclose(given, expected, rtol=1e-4, atol=1e-3)  # sums of hundreds, in another order
+
+
+def test_a_picture_stays_whole_and_the_rest_is_a_row() -> None:
+    rows = rows_of(TASK, "ppo", pictures=True)
+    assert (rows.features, rows.picture) == (1, (14, 14, 3))
+    shown = {"asked": jnp.ones(1), "picture": jnp.arange(588, dtype=jnp.uint8).reshape(14, 14, 3)}
+    np.testing.assert_array_equal(rows.look(shown)[0], [[1]])
+    np.testing.assert_array_equal(rows.picture_in(shown), [shown["picture"]])
+    flat = rows_of(TASK, "dqn")
+    assert (flat.features, flat.picture, flat.picture_in(shown)) == (589, None, None)
+    alone = rows_of(card("Jigsaw-v0", observation="pixels").build(), "ppo", pictures=True)
+    assert (alone.features, alone.picture) == (0, (36, 36, 3))
+    assert rows_of(Chain(), "ppo", pictures=True).picture is None
+    two = Picture()
+    two.observation_space = spaces.Dict(
+        {"left": TASK.observation_space["picture"], "right": TASK.observation_space["picture"]}
+    )
+    with pytest.raises(CannotPlay, match="one picture, not at 2"):
+        PPO().check(two)
+
+
+@pytest.mark.parametrize("recurrent", ["none", "gru"])
+def test_pictures_are_learned_from(recurrent: str, tmp_path: Path) -> None:
+    """Of four answers an episode, chance and the mean of the pixels have one right, and who does not read what colour
+    is asked for at most two and a half."""
+    agent = PPO(**SMALL, recurrent=recurrent, total_steps=60_000)
+    *_, policy = agent.train(TASK, seed=0, budget="smoke")
+    record = play(TASK, policy, range(100))
+    assert record.total.mean() > 3.6
+    path = str(tmp_path / "policy.safetensors")
+    agent.save(policy, path)
+    np.testing.assert_array_equal(play(TASK, agent.load(path, TASK), range(100)).actions, record.actions)
+
+
+@pytest.mark.parametrize("kind", [ppo, recurrent_ppo])
+def test_seeds_vmapped_learn_what_each_learns_alone(kind: Any) -> None:
+    config = PPO(**SMALL, total_steps=1, recurrent="gru" if kind is recurrent_ppo else "none").config(TASK, "smoke")
+    rows = rows_of(TASK, "ppo", pictures=True)
+
+    def run(networks: Any, seed: jax.Array, stream: Stream) -> Any:
+        training = kind.train_chunk(rows, config, kind.start(rows, config, networks, seed, stream))[0]
+        return ppo.variant(config).base(training).networks
+
+    runs = [
+        (kind.Networks.initial(rows, config, seed), seed_key(seed), begun(TASK, seed_key(seed), config.num_envs))
+        for seed in range(2)
+    ]
+    together = jax.jit(jax.vmap(run))(*jax.tree.map(lambda *leaves: np.stack(leaves), *runs))
+    alone = jax.jit(run)
+    for i in range(2):
+        for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(alone(*runs[i])), strict=True):
+            np.testing.assert_allclose(a[i], b, rtol=1e-3, atol=1e-4)  # sums in another order, over an update
