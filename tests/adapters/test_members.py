@@ -9,7 +9,7 @@ import pytest
 from gymnasium import spaces
 
 from rlbench_suite.baselines.scripted import Uniform, nth_legal
-from rlbench_suite.keys import fold_in, uniform
+from rlbench_suite.keys import bits, fold_in, uniform
 from rlbench_suite.members import Members
 from rlbench_suite.policy import View
 
@@ -71,3 +71,7 @@ def test_keys_are_those_of_jax() -> None:
     ours = jax.jit(jax.vmap(lambda seed: uniform(seed, 3)))(seeds)
     drawn = jax.vmap(lambda seed: jax.random.uniform(jax.random.wrap_key_data(seed), (3,)))
     np.testing.assert_array_equal(ours, drawn(seeds))
+    words = jax.jit(jax.vmap(lambda seed: bits(seed, 3)))(seeds)
+    np.testing.assert_array_equal(
+        words, jax.vmap(lambda seed: jax.random.bits(jax.random.wrap_key_data(seed), (3,)))(seeds)
+    )
