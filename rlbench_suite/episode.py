@@ -19,7 +19,7 @@ from gymnasium import spaces
 
 from rlbench_suite.card import SPLITS, unknown
 from rlbench_suite.keys import fold_in
-from rlbench_suite.lanes import apart, in_lanes
+from rlbench_suite.lanes import apart, computed_once, in_lanes
 from rlbench_suite.members import Members
 from rlbench_suite.task import Split, Task
 
@@ -233,7 +233,7 @@ def reset_where(
         begun, episodes, last = carry
         rank = begun + np.arange(block, dtype=np.int32)
         # Filler entries point past the end: reads clamp to some entry, writes are dropped.
-        entries = jnp.where(rank < count, jax.vmap(over.ranked)(rank), done.shape[0])
+        entries = computed_once(lambda rank: jnp.where(rank < count, jax.vmap(over.ranked)(rank), done.shape[0]))(rank)
         fresh = in_lanes(
             lambda seed, index: begin(task, seed, index, draw),
             episodes.seed[entries],

@@ -1,4 +1,4 @@
-"""``jax.random.fold_in``, ``uniform`` and ``normal`` written out: the same bits, in less time in batches on CPUs.
+"""``jax.random.fold_in``, ``bits``, ``uniform`` and ``normal`` written out: the same bits, faster in batches on CPUs.
 
 There JAX runs the rounds of Threefry in a loop, so that each of them goes through memory.
 """
@@ -35,15 +35,29 @@ def fold_in(key: jax.Array, number: jax.Array) -> jax.Array:
     return jnp.stack([left, right])
 
 
+def bits(key: jax.Array, count: int) -> jax.Array:
+    """What ``jax.random.bits`` draws from the key with this data: uint32 ``(count,)``."""
+    return _drawn(key, count, lambda bits: bits)
+
+
 def uniform(key: jax.Array, count: int) -> jax.Array:
     """The numbers that ``jax.random.uniform`` draws from the key with this data: float32 ``(count,)`` in [0, 1)."""
-    return _drawn(key, count, lambda u: u)
+    return _drawn(key, count, _fraction)
 
 
 def normal(key: jax.Array, count: int) -> jax.Array:
     """The numbers that ``jax.random.normal`` draws from the key with this data: float32 ``(count,)``."""
     low = np.nextafter(np.float32(-1), np.float32(0))
-    return _drawn(key, count, lambda u: np.sqrt(np.float32(2)) * lax.erf_inv(jnp.maximum(low, u * (1 - low) + low)))
+
+    def quantile(bits: jax.Array) -> jax.Array:
+        return np.sqrt(np.float32(2)) * lax.erf_inv(jnp.maximum(low, _fraction(bits) * (1 - low) + low))
+
+    return _drawn(key, count, quantile)
+
+
+def _fraction(bits: jax.Array) -> jax.Array:
+    # A number in [1, 2) with these bits behind the point.
+    return lax.bitcast_convert_type(bits >> np.uint32(9) | np.uint32(0x3F800000), jnp.float32) - 1
 
 
 def _drawn(key: jax.Array, count: int, law: Callable[[jax.Array], jax.Array]) -> jax.Array:
@@ -51,9 +65,7 @@ def _drawn(key: jax.Array, count: int, law: Callable[[jax.Array], jax.Array]) ->
 
     def draw(key: jax.Array, numbers: np.ndarray) -> jax.Array:
         left, right = fold_in(key, numbers)
-        # A number in [1, 2) with these bits behind the point.
-        bits = (left ^ right) >> np.uint32(9) | np.uint32(0x3F800000)
-        return law(lax.bitcast_convert_type(bits, jnp.float32) - 1)
+        return law(left ^ right)
 
     @jax.custom_batching.custom_vmap
     def drawn(key: jax.Array) -> jax.Array:

@@ -206,8 +206,13 @@ class Filling(NamedTuple):
 
 def either(first: jax.Array, second: jax.Array) -> jax.Array:
     """What is allowed of two symbols, from whether each of them is, cell by cell: bool ``(cells, 2)``."""
-    # Not stack: XLA would look at every entry to see from which of the two it comes.
-    return jnp.where(np.arange(2) == 0, first.reshape(-1, 1), second.reshape(-1, 1))
+
+    def alternating(first: jax.Array, second: jax.Array) -> jax.Array:
+        # Not stack: XLA would look at every entry to see from which of the two it comes.
+        return jnp.where(np.arange(2) == 0, first[:, None], second[:, None])
+
+    # A call, so that each of the two is computed for its own entries only, and once.
+    return computed_once(alternating)(first.reshape(-1), second.reshape(-1))
 
 
 class FillTask(PuzzleTask[Filling]):

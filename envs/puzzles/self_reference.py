@@ -24,6 +24,7 @@ import numpy as np
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
+from rlbench_suite.lanes import computed_once
 
 from .board import INK, Board
 from .grid import Filling, FillTask, Grid, GridPuzzle
@@ -330,8 +331,13 @@ class SelfReference(FillTask):
     def facts(self, instance: Any) -> jax.Array:
         """Which statements each is about, and with how many true ones it is right."""
         numbers = np.arange(self.puzzle.columns + 1, dtype=np.int16)
-        parts = (instance.about[:, None] >> numbers[:-1] & 1, instance.counts[:, None] >> numbers & 1)
-        return jnp.concatenate([part.astype(self.dtype) for part in parts], axis=1).reshape(-1)
+
+        def shown(about: jax.Array, counts: jax.Array) -> jax.Array:
+            parts = about[:, None] >> numbers[:-1] & 1, counts[:, None] >> numbers & 1
+            return jnp.concatenate(parts, axis=1).reshape(-1).astype(self.dtype)
+
+        # A call: put together with cells and values at once, each entry would be searched for among all parts.
+        return computed_once(shown)(instance.about, instance.counts)
 
     def observation(self, state: Filling, key: jax.Array, params: Params) -> jax.Array:
         """Cells and facts, then the values that are not forbidden."""

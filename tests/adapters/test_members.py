@@ -11,7 +11,7 @@ import pytest
 from gymnasium import spaces
 
 from rlbench_suite.baselines.scripted import Uniform, nth_legal
-from rlbench_suite.keys import fold_in, normal, uniform
+from rlbench_suite.keys import bits, fold_in, normal, uniform
 from rlbench_suite.members import Members
 from rlbench_suite.policy import View
 
@@ -73,7 +73,9 @@ def test_keys_are_those_of_jax() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 12])
-@pytest.mark.parametrize(("ours", "theirs"), [(uniform, jax.random.uniform), (normal, jax.random.normal)])
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [(bits, jax.random.bits), (uniform, jax.random.uniform), (normal, jax.random.normal)]
+)
 def test_draws_are_those_of_jax(ours: Any, theirs: Any, count: int) -> None:
     """To the bit: alone, in a batch, and in a batch of batches."""
     seeds = np.random.default_rng(3).integers(0, 2**32, (20, 25, 2), np.uint32)
