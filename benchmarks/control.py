@@ -14,12 +14,16 @@ One process at a time. Figures are steps a second.
   a reference that moves at random besides (``observed``; ``transition`` without the observation); and the whole task,
   rewards, ends and resets included, under constant actions (``constant``) or the reference player (``reference``),
   each scanned over in one program.
+* A swarm of 64 quadcopters in each other's wakes, as widely spaced as the 32 of their id; the steps of each vehicle
+  count.
 """
 
 import argparse
+import math
 import statistics
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -31,6 +35,7 @@ from rlbench_suite.registry import card, cards
 PEERS = Path(__file__).with_name("control_peers.py")
 SECONDS = 1.0
 SIZES = 1_024, 4_096, 65_536
+SWARM_SIZES = 16, 64, 256
 PEER_SIZES = {"exciting": (256, 1024, 4096, 16384), "l2f": (512, 1024, 2048, 8192)}
 GOALS = {"current": "CC", "torque": "TC", "speed": "SC"}
 CONTROLS = {"continuous": "Cont", "finite": "Finite"}
@@ -89,12 +94,23 @@ def batches(python: str | None) -> None:
             print(f"{f'{name}, {size}':32s}{figure / 1e6:12.2f}", flush=True)
 
 
+def swarm() -> None:
+    """As the batches."""
+    count, known = 64, card("rlsuite/QuadcopterSwarm32-v0")
+    radius = known.settings["radius"] * math.sqrt(count / known.agents)
+    task = replace(known, id=f"QuadcopterSwarm{count}", agents=count, settings={"radius": radius}).build()
+    print("\n" + physics.header(f"{count} quadcopters, million"))
+    for size in SWARM_SIZES:
+        print(f"{size:32,d}" + "".join(f"{value:12.2f}" for value in physics.figures(task, size)), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--peers", metavar="PYTHON", help="interpreter that has the peers")
     python = parser.parse_args().peers
     print(f"{jax.devices()[0]}, Python {sys.version.split()[0]}")
     batches(python)
+    swarm()
     single_environments(python)
 
 

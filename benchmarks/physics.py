@@ -33,7 +33,7 @@ DRAW = Draw(np.int32(0), np.int32(-1))
 
 
 def million_steps(body: Callable[[Any, Any], Any], carry: Any, size: int) -> float:
-    """Million steps a second of ``body`` scanned over a batch of ``size``."""
+    """Million steps a second of ``body``, scanned over, each of which steps ``size`` machines or vehicles."""
     steps = STEPS_A_RUN // size
     program = jax.jit(lambda c: jax.lax.scan(body, c, None, steps))
     jax.block_until_ready(program(carry))
@@ -56,7 +56,7 @@ def header(first: str) -> str:
 def equations(task: Any, state: Any, action: jax.Array, key: jax.Array, params: Any) -> Any:
     """The state after one step of what a data sheet describes; no reference moves."""
     if not isinstance(task, PMSMCurrent):
-        return task.transition(state, action, key, params)  # a hover has no reference
+        return task.transition(state, action, key, params)  # quadcopters have no reference that moves
     applied = within_unit_circle(DQ(action[0], action[1]))
     voltage = DQ(VOLTAGE_LIMIT * applied.d, VOLTAGE_LIMIT * applied.q)
     current = pmsm.step(state.current, voltage, params.speed, params.machine, STEP)
@@ -64,7 +64,7 @@ def equations(task: Any, state: Any, action: jax.Array, key: jax.Array, params: 
 
 
 def figures(task: Any, size: int) -> list[float]:
-    """The columns."""
+    """The columns for a batch of ``size``; where a task has many agents, each one's steps count."""
     limit = np.int32(task.card.horizon)
     seeds = np.stack([seed_key(seed) for seed in range(size)])
     stream = jax.jit(partial(open_stream, task))(seeds, DRAW)
@@ -99,13 +99,14 @@ def figures(task: Any, size: int) -> list[float]:
 
     memory = jax.vmap(player.initial)(stream.episodes.params)
     shown = stream.episodes.state, stream.last.observation
-    return [
-        million_steps(observed(partial(equations, task)), shown, size),
-        million_steps(physics, stream.episodes.state, size),
-        million_steps(observed(task.transition), shown, size),
-        million_steps(constant, stream, size),
-        million_steps(closed_loop, (stream, memory), size),
+    runs = [
+        (observed(partial(equations, task)), shown),
+        (physics, stream.episodes.state),
+        (observed(task.transition), shown),
+        (constant, stream),
+        (closed_loop, (stream, memory)),
     ]
+    return [million_steps(body, carry, size * task.card.agents) for body, carry in runs]
 
 
 def main() -> None:
