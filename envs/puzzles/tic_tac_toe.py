@@ -19,7 +19,7 @@ rotation and reflection, some 6,000 positions with 4 empty cells come up, and so
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -31,7 +31,6 @@ from rlbench_suite.bank import Bank
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
 from rlbench_suite.keys import bits
-from rlbench_suite.lanes import computed_once
 from rlbench_suite.policy import View
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 from rlbench_suite.task import Task
@@ -283,8 +282,7 @@ class TicTacToe(PuzzleTask[State]):
         number = self._number(cells, params)
         replies = params.instance.values[number + O * params.instance.weights]
         worth = jnp.where(cells == 0, replies - _OVER * (replies > 1), X + O)
-        drawn = computed_once(partial(bits, count=CELLS))(jax.random.key_data(key))
-        luck = jnp.where(worth == worth.min(), drawn | 1, 0)
+        luck = jnp.where(worth == worth.min(), bits(jax.random.key_data(key), CELLS) | 1, 0)
         reply = jnp.where(np.arange(CELLS) == jnp.argmax(luck), np.int8(O), cells)
         return State(jnp.where(params.instance.values[number] > 1, cells, reply))
 
