@@ -13,6 +13,7 @@ import numpy as np
 
 from rlbench_suite.adapters.rollout import Stream, first_episodes
 from rlbench_suite.agent import Progress
+from rlbench_suite.keys import fold_in
 from rlbench_suite.task import Task
 
 
@@ -31,7 +32,7 @@ def begun(task: Task[Any, Any], seed: np.ndarray, num_envs: int) -> Stream:
 @partial(jax.jit, static_argnums=1)
 def _environment_keys(seed: jax.Array, num_envs: int) -> jax.Array:
     key, _ = jax.random.split(jax.random.wrap_key_data(seed))  # a run draws from the other
-    return jax.vmap(lambda env: jax.random.key_data(jax.random.fold_in(key, env)))(jnp.arange(num_envs))
+    return jax.vmap(partial(fold_in, jax.random.key_data(key)))(jnp.arange(num_envs))
 
 
 def compiled(programs: Any, *description: Any) -> tuple[Any, float]:
