@@ -48,8 +48,8 @@ def peer_name(task_id: str) -> tuple[str, str] | None:
     if card(task_id).family != "motor":
         return None
     drive = card(task_id).settings
-    if drive["goal"] not in GOALS:
-        return None
+    if drive["goal"] not in GOALS or drive.get("conditions") != "ideal":
+        return None  # the peer has no such task
     machine = drive["machine"].replace("SixPhasePMSM", "SIXPMSM")
     return "gym-electric-motor", f"{CONTROLS[drive['control']]}-{GOALS[drive['goal']]}-{machine}-v0"
 

@@ -1,54 +1,71 @@
-"""One env at a time: steps on JAX's own CPU device and on the suite's, which computes in the calling thread.
+"""One env at a time: what a step costs, and what the compiled program of a step costs on two devices.
 
 python benchmarks/single_env.py            # a line for each task of the smoke suite
 python benchmarks/single_env.py rlsuite/QuadcopterHover-v0
+
+``step`` is through ``gymnasium.make``, resets included. ``calling thread`` and ``JAX device`` are calls of the program
+alone, result as a NumPy array included: on the device of the suite, which computes in the calling thread, and on
+JAX's own, which hands what is larger to another one.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 
 import gymnasium
 import jax
 import numpy as np
 
-from rlbench_suite.adapters import single
+from rlbench_suite.adapters.single import order, programs
+from rlbench_suite.episode import Draw, seed_key
 from rlbench_suite.registry import SMOKE
 
-STEPS = 20_000
+STEPS = 4_000
 
 
-def microseconds(task_id: str) -> float:
-    """Of a step through ``gymnasium.make``, resets included; the best of five runs."""
-    single.programs.cache_clear()
+def microseconds(work: Callable[[int], object]) -> float:
+    """Of a call with a number of its own; the best of five runs."""
+    work(0)  # compiles
+    best = np.inf
+    for _ in range(5):
+        begun = time.perf_counter()
+        for i in range(STEPS):
+            work(i)
+        best = min(best, (time.perf_counter() - begun) / STEPS * 1e6)
+    return best
+
+
+def figures(task_id: str) -> list[float]:
+    """The columns of a task."""
     env = gymnasium.make(task_id)
     env.reset(seed=0)
     env.action_space.seed(0)
     actions = [env.action_space.sample() for _ in range(64)]
-    env.step(actions[0])  # compiles
-    env.reset()  # the next step may follow a reset
-    best = np.inf
-    for _ in range(5):
-        begun = time.perf_counter()
-        for i in range(STEPS // 5):
-            _, _, terminated, truncated, _ = env.step(actions[i % 64])
-            if terminated or truncated:
-                env.reset()
-        best = min(best, (time.perf_counter() - begun) / (STEPS // 5) * 1e6)
-    return best
+
+    def step(i: int) -> None:
+        _, _, terminated, truncated, _ = env.step(actions[i % 64])
+        if terminated or truncated:
+            env.reset()
+
+    task = env.unwrapped.task
+    program, here = programs(task), programs(task).memory()
+    here.take(program.begin(order(seed_key(0), 0, Draw.parse("train", task))))
+    own, there = jax.jit(program.advance.__wrapped__), jax.device_put(here.words.copy(), jax.devices("cpu")[0])
+    return [
+        microseconds(step),
+        microseconds(lambda i: np.asarray(program.advance(here.argument))),
+        microseconds(lambda i: np.asarray(own(there))),
+    ]
 
 
 def main() -> None:
-    """Time each task both ways, in one process."""
-    own = single.calling_thread_device
-    print(f"{'id':30}{'JAX device':>14}{'calling thread':>16}{'ratio':>8}")
+    """A line for each task."""
+    print(f"{'id':30}{'step':>12}{'calling thread':>18}{'JAX device':>14}")
     for task_id in sys.argv[1:] or SMOKE:
-        single.calling_thread_device = lambda: jax.devices("cpu")[0]
-        theirs = microseconds(task_id)
-        single.calling_thread_device = own
-        ours = microseconds(task_id)
-        print(f"{task_id:30}{theirs:11.1f} us{ours:13.1f} us{theirs / ours:8.1f}")
+        step, here, there = figures(task_id)
+        print(f"{task_id:30}{step:9.1f} us{here:15.1f} us{there:11.1f} us", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from rlbench_suite.adapters.single import programs
+from rlbench_suite.adapters.single import order, programs
 from rlbench_suite.episode import Draw
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card as find_card
@@ -20,11 +20,11 @@ COMPILED = [card.id for card in cards().values() if not card.host]
 def test_no_approximate_instruction(task_id: str) -> None:
     """XLA makes ``1 / sqrt(x)`` of x86's RSQRTPS, a table lookup that Intel and AMD fill differently."""
     task = find_card(task_id).build()
-    begin, draw = programs(task).begin, Draw.parse("train", task)
-    arguments = np.zeros(2, np.uint32), np.int32(0), draw
+    env, first = programs(task), order(np.zeros(2, np.uint32), 0, Draw.parse("train", task))
     with precision(task):
-        program = begin.lower(*arguments).compile()
-        compiled = program.as_text()
-        compiled += programs(task).advance.lower(program(*arguments), task.action_space.sample()).compile().as_text()
+        compiled = "".join(
+            program.lower(words).compile().as_text()
+            for program, words in ((env.begin, first), (env.advance, env.memory().argument))
+        )
     assert " = " in compiled
     assert not re.search(r"\brsqrt\(", compiled)

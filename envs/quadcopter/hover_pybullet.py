@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import SingleDeviceSharding
 
-from rlbench_suite.adapters.single import programs
+from rlbench_suite.adapters.single import order, programs
 from rlbench_suite.card import TaskCard
 from rlbench_suite.episode import Draw
 from rlbench_suite.host import HostTask
@@ -194,7 +194,7 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
         refuse_after_fork()
         drawn = programs(self.pure)
         with precision(self.pure):
-            episode, step = drawn.layout.unpack_numpy(np.array(drawn.begin(key, np.int32(index), draw)))
+            episode, step = drawn.layout.unpack_numpy(np.array(drawn.begin(order(key, index, draw))))
         simulator.put(episode.state, episode.params)
         return step.observation, step.info
 

@@ -35,6 +35,7 @@ class HostEnv(TaskEnv):
     def __init__(self, task: HostTask[Any], split: str | int = "train", render_mode: str | None = None) -> None:
         super().__init__(task, split, render_mode)  # type: ignore[arg-type]
         self._simulator = task.simulator()
+        self._told: Any = None
         self._t, self._total = 0, 0.0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -46,7 +47,7 @@ class HostEnv(TaskEnv):
         first = self._turn(seed, options)
         observation, told = self.task.begin(self._simulator, first, self._seed, self._index, self._draw)
         self._t, self._total = 0, 0.0
-        self._buffer = observation, 0.0, False, self._info(told)
+        self._told = observation, 0.0, False, self._info(told)
         shown, *_, info = self._show()
         return shown, info
 
@@ -57,11 +58,11 @@ class HostEnv(TaskEnv):
             ValueError, TypeError: the action is not in the action space.
             gymnasium.error.ResetNeeded: no episode was begun.
         """
-        if self._buffer is None:
+        if self._told is None:
             raise gymnasium.error.ResetNeeded("Call reset() before step().")
         observation, reward, terminated, _, told = self._simulator.step(self._check_action(action))
         self._t, self._total = self._t + 1, self._total + float(reward)
-        self._buffer = observation, float(reward), bool(terminated), self._info(told)
+        self._told = observation, float(reward), bool(terminated), self._info(told)
         shown, reward, terminated, truncated, info = self._show()
         if terminated:
             info["end_reason"] = self.task.why_over(self.state, self.params)
@@ -74,7 +75,7 @@ class HostEnv(TaskEnv):
         return info
 
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        observation, reward, terminated, info = self._buffer
+        observation, reward, terminated, info = self._told
         return np.array(observation, self.task.dtype), reward, terminated, False, dict(info)
 
     @property
@@ -84,14 +85,14 @@ class HostEnv(TaskEnv):
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
         """
-        if self._buffer is None:
+        if self._told is None:
             raise gymnasium.error.ResetNeeded("Call reset() first: there is no running episode yet.")
         params, state = self.task.get_params(self._simulator), self.task.get_state(self._simulator)
         return Episode(self._seed, np.int32(self._index), np.int32(self._t), np.float64(self._total), params, state)
 
     @episode.setter
     def episode(self, episode: Episode) -> None:
-        if self._buffer is None:
+        if self._told is None:
             raise gymnasium.error.ResetNeeded("Call reset() before restoring an episode.")
         self._seed, self._index = np.asarray(episode.seed, np.uint32), int(episode.index)
         self._t, self._total = int(episode.t), float(episode.total)

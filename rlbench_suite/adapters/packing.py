@@ -1,12 +1,15 @@
 """Pytrees of scalars and small arrays as one buffer of words: a single env crosses the host border once a step.
 
 Seventeen state leaves in and out of a compiled call cost ten times the physics; one buffer costs a few
-microseconds. Words are 32 bits wide, 64 for float64 tasks; values keep their exact bits.
+microseconds, and nothing more to hand over where it lies in memory that the program reads in place. Words are 32 bits
+wide, 64 for float64 tasks; values keep their exact bits.
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
+import struct
 from typing import Any, NamedTuple
 
 import jax
@@ -39,6 +42,8 @@ class Layout:
             for i, end in zip(order, ends, strict=True)
         }
         self.places = [places[i] for i in range(len(leaves))]
+        self.size = int(ends[-1])
+        """Words."""
 
     def pack_first(self, lanes: Any) -> jax.Array:
         """The buffer of the first of a batch of pytrees; traced."""
@@ -53,7 +58,7 @@ class Layout:
 
     def pack_numpy(self, tree: Any) -> np.ndarray:
         """The buffer of a pytree, on the host."""
-        words = np.empty(sum(math.prod(place.shape) for place in self.places), self.word)
+        words = np.empty(self.size, self.word)
         for place, leaf in zip(self.places, jax.tree.leaves(tree), strict=True):
             value = np.asarray(leaf, place.dtype).ravel()
             words[place.words] = value.astype(self.float).view(self.word) if place.dtype.kind == "f" else value
@@ -61,19 +66,24 @@ class Layout:
 
     def unpack(self, buffer: jax.Array) -> Any:
         """The pytree of a buffer; traced."""
-        return self.treedef.unflatten(
-            [self._from_words(buffer[place.words], place.dtype).reshape(place.shape) for place in self.places]
-        )
+        return self.treedef.unflatten([self.part(buffer, place) for place in self.places])
+
+    def part(self, buffer: jax.Array, place: Place) -> jax.Array:
+        """What lies at a place of a buffer; traced."""
+        return self._from_words(buffer[place.words], place.dtype).reshape(place.shape)
 
     def unpack_numpy(self, words: np.ndarray) -> Any:
         """The pytree of a buffer on the host."""
-        kinds = {"f": words.view(self.float), "i": words.view(self.signed), "u": words, "b": words}
-        return self.treedef.unflatten(
-            [
-                self.read(words, place) if place.shape else place.dtype.type(kinds[place.dtype.kind][place.words.start])
-                for place in self.places
-            ]
-        )
+        leaves: list[Any] = [None] * len(self.places)
+        for group in self.groups:  # of scalars one array, taken apart at once
+            first = self.places[group[0]]
+            if first.shape:
+                leaves[group[0]] = self.read(words, first)
+            else:
+                side_by_side = slice(first.words.start, self.places[group[-1]].words.stop)
+                for i, value in zip(group, self.read(words, Place(side_by_side, (-1,), first.dtype)), strict=True):
+                    leaves[i] = value
+        return self.treedef.unflatten(leaves)
 
     def read(self, words: np.ndarray, place: Place) -> np.ndarray:
         """One leaf of a buffer on the host: a view where the width allows, else a copy."""
@@ -83,6 +93,17 @@ class Layout:
         if part.dtype != place.dtype:
             part = part.astype(place.dtype)
         return part if len(place.shape) == 1 else part.reshape(place.shape)
+
+    def scalars(self, places: list[Place]) -> struct.Struct:
+        """What reads scalars from a buffer on the host, in order of their places, as Python's own: one call for all."""
+        size = self.word.itemsize
+        codes = {"f": "fd", "i": "iq", "u": "IQ", "b": "??"}
+        spelt, end = "<", 0
+        for place in places:
+            code = codes[place.dtype.kind][size == 8]
+            spelt += f"{(place.words.start - end) * size}x{code}{size - struct.calcsize('<' + code)}x"
+            end = place.words.stop
+        return struct.Struct(spelt)
 
     def _to_words(self, leaf: Any) -> jax.Array:
         if jnp.issubdtype(leaf.dtype, jnp.floating):
@@ -101,3 +122,33 @@ class Place(NamedTuple):
     words: slice
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+
+
+class Memory:
+    """Words of the host that compiled programs read where they lie.
+
+    Args:
+        size: how many.
+        results: how many the programs return, which are the first ones.
+        word: their dtype.
+        device: of the programs; it computes in the calling thread, so that nothing is read after a call has returned.
+    """
+
+    def __init__(self, size: int, results: int, word: np.dtype[Any], device: Any) -> None:
+        spare = _ALIGNMENT // word.itemsize
+        words = np.zeros(size + spare, word)
+        start = -words.ctypes.data % _ALIGNMENT // word.itemsize
+        self.words = words[start : start + size]
+        shared = jax.device_put(self.words, device, may_alias=True)
+        in_place = shared.unsafe_buffer_pointer() == self.words.ctypes.data
+        self.argument: Any = shared if in_place else self.words
+        """What programs are called with; handed over at each call should JAX not take words as they lie."""
+        self._address, self._bytes = self.words.ctypes.data, results * word.itemsize
+
+    def take(self, result: jax.Array) -> None:
+        """Write what a program has returned over the first words. As a NumPy array it would take a microsecond more."""
+        ctypes.memmove(self._address, result.unsafe_buffer_pointer(), self._bytes)
+
+
+_ALIGNMENT = 64
+"""Bytes: what XLA asks of memory that it does not allocate."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, SupportsFloat
@@ -13,7 +14,7 @@ import numpy as np
 from gymnasium import spaces
 from jax.sharding import SingleDeviceSharding
 
-from rlbench_suite.adapters.packing import Layout, Place
+from rlbench_suite.adapters.packing import Layout, Memory, Place
 from rlbench_suite.card import VIEWS, TaskCard, unknown
 from rlbench_suite.episode import NO_LIMIT, Draw, Episode, Step, advance, begin, scalar_return, seed_key
 from rlbench_suite.lanes import in_lanes, in_one_kernel
@@ -24,10 +25,17 @@ from rlbench_suite.task import Task
 
 RENDER_MODES = ("rgb_array", "ansi")
 INTEGERS = {int, np.int64, np.int32}
+REWARD, TERMINATED, TRUNCATED = RESULTS = "step.reward", "step.terminated", "step.truncated"
+"""Names of a step's own scalars beside those of its info."""
+FEW = 8
+"""So many numbers are compared faster one by one than by NumPy."""
 
 
 class Programs:
-    """The two compiled programs of a single env: one packed buffer of (episode, step) in, one out."""
+    """The two compiled programs of a single env, from words to words.
+
+    ``begin`` reads an :func:`order`, ``advance`` a :meth:`memory`; both give the words of the next (episode, step).
+    """
 
     def __init__(self, task: Task[Any, Any]) -> None:
         self.task = task
@@ -35,33 +43,50 @@ class Programs:
         with precision(task):
             shapes = jax.eval_shape(lambda: begin(task, seed, np.int32(0), draw))
         self.layout = Layout(shapes, np.uint64 if task.dtype == np.float64 else np.uint32)
-        self.here = SingleDeviceSharding(calling_thread_device())
-        compiled = partial(jax.jit, out_shardings=self.here)
+        self.device = calling_thread_device()
+        compiled = partial(jax.jit, out_shardings=SingleDeviceSharding(self.device))
         self.begin: Callable[..., jax.Array] = compiled(self._begin)
         self.advance: Callable[..., jax.Array] = compiled(self._advance)
+        shape = task.action_space.shape or ()
+        words = slice(self.layout.size, self.layout.size + math.prod(shape))
+        self.action = Place(words, shape, ActionCheck(task.action_space).dtype)
+        """Where an action lies, behind the episode."""
         self.places: tuple[Episode, Step] = self.layout.treedef.unflatten(self.layout.places)
-        named = self.places[1].info.items()
-        self.info_scalars = [(n, p.words.start, p.dtype.kind) for n, p in named if p.shape == ()]
-        self.info_arrays = [(n, p) for n, p in named if p.shape != ()]
-        shown = self.places[1].observation
+        step = self.places[1]
+        results = zip(RESULTS, (step.reward, step.terminated, step.truncated), strict=True)
+        scalars = [(name, place) for name, place in (*results, *step.info.items()) if place.shape == ()]
+        scalars.sort(key=lambda named: named[1].words.start)
+        self.scalar_names = [name for name, _ in scalars]
+        self.scalars: Any = self.layout.scalars([place for _, place in scalars]).unpack_from
+        self.info_arrays = [(name, place) for name, place in step.info.items() if place.shape != ()]
+        shown = step.observation
         self.observe = self._reader(shown) if isinstance(shown, Place) else self._readers(shown)
 
+    def memory(self) -> Memory:
+        """Where an episode lies, with the last action behind it."""
+        with precision(self.task):
+            return Memory(self.action.words.stop, self.layout.size, self.layout.word, self.device)
+
     def _reader(self, place: Place) -> Callable[[np.ndarray], np.ndarray]:
+        if place.dtype == self.layout.float and len(place.shape) == 1:
+            return lambda words: words[place.words].view(place.dtype)  # the common case, twice as fast
         return lambda words: self.layout.read(words, place)
 
     def _readers(self, places: dict[str, Place]) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
         return lambda words: {name: self.layout.read(words, place) for name, place in places.items()}
 
-    def _begin(self, seed: jax.Array, index: jax.Array, draw: Draw) -> jax.Array:
+    def _begin(self, order: jax.Array) -> jax.Array:
+        seed, (index, *draw_words) = order[:2], order[2:].astype(np.int32)
+        draw = Draw(*draw_words)
         lanes = in_lanes(lambda s, i: begin(self.task, s, i, draw), jnp.stack([seed] * 2), jnp.stack([index] * 2))
         return in_one_kernel(self.layout.pack_first)(lanes)
 
-    def _advance(self, buffer: jax.Array, action: jax.Array) -> jax.Array:
-        return in_one_kernel(self.layout.pack_first)(in_lanes(self._step, *in_one_kernel(self._unpack)(buffer, action)))
+    def _advance(self, memory: jax.Array) -> jax.Array:
+        return in_one_kernel(self.layout.pack_first)(in_lanes(self._step, *in_one_kernel(self._unpack)(memory)))
 
-    def _unpack(self, buffer: jax.Array, action: jax.Array) -> tuple[Episode, jax.Array]:
+    def _unpack(self, memory: jax.Array) -> tuple[Episode, jax.Array]:
         """The episode and the action, each in two lanes."""
-        episode, _ = self.layout.unpack(buffer)
+        (episode, _), action = self.layout.unpack(memory), self.layout.part(memory, self.action)
         return jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), (episode, action))
 
     def _step(self, episode: Episode, action: jax.Array) -> tuple[Episode, Step]:
@@ -69,20 +94,17 @@ class Programs:
 
     def read(self, words: np.ndarray) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """What a step shows, on the host. Scalars become Python's own, arrays views of ``words``."""
-        step, number, real = self.places[1], words.item, words.view(self.layout.float).item
-        info: dict[str, Any] = {
-            name: real(at) if kind == "f" else bool(number(at)) if kind == "b" else self._whole(words, at, kind)
-            for name, at, kind in self.info_scalars
-        }
+        info: dict[str, Any] = dict(zip(self.scalar_names, self.scalars(words), strict=True))
+        terminated, truncated = info.pop(TERMINATED), info.pop(TRUNCATED)
+        reward = info.pop(REWARD) if REWARD in info else self.layout.read(words, self.places[1].reward)
         for name, place in self.info_arrays:
             info[name] = self.layout.read(words, place)
-        reward = real(step.reward.words.start) if step.reward.shape == () else self.layout.read(words, step.reward)
-        over = number(step.terminated.words.start), number(step.truncated.words.start)
-        return self.observe(words), reward, bool(over[0]), bool(over[1]), info
+        return self.observe(words), reward, terminated, truncated, info
 
-    def _whole(self, words: np.ndarray, at: int, kind: str) -> int:
-        number: int = (words.view(self.layout.signed) if kind == "i" else words).item(at)
-        return number
+
+def order(seed: np.ndarray, index: int, draw: Draw) -> np.ndarray:
+    """The episode to begin: uint32 ``(5,)``."""
+    return np.array([*seed, index, *draw], np.int64).astype(np.uint32)
 
 
 programs: Callable[[Task[Any, Any]], Programs] = cache(Programs)
@@ -95,8 +117,12 @@ class ActionCheck:
         self.space = space
         self.shape = (*(() if batch is None else (batch,)), *(space.shape or ()))
         self.discrete = isinstance(space, spaces.Discrete) and batch is None
+        self.bounds: list[tuple[float, float]] = []
+        """Of each number, where there are few."""
         if isinstance(space, spaces.Box):
             self.dtype, self.low, self.high = space.dtype, space.low, space.high
+            if batch is None and len(self.shape) == 1 and math.prod(self.shape) <= FEW:
+                self.bounds = list(zip(space.low.tolist(), space.high.tolist(), strict=True))
         elif isinstance(space, spaces.Discrete):
             self.dtype, self.low, self.high = np.dtype(np.int32), space.start, space.start + space.n - 1
         elif isinstance(space, spaces.MultiDiscrete):
@@ -113,6 +139,12 @@ class ActionCheck:
         """
         if self.discrete and type(action) in INTEGERS and self.low <= action <= self.high:
             return np.int32(action)  # type: ignore[return-value]  # the common case, ten times as fast
+        if self.bounds and type(action) is np.ndarray and action.dtype == self.dtype and action.shape == self.shape:
+            for number, (low, high) in zip(action.tolist(), self.bounds, strict=True):
+                if not low <= number <= high:
+                    break
+            else:
+                return action
         given = np.asarray(action)
         if given.dtype.kind not in ("iu" if self.dtype.kind == "i" else "fiu"):
             raise TypeError(f"An action of {self.space} is of dtype {self.dtype}, got {given.dtype}: {action!r}.")
@@ -145,12 +177,12 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         self.reward_space = task.reward_space
         if self.card.objectives:
             self.reward_dim = len(self.card.objectives)
-        self._double = task.dtype == np.float64
+        self._double, self._many = task.dtype == np.float64, self.card.agents > 1
         self._draw = Draw.parse(split, task)
         self._check_action = ActionCheck(task.action_space)
         self._seed: np.ndarray | None = None
         self._index = 0
-        self._buffer: Any = None
+        self._memory: Memory | None = None
         self._trail: list[Any] = []
 
     # -- Gymnasium's interface ---------------------------------------------------------------------------------
@@ -163,11 +195,22 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         """
         refuse_after_fork()
         self._turn(seed, options)
-        self._programs = programs(self.task)
+        assert self._seed is not None
+        memory = self._memory or self._remember()
         with precision(self.task):
-            self._buffer = self._programs.begin(self._seed, np.int32(self._index), self._draw)
+            memory.take(self._programs.begin(order(self._seed, self._index, self._draw)))
         observation, *_, info = self._show()
         return observation, info
+
+    def _remember(self) -> Memory:
+        """Room for an episode and an action."""
+        self._programs = programs(self.task)
+        layout, action = self._programs.layout, self._programs.action
+        self._memory = memory = self._programs.memory()
+        self._words = memory.words[: layout.size]
+        numbers = layout.float if action.dtype.kind == "f" else layout.signed
+        self._action = memory.words[action.words].view(numbers).reshape(action.shape)
+        return memory
 
     def _turn(self, seed: int | None, options: dict[str, Any] | None) -> int | None:
         """Count episodes: to the first of a new seed, which is returned, or to the next of the last seed."""
@@ -190,14 +233,15 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             ValueError, TypeError: the action is not in the action space.
             gymnasium.error.ResetNeeded: no episode was begun.
         """
-        if self._buffer is None:
+        if self._memory is None:
             raise gymnasium.error.ResetNeeded("Call reset() before step().")
         checked = self._check_action(action)
+        self._action[...] = checked
         if self._double:
             with precision(self.task):
-                self._buffer = self._programs.advance(self._buffer, checked)
+                self._memory.take(self._programs.advance(self._memory.argument))
         else:
-            self._buffer = self._programs.advance(self._buffer, checked)
+            self._memory.take(self._programs.advance(self._memory.argument))
         observation, reward, terminated, truncated, info = self._show()
         if info.get("invalid_action"):
             episode = self.episode
@@ -209,14 +253,16 @@ class TaskEnv(gymnasium.Env[Any, Any]):
 
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         # A fresh copy: nothing handed out is written to again.
-        observation, reward, terminated, truncated, info = self._programs.read(np.array(self._buffer))
+        observation, reward, terminated, truncated, info = self._programs.read(self._words.copy())
         if "action_mask" in info:
             info["action_mask"] = info["action_mask"].view(np.int8)  # what Space.sample(mask) asks for
-        return observation, self._reward(reward), terminated, truncated, info
+        if self._many:
+            reward = self._reward(reward)
+        return observation, reward, terminated, truncated, info
 
     def _reward(self, reward: Any) -> Any:
-        """What Gymnasium gets: vectors for objectives, the mean for agents, a float for one."""
-        return float(scalar_return(self.task, reward)) if self.card.agents > 1 else reward
+        """What Gymnasium gets of several agents' rewards: the mean. Of objectives it gets vectors, else a float."""
+        return float(scalar_return(self.task, reward))
 
     def render(self) -> Any:
         """A picture (``rgb_array``) or a description (``ansi``) of the current state.
@@ -239,19 +285,18 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
         """
-        if self._buffer is None:
+        if self._memory is None:
             raise gymnasium.error.ResetNeeded("Call reset() first: there is no running episode yet.")
-        return self._programs.layout.unpack_numpy(np.array(self._buffer))[0]
+        return self._programs.layout.unpack_numpy(self._words.copy())[0]
 
     @episode.setter
     def episode(self, episode: Episode) -> None:
-        if self._buffer is None:
+        if self._memory is None:
             raise gymnasium.error.ResetNeeded("Call reset() before restoring an episode.")
         self._seed, self._index = np.asarray(episode.seed, np.uint32), int(episode.index)
         self._trail = []
-        _, step = self._programs.layout.unpack_numpy(np.array(self._buffer))
-        with precision(self.task):
-            self._buffer = jax.device_put(self._programs.layout.pack_numpy((episode, step)), self._programs.here)
+        _, step = self._programs.layout.unpack_numpy(self._words)
+        self._words[:] = self._programs.layout.pack_numpy((episode, step))
 
     @property
     def state(self) -> Any:

@@ -49,7 +49,9 @@ class TextEnv(TaskEnv):
         except ValueError as error:
             reason = str(error)[:500].encode("ascii", "backslashreplace").decode()
             observation = self.task.describe(self.state, self.params) + f"\nNot understood: {reason}"
-            nothing = self._reward(np.zeros_like(self.reward_space.low)) if self.reward_space.shape else 0.0
+            nothing: Any = np.zeros_like(self.reward_space.low) if self.reward_space.shape else 0.0
+            if self._many:
+                nothing = self._reward(nothing)
             info = {"success": False, "invalid_action": True, "invalid_reason": reason}
             return observation, nothing, False, False, info
         observation, reward, terminated, truncated, info = super().step(parsed)
