@@ -1,13 +1,14 @@
 """Generators at scale: how many instances differ, whether the verifier takes the solver's answer, whether splits meet.
 
-    python benchmarks/puzzle_checks.py [--ids A-v0,B-v0] [--tiers easy,medium] [--seconds 60] [--count 10000]
+    python benchmarks/puzzle_checks.py [--ids A-v0,B-v0] [--tiers easy,medium] [--count 10000] [--compared 100000]
+                                       [--seconds 60]
 
 A line for each puzzle and tier. Of the first ``count`` train instances: how many there were, for what share of them the
-solver's answer scores 1, and what share differ by their canonical form. Of ``5 * count`` train and as many test
-instances: how many there were, and what the two have in common, canonical forms and texts of questions together, which
-has to be nothing. ``seconds`` of processor time end each of the two splits early. Last, how many instances there would
-be in both splits if all came up equally often and the first ``count`` repeated each other as they did; and what the
-puzzle itself says, its ``space``: where that is infinite, 99 % have to differ.
+solver's answer scores 1, and what share differ by their canonical form. Of ``compared`` instances, half of each split
+and at least those that are solved: how many there were, and what the two have in common, canonical forms and texts of
+questions together, which has to be nothing. ``seconds`` of processor time end each of the two splits early. Last, how
+many instances there would be in both splits if all came up equally often and the first ``count`` repeated each other as
+they did; and what the puzzle itself says, its ``space``: where that is infinite, 99 % have to differ.
 """
 
 import argparse
@@ -26,9 +27,8 @@ def main() -> None:
     parser.add_argument("--ids", help="names of puzzles, separated by commas; all by default")
     parser.add_argument("--tiers", default="easy,medium,hard", help="separated by commas")
     parser.add_argument("--seconds", type=float, default=60.0, help="of processor time, for each split of a line")
-    parser.add_argument(
-        "--count", type=int, default=10_000, help="instances to solve; five times as many of each split"
-    )
+    parser.add_argument("--count", type=int, default=10_000, help="instances to solve")
+    parser.add_argument("--compared", type=int, default=100_000, help="instances of both splits together")
     options = parser.parse_args()
     known = [card for card in cards().values() if card.puzzle]
     wanted = options.ids.split(",") if options.ids else [card.name for card in known]
@@ -37,7 +37,7 @@ def main() -> None:
     failed = []
     for card, tier in itertools.product((card for card in known if card.name in wanted), options.tiers.split(",")):
         begun = time.process_time()
-        solved, distinct, sizes, overlap = check(card.id, tier, options.count, options.seconds)
+        solved, distinct, sizes, overlap = check(card.id, tier, options.count, options.compared // 2, options.seconds)
         size, seconds = min(options.count, sizes[0]), time.process_time() - begun
         shares = f"{size:11,d}{solved / size:11.2%}{distinct / size:11.2%}"
         space = puzzle_of(card.id, tier).space
@@ -49,17 +49,18 @@ def main() -> None:
         raise SystemExit(f"failed: {', '.join(failed)}")
 
 
-def check(task_id: str, tier: str, count: int, seconds: float) -> tuple[int, int, list[int], int]:
+def check(task_id: str, tier: str, count: int, compared: int, seconds: float) -> tuple[int, int, list[int], int]:
     """Of the first ``count`` train instances, how many were solved and how many differ; how many instances of each
-    split there were; what the splits have in common."""
+    split there were, ``compared`` at most if there are not more to solve; what the splits have in common."""
     puzzle = puzzle_of(task_id, tier)
     solved, first, sizes = 0, set(), []
     seen: list[set[bytes | int]] = []
     """Of each split, canonical forms and hashes of questions."""
     for split in SPLITS:
         met: set[bytes | int] = set()
+        most = max(compared, count) if split == "train" else compared
         begun, seed = time.process_time(), 0
-        while seed < 5 * count and time.process_time() - begun < seconds:
+        while seed < most and time.process_time() - begun < seconds:
             instance = puzzle.generate(seed, split)
             form = puzzle.canonical(instance)
             met |= {form, hash(puzzle.question(instance))}
