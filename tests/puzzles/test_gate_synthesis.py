@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
+from comparison import Compared
 from scipy import stats
 
 from rlbench_suite.adapters.rollout import play
@@ -157,17 +158,19 @@ def test_the_words_of_the_docs_on_two_qubits() -> None:
         assert len({puzzle.canonical(instance) for instance in products}) == puzzles
 
 
+@pytest.mark.engine("all circuits as matrices: no shorter one is near enough")
 @pytest.mark.parametrize(
     ("name", "tier", "count"),
     [
         ("QuantumSynthesis", 3, 1000),
         ("QuantumSynthesis", 6, 300),
         ("QuantumSynthesis", 10, 60),
-        ("TwoQubitSynthesis", 3, 400),
-        ("TwoQubitSynthesis", 5, 160),
+        ("TwoQubitSynthesis", 3, 800),
+        ("TwoQubitSynthesis", 5, 240),
+        ("TwoQubitSynthesis", 7, 16),
     ],
 )
-def test_the_wanted_distance_needs_all_gates(name: str, tier: int, count: int) -> None:
+def test_the_wanted_distance_needs_all_gates(name: str, tier: int, count: int, compared: Compared) -> None:
     """Against all unitaries; nothing is near the border; one of eight targets is a product."""
     puzzle = KINDS[name].puzzle(tier)
     *shorter, longest = levels(name, tier)
@@ -186,7 +189,9 @@ def test_the_wanted_distance_needs_all_gates(name: str, tier: int, count: int) -
         assert gaps[0][0] > wanted + 0.099, "doing nothing is far from enough"
         near = (gaps[1] < wanted).sum()
         assert 2 ** puzzle.difficulty(instance) == pytest.approx(sum(map(len, levels(name, tier))) / near)
+        assert distance(target, circuit(name, puzzle.solve(instance).split(" "))) <= wanted
         products += gaps[1].min() < 2e-3 and wanted == 0.01
+        compared(puzzle, instance)
     assert abs(products - count / 8) <= 1 + (tier == 10)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from comparison import Compared
 from fill_tasks import task_of
 
 from rlbench_suite.adapters.rollout import play
@@ -49,8 +50,9 @@ def board_of(instance: Position) -> Board:
     return tuple(instance.cells.tolist())
 
 
-@pytest.mark.parametrize(("empty", "count"), [(4, 700), (5, 250), (6, 50)])
-def test_right_moves_are_those_of_minimax(empty: int, count: int) -> None:
+@pytest.mark.engine("plain minimax on lists: all best moves")
+@pytest.mark.parametrize(("empty", "count"), [(4, 800), (5, 250), (6, 50), (8, 6)])
+def test_right_moves_are_those_of_minimax(empty: int, count: int, compared: Compared) -> None:
     puzzle = TicTacToePuzzle(empty)
     for seed in range(count):
         instance = puzzle.generate(seed)
@@ -61,6 +63,7 @@ def test_right_moves_are_those_of_minimax(empty: int, count: int) -> None:
         assert right == best_cells(board, 1)
         assert 0 < len(right) < empty, "some moves are best and some are not"
         assert not any(winner(put(board, c, player)) for c in range(16) if not board[c] for player in (1, 2))
+        compared(puzzle, instance)
 
 
 def test_a_win_comes_before_a_draw_and_a_draw_before_a_loss() -> None:
