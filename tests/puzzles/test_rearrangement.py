@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import jax
@@ -139,6 +141,54 @@ def test_how_many_puzzles_there_are(name: str) -> None:
     boards = ball(goal, moves, length) - ball(goal, moves, length - 1)
     instances = (Instance(np.array(board, np.int8), np.int16(length)) for board in boards)
     assert len({puzzle.canonical(instance) for instance in instances}) == puzzle.space
+
+
+def sizes_of_levels(name: str, disguises: list[np.ndarray], most: int) -> list[int]:
+    """How many puzzles there are at each distance, by breadth-first search over one arrangement of each.
+
+    An arrangement of 16 tiles is a number of 64 bits; ``disguises`` say which cell comes to each cell.
+    """
+    places = np.arange(0, 64, 4, dtype=np.uint64)
+    ways = []
+    for hole in range(16) if name == "FifteenPuzzle-v0" else [15]:
+        labels = list(range(16))
+        labels[hole], labels[15] = 15, hole
+        after = (move(tuple(labels)) for move in RULES[name].values())
+        ways += [(hole, [labels.index(tile) for tile in board]) for board in after if board is not None]
+
+    def least(boards: np.ndarray) -> np.ndarray:
+        forms = ((np.argsort(cells).astype(np.uint64)[boards[:, cells]] << places).sum(1) for cells in disguises)
+        return np.unique(reduce(np.minimum, forms))
+
+    before, level = np.zeros(0, np.uint64), least(np.arange(16)[None])
+    sizes = [1]
+    for _ in range(most):
+        boards = (level[:, None] >> places & np.uint64(15)).astype(np.int8)
+        holes = boards.argmax(1) if name == "FifteenPuzzle-v0" else np.full(len(boards), 15)
+        found = np.unique(np.concatenate([least(boards[holes == hole][:, cells]) for hole, cells in ways]))
+        found = found[~np.isin(found, before) & ~np.isin(found, level)]
+        before, level = level, found
+        sizes.append(len(level))
+    return sizes
+
+
+def test_how_many_sixteen_puzzles_there_are() -> None:
+    """Turned, mirrored and moved on around the rings they are the same."""
+    board = np.arange(16).reshape(4, 4)
+    turned = [np.rot90(side, quarters) for side in (board, board.T) for quarters in range(4)]
+    disguises = [np.roll(one, by, (0, 1)).ravel() for one in turned for by in itertools.product(range(4), repeat=2)]
+    sizes = sizes_of_levels("SixteenPuzzle-v0", disguises, 7)
+    assert sizes[2:] == [puzzle_of("SixteenPuzzle-v0", length).space for length in range(2, 8)]
+
+
+def test_how_many_fifteen_puzzles_there_are() -> None:
+    """Mirrored in the falling diagonal they are the same; few are their own mirror images, so that about half are left
+    of what OEIS A089484 counts."""
+    board = np.arange(16).reshape(4, 4)
+    sizes = sizes_of_levels("FifteenPuzzle-v0", [board.ravel(), board.T.ravel()], 20)
+    assert sizes[2:] == [puzzle_of("FifteenPuzzle-v0", length).space for length in range(2, 21)]
+    for length, count in ((8, 446), (16, 119000), (20, 1637383)):
+        assert 0 <= 2 * sizes[length] - count < 40
 
 
 def test_the_eight_puzzle_is_known_completely() -> None:
