@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,14 @@ from rlbench_suite.puzzle import Puzzle
 def compared(request: pytest.FixtureRequest) -> Iterator[Compared]:
     """To be told of each instance for which a test marked ``engine`` has compared solver and engine."""
     marker = request.node.get_closest_marker("engine")
-    met: dict[tuple[str, float], set[bytes]] = {}
+    met: dict[tuple[str, float], set[str]] = {}
 
     def count(puzzle: Puzzle[Any], instance: Any) -> None:
-        met.setdefault((puzzle.name, puzzle.tier), set()).add(b"".join(np.asarray(part).tobytes() for part in instance))
+        content = b"".join(np.asarray(part).tobytes() for part in instance)
+        met.setdefault((puzzle.name, puzzle.tier), set()).add(blake2b(content, digest_size=8).hexdigest())
 
     yield count
-    found = [(name, tier, len(instances)) for (name, tier), instances in met.items()]
+    found = [(name, tier, sorted(digests)) for (name, tier), digests in met.items()]
     request.node.user_properties.append(("compared", (marker.args[0], request.node.path.name, found)))
 
 
@@ -36,18 +38,19 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         return
     reports = terminalreporter.stats
     passed = {report.nodeid for report in reports.get("passed", ())}
-    sizes: dict[tuple[str, str], dict[float, int]] = {}
-    engines: dict[tuple[str, str], list[str]] = {}
+    compared: dict[tuple[str, str], dict[float, set[str]]] = {}
+    engines: dict[tuple[str, str], set[str]] = {}
     for report in reports.get("", ()):  # of the end of each test, when all is counted
         for name, value in report.user_properties if report.nodeid in passed else ():
             if name == "compared":
                 engine, file, found = value
-                for puzzle, tier, count in found:
-                    of_tier = sizes.setdefault((puzzle, file), {})
-                    of_tier[tier] = of_tier.get(tier, 0) + count
-                    if engine not in engines.setdefault((puzzle, file), []):
-                        engines[puzzle, file].append(engine)
-    for (puzzle, file), of_tier in sorted(sizes.items()):
-        split = ", ".join(f"{tier:g}: {count:,}" for tier, count in sorted(of_tier.items()))
-        row = f"| {puzzle} | {sum(of_tier.values()):,} | {split} | {'; '.join(engines[puzzle, file])} | `{file}` |"
+                for puzzle, tier, digests in found:
+                    compared.setdefault((puzzle, file), {}).setdefault(tier, set()).update(digests)
+                    engines.setdefault((puzzle, file), set()).add(engine)
+    for (puzzle, file), tiers in sorted(compared.items()):
+        sizes = {tier: len(digests) for tier, digests in sorted(tiers.items())}
+        split = ", ".join(f"{tier:g}: {size:,}" for tier, size in sizes.items())
+        row = (
+            f"| {puzzle} | {sum(sizes.values()):,} | {split} | {'; '.join(sorted(engines[puzzle, file]))} | `{file}` |"
+        )
         terminalreporter.write_line(row)

@@ -39,7 +39,7 @@ def solvable() -> list[bool]:
     return found.tolist()
 
 
-@pytest.mark.engine("all expressions: whether a hand is solvable; all hands there are")
+@pytest.mark.engine("all expressions: which of all hands are solvable")
 def test_1362_of_1820_hands_are_solvable(compared: Compared) -> None:
     assert len(HANDS) == 1820
     ours = [chance_of(hand) for hand in HANDS]
