@@ -2,7 +2,7 @@
 
 Ids of one entry point with the same tags differ by data only. Each passes the tests marked ``every_id``; the first of
 them passes the others too. What concerns variants (``TaskCard.variant``), modes, options and other difficulties than
-the default runs apart: ``pytest --variants``.
+the default runs apart: ``pytest --variants``. Only ``pytest -m engine`` runs its tests whatever they concern.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return any(isinstance(name, str) and name in apart for name in names)
 
     def wanted(item: pytest.Item) -> bool:
-        return of_a_variant(item) == config.getoption("--variants")
+        return config.option.markexpr == "engine" or of_a_variant(item) == config.getoption("--variants")
 
     config.hook.pytest_deselected(items=[item for item in items if not wanted(item)])
     items[:] = [item for item in items if wanted(item)]

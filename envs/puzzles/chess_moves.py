@@ -6,7 +6,7 @@ empty square. A side is 1 (white) or -1 (black).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 PAWN, KNIGHT, BISHOP, ROOK, QUEEN, KING = range(1, 7)
@@ -43,19 +43,32 @@ _CAPTURES = {side: [_steps(square, (side, 1), (side, -1)) for square in range(64
 """Where a pawn captures."""
 
 
+def _bits(squares: Iterable[int]) -> int:
+    return sum(1 << square for square in squares)
+
+
+_REACH = (
+    [[0] * 64, [0] * 64, [_bits(ends) for ends in _KNIGHT]]
+    + [[_bits(end for ray in rays for end in ray) for rays in _RAYS[piece]] for piece in (BISHOP, ROOK, QUEEN)]
+    + [[_bits(ends) for ends in _KING]]
+)
+"""For each piece but pawns, and each square, the squares that it could get to if no other piece were there."""
+
+
 def attacked(board: Sequence[int], square: int, side: int) -> bool:
     """Whether a piece of the side could capture on a square."""
-    if any(board[other] == side * KNIGHT for other in _KNIGHT[square]):
-        return True
-    if any(board[other] == side * KING for other in _KING[square]):
-        return True
-    if any(board[other] == side * PAWN for other in _CAPTURES[-side][square]):
-        return True
+    for piece, near in ((KNIGHT, _KNIGHT[square]), (KING, _KING[square]), (PAWN, _CAPTURES[-side][square])):
+        wanted = side * piece
+        for other in near:
+            if board[other] == wanted:
+                return True
+    queen = side * QUEEN
     for piece in (ROOK, BISHOP):
+        wanted = side * piece
         for ray in _RAYS[piece][square]:
             for other in ray:
                 if found := board[other]:
-                    if found in (side * piece, side * QUEEN):
+                    if found in (wanted, queen):
                         return True
                     break
     return False
@@ -66,20 +79,26 @@ def moves(board: Sequence[int], side: int, passing: int) -> Iterator[Move]:
     just passed over, or :data:`NOWHERE`.
     """
     for start, owned in enumerate(board):
-        piece = owned * side
-        if piece == PAWN:
-            yield from _pawn_moves(board, side, start, passing)
-        elif piece in (KNIGHT, KING):
-            for end in (_KNIGHT if piece == KNIGHT else _KING)[start]:
+        if owned * side > 0:
+            yield from _moves_of(board, side, start, passing)
+
+
+def _moves_of(board: Sequence[int], side: int, start: int, passing: int) -> Iterator[Move]:
+    """Of the piece on a square."""
+    piece = board[start] * side
+    if piece == PAWN:
+        yield from _pawn_moves(board, side, start, passing)
+    elif piece in (KNIGHT, KING):
+        for end in (_KNIGHT if piece == KNIGHT else _KING)[start]:
+            if board[end] * side <= 0:
+                yield Move(start, end)
+    else:
+        for ray in _RAYS[piece][start]:
+            for end in ray:
                 if board[end] * side <= 0:
                     yield Move(start, end)
-        elif piece > 0:
-            for ray in _RAYS[piece][start]:
-                for end in ray:
-                    if board[end] * side <= 0:
-                        yield Move(start, end)
-                    if board[end]:
-                        break
+                if board[end]:
+                    break
 
 
 def _pawn_moves(board: Sequence[int], side: int, start: int, passing: int) -> Iterator[Move]:
@@ -119,15 +138,63 @@ def legal_moves(board: Sequence[int], side: int, passing: int = NOWHERE) -> Iter
 
 
 def mates(board: Sequence[int], side: int) -> list[Move]:
-    """The moves of a side that checkmate the other."""
+    """The moves of a side that checkmate the other, which is not in check."""
+    king, own_king = board.index(-side * KING), board.index(side * KING)
+    near, opening = _checks(board, king, side)
     found = []
-    for move in moves(board, side, NOWHERE):
-        after, passing = moved(board, move)
-        if not attacked(after, after.index(-side * KING), side) or attacked(after, after.index(side * KING), -side):
+    for start, owned in enumerate(board):
+        piece, opens = owned * side, start in opening
+        if piece <= 0 or not (opens or piece == PAWN or _REACH[piece][start] & near[piece]):
             continue
-        if next(legal_moves(after, -side, passing), None) is None:
-            found.append(move)
+        for move in _moves_of(board, side, start, NOWHERE):
+            checks = near[piece] >> move.end & 1 and not move.promotion
+            if not (checks or move.promotion or opens):
+                continue
+            after, passing = moved(board, move)
+            if not (checks or attacked(after, king, side)):
+                continue
+            safe = not attacked(after, move.end if start == own_king else own_king, -side)
+            if safe and not _may_move(after, king, -side, passing):
+                found.append(move)
     return found
+
+
+def _checks(board: Sequence[int], king: int, side: int) -> tuple[list[int], set[int]]:
+    """What can give check to a king: for each piece of the side, as bits, the squares on which one would, unless it
+    becomes another there; and the squares that pieces may leave to let another one give check."""
+    near = [0, _bits(_CAPTURES[-side][king]), _bits(_KNIGHT[king]), 0, 0, 0, 0]
+    opening: set[int] = set()
+    for piece in (BISHOP, ROOK):
+        sliders = side * piece, side * QUEEN
+        for ray in _RAYS[piece][king]:
+            blocked = NOWHERE
+            for square in ray:
+                if blocked == NOWHERE:
+                    near[piece] |= 1 << square
+                if not (found := board[square]):
+                    continue
+                if blocked != NOWHERE:
+                    if found in sliders:
+                        opening.add(blocked)
+                    break
+                if found * side < 0:
+                    break
+                blocked = square
+    near[QUEEN] = near[BISHOP] | near[ROOK]
+    return near, opening
+
+
+def _may_move(board: list[int], king: int, side: int, passing: int) -> bool:
+    """Whether a side whose king stands there has a legal move; most often the king itself has."""
+    board[king] = 0
+    flight = any(board[end] * side <= 0 and not attacked(board, end, -side) for end in _KING[king])
+    board[king] = side * KING
+    if flight:
+        return True
+    for move in moves(board, side, passing):
+        if move.start != king and not attacked(moved(board, move)[0], king, -side):
+            return True
+    return False
 
 
 def square_name(square: int) -> str:

@@ -103,13 +103,13 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
     def space(self) -> float:
         """How many puzzles there are at this tier, disguises counted once: as many as there are arrangements that a
         symmetry leaves as they are, on average over the symmetries (Burnside's lemma). Beyond the levels of the
-        breadth-first search, about as many as the growth of the last two lets expect."""
+        breadth-first search, what the tests have counted."""
         levels, symmetries = _levels(type(self)), _renumberings(type(self))
-        inside = min(int(self.tier), len(levels) - 1)
-        level = levels[inside]
-        growth = len(level) / len(levels[inside - 1])
+        if self.tier >= len(levels):
+            return super().space
+        level = levels[int(self.tier)]
         kept = [(np.array(number)[level[:, order]] == level).all(axis=1).sum() for order, number in symmetries]
-        return float(np.mean(kept)) * growth ** (self.tier - inside)
+        return float(np.mean(kept))
 
     def compose(self, dice: Dice) -> Instance | None:
         """An arrangement at distance ``tier``; None if a walk was not a shortest way."""

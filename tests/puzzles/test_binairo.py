@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 from pysat.solvers import Cadical153
 
 from rlbench_suite.dice import Dice
@@ -68,8 +69,9 @@ def solutions_by_sat(givens: list[int], side: int, switch: int) -> int:
     return count
 
 
+@pytest.mark.engine("CaDiCaL: one solution")
 @pytest.mark.parametrize(("tier", "count"), [("easy", 1000), ("medium", 1000), ("hard", 150)])
-def test_there_is_one_solution(tier: str, count: int) -> None:
+def test_there_is_one_solution(tier: str, count: int, compared: Compared) -> None:
     puzzle: Any = puzzle_of("Binairo-v0", tier)
     side = puzzle.rows
     for seed in range(count):
@@ -80,6 +82,7 @@ def test_there_is_one_solution(tier: str, count: int) -> None:
         cells = [v for row in puzzle.solution(instance) for v in row]
         assert keeps_the_rules(cells, side)
         assert all(given in (0, value) for given, value in zip(givens, cells, strict=True))
+        compared(puzzle, instance)
 
 
 def test_counts_of_solutions_are_exact() -> None:

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 from pysat.card import CardEnc
 from pysat.formula import IDPool
 from pysat.solvers import Cadical153
@@ -84,8 +85,9 @@ def solutions_by_sat(instance: Instance, side: int, most: int) -> int:
     return found
 
 
-@pytest.mark.parametrize(("tier", "count"), [("easy", 600), ("medium", 400), ("hard", 100)])
-def test_there_is_one_solution(tier: str, count: int) -> None:
+@pytest.mark.engine("CaDiCaL: one solution")
+@pytest.mark.parametrize(("tier", "count"), [("easy", 650), ("medium", 400), ("hard", 100)])
+def test_there_is_one_solution(tier: str, count: int, compared: Compared) -> None:
     puzzle: Any = puzzle_of("Campsite-v0", tier)
     side = puzzle.rows
     for seed in range(count):
@@ -96,6 +98,7 @@ def test_there_is_one_solution(tier: str, count: int) -> None:
         cells = [v for row in puzzle.solution(instance) for v in row]
         assert keeps_the_rules(cells, instance.counts.tolist())
         assert all(given in (0, value) for given, value in zip(givens, cells, strict=True))
+        compared(puzzle, instance)
 
 
 def test_nothing_else_passes_for_a_solution() -> None:

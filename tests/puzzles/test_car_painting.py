@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.dice import Dice
@@ -32,7 +33,8 @@ def changes(colours: list[int], order: Any) -> int:
     return sum(painted[k] != painted[k + 1] for k in range(len(painted) - 1))
 
 
-def test_no_order_is_better() -> None:
+@pytest.mark.engine("all orders: none is better")
+def test_no_order_is_better(compared: Compared) -> None:
     """All orders of all cars of the easy tier, on 1,000 lines."""
     puzzle = puzzle_of(NAME, "easy")
     orders = np.array(legal_orders(8))
@@ -43,6 +45,7 @@ def test_no_order_is_better() -> None:
         assert made.min() == instance.fewest < changes(instance.colours.tolist(), range(8))
         answer = [int(word) - 1 for word in puzzle.solve(instance).split()]
         assert tuple(answer) in {tuple(order) for order in orders[made == made.min()].tolist()}
+        compared(puzzle, instance)
 
 
 def by_all_states(colours: list[int]) -> int:
@@ -60,12 +63,17 @@ def by_all_states(colours: list[int]) -> int:
     return min(layer.values())
 
 
+@pytest.mark.engine("dynamic programming over all sets of cars: none is better")
 @pytest.mark.parametrize("tier", ["medium", "hard"])
-def test_longer_lines_too(tier: str) -> None:
+def test_longer_lines_too(tier: str, compared: Compared) -> None:
     puzzle = puzzle_of(NAME, tier)
-    for seed in range(60):
+    for seed in range(120):
         instance = puzzle.generate(seed)
-        assert by_all_states(instance.colours.tolist()) == instance.fewest
+        colours, answer = instance.colours.tolist(), [int(word) - 1 for word in puzzle.solve(instance).split()]
+        assert by_all_states(colours) == instance.fewest == changes(colours, answer)
+        assert sorted(answer) == list(range(len(colours)))
+        assert all(abs(car - place) <= 3 for place, car in enumerate(answer))
+        compared(puzzle, instance)
 
 
 def test_a_verdict_says_what_an_order_is_worth() -> None:

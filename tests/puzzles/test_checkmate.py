@@ -1,13 +1,20 @@
-"""CheckmateInOne-v0: the move generator against published perft counts, mates against their definition."""
+"""CheckmateInOne-v0: the move generator against published perft counts, legal and mating moves against the rules of
+chess written out once more."""
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
+from comparison import Compared
 from fill_tasks import task_of
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Uniform
+from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.checkmate import CheckmatePuzzle, Instance, chances, fen
 from rlbench_suite.envs.puzzles.chess_moves import (
     BLACK,
@@ -15,11 +22,10 @@ from rlbench_suite.envs.puzzles.chess_moves import (
     LETTERS,
     NOWHERE,
     WHITE,
-    attacked,
     legal_moves,
+    mates,
     move_name,
     moved,
-    moves,
 )
 from rlbench_suite.envs.puzzles.puzzle_task import Planned
 
@@ -65,31 +71,146 @@ def test_there_are_as_many_games_as_published(position: str, counts: tuple[int, 
     assert found == counts
 
 
-def is_mate(board: list[int], name: str) -> bool:
-    """By the definition: black's king could be captured now, and after every move of black."""
-    move = next(m for m in legal_moves(board, WHITE) if move_name(m) == name)
-    after, passing = moved(board, move)
-
-    def king_falls(board: list[int]) -> bool:
-        king = board.index(BLACK * KING)
-        return any(m.end == king for m in moves(board, WHITE, NOWHERE))
-
-    return king_falls(after) and all(king_falls(moved(after, m)[0]) for m in moves(after, BLACK, passing))
+Square = tuple[int, int]
+"""File and rank, from 0."""
+Pieces = dict[Square, str]
+"""Letters as in Forsyth-Edwards notation."""
+NAMES = [a + b for b in "12345678" for a in "abcdefgh"]
 
 
-@pytest.mark.parametrize("pieces", [4, 8, 14])
-def test_right_answers_are_the_mates(pieces: int) -> None:
+def pieces_of(position: str) -> Pieces:
+    """Read from Forsyth-Edwards notation."""
+    rows = [
+        re.sub(r"\d", lambda digit: "." * int(digit[0]), row) for row in position.split(" ", maxsplit=1)[0].split("/")
+    ]
+    return {(x, 7 - y): sign for y, row in enumerate(rows) for x, sign in enumerate(row) if sign != "."}
+
+
+def strikes(pieces: Pieces, start: Square, end: Square) -> bool:
+    """Whether the piece on a square could capture on another."""
+    kind, (x, y), (right, up) = pieces[start], start, (end[0] - start[0], end[1] - start[1])
+    far = max(abs(right), abs(up))
+    match kind.upper():
+        case "N":
+            return {abs(right), abs(up)} == {1, 2}
+        case "K":
+            return far == 1
+        case "P":
+            return abs(right) == 1 and up == (1 if kind.isupper() else -1)
+    straight, diagonal = (right == 0) != (up == 0), abs(right) == abs(up) > 0
+    if not ((straight and kind in "RrQq") or (diagonal and kind in "BbQq")):
+        return False
+    return not any((x + k * right // far, y + k * up // far) in pieces for k in range(1, far))
+
+
+def in_check(pieces: Pieces, white: bool) -> bool:
+    king = next(square for square, kind in pieces.items() if kind == ("K" if white else "k"))
+    return any(kind.isupper() != white and strikes(pieces, square, king) for square, kind in pieces.items())
+
+
+def goes(pieces: Pieces, start: Square, end: Square, passed: Square | None) -> bool:
+    """Whether a piece could move to a square where none of its own side is, its king left aside."""
+    kind = pieces[start]
+    if kind not in "Pp":
+        return strikes(pieces, start, end)
+    if end[0] != start[0]:
+        return strikes(pieces, start, end) and (end in pieces or end == passed)
+    up, home = (1, 1) if kind == "P" else (-1, 6)
+    if end in pieces or (start[0], start[1] + up) in pieces:
+        return False
+    return end[1] - start[1] == up or (end[1] - start[1] == 2 * up and start[1] == home)
+
+
+def plays(pieces: Pieces, white: bool, passed: Square | None = None) -> Iterator[tuple[str, Pieces, Square | None]]:
+    """Every legal move, what it leads to, and the square that a pawn passed over. Nobody may castle."""
+    own = [square for square, kind in pieces.items() if kind.isupper() == white]
+    for start, end in itertools.product(own, itertools.product(range(8), repeat=2)):
+        if end in own or not goes(pieces, start, end, passed):
+            continue
+        kind, passing = pieces[start], None
+        after = {square: other for square, other in pieces.items() if square != start} | {end: kind}
+        if kind in "Pp" and abs(end[1] - start[1]) == 2:
+            passing = (end[0], (start[1] + end[1]) // 2)
+        elif kind in "Pp" and end == passed and end[0] != start[0]:
+            del after[end[0], start[1]]
+        if not in_check(after, white):
+            name = NAMES[start[0] + 8 * start[1]] + NAMES[end[0] + 8 * end[1]]
+            for letter in "qrbn" if kind in "Pp" and end[1] in (0, 7) else "":
+                yield name + letter, after | {end: letter.upper() if white else letter}, None
+            if kind not in "Pp" or end[1] not in (0, 7):
+                yield name, after, passing
+
+
+def legal_and_mating(position: str) -> tuple[set[str], set[str]]:
+    """White's moves by the rules: all, and those after which black is in check and has no move."""
+    legal = {name: (after, passed) for name, after, passed in plays(pieces_of(position), white=True)}
+    mating = {
+        name
+        for name, (after, passed) in legal.items()
+        if in_check(after, white=False) and next(plays(after, False, passed), None) is None
+    }
+    return set(legal), mating
+
+
+@pytest.mark.engine("the rules of chess, from the prompt: all legal and all mating moves")
+@pytest.mark.parametrize(("pieces", "count"), [(4, 450), (8, 360), (14, 200)])
+def test_right_answers_are_the_mates(pieces: int, count: int, compared: Compared) -> None:
     puzzle = CheckmatePuzzle(pieces)
-    for seed in range(60):
+    for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed & 1])
         board = instance.board.tolist()
         assert sum(piece != 0 for piece in board) == pieces
         assert board.count(KING) == board.count(-KING) == 1
-        assert not attacked(board, board.index(BLACK * KING), WHITE)
-        names = list(map(move_name, legal_moves(board, WHITE)))
-        right = {name for name in names if puzzle.verify(instance, name).solved}
-        assert right == {name for name in names if is_mate(board, name)}
-        assert len(right) >= 1
+        match = re.search(r"Forsyth-Edwards notation: (.*)", puzzle.prompt(instance))
+        assert match
+        legal, mating = legal_and_mating(match[1])
+        assert not in_check(pieces_of(match[1]), white=False)
+        assert legal == set(map(move_name, legal_moves(board, WHITE)))
+        assert mating == set(map(move_name, mates(board, WHITE)))
+        assert puzzle.solve(instance) in mating
+        if seed % 10 == 0:
+            assert mating == {name for name in legal if puzzle.verify(instance, name).solved}
+        compared(puzzle, instance)
+
+
+@pytest.mark.parametrize(
+    "position",
+    [
+        "4k3/P7/4K3/8/8/8/8/8 w",  # a8q and a8r; the new queen strikes through where the pawn stood before
+        "8/4P3/8/4k3/8/4K3/8/3R1R2 w",
+        "7k/8/6KB/8/8/8/8/R7 w",
+        "6rk/6pp/8/6N1/8/8/8/K6R w",
+        "8/8/8/5k2/3p4/8/4P3/K7 w",
+    ],
+)
+def test_mates_are_found_wherever_pieces_stand(position: str) -> None:
+    """Also where the generator leads to none: promotions that uncover lines, double checks."""
+    board = board_of(position)
+    legal, mating = legal_and_mating(position)
+    assert legal == set(map(move_name, legal_moves(board, WHITE)))
+    assert mating == set(map(move_name, mates(board, WHITE)))
+
+
+def test_mates_on_random_boards() -> None:
+    """Many heavy pieces and pawns about to promote; the same, turned round, with black to move."""
+    dice, found, boards = Dice(4, 4), 0, 0
+    while boards < 1000:
+        board = [0] * 64
+        squares = dice.sample(range(64), 10)
+        for piece, square in zip([KING, -KING, *(dice.choice((2, 3, 4, 5, -4, -5)) for _ in range(5))], squares):  # noqa: B905
+            board[square] = piece
+        board[48 + squares[7] // 8] = board[48 + squares[7] // 8] or 1
+        pieces = pieces_of(fen(board))
+        if in_check(pieces, white=False):
+            continue
+        boards += 1
+        mating = legal_and_mating(fen(board))[1]
+        assert mating == set(map(move_name, mates(board, WHITE)))
+        turned = [-piece for rank in range(7, -1, -1) for piece in board[8 * rank : 8 * rank + 8]]
+        back = {move._replace(start=move.start ^ 56, end=move.end ^ 56) for move in mates(turned, BLACK)}
+        assert mating == set(map(move_name, back))
+        found += len(mating)
+    assert found > 100
 
 
 @pytest.mark.parametrize(
@@ -132,12 +253,13 @@ def test_the_task_knows_legal_and_mating_moves() -> None:
     table = chances(np.stack([instance.board for instance in instances]))
     for number, instance in enumerate(instances):
         board = instance.board.tolist()
+        mating = legal_and_mating(fen(board))[1]
         for words, wanted in ((table.legal, True), (table.mating, False)):
             bits = np.unpackbits(words[number].view(np.uint8), bitorder="little")
             expected = {
                 64 * move.start + move.end
                 for move in legal_moves(board, WHITE)
-                if move.promotion in (0, 5) and (wanted or is_mate(board, move_name(move)))
+                if move.promotion in (0, 5) and (wanted or move_name(move) in mating)
             }
             assert set(np.flatnonzero(bits).tolist()) == expected
         assert bits[list(puzzle.plan(instance))].all()

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from by_hand import decrypted, encryption, told
+from comparison import Compared
 from fill_tasks import stacked
 
 from rlbench_suite.dice import Dice
@@ -37,8 +38,9 @@ def answer_by_hand(prompt: str) -> str:
     return decrypted(alphabet, name, encrypt, ask[2]) if ask[1].startswith("Decrypt") else encrypt(ask[2])
 
 
+@pytest.mark.engine("the cipher by hand, from the prompt: the answer")
 @pytest.mark.parametrize(("tier", "count"), [("easy", 500), ("medium", 400), ("hard", 200)])
-def test_the_answer_is_the_one_by_hand(tier: str, count: int) -> None:
+def test_the_answer_is_the_one_by_hand(tier: str, count: int, compared: Compared) -> None:
     """It is the only one: by hand, each pair or letter is the only one that becomes what is told."""
     puzzle: Any = puzzle_of("CipherKnownKey-v0", tier)
     dice, seen = Dice(1, 1), set()
@@ -52,6 +54,7 @@ def test_the_answer_is_the_one_by_hand(tier: str, count: int) -> None:
         verdict = puzzle.verify(instance, changed)
         assert (verdict.valid, verdict.solved) == (True, changed == answer)
         seen.add((int(instance.cipher), int(instance.decrypt)))
+        compared(puzzle, instance)
     assert len(seen) == 2 * len(puzzle.ciphers)
 
 

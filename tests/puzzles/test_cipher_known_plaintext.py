@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from by_hand import decrypted, encryption, told
+from comparison import Compared
 
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.cipher_known_plaintext import CipherKnownPlaintextPuzzle, fitting
@@ -95,8 +96,9 @@ def answers_by_hand(prompt: str) -> set[str]:
     return answers
 
 
+@pytest.mark.engine("every key, by hand from the prompt: all that fit give the answer")
 @pytest.mark.parametrize(("tier", "count"), [("easy", 600), ("medium", 300), ("hard", 150)])
-def test_every_key_that_fits_gives_the_answer(tier: str, count: int) -> None:
+def test_every_key_that_fits_gives_the_answer(tier: str, count: int, compared: Compared) -> None:
     puzzle: Any = puzzle_of("CipherKnownPlaintext-v0", tier)
     dice, seen = Dice(1, 1), set()
     for seed in range(count):
@@ -109,6 +111,7 @@ def test_every_key_that_fits_gives_the_answer(tier: str, count: int) -> None:
         changed = answer[:place] + letter + answer[place + 1 :]
         assert puzzle.verify(instance, changed).solved == (changed == answer)
         seen.add(int(instance.cipher))
+        compared(puzzle, instance)
     assert len(seen) == len(puzzle.ciphers)
 
 

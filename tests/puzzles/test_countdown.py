@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from comparison import Compared
 
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.countdown import BOX, TARGETS, CountdownPuzzle
@@ -30,8 +31,9 @@ def fewest(numbers: tuple[int, ...]) -> dict[int, int]:
     return best
 
 
-@pytest.mark.parametrize(("count", "instances"), [(3, 400), (4, 600), (5, 10)])
-def test_the_solver_uses_as_few_operations_as_brute_force(count: int, instances: int) -> None:
+@pytest.mark.engine("brute force over plays: as few operations")
+@pytest.mark.parametrize(("count", "instances"), [(3, 500), (4, 600), (5, 40), (6, 20)])
+def test_the_solver_uses_as_few_operations_as_brute_force(count: int, instances: int, compared: Compared) -> None:
     puzzle = CountdownPuzzle(count)
     for seed in range(instances):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
@@ -43,6 +45,7 @@ def test_the_solver_uses_as_few_operations_as_brute_force(count: int, instances:
         assert len(puzzle.plan(instance)) == puzzle.difficulty(instance)
         assert target in TARGETS
         assert all(numbers.count(number) <= BOX.count(number) for number in numbers)
+        compared(puzzle, instance)
 
 
 @cache

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 from fill_tasks import stacked
 from pysat.card import CardEnc
 from pysat.formula import IDPool
@@ -87,8 +88,9 @@ def keeps_the_rules(words: list[str], rows: list[str], answer: list[str]) -> boo
     return kept and sorted("".join(answer[r][c] for r, c in run) for run in runs(rows)) == words
 
 
+@pytest.mark.engine("CaDiCaL: one solution")
 @pytest.mark.parametrize(("tier", "count"), [("easy", 700), ("medium", 250), ("hard", 120)])
-def test_there_is_one_solution(tier: str, count: int) -> None:
+def test_there_is_one_solution(tier: str, count: int, compared: Compared) -> None:
     puzzle: Any = puzzle_of(NAME, tier)
     given = 0
     for seed in range(count):
@@ -99,6 +101,7 @@ def test_there_is_one_solution(tier: str, count: int) -> None:
         assert keeps_the_rules(words, rows, answer)
         assert words == sorted(set(words))
         given += sum(x not in "_#" for x in "".join(rows))
+        compared(puzzle, instance)
     assert 0 < given < count * TIERS[puzzle.side].most_given
 
 

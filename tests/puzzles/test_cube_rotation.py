@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from comparison import Compared
 
 from rlbench_suite.envs.puzzles.cube_rotation import (
     COLOURS,
@@ -76,8 +77,9 @@ def permutation(matrix: np.ndarray) -> tuple[int, ...]:
     return tuple(sources)
 
 
+@pytest.mark.engine("rotation matrices in space: the answer")
 @pytest.mark.parametrize("tier", [4, 8, 16])
-def test_answers_are_those_of_rotations_in_space(tier: int) -> None:
+def test_answers_are_those_of_rotations_in_space(tier: int, compared: Compared) -> None:
     """Read from the prompt."""
     puzzle = CubeRotationPuzzle(tier)
     for seed in range(400):
@@ -97,6 +99,7 @@ def test_answers_are_those_of_rotations_in_space(tier: int) -> None:
         for turn in turns:
             path.append(moved(MATRICES[turn], path[-1]))
         assert puzzle.difficulty(instance) == sum(a != b for a, b in pairwise(path))
+        compared(puzzle, instance)
 
 
 def test_words_that_are_no_colour_are_refused() -> None:

@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
+from pysat.solvers import Cadical153
 
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.entailment import (
@@ -92,12 +94,54 @@ def by_worlds(prompt: str, properties: int, largest: int) -> str:
     return "entailed" if found == {True} else "contradicted"
 
 
-def test_three_premises_against_all_worlds() -> None:
+def by_sat(prompt: str) -> str:
+    """The answer for worlds of any size: a variable says that there is a thing of a kind, another that Odo is of it.
+
+    A sentence about all excludes the kinds of which a thing alone in its world makes it false; one about some, or about
+    Odo, asks for one of those of which such a thing makes it true.
+    """
+    kinds = [frozenset(some) for size in range(7) for some in itertools.combinations(PROPERTIES, size)]
+    there, odo = range(1, 65), range(65, 129)
+    clauses = [list(odo), *([-is_odo, is_there] for is_odo, is_there in zip(odo, there, strict=True))]
+    clauses += [[-one, -other] for one, other in itertools.combinations(odo, 2)]
+
+    def stated(sentence: str, denied: bool = False) -> list[list[int]]:
+        test = meaning(sentence)
+        true = [test((kind, frozenset([kind]))) for kind in kinds]
+        if sentence.startswith("Odo"):
+            return [[o for o, is_true in zip(odo, true, strict=True) if is_true != denied]]
+        if sentence.startswith("Some") == denied:
+            return [[-t] for t, is_true in zip(there, true, strict=True) if is_true == denied]
+        return [[t for t, is_true in zip(there, true, strict=True) if is_true != denied]]
+
+    premises, conclusion = read(prompt)
+    clauses += [clause for premise in premises for clause in stated(premise)]
+    possible = []
+    for denied in (False, True):
+        with Cadical153(bootstrap_with=clauses + stated(conclusion, denied)) as solver:
+            possible.append(solver.solve())
+    assert any(possible), "the premises contradict each other"
+    return {(True, False): "entailed", (False, True): "contradicted", (True, True): "neither"}[tuple(possible)]
+
+
+@pytest.mark.engine("CaDiCaL, from the prompt: the answer")
+@pytest.mark.parametrize(("premises", "count"), [(3, 900), (6, 300), (9, 200)])
+def test_a_sat_solver_gives_the_same_answers(premises: int, count: int, compared: Compared) -> None:
+    puzzle = EntailmentPuzzle(premises)
+    for seed in range(count):
+        instance = puzzle.generate(seed, ("train", "test")[seed % 2])
+        assert by_sat(puzzle.prompt(instance)) == puzzle.solve(instance)
+        compared(puzzle, instance)
+
+
+@pytest.mark.engine("all worlds, from the prompt: the answer")
+def test_three_premises_against_all_worlds(compared: Compared) -> None:
     """Three properties make eight kinds of things, so these are all the worlds that there are, up to copies."""
     puzzle = EntailmentPuzzle(3)
     for seed in range(850):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
         assert by_worlds(puzzle.prompt(instance), 3, 8) == puzzle.solve(instance)
+        compared(puzzle, instance)
 
 
 def test_six_premises_against_small_worlds() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from functools import cache
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -186,6 +188,16 @@ def test_the_prompt_tells_all_in_ascii(card: TaskCard, tier: str) -> None:
     assert max(len(puzzle.solve(instance)) for instance in sample(card.id, tier)) < LONGEST_ANSWER
     canonical = {puzzle.canonical(instance): prompt for instance, prompt in zip(sample(card.id, tier), prompts)}  # noqa: B905
     assert len(set(canonical.values())) == len(canonical), "different puzzles have different prompts"
+
+
+def test_an_engine_agrees_on_a_thousand_instances(card: TaskCard) -> None:
+    """``pytest -m engine`` counts them; here, that the docs say so and name a file with such a test."""
+    docs = (Path(__file__).parents[2] / "docs" / "puzzles.md").read_text()
+    name = puzzle_of(card.id).name
+    row = re.search(rf"^\| {name} \| ([\d,]+) \| .* \| `(test_\w+\.py)` \|$", docs, re.MULTILINE)
+    assert row
+    assert int(row[1].replace(",", "")) >= 1000
+    assert "@pytest.mark.engine(" in Path(__file__).with_name(row[2]).read_text()
 
 
 # -- banks ------------------------------------------------------------------------------------------------------------

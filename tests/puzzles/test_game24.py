@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 
 from rlbench_suite.card import load
 from rlbench_suite.dice import Dice
@@ -25,26 +26,31 @@ DO = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.tru
 HANDS = list(itertools.combinations_with_replacement(range(1, 14), 4))
 
 
-def solvable(hand: tuple[int, ...]) -> bool:
-    """Whether some bracketing of some order makes 24; floats, which err by far less than two results can differ."""
-    for a, b, c, d in set(itertools.permutations(hand)):
-        for f, g, h in itertools.product((operator.add, operator.sub, operator.mul, safe), repeat=3):
-            chained = h(g(f(a, b), c), d), f(a, g(b, h(c, d))), h(f(a, g(b, c)), d), f(a, h(g(b, c), d))
-            if any(abs(value - 24) < 1e-6 for value in (*chained, g(f(a, b), h(c, d)))):
-                return True
-    return False
+def solvable() -> list[bool]:
+    """Of each hand, whether some bracketing of some order makes 24; floats, which err by far less than two results can
+    differ. What is divided by zero is infinite or no number, and becomes 24 by nothing that uses all cards."""
+    found = np.zeros(len(HANDS), bool)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for a, b, c, d in itertools.permutations(np.array(HANDS, float).T):
+            for f, g, h in itertools.product((np.add, np.subtract, np.multiply, np.divide), repeat=3):
+                chained = h(g(f(a, b), c), d), f(a, g(b, h(c, d))), h(f(a, g(b, c)), d), f(a, h(g(b, c), d))
+                for value in (*chained, g(f(a, b), h(c, d))):
+                    found |= np.abs(value - 24) < 1e-6
+    return found.tolist()
 
 
-def safe(a: float, b: float) -> float:
-    return a / b if b else math.nan
-
-
-def test_1362_of_1820_hands_are_solvable() -> None:
+@pytest.mark.engine("all expressions: which of all hands are solvable")
+def test_1362_of_1820_hands_are_solvable(compared: Compared) -> None:
     assert len(HANDS) == 1820
-    ours = {hand for hand in HANDS if chance_of(hand) > 0}
-    assert len(ours) == 1362
-    sample = HANDS[::7]
-    assert [solvable(hand) for hand in sample] == [hand in ours for hand in sample]
+    ours = [chance_of(hand) for hand in HANDS]
+    assert [chance > 0 for chance in ours] == solvable()
+    assert sum(chance > 0 for chance in ours) == 1362
+    for hand, chance in zip(HANDS, ours, strict=True):
+        if chance:
+            puzzle = Game24Puzzle(1 + int(np.searchsorted(THIRDS, -math.log2(chance))))
+            instance = puzzle.generate(0)._replace(numbers=np.array(hand, np.int16))
+            assert puzzle.verify(instance, puzzle.solve(instance)).solved
+            compared(puzzle, instance)
 
 
 def test_the_tiers_are_thirds_of_the_solvable_hands() -> None:

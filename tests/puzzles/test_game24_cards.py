@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles import card_pictures, running_value
@@ -271,6 +272,19 @@ def test_the_plan_makes_the_target(tier: str) -> None:
         assert np.asarray(over[row]).argmax() == len(plan) - 1
         assert value(formulas[row][:-1]) == targets[row]
     np.testing.assert_array_equal(np.asarray(reward).sum(axis=1), card(NAME).optimum)
+
+
+@pytest.mark.engine("formulas over fractions: the target")
+@pytest.mark.parametrize(("tier", "count"), [(0, 400), (2, 500), (3, 500)])
+def test_formulas_make_the_target(tier: int, count: int, compared: Compared) -> None:
+    puzzle = Game24CardsPuzzle(tier)
+    for seed in range(count):
+        instance = puzzle.generate(seed, ("train", "test")[seed % 2])
+        *formula, last = (TOKENS[action] for action in puzzle.plan(instance))
+        assert last == "="
+        assert value(formula) == instance.target
+        assert sorted(int(token) for token in formula if token.isdigit()) == sorted(instance.numbers.tolist())
+        compared(puzzle, instance)
 
 
 # -- hands --------------------------------------------------------------------------------------------------------

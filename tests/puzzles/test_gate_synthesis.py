@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from functools import cache, reduce
 from itertools import product
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
+from comparison import Compared
 from scipy import stats
 
 from rlbench_suite.adapters.rollout import play
@@ -151,23 +153,36 @@ def test_the_words_of_the_docs_on_two_qubits() -> None:
     known = two_qubit_synthesis.circuits(7)
     assert np.diff(known.begins)[[3, 5, 7]].tolist() == [197, 3059, 35347]
     assert [known.begins[n + 1] for n in (3, 5, 7)] == [249, 4114, 50164]
-    for tier, puzzles in ((3, 38), (5, 436)):
-        puzzle = TwoQubitSynthesisPuzzle(tier)
-        products = [Instance(puzzle.reached(k), np.int32(100)) for k in range(*known.begins[tier : tier + 2])]
-        assert len({puzzle.canonical(instance) for instance in products}) == puzzles
 
 
+@pytest.mark.parametrize(("tier", "puzzles"), [(3, 38), (5, 436), pytest.param(7, 4608, marks=pytest.mark.slow)])
+def test_how_many_puzzles_on_two_qubits_there_are(tier: int, puzzles: int) -> None:
+    """Of 10,000 train instances, an eighth are products and repeat each other: as many as if there were ``space``."""
+    puzzle = TwoQubitSynthesisPuzzle(tier)
+    products = [Instance(puzzle.reached(k), np.int32(100)) for k in range(*puzzle.known.begins[tier : tier + 2])]
+    sizes = Counter(forms := [puzzle.canonical(instance) for instance in products])
+    assert len(sizes) == puzzles
+    splits = {form: puzzle.split_of(instance) for form, instance in dict(zip(forms, products, strict=True)).items()}
+    of_each = np.array([size for form, size in sizes.items() if splits[form] == "train"])
+    chances = of_each / of_each.sum()
+    different = 8750 + (1 - (1 - chances) ** 1250).sum()
+    of_train = puzzle.space / 2
+    assert of_train * (1 - np.exp(-10_000 / of_train)) == pytest.approx(different, rel=1e-3)
+
+
+@pytest.mark.engine("all circuits as matrices: no shorter one is near enough")
 @pytest.mark.parametrize(
     ("name", "tier", "count"),
     [
         ("QuantumSynthesis", 3, 1000),
         ("QuantumSynthesis", 6, 300),
         ("QuantumSynthesis", 10, 60),
-        ("TwoQubitSynthesis", 3, 400),
-        ("TwoQubitSynthesis", 5, 160),
+        ("TwoQubitSynthesis", 3, 800),
+        ("TwoQubitSynthesis", 5, 240),
+        ("TwoQubitSynthesis", 7, 16),
     ],
 )
-def test_the_wanted_distance_needs_all_gates(name: str, tier: int, count: int) -> None:
+def test_the_wanted_distance_needs_all_gates(name: str, tier: int, count: int, compared: Compared) -> None:
     """Against all unitaries; nothing is near the border; one of eight targets is a product."""
     puzzle = KINDS[name].puzzle(tier)
     *shorter, longest = levels(name, tier)
@@ -186,7 +201,9 @@ def test_the_wanted_distance_needs_all_gates(name: str, tier: int, count: int) -
         assert gaps[0][0] > wanted + 0.099, "doing nothing is far from enough"
         near = (gaps[1] < wanted).sum()
         assert 2 ** puzzle.difficulty(instance) == pytest.approx(sum(map(len, levels(name, tier))) / near)
+        assert distance(target, circuit(name, puzzle.solve(instance).split(" "))) <= wanted
         products += gaps[1].min() < 2e-3 and wanted == 0.01
+        compared(puzzle, instance)
     assert abs(products - count / 8) <= 1 + (tier == 10)
 
 

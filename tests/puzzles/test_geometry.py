@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from comparison import Compared
 from writing_tasks import check_rewards, seen_after
 
 from rlbench_suite.dice import Dice
@@ -150,11 +151,12 @@ def figure_of(prompt: str, claimed: list[Point]) -> dict[str, Point]:
     return figure
 
 
+@pytest.mark.engine("other formulas, from the prompt: the answer")
 @pytest.mark.parametrize("constructions", [1, 2, 3, 4])
-def test_figures_and_answers_are_what_the_prompt_says(constructions: int) -> None:
+def test_figures_and_answers_are_what_the_prompt_says(constructions: int, compared: Compared) -> None:
     puzzle = GeometryPuzzle(constructions)
     constructed, asked = Counter(), Counter()
-    for seed in range(250):
+    for seed in range(300):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
         prompt = puzzle.prompt(instance)
         figure = figure_of(prompt, puzzle.figure(instance)[FREE:])
@@ -170,6 +172,7 @@ def test_figures_and_answers_are_what_the_prompt_says(constructions: int) -> Non
             assert Fraction(answer) == right
         made = [[(v.numerator, v.denominator) for v in figure[name]] for name in "EFGH"[:constructions]]
         assert instance.made.tolist() == np.array(made).tolist()
+        compared(puzzle, instance)
     assert len(asked) == len(ANSWERS)
     assert len(constructed) == {1: 5, 2: 8, 3: 10, 4: 10}[constructions]
 

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from comparison import Compared
 from fill_tasks import grids_of, masks_by_task, partial_grids, plans_played, solved_by_task, task_of
 from pysat.solvers import Glucose4
 
@@ -76,11 +77,15 @@ def board_of(instance: Instance) -> np.ndarray:
     return instance.numbers.reshape(side, side)
 
 
-@pytest.mark.parametrize(("side", "count"), [(5, 640), (6, 300), (8, 60)])
-def test_there_is_one_solution(side: int, count: int) -> None:
+@pytest.mark.engine("CaDiCaL: one solution")
+@pytest.mark.parametrize(("side", "count"), [(4, 100), (5, 640), (6, 300), (8, 60)])
+def test_there_is_one_solution(side: int, count: int, compared: Compared) -> None:
     puzzle = HitoriPuzzle(side)
     for seed in range(count):
-        assert number_of_solutions(board_of(puzzle.generate(seed))) == 1
+        instance = puzzle.generate(seed)
+        assert number_of_solutions(board_of(instance)) == 1
+        assert puzzle.verify(instance, puzzle.solve(instance)).solved
+        compared(puzzle, instance)
 
 
 def test_solutions_are_counted_right() -> None:

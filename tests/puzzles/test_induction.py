@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.arc_1d import Arc1DPuzzle
@@ -197,9 +198,12 @@ def test_steps_do_what_the_prompt_says(puzzle_class: type[InductionPuzzle]) -> N
             assert STEPS[puzzle.name][words](plain(row)) == plain(result), (words, row)
 
 
+@pytest.mark.engine("every rule, in plain Python: all that fit give the answer")
 @both
-@pytest.mark.parametrize(("tier", "count"), [(1, 920), (2, 80), (3, 3)])
-def test_every_rule_that_fits_gives_the_same_answer(puzzle_class: type[InductionPuzzle], tier: int, count: int) -> None:
+@pytest.mark.parametrize(("tier", "count"), [(1, 950), (2, 80), (3, 3)])
+def test_every_rule_that_fits_gives_the_same_answer(
+    puzzle_class: type[InductionPuzzle], tier: int, count: int, compared: Compared
+) -> None:
     puzzle = puzzle_class(tier)
     for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
@@ -211,6 +215,7 @@ def test_every_rule_that_fits_gives_the_same_answer(puzzle_class: type[Induction
         _, examples, query = told(puzzle, instance)
         assert all(applied(rule, one) == other for one, other in examples)
         assert applied(rule, query) == plain(instance.target)
+        compared(puzzle, instance)
 
 
 @both

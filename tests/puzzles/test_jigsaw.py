@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 from pysat.card import CardEnc
 from pysat.solvers import Cadical153
 
@@ -64,7 +65,8 @@ def arrangements_by_sat(pieces: list[np.ndarray], side: int) -> list[list[int]]:
     return found
 
 
-def test_one_arrangement_of_all_of_four_patches() -> None:
+@pytest.mark.engine("all permutations: one arrangement")
+def test_one_arrangement_of_all_of_four_patches(compared: Compared) -> None:
     puzzle = JigsawPuzzle(2)
     for seed in range(500):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
@@ -75,14 +77,17 @@ def test_one_arrangement_of_all_of_four_patches() -> None:
             verdict = puzzle.verify(instance, " ".join(str(k + 1) for k in order))
             assert verdict.solved == (order in right)
             assert verdict.valid
+        compared(puzzle, instance)
 
 
+@pytest.mark.engine("a SAT solver: one arrangement")
 @pytest.mark.parametrize(("tier", "count"), [(3, 450), (4, 60)])
-def test_a_sat_solver_finds_the_same_arrangement_and_no_other(tier: int, count: int) -> None:
+def test_a_sat_solver_finds_the_same_arrangement_and_no_other(tier: int, count: int, compared: Compared) -> None:
     puzzle = JigsawPuzzle(tier)
     for seed in range(count):
         instance = puzzle.generate(seed)
         assert arrangements_by_sat(as_they_lie(instance), tier) == [puzzle.solution(instance)]
+        compared(puzzle, instance)
 
 
 def test_what_is_left_out_has_other_arrangements() -> None:

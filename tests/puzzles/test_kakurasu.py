@@ -7,6 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from comparison import Compared
 from fill_tasks import grids_of, masks_by_task, partial_grids, plans_played, solved_by_task, task_of
 
 from rlbench_suite.envs.puzzles.kakurasu import Instance, KakurasuPuzzle
@@ -15,19 +16,25 @@ pytestmark = pytest.mark.of_variants
 
 
 def number_of_fillings(rows: list[int], columns: list[int]) -> int:
-    """By running through the rows and keeping how many ways lead to each tuple of column sums."""
+    """By running through the upper and through the lower rows, keeping how many ways lead to each tuple of sums."""
     side = len(rows)
-    ways = Counter({(0,) * side: 1})
-    for number, wanted in enumerate(rows, 1):
-        after: Counter[tuple[int, ...]] = Counter()
-        for row in itertools.product((0, 1), repeat=side):
-            if sum(place * bit for place, bit in enumerate(row, 1)) == wanted:
-                for sums, count in ways.items():
-                    new = tuple(s + number * bit for s, bit in zip(sums, row, strict=True))
-                    if all(s <= most for s, most in zip(new, columns, strict=True)):
-                        after[new] += count
-        ways = after
-    return ways[tuple(columns)]
+
+    def ways_of(numbers: range) -> Counter[tuple[int, ...]]:
+        ways = Counter({(0,) * side: 1})
+        for number in numbers:
+            after: Counter[tuple[int, ...]] = Counter()
+            for row in itertools.product((0, 1), repeat=side):
+                if sum(place * bit for place, bit in enumerate(row, 1)) == rows[number - 1]:
+                    for sums, count in ways.items():
+                        after[tuple(s + number * bit for s, bit in zip(sums, row, strict=True))] += count
+            ways = after
+        return ways
+
+    upper, lower = ways_of(range(1, side // 2 + 1)), ways_of(range(side // 2 + 1, side + 1))
+    return sum(
+        count * lower[tuple(whole - part for whole, part in zip(columns, sums, strict=True))]
+        for sums, count in upper.items()
+    )
 
 
 def keeps_the_rules(instance: Instance, grid: np.ndarray) -> bool:
@@ -36,12 +43,16 @@ def keeps_the_rules(instance: Instance, grid: np.ndarray) -> bool:
     return bool((filled @ numbers == instance.row_sums).all() and (numbers @ filled == instance.column_sums).all())
 
 
-@pytest.mark.parametrize(("side", "count"), [(4, 700), (5, 250), (6, 50)])
-def test_there_is_one_filling(side: int, count: int) -> None:
+@pytest.mark.engine("all rows, by sums of columns: one filling")
+@pytest.mark.parametrize(("side", "count"), [(4, 800), (5, 250), (6, 50), (8, 20)])
+def test_there_is_one_filling(side: int, count: int, compared: Compared) -> None:
     puzzle = KakurasuPuzzle(side)
     for seed in range(count):
         instance = puzzle.generate(seed)
         assert number_of_fillings(instance.row_sums.tolist(), instance.column_sums.tolist()) == 1
+        solution = np.array([int(x == "#") for x in puzzle.solve(instance).split()])
+        assert keeps_the_rules(instance, solution)
+        compared(puzzle, instance)
 
 
 def test_a_second_filling_is_noticed() -> None:

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.grid import FillTask
@@ -70,14 +71,16 @@ def models(prompt: str) -> list[str]:
     return fitting
 
 
-@pytest.mark.parametrize(("people", "count"), [(4, 700), (6, 300), (9, 20)])
-def test_exactly_one_assignment_fits_what_the_prompt_says(people: int, count: int) -> None:
+@pytest.mark.engine("all assignments, from the prompt: one fits")
+@pytest.mark.parametrize(("people", "count"), [(3, 200), (4, 700), (6, 300), (9, 20)])
+def test_exactly_one_assignment_fits_what_the_prompt_says(people: int, count: int, compared: Compared) -> None:
     puzzle = KnightsAndKnavesPuzzle(people)
     for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
         prompt = puzzle.prompt(instance)
         assert len(sayings(prompt)) == people
         assert models(prompt) == [puzzle.solve(instance)]
+        compared(puzzle, instance)
 
 
 @pytest.mark.parametrize("people", TIERS.values())

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.magic_square import TO_FILL, Instance, MagicSquarePuzzle, _Search, magic_symmetries
@@ -55,8 +56,9 @@ def test_the_search_finds_all_squares() -> None:
     assert len(expected) > 1
 
 
+@pytest.mark.engine("every line by its definition: a completion")
 @pytest.mark.parametrize(("tier", "count"), [("easy", 1000), ("medium", 300), ("hard", 100)])
-def test_instances_can_be_completed(tier: str, count: int) -> None:
+def test_instances_can_be_completed(tier: str, count: int, compared: Compared) -> None:
     puzzle: Any = puzzle_of("MagicSquare-v0", tier)
     least, most = TO_FILL[puzzle.rows]
     for seed in range(count):
@@ -66,6 +68,7 @@ def test_instances_can_be_completed(tier: str, count: int) -> None:
         cells = [v for row in puzzle.solution(instance) for v in row]
         assert is_magic(cells)
         assert all(given in (0, value) for given, value in zip(givens, cells, strict=True))
+        compared(puzzle, instance)
 
 
 def test_easy_instances_have_exactly_the_completions_there_are() -> None:

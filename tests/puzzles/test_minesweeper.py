@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from comparison import Compared
 from fill_tasks import grids_of, masks_by_task, partial_grids, plans_played, solved_by_task, task_of
 from pysat.card import CardEnc
 from pysat.solvers import Glucose4
@@ -55,17 +56,21 @@ def board_of(instance: Instance) -> np.ndarray:
     return instance.givens.reshape(side, side)
 
 
-@pytest.mark.parametrize(("side", "count"), [(4, 700), (6, 280), (8, 20)])
-def test_there_is_one_solution_and_every_number_is_needed(side: int, count: int) -> None:
+@pytest.mark.engine("Glucose: one solution")
+@pytest.mark.parametrize(("side", "count"), [(4, 800), (6, 280), (8, 20)])
+def test_there_is_one_solution_and_every_number_is_needed(side: int, count: int, compared: Compared) -> None:
     puzzle = MinesweeperPuzzle(side)
     for seed in range(count):
-        board = board_of(puzzle.generate(seed)).copy()
+        instance = puzzle.generate(seed)
+        board = board_of(instance).copy()
         assert number_of_solutions(board) == 1
         if seed % 40 == 0:
             for cell in zip(*np.nonzero(board), strict=True):
                 number, board[cell] = board[cell], 0
                 assert number_of_solutions(board) == 2
                 board[cell] = number
+        assert puzzle.verify(instance, puzzle.solve(instance)).solved
+        compared(puzzle, instance)
 
 
 def test_solutions_are_counted_right() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from comparison import Compared
 
 from rlbench_suite.envs.puzzles.puzzle_task import Params
 from rlbench_suite.envs.puzzles.quantum_gates import GATES, Instance, QuantumGatesPuzzle, clifford, shown
@@ -156,6 +157,35 @@ def test_solutions_undo_and_the_verifier_knows(tier: int) -> None:
 def test_what_is_no_circuit_is_refused(answer: str) -> None:
     puzzle = QuantumGatesPuzzle(3)
     assert not puzzle.verify(puzzle.generate(0), answer).valid
+
+
+def gates_needed() -> dict[bytes, int]:
+    """Of all that circuits make, by breadth-first search over matrices."""
+    level = [np.eye(4, dtype=complex)]
+    known = {normal(level[0]): 0}
+    while level:
+        following = []
+        for unitary in level:
+            for gate in UNITARY.values():
+                if (key := normal(after := gate @ unitary)) not in known:
+                    known[key] = known[normal(unitary)] + 1
+                    following.append(after)
+        level = following
+    return known
+
+
+@pytest.mark.engine("breadth-first search over matrices: no shorter circuit")
+def test_no_shorter_circuit_undoes_it(compared: Compared) -> None:
+    needed = gates_needed()
+    assert len(needed) == 11_520
+    for tier, count in ((3, 300), (6, 600), (8, 500)):
+        puzzle = QuantumGatesPuzzle(tier)
+        for seed in range(count):
+            instance = puzzle.generate(seed, ("train", "test")[seed % 2])
+            right = puzzle.solve(instance).split(" ")
+            assert undone(told(puzzle, instance), right)
+            assert needed[normal(circuit(right))] == len(right) == tier
+            compared(puzzle, instance)
 
 
 def test_no_shorter_circuit_undoes_an_easy_one() -> None:

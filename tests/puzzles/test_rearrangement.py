@@ -1,15 +1,19 @@
-"""EightPuzzle, FifteenPuzzle, NinePuzzle, SixteenPuzzle and Twiddle against plain moves on lists, and against balls of
-arrangements around start and goal that must not meet."""
+"""EightPuzzle, FifteenPuzzle, NinePuzzle, SixteenPuzzle and Twiddle against plain moves on lists: all distances on
+3 x 3 cells, balls of arrangements around start and goal that must not meet on 4 x 4."""
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.dice import Dice
@@ -94,22 +98,39 @@ def ball(board: Board, moves: Moves, radius: int) -> set[Board]:
     return seen
 
 
-@every_tier
-@every_id
-def test_no_solution_is_shorter(name: str, tier: str) -> None:
-    puzzle, moves = puzzle_of(name, tier), RULES[name]
-    length = int(puzzle.tier)
-    around_goal = ball(tuple(range(puzzle.cells)), moves, (length - 1) // 2)
-    for seed in range(15 if length > 4 else 60):
-        instance = puzzle.generate(seed)
-        board = board_of(instance)
-        answer = puzzle.solve(instance).split()
-        for word in answer:
-            board = moves[word](board)
-            assert board is not None
-        assert board == tuple(range(puzzle.cells))
-        assert len(answer) == length == instance.shortest
-        assert ball(board_of(instance), moves, length - 1 - (length - 1) // 2).isdisjoint(around_goal)
+def distances(name: str, most: int) -> dict[Board, int]:
+    """Of every arrangement within so many moves of the goal."""
+    rim = [tuple(range(puzzle_of(name).cells))]
+    far = dict.fromkeys(rim, 0)
+    for length in range(1, most + 1):
+        after = {b for board in rim for move in RULES[name].values() if (b := move(board)) is not None}
+        rim = [board for board in after if board not in far]
+        far |= dict.fromkeys(rim, length)
+    return far
+
+
+@pytest.mark.engine("breadth-first search from the goal: no shorter solution")
+@pytest.mark.parametrize(("name", "known"), [*zip(RULES, (31, 16, 8, 4, 11), strict=True)])
+def test_no_solution_is_shorter(name: str, known: int, compared: Compared) -> None:
+    """Beyond what is known, what is as near to the start as is missing to a shorter solution is not within it."""
+    moves, far = RULES[name], distances(name, known)
+    for tier, count in (("easy", 200), ("medium", 600), ("hard", 500)):
+        puzzle = puzzle_of(name, tier)
+        length = int(puzzle.tier)
+        for seed in range(count):
+            instance = puzzle.generate(seed, ("train", "test")[seed % 2])
+            start = board_of(instance)
+            board: Board | None = start
+            answer = puzzle.solve(instance).split()
+            for word in answer:
+                board = None if board is None else moves[word](board)
+            assert board == tuple(range(puzzle.cells))
+            assert len(answer) == length == instance.shortest
+            if length <= known:
+                assert far[start] == length
+            else:
+                assert far.keys().isdisjoint(ball(start, moves, length - 1 - known))
+            compared(puzzle, instance)
 
 
 @every_id
@@ -122,20 +143,63 @@ def test_how_many_puzzles_there_are(name: str) -> None:
     assert len({puzzle.canonical(instance) for instance in instances}) == puzzle.space
 
 
+def sizes_of_levels(name: str, disguises: list[np.ndarray], most: int) -> list[int]:
+    """How many puzzles there are at each distance, by breadth-first search over one arrangement of each.
+
+    An arrangement of 16 tiles is a number of 64 bits; ``disguises`` say which cell comes to each cell.
+    """
+    places = np.arange(0, 64, 4, dtype=np.uint64)
+    ways = []
+    for hole in range(16) if name == "FifteenPuzzle-v0" else [15]:
+        labels = list(range(16))
+        labels[hole], labels[15] = 15, hole
+        after = (move(tuple(labels)) for move in RULES[name].values())
+        ways += [(hole, [labels.index(tile) for tile in board]) for board in after if board is not None]
+
+    def least(boards: np.ndarray) -> np.ndarray:
+        forms = ((np.argsort(cells).astype(np.uint64)[boards[:, cells]] << places).sum(1) for cells in disguises)
+        return np.unique(reduce(np.minimum, forms))
+
+    before, level = np.zeros(0, np.uint64), least(np.arange(16)[None])
+    sizes = [1]
+    for _ in range(most):
+        boards = (level[:, None] >> places & np.uint64(15)).astype(np.int8)
+        holes = boards.argmax(1) if name == "FifteenPuzzle-v0" else np.full(len(boards), 15)
+        found = np.unique(np.concatenate([least(boards[holes == hole][:, cells]) for hole, cells in ways]))
+        found = found[~np.isin(found, before) & ~np.isin(found, level)]
+        before, level = level, found
+        sizes.append(len(level))
+    return sizes
+
+
+def test_how_many_sixteen_puzzles_there_are() -> None:
+    """Turned, mirrored and moved on around the rings they are the same."""
+    board = np.arange(16).reshape(4, 4)
+    turned = [np.rot90(side, quarters) for side in (board, board.T) for quarters in range(4)]
+    disguises = [np.roll(one, by, (0, 1)).ravel() for one in turned for by in itertools.product(range(4), repeat=2)]
+    sizes = sizes_of_levels("SixteenPuzzle-v0", disguises, 7)
+    assert sizes[2:] == [puzzle_of("SixteenPuzzle-v0", length).space for length in range(2, 8)]
+
+
+def test_how_many_fifteen_puzzles_there_are() -> None:
+    """Mirrored in the falling diagonal they are the same; few are their own mirror images, so that about half are left
+    of what OEIS A089484 counts."""
+    board = np.arange(16).reshape(4, 4)
+    sizes = sizes_of_levels("FifteenPuzzle-v0", [board.ravel(), board.T.ravel()], 20)
+    assert sizes[2:] == [puzzle_of("FifteenPuzzle-v0", length).space for length in range(2, 21)]
+    for length, count in ((8, 446), (16, 119000), (20, 1637383)):
+        assert 0 <= 2 * sizes[length] - count < 40
+
+
 def test_the_eight_puzzle_is_known_completely() -> None:
     """Two facts from outside: half of all arrangements can be solved, and the farthest two need 31 moves."""
-    moves = RULES["EightPuzzle-v0"]
-    rim = seen = {tuple(range(9))}
-    counts = []
-    while rim:
-        counts.append(len(rim))
-        rim = {b for board in rim for move in moves.values() if (b := move(board)) is not None} - seen
-        seen = seen | rim
-    assert (sum(counts), len(counts) - 1, counts[-1]) == (181440, 31, 2)
+    far = distances("EightPuzzle-v0", 32)
+    counts = Counter(far.values())
+    assert (len(far), max(counts), counts[31]) == (181440, 31, 2)
     for length in (8, 20, 27):
         puzzle = puzzle_of("EightPuzzle-v0", length)
         drawn = {board_of(puzzle.compose(Dice(7, seed))) for seed in range(600)}
-        assert drawn <= seen
+        assert {far[board] for board in drawn} == {length}
         expected = counts[length] * (1 - (1 - 1 / counts[length]) ** 600)  # uniform draws, with repeats
         assert abs(len(drawn) - expected) < 0.1 * expected
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 from pysat.solvers import Cadical153
 
 from rlbench_suite.adapters.rollout import play
@@ -51,8 +52,10 @@ def closes(clauses: Clauses, tokens: list[str], literals: frozenset[int]) -> lis
 # -- one-shot --------------------------------------------------------------------------------------------------------
 
 
-def test_half_of_the_formulas_have_a_model_and_each_answer_is_right() -> None:
-    puzzle, count, models = RefuteSATPuzzle(6), 1000, 0
+@pytest.mark.engine("CaDiCaL: whether there is a model")
+@pytest.mark.parametrize(("tier", "count"), [(6, 1000), (10, 60), (14, 40)])
+def test_half_of_the_formulas_have_a_model_and_each_answer_is_right(tier: int, count: int, compared: Compared) -> None:
+    puzzle, models = RefuteSATPuzzle(tier), 0
     for seed in range(count):
         instance = puzzle.generate(seed, "test")
         clauses, answer = listed(instance), puzzle.solve(instance)
@@ -66,6 +69,7 @@ def test_half_of_the_formulas_have_a_model_and_each_answer_is_right() -> None:
             assert word == "UNSAT"
             assert closes(clauses, tokens, frozenset()) == []
         assert puzzle.verify(instance, answer).score == 1
+        compared(puzzle, instance)
     assert models == count / 2
 
 

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.dice import Dice
@@ -106,21 +107,24 @@ def language(kind: int, fresh: int) -> list[Atom]:
 # -- the generator ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("tier", "count"), [(2, 120), (3, 24)])
-def test_every_short_rule_that_fits_is_right_everywhere(tier: int, count: int) -> None:
+@pytest.mark.engine("every rule as short: all that fit are right")
+@pytest.mark.parametrize(("tier", "count"), [(2, 120), (3, 24), (4, 8)])
+def test_every_short_rule_that_fits_is_right_everywhere(tier: int, count: int, compared: Compared) -> None:
     puzzle = RuleInductionPuzzle(tier)
     for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
         told = prompted(puzzle, instance)
-        every = language(int(instance.kind), 1)
+        every = language(int(instance.kind), 1 if tier < 4 else 2)
         fitting = [body for n in range(1, tier + 1) for body in combinations(every, n) if fits(list(body), told)]
         assert fitting
         assert {len(body) for body in fitting} == {tier}, "no shorter rule fits"
         assert all(right_everywhere(list(body), instance) for body in fitting)
         assert atoms(puzzle.solve(instance).split(":-")[1]) in [list(body) for body in fitting]
+        compared(puzzle, instance)
 
 
-def test_a_thousand_instances_hold_what_they_claim() -> None:
+@pytest.mark.engine("a plain evaluator of clauses: the rule fits, no shorter one does")
+def test_a_thousand_instances_hold_what_they_claim(compared: Compared) -> None:
     """Of the easy tier: no single literal fits, the solver's rule fits, and it is right in the first unseen worlds."""
     puzzle = RuleInductionPuzzle(2)
     for seed in range(1000):
@@ -134,6 +138,7 @@ def test_a_thousand_instances_hold_what_they_claim() -> None:
         assert target.any()
         assert not target.all()
         assert [[covers(body, facts, things, x, y) for y in things] for x in things] == (target == 1).tolist()
+        compared(puzzle, instance)
 
 
 def test_the_hardest_rules_too() -> None:

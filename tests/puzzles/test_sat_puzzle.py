@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 from pysat.solvers import Cadical153
 from scipy import stats
 
@@ -20,6 +21,7 @@ from rlbench_suite.envs.puzzles.dimacs import clauses_of as clauses_of_formula
 from rlbench_suite.envs.puzzles.formula import agreement_law, clause_count
 from rlbench_suite.envs.puzzles.sat_puzzle import SATPuzzle
 from rlbench_suite.envs.puzzles.truth_tables import least_unsatisfied, models_of
+from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card
 from rlbench_suite.task import Split
 
@@ -73,17 +75,22 @@ def test_search_counts_as_enumeration_does() -> None:
     assert kinds == {True, False}
 
 
-@pytest.mark.parametrize(("variables", "count"), [(10, 1000), (50, 60), (100, 4)])
-def test_every_formula_has_a_model_and_the_solver_finds_one(variables: int, count: int) -> None:
-    puzzle = SATPuzzle(variables)
-    for seed in range(count):
-        instance = puzzle.generate(seed, "test")
-        clauses = listed(instance)
-        assert len(clauses) == clause_count(variables)
-        assert all(len({abs(x) for x in clause}) == 3 for clause in clauses)
-        literals = [int(word) for word in puzzle.solve(instance).split()]
-        assert [abs(x) for x in literals] == list(range(1, variables + 1))
-        assert not misses(clauses, literals)
+@pytest.mark.engine("every clause by its definition: a model")
+@pytest.mark.parametrize(("name", "sizes"), [("SAT-v0", (1000, 60, 40)), ("SAT50-v0", (900, 80, 40))])
+def test_every_formula_has_a_model_and_the_solver_finds_one(
+    name: str, sizes: tuple[int, ...], compared: Compared
+) -> None:
+    for tier, count in zip(("easy", "medium", "hard"), sizes, strict=True):
+        puzzle: Any = puzzle_of(name, tier)
+        for seed in range(count):
+            instance = puzzle.generate(seed, "test")
+            clauses = listed(instance)
+            assert len(clauses) == clause_count(puzzle.tier)
+            assert all(len({abs(x) for x in clause}) == 3 for clause in clauses)
+            literals = [int(word) for word in puzzle.solve(instance).split()]
+            assert [abs(x) for x in literals] == list(range(1, puzzle.tier + 1))
+            assert not misses(clauses, literals)
+            compared(puzzle, instance)
 
 
 def test_planting_is_quiet() -> None:

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 from fill_tasks import plans_played
 from scipy import stats
 
@@ -84,12 +85,14 @@ def models(prompt: str) -> list[str]:
     return [" ".join("FT"[value] for value in values) for values in every if fits(tests, values)]
 
 
-@pytest.mark.parametrize(("statements", "count"), [(3, 400), (4, 500), (6, 150), (9, 8)])
-def test_exactly_one_assignment_fits_what_the_prompt_says(statements: int, count: int) -> None:
+@pytest.mark.engine("all assignments, from the prompt: one fits")
+@pytest.mark.parametrize(("statements", "count"), [(3, 500), (4, 600), (6, 150), (9, 8)])
+def test_exactly_one_assignment_fits_what_the_prompt_says(statements: int, count: int, compared: Compared) -> None:
     puzzle = SelfReferencePuzzle(statements)
     for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
         assert models(puzzle.prompt(instance)) == [puzzle.solve(instance)]
+        compared(puzzle, instance)
 
 
 @pytest.mark.parametrize("statements", [3, 4, 6])

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 from pysat.solvers import Cadical153
 
 from rlbench_suite.dice import Dice
@@ -77,8 +78,9 @@ def test_there_are_as_many_latin_squares_as_known() -> None:
     assert [len(latin_squares(n)) for n in (2, 3, 4)] == [2, 12, 576]
 
 
+@pytest.mark.engine("all Latin squares: one solution")
 @pytest.mark.parametrize("name", BOTH)
-def test_there_is_one_solution(name: str) -> None:
+def test_there_is_one_solution(name: str, compared: Compared) -> None:
     puzzle: Any = puzzle_of(name, "easy")
     for seed in range(940):
         instance = puzzle.generate(seed)
@@ -86,6 +88,7 @@ def test_there_is_one_solution(name: str) -> None:
         assert puzzle.solution(instance) == only.tolist()
         assert (instance.clues == 0).sum() == SHAPES[4][1]
         assert (instance.givens > 0).sum() >= SHAPES[4][0]
+        compared(puzzle, instance)
 
 
 def solutions_by_sat(name: str, instance: Instance, side: int) -> int:
@@ -115,13 +118,16 @@ def solutions_by_sat(name: str, instance: Instance, side: int) -> int:
         return 2 if solver.solve() else 1
 
 
+@pytest.mark.engine("CaDiCaL: one solution")
 @pytest.mark.parametrize("name", BOTH)
-def test_there_is_one_solution_on_five_by_five(name: str) -> None:
-    puzzle: Any = puzzle_of(name)
-    for seed in range(60):
+@pytest.mark.parametrize(("side", "count"), [(5, 60), (6, 10)])
+def test_there_is_one_solution_on_larger_boards(name: str, side: int, count: int, compared: Compared) -> None:
+    puzzle: Any = puzzle_of(name, side)
+    for seed in range(count):
         instance = puzzle.generate(seed)
-        assert solutions_by_sat(name, instance, 5) == 1
+        assert solutions_by_sat(name, instance, side) == 1
         assert keeps_the_rules(name, np.array(puzzle.solution(instance)), instance.clues.tolist())
+        compared(puzzle, instance)
 
 
 @pytest.mark.parametrize("name", BOTH)

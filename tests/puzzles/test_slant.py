@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from comparison import Compared
 from fill_tasks import grids_of, masks_by_task, partial_grids, plans_played, solved_by_task, task_of
 from pysat.solvers import Glucose4
 
@@ -69,17 +70,21 @@ def corners_of(instance: Instance) -> np.ndarray:
     return instance.corners.reshape(side, side)
 
 
-@pytest.mark.parametrize(("side", "count"), [(3, 720), (5, 270), (6, 10)])
-def test_there_is_one_solution_and_every_number_is_needed(side: int, count: int) -> None:
+@pytest.mark.engine("Glucose: one solution")
+@pytest.mark.parametrize(("side", "count"), [(3, 800), (5, 270), (6, 10)])
+def test_there_is_one_solution_and_every_number_is_needed(side: int, count: int, compared: Compared) -> None:
     puzzle = SlantPuzzle(side)
     for seed in range(count):
-        corners = corners_of(puzzle.generate(seed)).copy()
+        instance = puzzle.generate(seed)
+        corners = corners_of(instance).copy()
         assert number_of_solutions(corners) == 1
         if seed % 40 == 0:
             for corner in zip(*np.nonzero(corners >= 0), strict=True):
                 number, corners[corner] = corners[corner], -1
                 assert number_of_solutions(corners) == 2
                 corners[corner] = number
+        assert puzzle.verify(instance, puzzle.solve(instance)).solved
+        compared(puzzle, instance)
 
 
 def test_solutions_are_counted_right() -> None:

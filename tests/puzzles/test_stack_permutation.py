@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.dice import Dice
@@ -75,15 +76,19 @@ def test_all_orders(count: int) -> None:
         assert puzzle.verify(instance, "impossible").solved == (order not in reached)
 
 
+@pytest.mark.engine("Knuth's pattern: whether it is possible")
 @pytest.mark.parametrize("tier", ["easy", "medium", "hard"])
-def test_half_of_the_orders_are_impossible(tier: str) -> None:
+def test_half_of_the_orders_are_impossible(tier: str, compared: Compared) -> None:
     puzzle = puzzle_of(NAME, tier)
     impossible = 0
     for seed in range(1000):
-        order = tuple(puzzle.generate(seed).order.tolist())
+        instance = puzzle.generate(seed)
+        order, answer = tuple(instance.order.tolist()), puzzle.solve(instance)
         assert sorted(order) == list(range(1, puzzle.count + 1))
         impossible += has_pattern(order)
-        assert has_pattern(order) == (puzzle.solve(instance_of(order)) == "impossible")
+        assert has_pattern(order) == (answer == "impossible")
+        assert has_pattern(order) or written_by(answer.split()) == order
+        compared(puzzle, instance)
     assert impossible == 500
 
 

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.star_battle import NOTHING, SHOWN, STAR, Instance, StarBattlePuzzle, _Search
@@ -53,8 +54,9 @@ def test_there_are_as_many_placements_as_known() -> None:
     assert [len(placements(n)) for n in (4, 5, 6, 7)] == [2, 14, 90, 646]
 
 
+@pytest.mark.engine("all placements: one solution")
 @pytest.mark.parametrize(("tier", "count"), [("easy", 1000), ("medium", 500), ("hard", 60)])
-def test_there_is_one_solution_and_regions_hang_together(tier: str, count: int) -> None:
+def test_there_is_one_solution_and_regions_hang_together(tier: str, count: int, compared: Compared) -> None:
     puzzle: Any = puzzle_of("StarBattle-v0", tier)
     side = puzzle.rows
     for seed in range(count):
@@ -72,6 +74,7 @@ def test_there_is_one_solution_and_regions_hang_together(tier: str, count: int) 
                 left -= near
                 reached += near
             assert not left
+        compared(puzzle, instance)
 
 
 def test_the_search_finds_all_solutions() -> None:

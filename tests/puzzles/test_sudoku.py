@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 from pysat.card import CardEnc
 from pysat.solvers import Cadical153
 
@@ -91,32 +93,43 @@ def test_forms_of_a_square(side: int) -> None:
     assert renamed(bytes([5, 0, 7, 5, 2, 255, 0])) == bytes([1, 0, 2, 1, 3, 4, 0])
 
 
-def solutions_by_sat(instance: Instance, side: int) -> int:
-    """0, 1, or 2 for more."""
+@cache
+def rules_as_clauses(side: int) -> list[list[int]]:
+    """Variable ``cell * side + digit``."""
 
     def literal(cell: int, digit: int) -> int:
         return cell * side + digit
 
-    clauses = [[literal(i, v)] for i, v in enumerate(instance.givens.tolist()) if v]
+    clauses = []
     exactly_one = [[literal(i, v) for v in range(1, side + 1)] for i in range(side * side)]
     exactly_one += [[literal(i, v) for i in unit] for unit in units(side) for v in range(1, side + 1)]
     for literals in exactly_one:
         clauses += CardEnc.equals(literals, 1, encoding=0).clauses
-    with Cadical153(bootstrap_with=clauses) as solver:
-        if not solver.solve():
-            return 0
-        model = [x for x in solver.get_model() if x > 0]
-        solver.add_clause([-x for x in model])
-        return 2 if solver.solve() else 1
+    return clauses
 
 
-@pytest.mark.parametrize(("name", "tier", "count"), [("Sudoku-v0", "hard", 60), ("Sudoku4-v0", "hard", 1000)])
-def test_there_is_one_solution(name: str, tier: str, count: int) -> None:
-    puzzle: Any = puzzle_of(name, tier)
-    for seed in range(count):
-        instance = puzzle.generate(seed)
-        assert (instance.givens == 0).sum() == puzzle.tier
-        assert solutions_by_sat(instance, puzzle.rows) == 1
+def solutions_by_sat(instance: Instance, side: int) -> list[list[int]]:
+    """Up to two."""
+    givens = [[i * side + v] for i, v in enumerate(instance.givens.tolist()) if v]
+    found = []
+    with Cadical153(bootstrap_with=rules_as_clauses(side) + givens) as solver:
+        while len(found) < 2 and solver.solve():
+            model = [x for x in solver.get_model() if x > 0]
+            found.append([(x - 1) % side + 1 for x in model])
+            solver.add_clause([-x for x in model])
+    return found
+
+
+@pytest.mark.engine("CaDiCaL: one solution")
+@pytest.mark.parametrize(("name", "sizes"), [("Sudoku-v0", (750, 200, 100)), ("Sudoku4-v0", (100, 100, 1000))])
+def test_there_is_one_solution(name: str, sizes: tuple[int, ...], compared: Compared) -> None:
+    for tier, count in zip(("easy", "medium", "hard"), sizes, strict=True):
+        puzzle: Any = puzzle_of(name, tier)
+        for seed in range(count):
+            instance = puzzle.generate(seed, ("train", "test")[seed % 2])
+            assert (instance.givens == 0).sum() == puzzle.tier
+            assert solutions_by_sat(instance, puzzle.rows) == [[v for row in puzzle.solution(instance) for v in row]]
+            compared(puzzle, instance)
 
 
 def test_the_solver_finds_no_solution_where_there_is_none() -> None:

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.symbolic_grid import SHAPES, Instance, SymbolicGridPuzzle, _Search
@@ -43,8 +44,9 @@ def solutions_by_force(instance: Instance, letters: int) -> list[list[int]]:
     return digits[((instance.sums == 0) | (sums == instance.sums)).all(1)].tolist()
 
 
+@pytest.mark.engine("all assignments: one solution")
 @pytest.mark.parametrize(("tier", "count"), [("easy", 1000), ("medium", 200), ("hard", 40)])
-def test_there_is_one_solution(tier: str, count: int) -> None:
+def test_there_is_one_solution(tier: str, count: int, compared: Compared) -> None:
     puzzle: Any = puzzle_of("SymbolicGrid-v0", tier)
     letters, hidden = SHAPES[puzzle.side]
     for seed in range(count):
@@ -52,6 +54,7 @@ def test_there_is_one_solution(tier: str, count: int) -> None:
         assert solutions_by_force(instance, letters) == puzzle.solution(instance)
         assert (instance.sums == 0).sum() == hidden
         assert set(instance.letters.tolist()) == set(range(letters))
+        compared(puzzle, instance)
 
 
 def test_the_search_finds_all_solutions() -> None:

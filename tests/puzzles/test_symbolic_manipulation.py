@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from comparison import Compared
 from writing_tasks import check_rewards, seen_after
 
 from rlbench_suite.dice import Dice
@@ -103,8 +104,9 @@ def trace(prompt: str) -> list[str]:
     return made
 
 
+@pytest.mark.engine("operations on strings, from the prompt: the answer")
 @pytest.mark.parametrize(("operations", "count"), [(1, 800), (2, 800), (4, 800), (6, 500), (8, 200)])
-def test_solver_and_verifier_do_what_the_prompt_says(operations: int, count: int) -> None:
+def test_solver_and_verifier_do_what_the_prompt_says(operations: int, count: int, compared: Compared) -> None:
     puzzle = SymbolicManipulationPuzzle(operations)
     rng = np.random.default_rng(operations)
     for seed in range(count):
@@ -131,6 +133,7 @@ def test_solver_and_verifier_do_what_the_prompt_says(operations: int, count: int
                 verdict = puzzle.verify(instance, " ".join(other))
                 assert verdict.valid
                 assert verdict.solved == (other == made[-1])
+        compared(puzzle, instance)
 
 
 @pytest.mark.parametrize("answer", ["", "abc", "a  b", "a,b", "A B C", "a b 1", " a b", "a b\n", "a " * 50, "z z z"])

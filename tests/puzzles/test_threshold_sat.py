@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 from pysat.solvers import Cadical153
 from scipy import stats
 
@@ -41,8 +42,9 @@ def misses(clauses: Clauses, true: list[bool]) -> list[tuple[int, ...]]:
 # -- one-shot --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("tier", "count"), [(20, 700), (50, 60), (75, 8)])
-def test_of_every_two_seeds_one_has_a_model(tier: int, count: int) -> None:
+@pytest.mark.engine("CaDiCaL: whether there is a model")
+@pytest.mark.parametrize(("tier", "count"), [(20, 1000), (50, 60), (75, 8)])
+def test_of_every_two_seeds_one_has_a_model(tier: int, count: int, compared: Compared) -> None:
     """In either split; and each answer is right, as python-sat says."""
     puzzle = ThresholdSATPuzzle(tier)
     for split in ("train", "test"):
@@ -55,6 +57,7 @@ def test_of_every_two_seeds_one_has_a_model(tier: int, count: int) -> None:
             assert puzzle.verify(instance, answer).score == 1
             if kinds[-1]:
                 assert not misses(clauses, [int(word) > 0 for word in answer.split()])
+            compared(puzzle, instance)
         assert all(kinds[k] != kinds[k + 1] for k in range(0, len(kinds), 2))
         assert len({tuple(kinds[k : k + 2]) for k in range(0, len(kinds), 2)}) == 2 or count < 10, "in either order"
 

@@ -8,12 +8,23 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from comparison import Compared
 from fill_tasks import task_of
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Uniform
+from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.puzzle_task import Params
-from rlbench_suite.envs.puzzles.tic_tac_toe import Perfect, Position, State, TicTacToePuzzle, games
+from rlbench_suite.envs.puzzles.tic_tac_toe import (
+    LINES,
+    Perfect,
+    Position,
+    Solver,
+    State,
+    TicTacToePuzzle,
+    games,
+    values_of_moves,
+)
 
 pytestmark = pytest.mark.of_variants
 
@@ -49,8 +60,9 @@ def board_of(instance: Position) -> Board:
     return tuple(instance.cells.tolist())
 
 
-@pytest.mark.parametrize(("empty", "count"), [(4, 700), (5, 250), (6, 50)])
-def test_right_moves_are_those_of_minimax(empty: int, count: int) -> None:
+@pytest.mark.engine("plain minimax on lists: all best moves")
+@pytest.mark.parametrize(("empty", "count"), [(4, 800), (5, 250), (6, 50), (8, 6)])
+def test_right_moves_are_those_of_minimax(empty: int, count: int, compared: Compared) -> None:
     puzzle = TicTacToePuzzle(empty)
     for seed in range(count):
         instance = puzzle.generate(seed)
@@ -61,6 +73,21 @@ def test_right_moves_are_those_of_minimax(empty: int, count: int) -> None:
         assert right == best_cells(board, 1)
         assert 0 < len(right) < empty, "some moves are best and some are not"
         assert not any(winner(put(board, c, player)) for c in range(16) if not board[c] for player in (1, 2))
+        compared(puzzle, instance)
+
+
+def test_fewer_positions_give_the_same_values() -> None:
+    """Of random boards on which nobody has won, threats and won games among what follows."""
+    dice, seen = Dice(2, 2), set()
+    for _ in range(600):
+        cells, empty = dice.shuffled(range(16)), dice.between(1, 7)
+        stones = cells[empty:]
+        mine, theirs = (sum(1 << cell for cell in stones[k::2]) for k in (1, 0))
+        if all(mine & line != line != theirs & line for line in LINES):
+            values = Solver().values_of_moves(mine, theirs)
+            assert values_of_moves(mine, theirs) == values
+            seen |= {(empty, value) for value in values.values()}
+    assert len(seen) > 15
 
 
 def test_a_win_comes_before_a_draw_and_a_draw_before_a_loss() -> None:

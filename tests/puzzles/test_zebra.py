@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import Compared
 from pysat.solvers import Cadical153
 
 from rlbench_suite.dice import Dice
@@ -80,29 +81,40 @@ class Street:
             if not RELATIONS[relation](x, y)
         ]
 
-    def solutions(self, clues: list[tuple[str, str, str]], most: int = 2) -> list[str]:
-        """Up to ``most`` solutions, as answers are written."""
-        found = []
-        with Cadical153(bootstrap_with=self.frame + [c for clue in clues for c in self.clauses(clue)]) as solver:
-            for model in itertools.islice(solver.enum_models(), most):
-                true = set(model)
-                found.append("\n".join(
-                    " ".join(next(v[0].upper() for v in row if self.variable[v, h] in true) for h in self.houses)
-                    for row in self.rows
-                ))  # fmt: skip
-        return found
+    def solution(self) -> tuple[str, list[bool]]:
+        """A solution, as answers are written; then whether there are others, with all clues and without each of them.
+
+        A clue counts while the variable that it brings along is assumed.
+        """
+        first = len(self.variable) + 1
+        clauses = self.frame + [
+            [-first - k, *clause] for k, clue in enumerate(self.clues) for clause in self.clauses(clue)
+        ]
+        every = [first + k for k in range(len(self.clues))]
+        with Cadical153(bootstrap_with=clauses) as solver:
+            assert solver.solve(assumptions=every)
+            true = {x for x in solver.get_model() if 0 < x < first}
+            solver.add_clause([-x for x in true])
+            others = [solver.solve(assumptions=every)]
+            others += [solver.solve(assumptions=[x for x in every if x != spared]) for spared in every]
+        return "\n".join(
+            " ".join(next(v[0].upper() for v in row if self.variable[v, h] in true) for h in self.houses)
+            for row in self.rows
+        ), others  # fmt: skip
 
 
-@pytest.mark.parametrize(("houses", "count"), [(3, 300), (4, 150), (5, 40)])
-def test_clues_have_one_solution_and_none_can_be_spared(houses: int, count: int) -> None:
+@pytest.mark.engine("CaDiCaL, from the prompt: one solution, no clue to spare")
+@pytest.mark.parametrize(("houses", "count"), [(3, 900), (4, 150), (5, 40)])
+def test_clues_have_one_solution_and_none_can_be_spared(houses: int, count: int, compared: Compared) -> None:
     puzzle = ZebraPuzzle(houses)
     for seed in range(count):
         instance = made(houses, seed)
         street = Street(puzzle.prompt(instance))
         assert len(street.clues) == (instance.clues[:, 0] > 0).sum()
-        assert street.solutions(street.clues) == [puzzle.solve(instance)]
-        for spared in street.clues:
-            assert len(street.solutions([clue for clue in street.clues if clue is not spared])) == 2
+        solution, others = street.solution()
+        assert solution == puzzle.solve(instance)
+        assert others == [False] + [True] * len(street.clues)
+        compared(puzzle, instance)
 
 
 @pytest.mark.parametrize("houses", TIERS.values())
