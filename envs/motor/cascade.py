@@ -138,7 +138,7 @@ class Cascade(eqx.Module):
         reference, value = state.reference[0], task.controlled(state, params)[0]
         if task.kind == "torque":
             off = value - task.plant.nominal.torque(state.electrical)
-            return task.plant.currents_for(reference - off, state.electrical), integral
+            return self._for_torque(reference - off, state), integral
         inertia = 1.5 * task.plant.nominal.inertia  # a load of half the rotor's inertia
         gain = inertia / (SPEED_PERIODS * task.goal.period)
         learning = 0.1 / SPEED_PERIODS * (task.period / task.goal.period)
@@ -149,12 +149,16 @@ class Cascade(eqx.Module):
             braking = jnp.sqrt(jnp.abs(away) * (bounds.high[0] / inertia))
             speed = jnp.sign(away) * jnp.minimum(approach, braking)
             torque = jnp.clip(gain * (speed - state.speed), bounds.low[0], bounds.high[0])
-            return task.plant.currents_for(torque, state.electrical), integral
+            return self._for_torque(torque, state), integral
         asked = gain * (reference - value) + integral
         torque = jnp.clip(asked, bounds.low[0], bounds.high[0])
         within = (asked > bounds.low[0]) & (asked < bounds.high[0])
         integral = integral + jnp.where(within, learning * gain * (reference - value), 0.0)
-        return task.plant.currents_for(torque, state.electrical), integral
+        return self._for_torque(torque, state), integral
+
+    def _for_torque(self, torque: Scalar, state: State) -> Values:
+        """Currents for an inner torque, N m, on the data sheet's machine, A."""
+        return self.task.plant.currents_within(self.task.period, torque, state.electrical)
 
     def _voltages(self, wanted: Values, integrals: Values, state: State, now: State) -> tuple[Values, Values]:
         """The action at a state, and the integrators' next values by what is measured now."""
@@ -166,7 +170,7 @@ class Cascade(eqx.Module):
         resistive = [resistance * current for resistance, current in zip(plant.resistances(), currents, strict=True)]
         induced = plant.induced(state.electrical, state.speed)
         holding = tuple(r + i + learnt for r, i, learnt in zip(resistive, induced, integral, strict=True))
-        wished = plant.changing(errors, self.task.period)
+        wished = plant.changing(errors, self.task.period, state.speed)
         changing = plant.together(wished, holding)
         units = self._from_link(plant.units, state)
         parts = tuple(
@@ -176,12 +180,12 @@ class Cascade(eqx.Module):
         action = tuple(jnp.clip(part, -1, 1) for part in plant.within_reach(parts))
         if self.task.delayed:  # a prediction hides what it does not know, which integrators are there to learn
             errors = tuple(w - i for w, i in zip(wanted, self._measured(now), strict=False))
-            changing = plant.together(plant.changing(errors, self.task.period), holding)
+            changing = plant.together(plant.changing(errors, self.task.period, now.speed), holding)
         lacking = tuple(
             (held + wish) * (1 / unit) - part
             for held, wish, unit, part in zip(holding, wished, units, action, strict=True)
         )
-        return action, learn(integrals, changing, lacking)
+        return action, learn(integrals, changing, plant.waiting(lacking))
 
     def _measured(self, state: State) -> list[Scalar]:
         """A, the currents of the voltages."""

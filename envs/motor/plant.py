@@ -139,6 +139,10 @@ class Plant(abc.ABC):
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
         """A: currents that make a torque (N m) with little loss, on the data sheet's machine."""
 
+    def currents_within(self, period: float, torque: Scalar, electrical: Any) -> Values:
+        """A: as :meth:`currents_for`, to be reached from the electrical state in a period (s) or more."""
+        return self.currents_for(torque, electrical)
+
     def holding(self, electrical: Any, speed: Scalar) -> Values:
         """The continuous action that keeps the currents of the data sheet's machine."""
         currents = (value * self.current_limit for value in self.measured(electrical)[: self.inputs])
@@ -152,13 +156,17 @@ class Plant(abc.ABC):
             )
         )
 
-    def changing(self, errors: Values, period: float) -> Values:
+    def changing(self, errors: Values, period: float, speed: Scalar) -> Values:
         """V, with which the inductances of the data sheet's machine leave errors (A) behind in a period (s)."""
         return tuple(inductance / period * error for inductance, error in zip(self.inductances(), errors, strict=True))
 
     def together(self, changing: Values, holding: Values) -> Values:
         """The changing voltages that a controller asks for, V, beside those that hold the currents."""
         return changing
+
+    def waiting(self, lacking: Values) -> Values:
+        """What each integrator waits for, of what the converters give less than is asked for, in parts of a unit."""
+        return lacking
 
     def directions(self, electrical: Any, angle: Scalar) -> Values:
         """Cosine and sine of each angle that the effect of a switch state depends on."""

@@ -61,10 +61,6 @@ class RealCascade(Cascade):
         share = most / jnp.maximum(jnp.sqrt(d * d + q * q), jnp.maximum(most, 1.0))
         return (d * share, q * share), integral
 
-    def _for_torque(self, torque: Scalar, state: State) -> Values:
-        """Currents for an inner torque, N m, on the data sheet's machine, A."""
-        return self.task.plant.currents_for(torque, state.electrical)
-
     def _voltages(self, wanted: Values, integrals: Values, state: State, now: State) -> tuple[Values, Values]:
         """The action, and the integrators' next values."""
         plant: Any = self.task.plant

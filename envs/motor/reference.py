@@ -23,6 +23,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite import keys
 
 from .frames import Scalar
 from .plant import Values
@@ -86,7 +89,9 @@ class Walk(Reference):
 
     def moves(self, key: jax.Array, count: int, dtype: Any) -> jax.Array:
         """Of deviation one, shape ``(count,)``."""
-        return jax.random.normal(key, (count,), dtype)
+        if dtype == np.float64:
+            return jax.random.normal(key, (count,), dtype)
+        return keys.normal(jax.random.key_data(key), count)
 
     def step(
         self, values: Values, memory: Any, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array

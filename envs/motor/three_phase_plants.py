@@ -86,6 +86,13 @@ class Coupled(ThreePhase):
             share = jnp.minimum(share, free / jnp.maximum(reach, free))
         return tuple(volts * share for volts in changing)
 
+    def waiting(self, lacking: Values) -> Values:
+        """All wait while one lacks: a voltage learnt by one winding alone is large for the flux that they share."""
+        most: Scalar = 0.0
+        for lack in lacking:
+            most = jnp.maximum(most, jnp.abs(lack))
+        return (most,) * len(lacking)
+
 
 def _product(left: Values, right: Values) -> Scalar:
     """Of two vectors, scalar."""
@@ -255,11 +262,12 @@ class EESM(Synchronous, Coupled):
         """Of each winding by itself."""
         return self.nominal.inductance_d, self.nominal.inductance_q, self.nominal.field_inductance
 
-    def changing(self, errors: Values, period: float) -> Values:
-        """The d axis and the field change each other's flux."""
-        d, q, field = super().changing(errors, period)
+    def changing(self, errors: Values, period: float, speed: Scalar) -> Values:
+        """The d axis and the field change each other's flux; half of what the rotor's turning adds on the way."""
+        d, q, field = super().changing(errors, period, speed)
         mutual = self.nominal.mutual_inductance / period
-        return d + mutual * errors[2], q, field + 1.5 * mutual * errors[0]
+        turning_d, turning_q, _ = self.induced(synchronous.Excited(*(0.5 * error for error in errors)), speed)
+        return d + mutual * errors[2] + turning_d, q + turning_q, field + 1.5 * mutual * errors[0]
 
     def induced(self, electrical: Any, speed: Scalar) -> Values:
         """Each axis by the other's flux."""
@@ -281,10 +289,24 @@ class EESM(Synchronous, Coupled):
         balance = math.sqrt(ratio * ratio + machine.field_resistance / copper)  # i_q / i_e
         constant = 1.5 * self.pole_pairs * per_field
         field = jnp.maximum(jnp.sqrt(jnp.abs(torque) * (1 / (constant * balance))), self.LEAST)
-        flux = machine.mutual_inductance * electrical.field + saliency * electrical.d
-        flux = jnp.maximum(flux, per_field * self.LEAST)
-        i_q = jnp.clip(torque / (1.5 * self.pole_pairs * flux), -self.MOST, self.MOST)
-        return ratio * field, i_q, field
+        return ratio * field, self._across(torque, self._turned_by(electrical.d, electrical.field)), field
+
+    def currents_within(self, period: float, torque: Scalar, electrical: Any) -> Values:
+        """i_q at the flux one period later, which full voltage bounds: at the present one, a rising flux overshoots."""
+        d, _, field = self.currents_for(torque, electrical)
+        now, then = self._turned_by(electrical.d, electrical.field), self._turned_by(d, field)
+        reach = self.unit * period
+        return d, self._across(torque, jnp.clip(then, now - reach, now + reach)), field
+
+    def _turned_by(self, d: Scalar, field: Scalar) -> Scalar:
+        """V s: the flux that makes torque with i_q, 3/2 p psi i_q."""
+        machine = self.nominal
+        return machine.mutual_inductance * field + (machine.inductance_d - machine.inductance_q) * d
+
+    def _across(self, torque: Scalar, flux: Scalar) -> Scalar:
+        """i_q, A, of a torque at a flux (V s), or at that of the least field if it is more."""
+        flux = jnp.maximum(flux, self.nominal.mutual_inductance * self.LEAST)
+        return jnp.clip(torque / (1.5 * self.pole_pairs * flux), -self.MOST, self.MOST)
 
 
 class SixPhasePMSM(Synchronous):
@@ -554,9 +576,9 @@ class DFIM(SCIM, Coupled):
         machine = self.nominal
         return machine.stator_inductance(), machine.transient_inductance(), machine.rotor_inductance()
 
-    def changing(self, errors: Values, period: float) -> Values:
+    def changing(self, errors: Values, period: float, speed: Scalar) -> Values:
         """Along the flux the windings change each other's; u_rq changes no free current."""
-        d, q, rotor_d = super().changing(errors, period)
+        d, q, rotor_d = super().changing(errors, period, speed)
         mutual = self.nominal.mutual_inductance / period
         return d + mutual * errors[2], q, rotor_d + mutual * errors[0], 0.0 * q
 

@@ -136,7 +136,11 @@ def test_reference_player_leaves_no_steady_error(one: TaskCard) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["DFIMCurrent-v0", "DFIMTorque-v0", "DFIMSpeed-v0", "EESMSpeed-v0", "PMSMTorque-v0", "SeriesDcCurrent-v0"]
+    "name",
+    [
+        *("DFIMCurrent-v0", "DFIMTorque-v0", "DFIMSpeed-v0", "EESMCurrent-v0", "EESMTorque-v0", "EESMSpeed-v0"),
+        *("PMSMTorque-v0", "SeriesDcCurrent-v0"),
+    ],
 )
 def test_reference_player_hardly_overshoots(name: str) -> None:
     """Steps over a third of the range, for which voltages do not suffice: a tenth of the step at most, in any context.

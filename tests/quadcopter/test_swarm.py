@@ -299,6 +299,14 @@ def test_the_reference_crosses_and_nobody_else() -> None:
     assert not idle.info["success"].any()
 
 
+def test_the_reference_crosses_in_a_crowd() -> None:
+    """Of 128 vehicles hardly two touch."""
+    task = card("QuadcopterSwarm128-v0").build()
+    flights = play(task, reference_player(task), range(16), split="test")
+    assert flights.info["success"].mean() >= 0.8
+    assert flights.info["wrecks"].mean() <= 1
+
+
 def test_words_and_picture() -> None:
     task = CARD.build()
     env = TaskEnv(task)
