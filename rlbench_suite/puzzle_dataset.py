@@ -16,8 +16,24 @@ from rlbench_suite.puzzle import CLOSING, OPENING, Puzzle, Verdict
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards
 
-Entry = dict[str, Any]
-"""``question``, ``answer`` and ``metadata``, plain JSON."""
+
+class Entry(dict[str, Any]):
+    """``question``, ``answer`` and ``metadata``, plain JSON.
+
+    It remembers what it was made from, so that replies to it are judged several times as fast. A copy of what it says
+    is as good, such as a line of a file: then the instance is made of ``metadata`` for every reply.
+    """
+
+    __slots__ = ("instance", "reply")
+
+    def __init__(self, question: str, answer: str, metadata: dict[str, Any], instance: Any) -> None:
+        super().__init__(question=question, answer=answer, metadata=metadata)
+        self.instance = instance
+        self.reply = f"{OPENING}{answer}{CLOSING}"
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
+        """Copied and sent to other processes as what it says."""
+        return dict, (dict(self),)
 
 
 def puzzle_of(task_id: str, difficulty: str | float | None = None) -> Puzzle[Any]:
@@ -99,29 +115,35 @@ class PuzzleDataset(Sequence[Entry]):
             "difficulty": self.puzzle.difficulty(instance),
             "instance": self.puzzle.to_plain(instance),
         }
-        return {"question": self.puzzle.prompt(instance), "answer": self.puzzle.solve(instance), "metadata": metadata}
+        return Entry(self.puzzle.prompt(instance), self.puzzle.solve(instance), metadata, instance)
 
     def __iter__(self) -> Iterator[Entry]:
         """Every entry in turn."""
         return (self[i] for i in range(self.size))
 
-    def verdict(self, answer: str | None, entry: Entry) -> Verdict:
+    def verdict(self, answer: str | None, entry: dict[str, Any]) -> Verdict:
         """What a model's whole reply is worth; the answer is what stands in its last answer tags."""
-        instance = self.puzzle.from_plain(entry["metadata"]["instance"])
-        return self.puzzle.verify(instance, None if answer is None else self.puzzle.extract(answer))
+        return self._judged(None if answer is None else self.puzzle.extract(answer), entry)
 
-    def score_answer(self, answer: str | None, entry: Entry) -> float:
+    def _judged(self, given: str | None, entry: dict[str, Any]) -> Verdict:
+        """The verdict on what stands in answer tags."""
+        instance = entry.instance if isinstance(entry, Entry) else self.puzzle.from_plain(entry["metadata"]["instance"])
+        return self.puzzle.verify(instance, given)
+
+    def score_answer(self, answer: str | None, entry: dict[str, Any]) -> float:
         """The score of a model's whole reply, from 0 to 1.
 
         The entry's own answer is the exact solver's and needs no second proof; any other is judged by the rules.
         """
+        if isinstance(entry, Entry) and answer == entry.reply:
+            return 1.0  # nothing beside the answer, which costs a third of what follows
+        if answer is None:
+            return 0.0
         best: str = entry["answer"]
-        if best and answer is not None and answer.endswith(f"{OPENING}{best}{CLOSING}"):
+        if best and answer.endswith(f"{OPENING}{best}{CLOSING}"):
             return 1.0  # so do most right replies; what follows costs three times as much
-        given = None if answer is None else self.puzzle.extract(answer)
-        if given and given == best:
-            return 1.0
-        return self.puzzle.verify(self.puzzle.from_plain(entry["metadata"]["instance"]), given).score
+        given = self.puzzle.extract(answer)
+        return 1.0 if given and given == best else self._judged(given, entry).score
 
     def export(self, path: Path, progress: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers) -> None:
         """Write every entry as a line of JSON; the file appears when it is whole.
