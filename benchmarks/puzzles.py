@@ -13,14 +13,16 @@ threads on two cores).
 
 Both sides make question and answer, and verify the answer that was made. What that takes differs:
 
-* The peer's ListFunctions and Arc1D draw a rule and apply it. Ours prove that all rules that fit the examples answer
-  alike, by applying every one of them, and that no shorter one fits.
+* The peer's ListFunctions and Arc1D draw one of a few dozen functions and apply it. Ours, at the tier compared, compose
+  two steps, and prove that all rules that fit the examples answer alike, by applying every one of them, and that no
+  shorter one fits.
 * The peer's maze is a square of random walls, and the answer a number: how long a shortest way is. Ours is a spanning
   tree with walls taken down, and the answer a shortest way. The peer's side counts the border, ours does not.
 * Half of what ours draw belongs to the other split and is dropped; the peer has no splits.
 * The peer verifies Kakurasu, Game24 and Countdown by their rules (the latter two with SymPy), KnightsAndKnaves by the
   stored answer as a set, and all others by comparing text with a stored answer. Ours find the answer in a whole reply,
-  compare it with the stored one, and parse strictly and check every rule where it is another.
+  compare it with the stored one, and parse strictly and check every rule where it is another. Entries as the dataset
+  makes them remember their instance, as here; for one read from a file, it is made anew for every reply.
 """
 
 import argparse
