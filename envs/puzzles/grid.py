@@ -235,11 +235,11 @@ class FillTask(PuzzleTask[Filling]):
 
     # -- what a puzzle defines ------------------------------------------------------------------------------------
 
-    @abc.abstractmethod
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Which symbol may stand where, as far as the other cells show: bool ``(cells, fillable)``. What it says of
-        cells that are filled does not matter.
+        cells that are filled does not matter. Not asked where a puzzle has a :meth:`mask` of its own.
         """
+        raise NotImplementedError
 
     @abc.abstractmethod
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
@@ -293,9 +293,10 @@ class FillTask(PuzzleTask[Filling]):
 
     def action_mask(self, state: Filling, params: Params) -> jax.Array:
         """Empty cells with symbols that break no visible rule, bool ``(cells * fillable,)``."""
-        return computed_once(self._mask)(state.cells, params.instance)
+        return computed_once(self.mask)(state.cells, params.instance)
 
-    def _mask(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Empty cells with what is allowed there, bool ``(cells * fillable,)``."""
         return ((cells == 0)[:, None] & self.allowed(cells, instance)).reshape(-1)
 
     def _success(self, state: Filling, params: Params) -> jax.Array:
