@@ -82,16 +82,14 @@ def flags(words: Sequence[jax.Array], width: int) -> jax.Array:
         width: how many bits of each, at most 32.
     """
 
-    def packed(words: Sequence[jax.Array]) -> jax.Array:
-        full = [jnp.uint32(0)] * -(-len(words) * width // WORD)
-        for i, word in enumerate(words):
-            place, above = divmod(i * width, WORD)
-            full[place] |= word.astype(jnp.uint32) << above
-            if above + width > WORD:
-                full[place + 1] |= word.astype(jnp.uint32) >> WORD - above
-        return jnp.stack(full)
-
-    bits = computed_once(packed)(words)[:, None] >> np.arange(WORD, dtype=np.uint32) & 1
+    full = [jnp.uint32(0)] * -(-len(words) * width // WORD)
+    for i, word in enumerate(words):
+        place, above = divmod(i * width, WORD)
+        full[place] |= word.astype(jnp.uint32) << above
+        if above + width > WORD:
+            full[place + 1] |= word.astype(jnp.uint32) >> WORD - above
+    # A call of these few, which are computed first, and nothing of them for every flag.
+    bits = computed_once(jnp.stack)(full)[:, None] >> np.arange(WORD, dtype=np.uint32) & 1
     return (bits == 1).reshape(-1)[: len(words) * width]
 
 

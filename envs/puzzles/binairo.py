@@ -22,10 +22,9 @@ from jax import lax
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
-from rlbench_suite.lanes import computed_once
 from rlbench_suite.members import flags
 
-from .grid import FillTask, Grid, GridPuzzle
+from .grid import FillTask, Grid, GridPuzzle, rows_as_words
 from .lines import LineSolver, Options
 from .symmetry import least, relabelled, square_symmetries
 
@@ -191,21 +190,15 @@ class Binairo(FillTask):
 
     def _rows(self, cells: jax.Array) -> list[jax.Array]:
         """Each row as a uint16, two bits a cell: the symbols it has, in the order of actions."""
-
-        def rows(cells: jax.Array) -> jax.Array:
-            symbols = cells.astype(jnp.uint16)
-            places = [symbols[i] << 2 * (i % self.side) for i in range(self.side**2)]
-            lines = (places[i : i + self.side] for i in range(0, len(places), self.side))
-            return jnp.stack([reduce(operator.or_, line) for line in lines])
-
-        return list(computed_once(rows)(cells))
+        return rows_as_words(cells.astype(jnp.uint16), self.side, 2)
 
     def _balanced(self, rows: list[jax.Array]) -> jax.Array:
         """The symbols that a column has enough of, in the places of a row: their number in binary, digit by digit."""
         digits = [_NONE] * 4
         for row in rows:
+            carried = row
             for i, digit in enumerate(digits):
-                digits[i], row = digit ^ row, digit & row
+                digits[i], carried = digit ^ carried, digit & carried
         half = (digit if self.side // 2 >> i & 1 else ~digit for i, digit in enumerate(digits))
         return reduce(operator.and_, half) & self._lowest(self.side)
 

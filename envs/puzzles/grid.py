@@ -18,8 +18,9 @@ fillings run into a dead end. Nothing that was filled in is taken back. The best
 from __future__ import annotations
 
 import abc
+import operator
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -213,6 +214,22 @@ def either(first: jax.Array, second: jax.Array) -> jax.Array:
 
     # A call, so that each of the two is computed for its own entries only, and once.
     return computed_once(alternating)(first.reshape(-1), second.reshape(-1))
+
+
+def rows_as_words(values: jax.Array, columns: int, bits: int) -> list[jax.Array]:
+    """Each row of a grid as one word, the first cell lowest.
+
+    Args:
+        values: what a cell adds to the word of its row, unsigned ``(cells,)``.
+        columns: cells a row.
+        bits: by how many bits a cell lies above the one before.
+    """
+
+    def words(values: jax.Array) -> list[jax.Array]:
+        placed = [values[i] << bits * (i % columns) for i in range(values.shape[0])]
+        return [reduce(operator.or_, placed[i : i + columns]) for i in range(0, len(placed), columns)]
+
+    return computed_once(words)(values)
 
 
 class FillTask(PuzzleTask[Filling]):
