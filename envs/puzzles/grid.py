@@ -232,6 +232,19 @@ def rows_as_words(values: jax.Array, columns: int, bits: int) -> list[jax.Array]
     return computed_once(words)(values)
 
 
+def at_least(numbers: Sequence[jax.Array], others: Sequence[jax.Array]) -> jax.Array:
+    """The cells of a row that have a number not below the other one, as a word.
+
+    Args:
+        numbers: binary digits from the lowest on, each a word with a bit for each cell.
+        others: as many.
+    """
+    borrowed = jnp.zeros_like(numbers[0])
+    for a, b in zip(numbers, others, strict=True):
+        borrowed = ~a & b | ~(a ^ b) & borrowed
+    return ~borrowed
+
+
 class FillTask(PuzzleTask[Filling]):
     """The interactive form. Subclasses define :meth:`allowed`, :meth:`solved`, and :meth:`facts` where clues lie
     outside the grid.

@@ -25,7 +25,7 @@ from jax import lax
 from rlbench_suite.dice import Dice
 from rlbench_suite.members import flags
 
-from .grid import FillTask, Grid, GridPuzzle, rows_as_words
+from .grid import FillTask, Grid, GridPuzzle, at_least, rows_as_words
 from .neighbours import neighbours
 from .symmetry import least, square_symmetries
 
@@ -202,7 +202,8 @@ class Minesweeper(FillTask):
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Whether every number and the count of all mines is kept."""
         rows = self._rows(cells)
-        kept = (full == shown for full, shown in zip(rows.full(), rows.shown, strict=True))
+        found = zip(rows.full(), rows.tight(), rows.shown, strict=True)
+        kept = (full & tight == shown for full, tight, shown in found)
         return reduce(operator.and_, kept) & (_count(rows.mines) == self.puzzle.mines)
 
     def _rows(self, cells: jax.Array) -> Rows:
@@ -233,21 +234,20 @@ class Rows(NamedTuple):
 
     def full(self) -> list[jax.Array]:
         """The cells with a number that have all their mines."""
-        return self._showing(_around(self.mines))
+        showing = zip(self.shown, self.symbols, _symbols(self.mines), strict=True)
+        return [shown & at_least(count, symbol) for shown, symbol, count in showing]
 
     def tight(self) -> list[jax.Array]:
         """The cells with a number around which all that is unknown must be mines."""
-        return self._showing(_around([one | other for one, other in zip(self.mines, self.unknown, strict=True)]))
+        possible = [one | other for one, other in zip(self.mines, self.unknown, strict=True)]
+        showing = zip(self.shown, self.symbols, _symbols(possible), strict=True)
+        return [shown & at_least(symbol, count) for shown, symbol, count in showing]
 
-    def _showing(self, counts: list[Number]) -> list[jax.Array]:
-        """The cells that show the number counted there."""
-        least = [np.uint32(2**32 - 1) if SHOWN >> k & 1 else _NONE for k in range(_DIGITS)]
-        wanted = (_plus(count, least) for count in counts)
-        unlike = (
-            reduce(operator.or_, (a ^ b for a, b in zip(symbol, want, strict=True)))
-            for symbol, want in zip(self.symbols, wanted, strict=True)
-        )
-        return [shown & ~other for shown, other in zip(self.shown, unlike, strict=True)]
+
+def _symbols(rows: list[jax.Array]) -> list[Number]:
+    """The symbol of the number around each cell."""
+    least = [np.uint32(2**32 - 1) if SHOWN >> k & 1 else _NONE for k in range(_DIGITS)]
+    return [_plus(count, least) for count in _around(rows)]
 
 
 def _around(rows: list[jax.Array]) -> list[Number]:

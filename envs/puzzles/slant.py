@@ -27,7 +27,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.members import flags
 
 from .board import FILLED, LINE, PAPER, Board
-from .grid import Filling, FillTask, Grid, GridPuzzle, rows_as_words
+from .grid import Filling, FillTask, Grid, GridPuzzle, at_least, rows_as_words
 from .puzzle_task import Params
 from .symmetry import least, square_symmetries
 
@@ -268,9 +268,9 @@ class Slant(FillTask):
         """A diagonal whose ends need one more, while those of the other can do without."""
         (slashes, backslashes), told = self._rows(cells), self._numbers(instance)
         unknown = [self._first(self.side) & ~(s | b) for s, b in zip(slashes, backslashes, strict=True)]
-        full = self._kept(slashes, backslashes, told)
+        full = self._full(self._ending(slashes, backslashes), told)
         slashes, backslashes = ([a | b for a, b in zip(rows, unknown, strict=True)] for rows in (slashes, backslashes))
-        tight = self._kept(slashes, backslashes, told)
+        tight = self._tight(self._ending(slashes, backslashes), told)
         rows = []
         for r, free in enumerate(unknown):
             slash = full[r] >> 2 | full[r + 1] | tight[r] | tight[r + 1] >> 2
@@ -281,8 +281,9 @@ class Slant(FillTask):
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Whether every number is kept and there is no loop."""
         (slashes, backslashes), told = self._rows(cells), self._numbers(instance)
-        kept = self._kept(slashes, backslashes, told)
-        right = (row == reduce(operator.or_, digits) for row, digits in zip(kept, told, strict=True))
+        counts = self._ending(slashes, backslashes)
+        found = zip(self._full(counts, told), self._tight(counts, told), told, strict=True)
+        right = (full & tight == reduce(operator.or_, number) for full, tight, number in found)
         return reduce(operator.and_, right) & self._is_forest(jnp.stack(slashes), jnp.stack(backslashes))
 
     @staticmethod
@@ -304,21 +305,30 @@ class Slant(FillTask):
             for low, high in zip(*words, strict=True)
         ]
 
-    def _kept(
-        self, slashes: list[jax.Array], backslashes: list[jax.Array], told: list[list[jax.Array]]
-    ) -> list[jax.Array]:
-        """Row by row the corners at which as many diagonals end as are told."""
+    @staticmethod
+    def _full(counts: list[list[jax.Array]], told: list[list[jax.Array]]) -> list[jax.Array]:
+        """Row by row the corners that have the diagonals that are told."""
+        pairs = zip(counts, told, strict=True)
+        return [at_least(count, number) & reduce(operator.or_, number) for count, number in pairs]
+
+    @staticmethod
+    def _tight(counts: list[list[jax.Array]], told: list[list[jax.Array]]) -> list[jax.Array]:
+        """Row by row the corners that need all the diagonals that are counted."""
+        return [at_least(number, count) for count, number in zip(counts, told, strict=True)]
+
+    @staticmethod
+    def _ending(slashes: list[jax.Array], backslashes: list[jax.Array]) -> list[list[jax.Array]]:
+        """Row by row how many diagonals end at each corner, in digits and one more, as the numbers are."""
         none = jnp.uint32(0)
         s, b = ([none, *rows, none] for rows in (slashes, backslashes))
-        kept = []
-        for r, number in enumerate(told):
+        counts = []
+        for r in range(len(slashes) + 1):
             ends = b[r] << 2, s[r], s[r + 1] << 2, b[r + 1]
             odd = ends[0] ^ ends[1] ^ ends[2]
             two = ends[0] & ends[1] | ends[2] & (ends[0] ^ ends[1])
-            more = odd | ends[3]  # one is added, as in the numbers
-            unlike = number[0] ^ ~(odd ^ ends[3]) | number[1] ^ two ^ more | number[2] ^ two & more
-            kept.append(self._first(self.side + 1) & ~unlike)
-        return kept
+            more = odd | ends[3]
+            counts.append([~(odd ^ ends[3]), two ^ more, two & more])
+        return counts
 
     def _is_forest(self, slashes: jax.Array, backslashes: jax.Array) -> jax.Array:
         """Whether nothing is left when diagonals that end where no other does are taken away, again and again. Rows of
