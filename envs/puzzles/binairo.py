@@ -164,7 +164,8 @@ class Binairo(FillTask):
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Symbols that make no three in a row and are not too many."""
         rows = self._rows(cells)
-        above, below = [_NONE, _NONE, *rows], [*rows, _NONE, _NONE]
+        above: list[Any] = [_NONE, _NONE, *rows]
+        below: list[Any] = [*rows, _NONE, _NONE]
         enough = self._balanced(rows)
         free = []
         for r, row in enumerate(rows):
@@ -194,13 +195,14 @@ class Binairo(FillTask):
 
     def _balanced(self, rows: list[jax.Array]) -> jax.Array:
         """The symbols that a column has enough of, in the places of a row: their number in binary, digit by digit."""
-        digits = [_NONE] * 4
+        digits: list[Any] = [_NONE] * 4
         for row in rows:
-            carried = row
+            carried: Any = row
             for i, digit in enumerate(digits):
                 digits[i], carried = digit ^ carried, digit & carried
         half = (digit if self.side // 2 >> i & 1 else ~digit for i, digit in enumerate(digits))
-        return reduce(operator.and_, half) & self._lowest(self.side)
+        full: jax.Array = reduce(operator.and_, half) & self._lowest(self.side)
+        return full
 
     def _enough(self, row: jax.Array, symbol: np.uint16) -> jax.Array:
         """The bits of a symbol if a row has enough of it."""

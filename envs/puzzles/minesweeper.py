@@ -252,8 +252,8 @@ def _symbols(rows: list[jax.Array]) -> list[Number]:
 
 def _around(rows: list[jax.Array]) -> list[Number]:
     """How many there are around each cell, itself included."""
-    numbers = [[row, *[_NONE] * (_DIGITS - 1)] for row in (_NONE, *rows, _NONE)]
-    lines = [reduce(_plus, numbers[r : r + 3]) for r in range(len(rows))]
+    numbers: list[Number] = [[row, *[_NONE] * (_DIGITS - 1)] for row in (_NONE, *rows, _NONE)]
+    lines: list[Number] = [reduce(_plus, numbers[r : r + 3]) for r in range(len(rows))]
     return [reduce(_plus, (line, [d << 1 for d in line], [d >> 1 for d in line])) for line in lines]
 
 
@@ -268,7 +268,7 @@ def _plus(one: Number, other: Number) -> Number:
 
 def _beside(rows: list[jax.Array]) -> list[jax.Array]:
     """The cells around these, themselves included."""
-    wide = [_NONE, *(row | row << 1 | row >> 1 for row in rows), _NONE]
+    wide: list[Any] = [_NONE, *(row | row << 1 | row >> 1 for row in rows), _NONE]
     return [reduce(operator.or_, wide[r : r + 3]) for r in range(len(rows))]
 
 
