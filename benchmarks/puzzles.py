@@ -1,6 +1,7 @@
 """Puzzles: questions generated and verified a second, beside reasoning-gym, and steps a second of batches.
 
     python benchmarks/puzzles.py [--ids A-v0,B-v0]       # ours only
+    python benchmarks/puzzles.py --steps                 # the last column only, some minutes for all puzzles
     python benchmarks/puzzles.py --peer PYTHON           # PYTHON: an interpreter that has reasoning-gym
     python -m venv peer && peer/bin/pip install reasoning-gym==0.1.25
 
@@ -105,13 +106,31 @@ def rate(work: Callable[[], None]) -> float:
     return count / spent
 
 
+def steps_of(name: str) -> float:
+    """Steps a second of a fused batch."""
+    return speed.fused(card(name), ENVS, SECONDS)
+
+
+def print_steps(names: list[str]) -> None:
+    """Steps a second, a line for each puzzle; then their median."""
+    steps = []
+    for name in names:
+        steps.append(steps_of(name))
+        print(f"{name:26s}{steps[-1]:13,.0f}", flush=True)
+    print(f"{'median':26s}{statistics.median(steps):13,.0f}")
+
+
 def main() -> None:
     """A line for each puzzle."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--peer", help="interpreter that has reasoning-gym")
     parser.add_argument("--ids", help="names of puzzles, separated by commas; all by default")
+    parser.add_argument("--steps", action="store_true", help="only steps of batches")
     options = parser.parse_args()
     names = options.ids.split(",") if options.ids else [c.name for c in cards().values() if c.puzzle]
+    if options.steps:
+        print_steps(names)
+        return
 
     theirs = {}
     shared = [name for name in names if name in SHARED]
@@ -129,7 +148,7 @@ def main() -> None:
             ratios.append([one / other for one, other in zip(made, theirs[name], strict=True)])
         shown = [f"{ratio:.2f}" for ratio in ratios[-1]] if name in theirs else [""] * len(made)
         line = "".join(f"{count:13,.0f}{ratio:>13s}" for count, ratio in zip(made, shown, strict=True))
-        steps.append(speed.fused(card(name), ENVS, SECONDS))
+        steps.append(steps_of(name))
         print(f"{name:26s}{line}{judged:13,.0f}{steps[-1]:13,.0f}", flush=True)
     medians = [f"{statistics.median(column):.2f}" for column in zip(*ratios, strict=True)] or [""] * 3
     line = "".join(f"{'':13s}{median:>13s}" for median in medians)

@@ -1,4 +1,4 @@
-"""Which member of a set comes at a given rank, by counting the bits of words.
+"""Sets as bits of words: which member comes at a given rank, and flags from words.
 
 ``argmax(cumsum(mask) > rank)`` says the same, and takes longer in batches on CPUs, where XLA computes
 prefixes and maxima one entry after another.
@@ -69,6 +69,28 @@ class Members(NamedTuple):
             word = jnp.where(above, word >> half, word)
             place = jnp.where(above, place + half, place)
         return place
+
+
+def flags(words: Sequence[jax.Array], width: int) -> jax.Array:
+    """The lowest bits of words side by side, bool ``(len(words) * width,)``: the inverse of :meth:`Members.of`.
+
+    A stack of as many flags says the same, and takes longer in batches on CPUs, where XLA looks at every entry to see
+    which of them it is.
+
+    Args:
+        words: scalars of unsigned integers, or of flags; zero above their ``width`` bits.
+        width: how many bits of each, at most 32.
+    """
+
+    full = [jnp.uint32(0)] * -(-len(words) * width // WORD)
+    for i, word in enumerate(words):
+        place, above = divmod(i * width, WORD)
+        full[place] |= word.astype(jnp.uint32) << above
+        if above + width > WORD:
+            full[place + 1] |= word.astype(jnp.uint32) >> WORD - above
+    # A call of these few, which are computed first, and nothing of them for every flag.
+    bits = computed_once(jnp.stack)(full)[:, None] >> np.arange(WORD, dtype=np.uint32) & 1
+    return (bits == 1).reshape(-1)[: len(words) * width]
 
 
 def _octets(mask: jax.Array, part: slice) -> jax.Array:

@@ -10,6 +10,9 @@ rotation, reflection or exchange of the symbols.
 
 from __future__ import annotations
 
+import operator
+from functools import reduce
+from itertools import combinations
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -19,13 +22,17 @@ from jax import lax
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
+from rlbench_suite.members import flags
 
-from .grid import FillTask, Grid, GridPuzzle, either
+from .grid import FillTask, Grid, GridPuzzle, rows_as_words
 from .lines import LineSolver, Options
 from .symmetry import least, relabelled, square_symmetries
 
 TO_FILL = {4: 6, 6: 22, 8: 40}
 """Cells to fill, by side."""
+
+_NONE, _ZEROS, _ONES = np.uint16(0), np.uint16(0x5555), np.uint16(0xAAAA)
+"""Bits of a row, two a cell: no symbol, zeros, ones."""
 
 
 class Instance(NamedTuple):
@@ -153,37 +160,55 @@ class Binairo(FillTask):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.side = self.puzzle.rows
-        self.half = np.uint8(self.side // 2)
 
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Symbols that make no three in a row and are not too many."""
-        places = np.arange(self.side, dtype=np.uint8)
-        grid = cells.reshape(self.side, self.side)
+        rows = self._rows(cells)
+        above: list[Any] = [_NONE, _NONE, *rows]
+        below: list[Any] = [*rows, _NONE, _NONE]
+        enough = self._balanced(rows)
         free = []
-        for symbol in (1, 2):
-            rows, columns = (~self._closed(self._places(lines, symbol)) for lines in (grid, grid.T))
-            free.append(rows[:, None] >> places & columns[None, :] >> places[:, None] & 1 == 1)
-        return either(*free)
+        for r, row in enumerate(rows):
+            thirds = (row << 2 & row << 4) | (row >> 2 & row >> 4) | (row << 2 & row >> 2)
+            thirds |= (above[r] & above[r + 1]) | (below[r + 1] & below[r + 2]) | (above[r + 1] & below[r + 1])
+            closed = thirds | enough | self._enough(row, _ZEROS) | self._enough(row, _ONES)
+            empty = ~(row | row >> 1) & _ZEROS
+            free.append((empty | empty << 1) & ~closed & self._lowest(self.side))
+        return flags(free, 2 * self.side)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Whether every line is balanced, without three in a row, and unlike the others."""
-        grid = cells.reshape(self.side, self.side)
-        kept = jnp.bool_(True)
-        for lines in (grid, grid.T):
-            zeros, ones = (self._places(lines, symbol) for symbol in (1, 2))
-            threes = (zeros & zeros >> 1 & zeros >> 2) | (ones & ones >> 1 & ones >> 2)
-            twins = (ones[:, None] == ones[None, :]) & ~np.eye(self.side, dtype=bool)
-            kept &= (lax.population_count(ones) == self.half).all() & ~threes.any() & ~twins.any()
-        return kept
+        side, rows = self.side, self._rows(cells)
+        kept = [lax.population_count(row & _ONES) == side // 2 for row in rows]
+        kept.append(self._balanced(rows) == self._lowest(side))
+        kept += [row & row >> 2 & row >> 4 == 0 for row in rows]
+        kept += [rows[r] & rows[r + 1] & rows[r + 2] == 0 for r in range(side - 2)]
+        kept += [one != other for one, other in combinations(rows, 2)]
+        for apart in range(1, side):
+            different = reduce(operator.or_, (row ^ row >> 2 * apart for row in rows))
+            kept.append(~different & _ONES & self._lowest(side - apart) == 0)
+        return reduce(operator.and_, kept)
 
-    def _places(self, lines: jax.Array, symbol: int) -> jax.Array:
-        """For each line the set of places of a symbol, uint8 ``(side,)``."""
-        found = jnp.zeros(self.side, jnp.uint8)
-        for i in range(self.side):
-            found |= (lines[:, i] == symbol).astype(jnp.uint8) << i
-        return found
+    def _rows(self, cells: jax.Array) -> list[jax.Array]:
+        """Each row as a uint16, two bits a cell: the symbols it has, in the order of actions."""
+        return rows_as_words(cells.astype(jnp.uint16), self.side, 2)
 
-    def _closed(self, held: jax.Array) -> jax.Array:
-        """For each line, from the places that hold a symbol, those where one more breaks a rule."""
-        thirds = (held << 1 & held << 2) | (held >> 1 & held >> 2) | (held << 1 & held >> 1)
-        return jnp.where(lax.population_count(held) == self.half, np.uint8(255), thirds)
+    def _balanced(self, rows: list[jax.Array]) -> jax.Array:
+        """The symbols that a column has enough of, in the places of a row: their number in binary, digit by digit."""
+        digits: list[Any] = [_NONE] * 4
+        for row in rows:
+            carried: Any = row
+            for i, digit in enumerate(digits):
+                digits[i], carried = digit ^ carried, digit & carried
+        half = (digit if self.side // 2 >> i & 1 else ~digit for i, digit in enumerate(digits))
+        full: jax.Array = reduce(operator.and_, half) & self._lowest(self.side)
+        return full
+
+    def _enough(self, row: jax.Array, symbol: np.uint16) -> jax.Array:
+        """The bits of a symbol if a row has enough of it."""
+        return jnp.where(lax.population_count(row & symbol) == self.side // 2, symbol, _NONE)
+
+    @staticmethod
+    def _lowest(cells: int) -> np.uint16:
+        """The bits of the first cells of a row."""
+        return np.uint16(4**cells - 1)

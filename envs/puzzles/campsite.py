@@ -10,7 +10,10 @@ it, or is one too many in its row or column, and grass that leaves a row or colu
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
+from functools import reduce
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -20,9 +23,10 @@ from jax import lax
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
+from rlbench_suite.members import flags
 
 from .board import Board
-from .grid import FillTask, Grid, GridPuzzle, either
+from .grid import FillTask, Grid, GridPuzzle, rows_as_words
 from .symmetry import least, square_symmetries
 
 TENTS = {5: 5, 6: 7, 8: 12}
@@ -257,54 +261,60 @@ class Campsite(FillTask):
         """The counts, as fractions of the most tents that a line has room for."""
         return instance.counts.astype(self.dtype) / self.dtype.type((self.side + 1) // 2)
 
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Grass where the line has cells enough for its tents; tents beside trees, apart, and not too many."""
-        tents, trees, gaps = (self._places(cells, value) for value in (TENT, TREE, 0))
+        gaps, tents, trees = self._rows(cells)
         held, free = self._tally(tents), self._tally(gaps)
-        left = instance.counts.reshape(2, self.side) - held
-        near = tents | tents << 1 | tents >> 1
-        fits = self._beside(trees) & ~(near | self._above(near) | self._below(near))
-        tent = (fits[:, None] >> np.arange(self.side, dtype=np.uint8)) & 1 == 1
-        tent &= (left[0] > 0)[:, None] & (left[1] > 0)[None, :]
-        grass = (free[0] > left[0])[:, None] & (free[1] > left[1])[None, :]
-        return either(grass, tent)
+        left = [instance.counts[i] - count for i, count in enumerate(held)]
+        lacking = self._cross([count > 0 for count in left])
+        spare = self._cross([count > needed for count, needed in zip(free, left, strict=True)])
+        fits, wide = self._beside(trees), [row | row << 2 | row >> 2 for row in tents]
+        rows = []
+        for r, gap in enumerate(gaps):
+            touched = reduce(operator.or_, wide[max(r - 1, 0) : r + 2])
+            tent = gap & fits[r] & ~touched & lacking[r]
+            rows.append(gap & spare[r] | tent << 1)
+        return flags(rows, 2 * self.side)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Whether counts are right, tents apart, and trees and tents beside one another."""
-        tents, trees = self._places(cells, TENT), self._places(cells, TREE)
-        near = self._above(tents)
-        touching = tents & (tents << 1 | near | near << 1 | near >> 1)
-        alone = (tents & ~self._beside(trees)) | (trees & ~self._beside(tents))
-        return (self._tally(tents) == instance.counts.reshape(2, self.side)).all() & ((touching | alone) == 0).all()
+        _, tents, trees = self._rows(cells)
+        kept = [count == instance.counts[i] for i, count in enumerate(self._tally(tents))]
+        kept += [row & row << 2 == 0 for row in tents]
+        kept += [row & (near | near << 2 | near >> 2) == 0 for near, row in pairwise(tents)]
+        for some, others in ((tents, trees), (trees, tents)):
+            kept += [row & ~near == 0 for row, near in zip(some, self._beside(others), strict=True)]
+        return reduce(operator.and_, kept)
 
-    def _places(self, cells: jax.Array, value: int) -> jax.Array:
-        """For each row the set of columns that hold a value, uint8 ``(side,)``."""
-        grid = cells.reshape(self.side, self.side)
-        found = jnp.zeros(self.side, jnp.uint8)
-        for i in range(self.side):
-            found |= (grid[:, i] == value).astype(jnp.uint8) << i
-        return found
+    def _rows(self, cells: jax.Array) -> tuple[list[jax.Array], list[jax.Array], list[jax.Array]]:
+        """Row by row the empty cells, the tents and the trees: two bits a cell, of which the lower one tells."""
+        words = rows_as_words(cells.astype(jnp.uint32), self.side, 2)
+        every = np.uint32(sum(4**i for i in range(self.side)))
+        pairs = [(word & every, word >> 1 & every) for word in words]
+        gaps, tents, trees = ([] for _ in range(3))
+        for low, high in pairs:
+            gaps.append(every & ~(low | high))
+            tents.append(high & ~low)
+            trees.append(high & low)
+        return gaps, tents, trees
 
-    def _tally(self, places: jax.Array) -> jax.Array:
-        """How many there are in each row and each column, int8 ``(2, side)``."""
-        columns = jnp.zeros(self.side, jnp.uint8)
-        for i in range(self.side):
-            columns += places[i] >> np.arange(self.side, dtype=np.uint8) & 1
-        return jnp.stack([lax.population_count(places), columns]).astype(jnp.int8)
+    def _tally(self, rows: list[jax.Array]) -> list[jax.Array]:
+        """How many there are in each row, then in each column, int8."""
+        counts = [lax.population_count(row) for row in rows]
+        counts += [reduce(operator.add, (row >> 2 * i & 1 for row in rows)) for i in range(self.side)]
+        return [count.astype(jnp.int8) for count in counts]
 
-    def _beside(self, places: jax.Array) -> jax.Array:
-        """The cells of each row that have one of these directly beside, above or below them."""
-        return (places << 1 | places >> 1 | self._above(places) | self._below(places)) & np.uint8(2**self.side - 1)
+    def _cross(self, lines: list[jax.Array]) -> list[jax.Array]:
+        """Row by row the cells of which the row and the column are among these."""
+        columns = reduce(operator.or_, (line.astype(jnp.uint32) << 2 * i for i, line in enumerate(lines[self.side :])))
+        return [jnp.where(line, columns, 0) for line in lines[: self.side]]
 
     @staticmethod
-    def _above(places: jax.Array) -> jax.Array:
-        """For each row what its upper neighbour holds."""
-        return jnp.concatenate([jnp.zeros(1, jnp.uint8), places[:-1]])
-
-    @staticmethod
-    def _below(places: jax.Array) -> jax.Array:
-        """For each row what its lower neighbour holds."""
-        return jnp.concatenate([places[1:], jnp.zeros(1, jnp.uint8)])
+    def _beside(rows: list[jax.Array]) -> list[jax.Array]:
+        """The cells that have one of these directly beside, above or below them."""
+        none = jnp.uint32(0)
+        above, below = [none, *rows], [*rows[1:], none]
+        return [row << 2 | row >> 2 | above[r] | below[r] for r, row in enumerate(rows)]
 
     def decorate(self, board: Board, instance: Any) -> None:
         """The counts, on the left and above."""

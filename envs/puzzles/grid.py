@@ -18,8 +18,9 @@ fillings run into a dead end. Nothing that was filled in is taken back. The best
 from __future__ import annotations
 
 import abc
+import operator
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -215,6 +216,35 @@ def either(first: jax.Array, second: jax.Array) -> jax.Array:
     return computed_once(alternating)(first.reshape(-1), second.reshape(-1))
 
 
+def rows_as_words(values: jax.Array, columns: int, bits: int) -> list[jax.Array]:
+    """Each row of a grid as one word, the first cell lowest.
+
+    Args:
+        values: what a cell adds to the word of its row, unsigned ``(cells,)``.
+        columns: cells a row.
+        bits: by how many bits a cell lies above the one before.
+    """
+
+    def words(values: jax.Array) -> list[jax.Array]:
+        placed = [values[i] << bits * (i % columns) for i in range(values.shape[0])]
+        return [reduce(operator.or_, placed[i : i + columns]) for i in range(0, len(placed), columns)]
+
+    return computed_once(words)(values)
+
+
+def at_least(numbers: Sequence[jax.Array], others: Sequence[jax.Array]) -> jax.Array:
+    """The cells of a row that have a number not below the other one, as a word.
+
+    Args:
+        numbers: binary digits from the lowest on, each a word with a bit for each cell.
+        others: as many.
+    """
+    borrowed = jnp.zeros_like(numbers[0])
+    for a, b in zip(numbers, others, strict=True):
+        borrowed = ~a & b | ~(a ^ b) & borrowed
+    return ~borrowed
+
+
 class FillTask(PuzzleTask[Filling]):
     """The interactive form. Subclasses define :meth:`allowed`, :meth:`solved`, and :meth:`facts` where clues lie
     outside the grid.
@@ -235,11 +265,11 @@ class FillTask(PuzzleTask[Filling]):
 
     # -- what a puzzle defines ------------------------------------------------------------------------------------
 
-    @abc.abstractmethod
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Which symbol may stand where, as far as the other cells show: bool ``(cells, fillable)``. What it says of
-        cells that are filled does not matter.
+        cells that are filled does not matter. Not asked where a puzzle has a :meth:`mask` of its own.
         """
+        raise NotImplementedError
 
     @abc.abstractmethod
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
@@ -293,9 +323,10 @@ class FillTask(PuzzleTask[Filling]):
 
     def action_mask(self, state: Filling, params: Params) -> jax.Array:
         """Empty cells with symbols that break no visible rule, bool ``(cells * fillable,)``."""
-        return computed_once(self._mask)(state.cells, params.instance)
+        return computed_once(self.mask)(state.cells, params.instance)
 
-    def _mask(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Empty cells with what is allowed there, bool ``(cells * fillable,)``."""
         return ((cells == 0)[:, None] & self.allowed(cells, instance)).reshape(-1)
 
     def _success(self, state: Filling, params: Params) -> jax.Array:

@@ -11,18 +11,21 @@ mines, beyond their count, and what leaves too few cells to reach it; a grid tha
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.entries import summed
+from rlbench_suite.members import flags
 
-from .grid import FillTask, Grid, GridPuzzle, either
+from .grid import FillTask, Grid, GridPuzzle, at_least, rows_as_words
 from .neighbours import neighbours
 from .symmetry import least, square_symmetries
 
@@ -30,6 +33,12 @@ MINE, SAFE, SHOWN = 1, 2, 3
 """Symbols; ``SHOWN + k`` is a safe cell that shows the number k."""
 LARGEST_SIDE = 9
 MINE_SHARE = 0.22
+
+Number = list[Any]
+"""A number for each cell of a row: its binary digits from the lowest on, each a word with a bit for each cell."""
+_DIGITS = 4
+_HALF = 16
+_NONE = np.uint32(0)
 
 
 class Instance(NamedTuple):
@@ -177,28 +186,92 @@ class Minesweeper(FillTask):
     puzzle: MinesweeperPuzzle
     puzzle_class = MinesweeperPuzzle
 
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
         """What every number around, and the count of all mines, still has room for."""
-        grid = cells.reshape(self.puzzle.rows, -1)
-        mines, unknown = grid == MINE, grid == 0
-        lacking = grid - SHOWN - self._around(mines)
-        full = (grid >= SHOWN) & (lacking <= 0)
-        tight = (grid >= SHOWN) & (lacking >= self._around(unknown))
-        more = self.puzzle.mines - summed(mines.reshape(-1).astype(jnp.int32))
-        mine = (self._around(full) == 0) & (more > 0)
-        safe = (self._around(tight) == 0) & (more < summed(unknown.reshape(-1).astype(jnp.int32)))
-        return either(mine, safe)
+        rows = self._rows(cells)
+        more, left = self.puzzle.mines - _count(rows.mines), _count(rows.unknown)
+        near_full, near_tight = _beside(rows.full()), _beside(rows.tight())
+        free = [
+            jnp.where(spare, unknown & ~near[r], 0) >> c & 1
+            for r, unknown in enumerate(rows.unknown)
+            for c in range(self.puzzle.columns)
+            for near, spare in ((near_full, more > 0), (near_tight, more < left))
+        ]
+        return flags(free, 1)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Whether every number and the count of all mines is kept."""
-        grid = cells.reshape(self.puzzle.rows, -1)
-        mines = grid == MINE
-        kept = (grid < SHOWN) | (self._around(mines) == grid - SHOWN)
-        return kept.all() & (summed(mines.reshape(-1).astype(jnp.int32)) == self.puzzle.mines)
+        rows = self._rows(cells)
+        found = zip(rows.full(), rows.tight(), rows.shown, strict=True)
+        kept = (full & tight == shown for full, tight, shown in found)
+        return reduce(operator.and_, kept) & (_count(rows.mines) == self.puzzle.mines)
 
-    @staticmethod
-    def _around(cells: jax.Array) -> jax.Array:
-        """How many of the cells around each, itself included, int8 ``(side, side)``."""
-        padded = jnp.pad(cells.astype(jnp.int8), 1)
-        lines = padded[:-2] + padded[1:-1] + padded[2:]
-        return lines[:, :-2] + lines[:, 1:-1] + lines[:, 2:]
+    def _rows(self, cells: jax.Array) -> Rows:
+        """What the rows hold."""
+        columns = self.puzzle.columns
+        digits = (cells >> 2 * k & 1 | (cells >> 2 * k + 1 & 1).astype(jnp.uint32) << _HALF for k in range(2))
+        words = [rows_as_words(pair.astype(jnp.uint32), columns, 1) for pair in digits]
+        symbols = [
+            [part for word in pair for part in (word & np.uint32(2**_HALF - 1), word >> _HALF)]
+            for pair in zip(*words, strict=True)
+        ]
+        every = np.uint32(2**columns - 1)
+        return Rows(
+            symbols,
+            mines=[a & ~(b | c | d) for a, b, c, d in symbols],
+            unknown=[~(a | b | c | d) & every for a, b, c, d in symbols],
+            shown=[a & b | c | d for a, b, c, d in symbols],
+        )
+
+
+class Rows(NamedTuple):
+    """A board row by row: sets of columns, as words."""
+
+    symbols: list[Number]
+    mines: list[jax.Array]
+    unknown: list[jax.Array]
+    shown: list[jax.Array]
+
+    def full(self) -> list[jax.Array]:
+        """The cells with a number that have all their mines."""
+        showing = zip(self.shown, self.symbols, _symbols(self.mines), strict=True)
+        return [shown & at_least(count, symbol) for shown, symbol, count in showing]
+
+    def tight(self) -> list[jax.Array]:
+        """The cells with a number around which all that is unknown must be mines."""
+        possible = [one | other for one, other in zip(self.mines, self.unknown, strict=True)]
+        showing = zip(self.shown, self.symbols, _symbols(possible), strict=True)
+        return [shown & at_least(symbol, count) for shown, symbol, count in showing]
+
+
+def _symbols(rows: list[jax.Array]) -> list[Number]:
+    """The symbol of the number around each cell."""
+    least = [np.uint32(2**32 - 1) if SHOWN >> k & 1 else _NONE for k in range(_DIGITS)]
+    return [_plus(count, least) for count in _around(rows)]
+
+
+def _around(rows: list[jax.Array]) -> list[Number]:
+    """How many there are around each cell, itself included."""
+    numbers: list[Number] = [[row, *[_NONE] * (_DIGITS - 1)] for row in (_NONE, *rows, _NONE)]
+    lines: list[Number] = [reduce(_plus, numbers[r : r + 3]) for r in range(len(rows))]
+    return [reduce(_plus, (line, [d << 1 for d in line], [d >> 1 for d in line])) for line in lines]
+
+
+def _plus(one: Number, other: Number) -> Number:
+    """The sums, cell by cell."""
+    carried, total = _NONE, []
+    for a, b in zip(one, other, strict=True):
+        total.append(a ^ b ^ carried)
+        carried = a & b | carried & (a ^ b)
+    return total
+
+
+def _beside(rows: list[jax.Array]) -> list[jax.Array]:
+    """The cells around these, themselves included."""
+    wide: list[Any] = [_NONE, *(row | row << 1 | row >> 1 for row in rows), _NONE]
+    return [reduce(operator.or_, wide[r : r + 3]) for r in range(len(rows))]
+
+
+def _count(rows: list[jax.Array]) -> jax.Array:
+    """How many cells there are in all, int32."""
+    return reduce(operator.add, (lax.population_count(row) for row in rows)).astype(jnp.int32)

@@ -13,21 +13,24 @@ Of three statements there are some 2,000 different puzzles, of four far more.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, reduce
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
 from rlbench_suite.lanes import computed_once
+from rlbench_suite.members import flags
 
 from .board import INK, Board
-from .grid import Filling, FillTask, Grid, GridPuzzle
+from .grid import Filling, FillTask, Grid, GridPuzzle, rows_as_words
 from .naming import least_naming
 from .puzzle_task import Params
 
@@ -298,35 +301,41 @@ class SelfReference(FillTask):
         """Numbers of :meth:`facts`."""
         return self.puzzle.columns * (2 * self.puzzle.columns + 1)
 
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Values that make no statement wrong that is settled then."""
-        here = self._here()
-        true = jnp.where(cells == TRUE, here, 0).sum(dtype=jnp.uint16)
-        unknown = jnp.where(cells == 0, here, 0).sum(dtype=jnp.uint16) & ~here[:, None]
-        return self._possible(jnp.stack([true | here, true & ~here], axis=1), unknown, instance)
+        true, unknown = self._sets(cells, TRUE), self._sets(cells, 0)
+        free = []
+        for i in range(self.cells):
+            here = np.uint16(1 << i)
+            rest = unknown & ~here
+            values = (self._possible(told, rest, instance) for told in (true | here, true & ~here))
+            free += [(unknown & here != 0) & possible for possible in values]
+        return flags(free, 1)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Whether every statement has the value that fits what it says."""
-        true = jnp.where(cells == TRUE, self._here(), 0).sum(dtype=jnp.uint16)
-        return self._possible(true, jnp.uint16(0), instance)
+        return self._possible(self._sets(cells, TRUE), jnp.uint16(0), instance)
 
-    def _here(self) -> np.ndarray:
-        """Each statement as a set."""
-        return np.uint16(1) << np.arange(self.puzzle.columns, dtype=np.uint16)
+    def _sets(self, cells: jax.Array, value: int) -> jax.Array:
+        """The statements with a value, as a set: uint16."""
+        return rows_as_words((cells == value).astype(jnp.uint16), self.cells, 1)[0]
 
     def _possible(self, true: jax.Array, unknown: jax.Array, instance: Any) -> jax.Array:
-        """Whether no statement with a value is settled to have the other one: bool of the shape of ``true``.
+        """Whether no statement with a value is settled to have the other one: bool.
 
         Args:
-            true, unknown: sets of statements, uint16 of shapes that go together.
+            true, unknown: sets of statements, uint16.
             instance: the statements.
         """
-        about, counts = instance.about.astype(jnp.uint16), instance.counts.astype(jnp.uint16)
-        true, unknown, here = true[..., None], unknown[..., None], self._here()
-        least = jax.lax.population_count(true & about)
-        possible = ((np.uint16(2) << jax.lax.population_count(unknown & about)) - np.uint16(1)) << least
-        right = jnp.where(true & here != 0, counts, ~counts)
-        return ((unknown & here != 0) | (possible & right != 0)).all(axis=-1)
+        kept = []
+        for i in range(self.cells):
+            here = np.uint16(1 << i)
+            about, counts = instance.about[i].astype(jnp.uint16), instance.counts[i].astype(jnp.uint16)
+            least = lax.population_count(true & about)
+            possible = ((np.uint16(2) << lax.population_count(unknown & about)) - np.uint16(1)) << least
+            right = jnp.where(true & here != 0, counts, ~counts)
+            kept.append((unknown & here != 0) | (possible & right != 0))
+        return reduce(operator.and_, kept)
 
     def facts(self, instance: Any) -> jax.Array:
         """Which statements each is about, and with how many true ones it is right."""

@@ -11,7 +11,9 @@ number, and what leaves too few cells to reach it; loops are judged when the gri
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
@@ -22,10 +24,10 @@ from jax import lax
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
-from rlbench_suite.entries import union
+from rlbench_suite.members import flags
 
 from .board import FILLED, LINE, PAPER, Board
-from .grid import Filling, FillTask, Grid, GridPuzzle, either
+from .grid import Filling, FillTask, Grid, GridPuzzle, at_least, rows_as_words
 from .puzzle_task import Params
 from .symmetry import least, square_symmetries
 
@@ -262,51 +264,86 @@ class Slant(FillTask):
         """The numbers one-hot, corners in reading order; zeros where there is none."""
         return (instance.corners[:, None] == np.arange(5, dtype=np.int8)).astype(self.dtype).reshape(-1)
 
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
         """A diagonal whose ends need one more, while those of the other can do without."""
-        grid = cells.reshape(self.side, self.side)
-        unknown = grid == 0
-        lacking = instance.corners.reshape(self.side + 1, -1) - self._ending(grid == SLASH, grid == BACKSLASH)
-        told = instance.corners.reshape(self.side + 1, -1) != NO_CLUE
-        full = told & (lacking <= 0)
-        tight = told & (lacking >= self._ending(unknown, unknown))
-        slash = ~(full[:-1, 1:] | full[1:, :-1] | tight[:-1, :-1] | tight[1:, 1:])
-        backslash = ~(full[:-1, :-1] | full[1:, 1:] | tight[:-1, 1:] | tight[1:, :-1])
-        return either(slash, backslash)
+        (slashes, backslashes), told = self._rows(cells), self._numbers(instance)
+        unknown = [self._first(self.side) & ~(s | b) for s, b in zip(slashes, backslashes, strict=True)]
+        full = self._full(self._ending(slashes, backslashes), told)
+        slashes, backslashes = ([a | b for a, b in zip(rows, unknown, strict=True)] for rows in (slashes, backslashes))
+        tight = self._tight(self._ending(slashes, backslashes), told)
+        rows = []
+        for r, free in enumerate(unknown):
+            slash = full[r] >> 2 | full[r + 1] | tight[r] | tight[r + 1] >> 2
+            backslash = full[r] | full[r + 1] >> 2 | tight[r] >> 2 | tight[r + 1]
+            rows.append(free & ~slash | (free & ~backslash) << 1)
+        return flags(rows, 2 * self.side)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Whether every number is kept and there is no loop."""
-        grid = cells.reshape(self.side, self.side)
-        corners = instance.corners.reshape(self.side + 1, -1)
-        kept = (corners == NO_CLUE) | (corners == self._ending(grid == SLASH, grid == BACKSLASH))
-        return kept.all() & self._is_forest(grid == SLASH, grid == BACKSLASH)
+        (slashes, backslashes), told = self._rows(cells), self._numbers(instance)
+        counts = self._ending(slashes, backslashes)
+        found = zip(self._full(counts, told), self._tight(counts, told), told, strict=True)
+        right = (full & tight == reduce(operator.or_, number) for full, tight, number in found)
+        return reduce(operator.and_, right) & self._is_forest(jnp.stack(slashes), jnp.stack(backslashes))
 
     @staticmethod
-    def _ending(slashes: jax.Array, backslashes: jax.Array) -> jax.Array:
-        """How many diagonals end at each corner, int8 ``(side + 1, side + 1)``."""
-        s, b = slashes.astype(jnp.int8), backslashes.astype(jnp.int8)
-        first, last = (1, 0), (0, 1)
-        at = (b, (first, first)), (s, (first, last)), (s, (last, first)), (b, (last, last))
-        return sum((jnp.pad(which, where) for which, where in at), start=jnp.int8(0))
+    def _first(count: int) -> np.uint32:
+        """The first cells of a row: two bits each, of which the lower one tells."""
+        return np.uint32(sum(4**i for i in range(count)))
+
+    def _rows(self, cells: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
+        """Row by row the cells with a slash, and those with a backslash."""
+        words = rows_as_words(cells.astype(jnp.uint32), self.side, 2)
+        return [word & self._first(self.side) for word in words], [word >> 1 & self._first(self.side) for word in words]
+
+    def _numbers(self, instance: Any) -> list[list[jax.Array]]:
+        """Row by row the numbers at corners, one more each and 0 for none: three binary digits, from the lowest on."""
+        numbers, corners = (instance.corners + 1).astype(jnp.uint32), self.side + 1
+        words = (rows_as_words(part, corners, 2) for part in (numbers & 3, numbers >> 2))
+        return [
+            [low & self._first(corners), low >> 1 & self._first(corners), high]
+            for low, high in zip(*words, strict=True)
+        ]
+
+    @staticmethod
+    def _full(counts: list[list[jax.Array]], told: list[list[jax.Array]]) -> list[jax.Array]:
+        """Row by row the corners that have the diagonals that are told."""
+        pairs = zip(counts, told, strict=True)
+        return [at_least(count, number) & reduce(operator.or_, number) for count, number in pairs]
+
+    @staticmethod
+    def _tight(counts: list[list[jax.Array]], told: list[list[jax.Array]]) -> list[jax.Array]:
+        """Row by row the corners that need all the diagonals that are counted."""
+        return [at_least(number, count) for count, number in zip(counts, told, strict=True)]
+
+    @staticmethod
+    def _ending(slashes: list[jax.Array], backslashes: list[jax.Array]) -> list[list[jax.Array]]:
+        """Row by row how many diagonals end at each corner, in digits and one more, as the numbers are."""
+        none = jnp.uint32(0)
+        s, b = ([none, *rows, none] for rows in (slashes, backslashes))
+        counts = []
+        for r in range(len(slashes) + 1):
+            ends = b[r] << 2, s[r], s[r + 1] << 2, b[r + 1]
+            odd = ends[0] ^ ends[1] ^ ends[2]
+            two = ends[0] & ends[1] | ends[2] & (ends[0] ^ ends[1])
+            more = odd | ends[3]
+            counts.append([~(odd ^ ends[3]), two ^ more, two & more])
+        return counts
 
     def _is_forest(self, slashes: jax.Array, backslashes: jax.Array) -> jax.Array:
         """Whether nothing is left when diagonals that end where no other does are taken away, again and again. Rows of
         cells and of corners are words.
         """
-        places = np.arange(self.side, dtype=np.uint16)
-
-        def words(cells: jax.Array) -> jax.Array:
-            return union(cells.astype(jnp.uint16) << places, 1)
 
         def pruned(edges: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             s, b = edges
             above, below = (1, 0), (0, 1)
-            upper = jnp.pad(b, above) << 1, jnp.pad(s, above)
-            lower = jnp.pad(s, below) << 1, jnp.pad(b, below)
+            upper = jnp.pad(b, above) << 2, jnp.pad(s, above)
+            lower = jnp.pad(s, below) << 2, jnp.pad(b, below)
             several = upper[0] & upper[1] | lower[0] & lower[1] | (upper[0] | upper[1]) & (lower[0] | lower[1])
-            return s & several[:-1] >> 1 & several[1:], b & several[:-1] & several[1:] >> 1
+            return s & several[:-1] >> 2 & several[1:], b & several[:-1] & several[1:] >> 2
 
-        start = words(slashes), words(backslashes)
+        start = slashes, backslashes
         _, (s, b) = lax.while_loop(
             lambda pair: ((pair[0][0] != pair[1][0]) | (pair[0][1] != pair[1][1])).any(),
             lambda pair: (pair[1], pruned(pair[1])),

@@ -9,8 +9,9 @@ one-hot, then the sums as fractions of the greatest there is, 0 if hidden.
 
 from __future__ import annotations
 
-from functools import cache
-from itertools import permutations
+import operator
+from functools import cache, reduce
+from itertools import combinations, permutations
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -19,6 +20,8 @@ import numpy as np
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
+from rlbench_suite.lanes import computed_once
+from rlbench_suite.members import flags
 
 from .board import Board
 from .grid import FillTask, Grid, GridPuzzle
@@ -208,7 +211,6 @@ class SymbolicGrid(FillTask):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.side = self.puzzle.side
-        self.digits = np.arange(1, 10, dtype=np.int8)
 
     @property
     def fact_count(self) -> int:
@@ -221,29 +223,52 @@ class SymbolicGrid(FillTask):
         scaled = instance.sums.astype(self.dtype) / self.dtype.type(9 * self.side)
         return jnp.concatenate([one_hot.astype(self.dtype).reshape(-1), scaled])
 
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Digits that no letter has, and that every sum has room for."""
-        weights = self._weights(instance)
-        open_places = (weights * (cells == 0)).sum(1, dtype=jnp.int8)
-        left = instance.sums - (weights * cells).sum(1, dtype=jnp.int8)
-        rest = left[:, None, None] - weights[:, :, None] * self.digits
-        others = (open_places[:, None] - weights)[:, :, None]
-        fits = jnp.where(others == 0, rest == 0, rest >= others)
-        untouched = (weights == 0) | (instance.sums == 0)[:, None]
-        used = (cells[:, None] == self.digits).any(0)
-        return (fits | untouched[:, :, None]).all(0) & ~used
+        places = self._places(instance)
+        lines = []
+        for i, letters in enumerate(places):
+            left = instance.sums[i] - self._total(letters, cells)
+            unknown = reduce(operator.add, (count * (cells[letter] == 0) for letter, count in enumerate(letters)))
+            lines.append((letters, left, unknown, instance.sums[i] == 0))
+        free = []
+        for letter in range(self.cells):
+            for digit in range(1, 10):
+                kept = [cells[letter] == 0, *(cells[other] != digit for other in range(self.cells) if other != letter)]
+                for letters, left, unknown, untold in lines:
+                    rest, others = left - letters[letter] * np.int8(digit), unknown - letters[letter]
+                    fits = jnp.where(others == 0, rest == 0, rest >= others)
+                    kept.append(fits | untold | (letters[letter] == 0))
+                free.append(reduce(operator.and_, kept))
+        return flags(free, 1)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Whether the digits differ and every sum that is told is right."""
-        different = ((cells[:, None] == self.digits).sum(0) <= 1).all()
-        found = (self._weights(instance) * cells).sum(1, dtype=jnp.int8)
-        return different & ((instance.sums == 0) | (found == instance.sums)).all()
+        kept = [cells[one] != cells[other] for one, other in combinations(range(self.cells), 2)]
+        for i, letters in enumerate(self._places(instance)):
+            kept.append((instance.sums[i] == 0) | (self._total(letters, cells) == instance.sums[i]))
+        return reduce(operator.and_, kept)
 
-    def _weights(self, instance: Any) -> jax.Array:
-        """How often each letter stands in each row, then in each column: int8 ``(2 * side, letters)``."""
+    def _places(self, instance: Any) -> list[list[jax.Array]]:
+        """For each row, then for each column, how often each letter stands there, int8."""
         side = self.side
-        one_hot = (instance.letters[:, None] == np.arange(self.cells, dtype=np.int8)).reshape(side, side, -1)
-        return jnp.concatenate([one_hot.sum(1, dtype=jnp.int8), one_hot.sum(0, dtype=jnp.int8)])
+        grid = np.arange(side**2).reshape(side, side)
+
+        def counted(letters: jax.Array) -> list[list[jax.Array]]:
+            one_hot = [
+                [(letters[i] == letter).astype(jnp.int8) for letter in range(self.cells)] for i in range(side**2)
+            ]
+            return [
+                [reduce(operator.add, column) for column in zip(*(one_hot[i] for i in line), strict=True)]
+                for line in (*grid, *grid.T)
+            ]
+
+        return computed_once(counted)(instance.letters)
+
+    @staticmethod
+    def _total(letters: list[jax.Array], cells: jax.Array) -> jax.Array:
+        """What a line adds up to as far as it is known, int8."""
+        return reduce(operator.add, (count * cells[letter] for letter, count in enumerate(letters)))
 
     def draw(self, state: Any, params: Any) -> np.ndarray:
         """The grid of letters with its sums; digits stand instead of the letters that have one."""

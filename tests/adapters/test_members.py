@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from rlbench_suite.baselines.scripted import Uniform, nth_legal
 from rlbench_suite.keys import bits, fold_in, normal, uniform
-from rlbench_suite.members import Members
+from rlbench_suite.members import Members, flags
 from rlbench_suite.policy import View
 
 
@@ -37,6 +37,16 @@ def test_every_member_has_its_rank(size: int) -> None:
     count, found = listed(mask)
     assert count == there.size
     np.testing.assert_array_equal(found, there)
+
+
+@pytest.mark.parametrize(("count", "width"), [(1, 1), (72, 1), (6, 12), (5, 32), (9, 18), (3, 7)])
+def test_flags_are_the_bits_of_the_words(count: int, width: int) -> None:
+    masks = np.random.default_rng(width).random((300, count, width)) < 0.5
+    words = (
+        (masks.astype(np.uint64) << np.arange(width, dtype=np.uint64)).sum(axis=-1, dtype=np.uint64).astype(np.uint32)
+    )
+    found = jax.jit(jax.vmap(lambda words: flags(list(words), width)))(words)
+    np.testing.assert_array_equal(found, masks.reshape(len(masks), -1))
 
 
 @pytest.mark.parametrize("size", [1, 4, 32, 50, 72, 729, 4096])
