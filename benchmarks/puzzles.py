@@ -5,10 +5,10 @@
     python benchmarks/puzzles.py --peer PYTHON           # PYTHON: an interpreter that has reasoning-gym
     python -m venv peer && peer/bin/pip install reasoning-gym==0.1.25
 
-One process at a time, a second of processor time for each figure. ``generated`` is one question with an answer by the
-exact solver, at a tier or size that the peer has too where it has the puzzle; ``scored`` is what ``score_answer`` of
-the dataset makes of that answer, ``others`` what it makes of the answer to the entry before; ``judged`` is our verdict
-on the solver's answer by the rules, as another right answer would get.
+One process at a time but for steps, a second of processor time for each figure. ``generated`` is one question with an
+answer by the exact solver, at a tier or size that the peer has too where it has the puzzle; ``scored`` is what
+``score_answer`` of the dataset makes of that answer, ``others`` what it makes of the answer to the entry before;
+``judged`` is our verdict on the solver's answer by the rules, as another right answer would get.
 Steps are of fused batches of 4,096 under random legal actions, resets included, at the default tier: a process with one
 thread for each core, all at once, and their sum. A second thread of one process gains little where kernels take some
 microseconds each.
@@ -115,13 +115,18 @@ def steps_of(name: str) -> float:
     return speed.fused(card(name), ENVS, SECONDS)
 
 
+def compute_with_one_thread() -> None:
+    """To be called before JAX is used."""
+    os.environ["NPROC"] = "1"  # where XLA looks for how many
+
+
 class Cores:
     """A process for each core, with one thread for computations."""
 
     def __init__(self) -> None:
-        os.environ["NPROC"] = "1"  # where XLA looks for how many threads to compute with
         self.count = os.cpu_count() or 1
-        self.processes = ProcessPoolExecutor(self.count, multiprocessing.get_context("spawn"))
+        context = multiprocessing.get_context("spawn")
+        self.processes = ProcessPoolExecutor(self.count, context, compute_with_one_thread)
 
     def steps(self, name: str) -> float:
         """Steps a second of a fused batch in each, together."""

@@ -6,6 +6,7 @@ There JAX runs the rounds of Threefry in a loop, so that each of them goes throu
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -53,6 +54,13 @@ def normal(key: jax.Array, count: int) -> jax.Array:
         return np.sqrt(np.float32(2)) * lax.erf_inv(jnp.maximum(low, _fraction(bits) * (1 - low) + low))
 
     return _drawn(key, count, quantile)
+
+
+def standard_normal(key: jax.Array, count: int, dtype: Any) -> jax.Array:
+    """What ``jax.random.normal`` draws from a key, of a dtype: shape ``(count,)``."""
+    if dtype == np.float64:
+        return jax.random.normal(key, (count,), dtype)
+    return normal(jax.random.key_data(key), count)
 
 
 def _fraction(bits: jax.Array) -> jax.Array:

@@ -188,9 +188,7 @@ class Task(Described, Generic[Params, State]):
 
     def normal(self, key: jax.Array, count: int) -> jax.Array:
         """``count`` standard normal numbers from one draw, shape ``(count,)``, of this task's dtype."""
-        if self.dtype == np.float64:
-            return jax.random.normal(key, (count,), self.dtype)
-        return keys.normal(jax.random.key_data(key), count)
+        return keys.standard_normal(key, count, self.dtype)
 
     def stack(self, *values: jax.Array | float) -> jax.Array:
         """Scalars to one vector of this task's dtype."""

@@ -23,7 +23,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from rlbench_suite import keys
 
@@ -89,9 +88,7 @@ class Walk(Reference):
 
     def moves(self, key: jax.Array, count: int, dtype: Any) -> jax.Array:
         """Of deviation one, shape ``(count,)``."""
-        if dtype == np.float64:
-            return jax.random.normal(key, (count,), dtype)
-        return keys.normal(jax.random.key_data(key), count)
+        return keys.standard_normal(key, count, dtype)
 
     def step(
         self, values: Values, memory: Any, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array

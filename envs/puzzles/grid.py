@@ -246,8 +246,8 @@ def at_least(numbers: Sequence[jax.Array], others: Sequence[jax.Array]) -> jax.A
 
 
 class FillTask(PuzzleTask[Filling]):
-    """The interactive form. Subclasses define :meth:`allowed`, :meth:`solved`, and :meth:`facts` where clues lie
-    outside the grid.
+    """The interactive form. Subclasses define :meth:`mask`, :meth:`solved`, and :meth:`facts` where clues lie outside
+    the grid.
     """
 
     puzzle: GridPuzzle[Any]
@@ -265,11 +265,9 @@ class FillTask(PuzzleTask[Filling]):
 
     # -- what a puzzle defines ------------------------------------------------------------------------------------
 
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Which symbol may stand where, as far as the other cells show: bool ``(cells, fillable)``. What it says of
-        cells that are filled does not matter. Not asked where a puzzle has a :meth:`mask` of its own.
-        """
-        raise NotImplementedError
+    @abc.abstractmethod
+    def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Empty cells with what is allowed there, as far as the other cells show: bool ``(cells * fillable,)``."""
 
     @abc.abstractmethod
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
@@ -324,10 +322,6 @@ class FillTask(PuzzleTask[Filling]):
     def action_mask(self, state: Filling, params: Params) -> jax.Array:
         """Empty cells with symbols that break no visible rule, bool ``(cells * fillable,)``."""
         return computed_once(self.mask)(state.cells, params.instance)
-
-    def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Empty cells with what is allowed there, bool ``(cells * fillable,)``."""
-        return ((cells == 0)[:, None] & self.allowed(cells, instance)).reshape(-1)
 
     def _success(self, state: Filling, params: Params) -> jax.Array:
         return (state.empty == 0) & self.solved(state.cells, params.instance)
@@ -386,3 +380,17 @@ class FillTask(PuzzleTask[Filling]):
                 board.cell(r, c, (EMPTY, *puzzle.symbols)[cells[r][c]], given=givens[r][c] != 0)
         self.decorate(board, params.instance)
         return board.picture()
+
+
+class CellFillTask(FillTask):
+    """A puzzle that tells what is allowed in every cell, filled or not."""
+
+    @abc.abstractmethod
+    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Which symbol may stand where, as far as the other cells show: bool ``(cells, fillable)``. What it says of
+        cells that are filled does not matter.
+        """
+
+    def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """What is allowed in empty cells."""
+        return ((cells == 0)[:, None] & self.allowed(cells, instance)).reshape(-1)

@@ -26,7 +26,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.entries import union
 
 from .board import FILLED, GIVEN, INK, LINE, PAPER, Board
-from .grid import Filling, FillTask, Grid, GridPuzzle, either
+from .grid import CellFillTask, Filling, Grid, GridPuzzle, either
 from .puzzle_task import Params
 from .symmetry import least, relabelled, square_symmetries
 
@@ -256,7 +256,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return self.as_rows([BLACK if black >> cell & 1 else WHITE for cell in range(self.rows**2)])
 
 
-class Hitori(FillTask):
+class Hitori(CellFillTask):
     """Hitori, one cell a step."""
 
     puzzle: HitoriPuzzle

@@ -22,7 +22,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.entries import summed
 
 from .board import Board
-from .grid import FillTask, Grid, GridPuzzle, either
+from .grid import CellFillTask, Grid, GridPuzzle, either
 
 FILLED, BLANK = 1, 2
 LARGEST_SIDE = 8
@@ -210,7 +210,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         return found, tried
 
 
-class Kakurasu(FillTask):
+class Kakurasu(CellFillTask):
     """Kakurasu, one cell a step."""
 
     puzzle: KakurasuPuzzle

@@ -22,7 +22,7 @@ import numpy as np
 from rlbench_suite.dice import Dice
 
 from .board import INK, Board
-from .grid import FillTask, Grid, GridPuzzle
+from .grid import CellFillTask, Grid, GridPuzzle
 from .naming import least_naming
 
 NAMES = ("Alma", "Boris", "Chloe", "Dario", "Elsa", "Felix", "Greta", "Hugo", "Iris", "Jonas")
@@ -252,7 +252,7 @@ def _holds(sentence: Sentence, kinds: Sequence[int]) -> bool:
     return bool(table >> (kinds[a] == KNIGHT) + 2 * (b != NOBODY and kinds[b] == KNIGHT) & 1)
 
 
-class KnightsAndKnaves(FillTask):
+class KnightsAndKnaves(CellFillTask):
     """Knights and knaves, a person a step."""
 
     puzzle_class = KnightsAndKnavesPuzzle

@@ -26,7 +26,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.entries import union
 
 from .board import INK, PAPER, Board
-from .grid import Filling, FillTask, Grid, GridPuzzle, either
+from .grid import CellFillTask, Filling, Grid, GridPuzzle, either
 from .neighbours import neighbours
 from .puzzle_task import Params
 from .symmetry import least, square_symmetries
@@ -232,7 +232,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         return self.as_rows([value or (BULB if bulbs >> cell & 1 else DARK) for cell, value in enumerate(givens)])
 
 
-class LightUp(FillTask):
+class LightUp(CellFillTask):
     """Light Up, one cell a step."""
 
     puzzle: LightUpPuzzle

@@ -25,7 +25,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import Malformed
 
 from . import answer as reading
-from .grid import FillTask, Grid, GridPuzzle
+from .grid import CellFillTask, Grid, GridPuzzle
 from .symmetry import least
 
 TO_FILL = {3: (4, 7), 4: (10, 10), 5: (14, 14)}
@@ -223,7 +223,7 @@ def magic_symmetries(side: int) -> tuple[tuple[int, ...], ...]:
     return tuple({tuple(order.ravel().tolist()) for move in moved for order in (move, move.T)})
 
 
-class MagicSquare(FillTask):
+class MagicSquare(CellFillTask):
     """Magic squares, one number a step."""
 
     puzzle: MagicSquarePuzzle

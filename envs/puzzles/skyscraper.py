@@ -22,7 +22,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
 
 from .board import Board
-from .grid import FillTask, Grid, GridPuzzle
+from .grid import CellFillTask, Grid, GridPuzzle
 from .lines import LineSolver, Options
 from .symmetry import least, square_symmetries
 
@@ -199,7 +199,7 @@ class SumSkyscraperPuzzle(SkyscraperPuzzle):
         return sum(height for i, height in enumerate(heights) if height > max(heights[:i], default=0))
 
 
-class Skyscraper(FillTask):
+class Skyscraper(CellFillTask):
     """Skyscraper, one tower a step."""
 
     puzzle: SkyscraperPuzzle

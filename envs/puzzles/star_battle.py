@@ -21,7 +21,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.entries import union
 
 from .board import Board
-from .grid import FillTask, Grid, GridPuzzle, either
+from .grid import CellFillTask, Grid, GridPuzzle, either
 from .symmetry import least, relabelled, square_symmetries
 
 SHOWN = {5: 12, 6: 0, 7: 0}
@@ -221,7 +221,7 @@ class _Search:
         return found
 
 
-class StarBattle(FillTask):
+class StarBattle(CellFillTask):
     """Star Battle, one cell a step."""
 
     puzzle: StarBattlePuzzle

@@ -24,7 +24,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.entries import union
 
 from .board import Board
-from .grid import FillTask, Grid, GridPuzzle
+from .grid import CellFillTask, Grid, GridPuzzle
 from .symmetry import renamed, square_forms
 
 
@@ -305,7 +305,7 @@ class Sudoku4Puzzle(SudokuPuzzle):
     }
 
 
-class Sudoku(FillTask):
+class Sudoku(CellFillTask):
     """Sudoku, one digit a step."""
 
     puzzle: SudokuPuzzle

@@ -23,7 +23,7 @@ from jax import lax
 from rlbench_suite.dice import Dice
 
 from .board import INK, Board
-from .grid import FillTask, Grid, GridPuzzle
+from .grid import CellFillTask, Grid, GridPuzzle
 from .naming import least_naming
 
 NONE, SAME, APART, BESIDE, NEXT, LEFT, AT = range(7)
@@ -299,7 +299,7 @@ def _compatible(kind: int, x: int, y: int) -> bool:
     return x + 1 == y if kind == NEXT else x < y
 
 
-class Zebra(FillTask):
+class Zebra(CellFillTask):
     """The zebra puzzle, a cell a step."""
 
     puzzle_class = ZebraPuzzle

@@ -14,7 +14,7 @@ import pytest
 from comparison import Compared
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.grid import FillTask
+from rlbench_suite.envs.puzzles.grid import CellFillTask
 from rlbench_suite.envs.puzzles.knights_and_knaves import NAMES, Instance, KnightsAndKnavesPuzzle
 from rlbench_suite.envs.puzzles.naming import least_naming
 from rlbench_suite.registry import card
@@ -190,7 +190,7 @@ def test_naming_tells_cycles_apart() -> None:
 def test_mask_and_success_are_those_of_the_words(people: int) -> None:
     """Partial assignments in one batch: a kind is forbidden exactly where a sentence all about known people fails."""
     tier = {number: name for name, number in TIERS.items()}[people]
-    task: FillTask = card("KnightsAndKnaves-v0").build(difficulty=tier)
+    task: CellFillTask = card("KnightsAndKnaves-v0").build(difficulty=tier)
     puzzle, dice = task.puzzle, Dice(3, 4)
     instances = [puzzle.generate(seed) for seed in range(60)]
     cells = np.array([[dice.below(3) for _ in range(people)] for _ in instances], np.int8)

@@ -14,7 +14,7 @@ from comparison import Compared
 from pysat.solvers import Cadical153
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.grid import FillTask
+from rlbench_suite.envs.puzzles.grid import CellFillTask
 from rlbench_suite.envs.puzzles.zebra import Instance, ZebraPuzzle
 from rlbench_suite.registry import card
 
@@ -210,7 +210,7 @@ def test_canonical_forgets_names_and_sides_and_nothing_else(houses: int) -> None
 @pytest.mark.parametrize("tier", TIERS)
 def test_mask_and_success_are_those_of_the_clues(tier: str) -> None:
     """Partial grids in one batch: a value is forbidden exactly where its row has it, or a clue is seen to fail."""
-    task: FillTask = card("Zebra-v0").build(difficulty=tier)
+    task: CellFillTask = card("Zebra-v0").build(difficulty=tier)
     puzzle, dice, n = task.puzzle, Dice(3, 4), TIERS[tier]
     instances, grids = [], []
     for seed in range(40):
