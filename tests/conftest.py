@@ -12,6 +12,8 @@ import sys
 
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Test processes run side by side, and small programs lose time to a second thread.
+os.environ.setdefault("PJRT_NPROC", "1")
 
 from pathlib import Path
 

@@ -48,7 +48,7 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
 
     name = "MagicSquare"
     difficulty_is = "numbers that a depth-first search (fullest line first) tries until it has found every completion"
-    few: ClassVar[dict[float, float]] = {3: 180}
+    few: ClassVar[dict[float, float]] = {3: 180, 4: 700_000}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
