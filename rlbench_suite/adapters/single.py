@@ -248,7 +248,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             info["invalid_reason"] = self.task.why_illegal(checked, episode.state, episode.params)
         if terminated:
             episode = self.episode
-            info["end_reason"] = self.task.why_over(episode.state, episode.params)
+            info["end_reason"] = self.task.why_over(episode.state, episode.params, info)
         return observation, reward, terminated, truncated, info
 
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
