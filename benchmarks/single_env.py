@@ -51,7 +51,7 @@ def figures(task_id: str) -> list[float]:
 
     task = env.unwrapped.task
     program, here = programs(task), programs(task).memory()
-    here.take(program.begin(order(seed_key(0), 0, Draw.parse("train", task))))
+    here.take(program.begin(order(seed_key(0), 0, Draw.parse("train", task))))  # of its rows the first
     own, there = jax.jit(program.advance.__wrapped__), jax.device_put(here.words.copy(), jax.devices("cpu")[0])
     return [
         microseconds(step),
