@@ -8,8 +8,8 @@
 
 One process at a time. Figures are steps a second.
 
-* One environment: random actions through ``gymnasium.make`` and through the peer's own constructor, resets included,
-  for every id that both have. Ours has time limits and trips, the peer trips only.
+* One environment: random actions, drawn beforehand on both sides, through ``gymnasium.make`` and through the peer's own
+  constructor, resets included, for every id that both have. Ours has time limits and trips, the peer trips only.
 * Batches: the equations with the observation written out (``equations``), which is all that the peers' batches have;
   a reference that moves at random besides (``observed``; ``transition`` without the observation); and the whole task,
   rewards, ends and resets included, under constant actions (``constant``) or the reference player (``reference``),

@@ -1,11 +1,11 @@
-"""One env at a time: what a step costs, and what the compiled program of a step costs on two devices.
+"""One env at a time: what a step and a reset cost, and what the compiled program of a step costs on two devices.
 
 python benchmarks/single_env.py            # a line for each task of the smoke suite
 python benchmarks/single_env.py rlsuite/QuadcopterHover-v0
 
-``step`` is through ``gymnasium.make``, resets included. ``calling thread`` and ``JAX device`` are calls of the program
-alone, result as a NumPy array included: on the device of the suite, which computes in the calling thread, and on
-JAX's own, which hands what is larger to another one.
+``step`` is through ``gymnasium.make``, resets included; ``reset`` is one of them. The others are calls of a program
+alone, result as a NumPy array included. ``empty`` returns what it is given. The program of a step runs on the device of
+the suite, which computes in the ``calling thread``, and on the ``JAX device``, which hands what is larger to another.
 """
 
 from __future__ import annotations
@@ -51,10 +51,13 @@ def figures(task_id: str) -> list[float]:
 
     task = env.unwrapped.task
     program, here = programs(task), programs(task).memory()
-    here.take(program.begin(order(seed_key(0), 0, Draw.parse("train", task))))
+    here.take(program.begin(order(seed_key(0), 0, Draw.parse("train", task))))  # the first of its rows
     own, there = jax.jit(program.advance.__wrapped__), jax.device_put(here.words.copy(), jax.devices("cpu")[0])
+    empty = jax.jit(lambda words: words[: program.layout.size])
     return [
         microseconds(step),
+        microseconds(lambda i: env.reset()),
+        microseconds(lambda i: np.asarray(empty(here.argument))),
         microseconds(lambda i: np.asarray(program.advance(here.argument))),
         microseconds(lambda i: np.asarray(own(there))),
     ]
@@ -62,10 +65,10 @@ def figures(task_id: str) -> list[float]:
 
 def main() -> None:
     """A line for each task."""
-    print(f"{'id':30}{'step':>12}{'calling thread':>18}{'JAX device':>14}")
+    print(f"{'id':30}{'step':>12}{'reset':>12}{'empty':>12}{'calling thread':>18}{'JAX device':>14}")
     for task_id in sys.argv[1:] or SMOKE:
-        step, here, there = figures(task_id)
-        print(f"{task_id:30}{step:9.1f} us{here:15.1f} us{there:11.1f} us", flush=True)
+        step, reset, empty, here, there = figures(task_id)
+        print(f"{task_id:30}{step:9.1f} us{reset:9.1f} us{empty:9.1f} us{here:15.1f} us{there:11.1f} us", flush=True)
 
 
 if __name__ == "__main__":

@@ -103,8 +103,14 @@ class Described(abc.ABC):
         numbers = int(np.prod(self.action_space.shape or (), dtype=int))
         return f"Answer with {numbers} number(s): an element of {self.action_space}."
 
-    def why_over(self, state: Any, params: Any) -> str:
-        """Why :meth:`terminal` holds here, in words."""
+    def why_over(self, state: Any, params: Any, info: dict[str, Any]) -> str:
+        """Why :meth:`terminal` holds here, in words.
+
+        Args:
+            state: the last one, NumPy scalars and arrays.
+            params: of the episode, likewise.
+            info: what :meth:`Task.info` gives of them, which need not be computed again.
+        """
         return "the task is over"
 
     def noop_action(self) -> np.ndarray:

@@ -44,7 +44,7 @@ doi:10.1098/rsta.2010.0084, table 1.
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -321,7 +321,7 @@ class Road(Task[Fleet, State]):
 
     # -- text and pixels -------------------------------------------------------------------------------------------
 
-    def why_over(self, state: State, params: Fleet) -> str:
+    def why_over(self, state: State, params: Fleet, info: dict[str, Any]) -> str:
         """What the ego hit."""
         ego = jax.tree.map(float, ego_pose(state))
         if abs(ego.heading) > math.pi / 2:

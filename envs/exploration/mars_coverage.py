@@ -208,7 +208,7 @@ class MarsCoverage(Task[Params, State]):
         """What is in the way."""
         return f"there is rock to the {list(MOVES)[int(action)]}"
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """The only end there is."""
         return f"at least {GOAL[0] / GOAL[1]:.0%} of the ground is covered"
 

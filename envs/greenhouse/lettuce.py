@@ -35,7 +35,7 @@ Henten 1994: lettuce 16 Hfl/kg of dry weight, heat 6.35e-9 Hfl/J, carbon dioxide
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -249,7 +249,7 @@ class Lettuce(Task[Params, State]):
 
     # -- text and pixels ---------------------------------------------------------------------------------------
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Harvest or loss."""
         if bool(lost(state.climate)):
             return (

@@ -108,7 +108,7 @@ class Hopper(HostTask[MujocoState]):
         """One line for a text player."""
         return "Answer with three numbers from -1 to 1: the torques of hip, knee and ankle."
 
-    def why_over(self, state: MujocoState, params: Any) -> str:
+    def why_over(self, state: MujocoState, params: Any, info: dict[str, Any]) -> str:
         """Which limit of health was passed."""
         _, z, tilt, *_ = state.position
         if z <= 0.7:

@@ -275,9 +275,9 @@ class FlockFormation(Task[Params, State]):
 
     # -- text and pixels ---------------------------------------------------------------------------------------
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Which of the two ends."""
-        separation = float(np.asarray(separations(state.vehicles)).min())
+        separation = float(info["separation"])
         if separation < COLLISION:
             return f"a collision: two vehicles are {separation:.2f} m apart"
         return f"a vehicle is lost: more than {LOST:.0f} m from its slot"

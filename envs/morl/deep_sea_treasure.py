@@ -229,7 +229,7 @@ class DeepSeaTreasure(Task[Params, State]):
         """The four words."""
         return "Answer with one of: " + ", ".join(MOVES) + "."
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Which treasure it was."""
         return f"found the treasure worth {self.value[int(state.column)]:g}"
 

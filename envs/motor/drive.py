@@ -61,7 +61,6 @@ can be measured of it ends the observation:
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -495,9 +494,9 @@ class Drive(Task[Params, State]):
         """Unit of what is controlled."""
         return {"current": "A", "torque": "N m", "speed": "rad/s", "position": "rad"}[self.kind]
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """What tripped it."""
-        current = float(_length(self.plant, state.electrical)) * self.plant.current_limit
+        current = float(info["current"]) * self.plant.current_limit
         if current > self.plant.current_limit:
             return f"over-current: {current:.4g} A, the limit is {self.plant.current_limit:.4g} A"
         return f"over-speed: {float(state.speed):.0f} rad/s, the limit is {self.plant.speed_limit:.0f} rad/s"
@@ -550,9 +549,3 @@ class Drive(Task[Params, State]):
         vector = (measured[0], measured[1]) if self.three_phase else None
         voltages = tuple(float(part) for part in state.applied)
         return scope.picture(vector, float(self.plant.length(state.electrical)), 1.1, gauges, voltages)
-
-
-@partial(jax.jit, static_argnums=0)
-def _length(plant: Plant, electrical: Any) -> jax.Array:
-    """One program: on the host, operation by operation, the words at an episode's end took longer than ten steps."""
-    return plant.length(electrical)

@@ -154,7 +154,7 @@ class GemDrive(Task[Params, State]):
 
     # -- text and pixels ---------------------------------------------------------------------------------------
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """The currents that tripped it."""
         squares, names = max(zip(self.env.guarded(state.shown), self.env.system.guarded, strict=True))
         return f"over-current: {', '.join(names)} at {float(squares) ** 0.5:.3f} of the limit"

@@ -171,7 +171,7 @@ class PMSMCurrent(Task[Params, State]):
             "torque": pmsm.torque(state.current, params.machine),
         }
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """The current that tripped it."""
         current = math.hypot(state.current.d, state.current.q)
         return f"over-current: {current:.0f} A, the limit is {pmsm.CURRENT_LIMIT:.0f} A"

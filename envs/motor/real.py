@@ -20,7 +20,7 @@ context                 as before, and an age, train and test in alternating ban
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -116,9 +116,9 @@ class RealDrive(Drive):
             "magnets": state.electrical.magnets,
         }
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """What tripped it."""
         winding = float(state.electrical.winding)
         if winding > TRIP:
             return f"over-temperature: a winding of {winding:.1f} degrees Celsius, the limit is {TRIP:.0f}"
-        return super().why_over(state, params)
+        return super().why_over(state, params, info)

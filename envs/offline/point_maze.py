@@ -138,7 +138,7 @@ class PointMaze(Task[Params, Motion]):
         distance = distance_to_goal(state, params)
         return {"success": distance <= GOAL_RADIUS, "distance": distance}
 
-    def why_over(self, state: Motion, params: Params) -> str:
+    def why_over(self, state: Motion, params: Params, info: dict[str, Any]) -> str:
         """The only end there is."""
         return f"the ball is within {GOAL_RADIUS} m of the goal"
 

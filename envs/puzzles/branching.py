@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -249,7 +249,7 @@ class RefuteSAT(PuzzleTask[State]):
         """The only reason there is."""
         return f"variable {int(action) // 2 + 1} has a value already"
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """A model, a refutation, or no branching left."""
         ends = {MODEL: "a model is found", REFUTED: "every case is closed: there is no model"}
         return ends.get(int(state.outcome), f"the {int(params.instance.budget)} branchings are used up")

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -338,7 +338,7 @@ class CarPainting(PuzzleTask[Lining]):
             return f"car {car + 1} has its place already"
         return f"car {first + 1} may not go any farther back than here"
 
-    def why_over(self, state: Lining, params: Params) -> str:
+    def why_over(self, state: Lining, params: Params, info: dict[str, Any]) -> str:
         """All are placed."""
         return f"every car has its place; the colour changes {int(state.changes)} times"
 

@@ -286,9 +286,9 @@ class CheckmateInOne(PuzzleTask[State]):
         start, end = divmod(int(action), 64)
         return f"{square_name(start)}{square_name(end)} is not a legal move"
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Whether it was checkmate."""
-        return "it is checkmate" if bool(self._success(state, params)) else "the move was no checkmate"
+        return "it is checkmate" if info["success"] else "the move was no checkmate"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """The board before the move, white's pieces in blue; the move as a line."""

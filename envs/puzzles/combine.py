@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -317,10 +317,10 @@ class CombineTask(PuzzleTask[Numbers]):
         left, right = (b, a) if turned else (a, b)
         return f"{left} {operator} {right} is against the rules"
 
-    def why_over(self, state: Numbers, params: Params) -> str:
+    def why_over(self, state: Numbers, params: Params, info: dict[str, Any]) -> str:
         """Reached, or nothing left to combine."""
         target = int(params.instance.target)
-        if bool(self._reached(state, params)):
+        if info["success"]:
             return f"{target} is reached"
         return f"one number is left, and it is not {target}"
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import groupby, pairwise, product
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -426,9 +426,9 @@ class Crossword(PuzzleTask[Placing]):
             return f"{word} was placed already"
         return f"{word} does not fit the length of slot {slot + 1} and the letters in it"
 
-    def why_over(self, state: Placing, params: Params) -> str:
+    def why_over(self, state: Placing, params: Params, info: dict[str, Any]) -> str:
         """Done, or stuck."""
-        return "every word is placed" if bool(self._done(state)) else "no word that is left fits an open slot"
+        return "every word is placed" if info["success"] else "no word that is left fits an open slot"
 
     def draw(self, state: Placing, params: Params) -> np.ndarray:
         """The grid, letters given on grey; beside it the words, those left in black."""

@@ -11,7 +11,7 @@ be looked at from any of 24 sides: there are some 6**turns / 4 different puzzles
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -219,7 +219,7 @@ class CubeRotation(UndoTask):
         goal = ", ".join(f"{side} {colour}" for side, colour in zip(SIDES, colours, strict=True))
         return f"{self.puzzle.rules()}\n\nThe sides now: {now}.\nThe sides as they are to be: {goal}."
 
-    def why_over(self, state: Standing, params: Params) -> str:
+    def why_over(self, state: Standing, params: Params, info: dict[str, Any]) -> str:
         """The only end there is."""
         return "the cube lies as it is to lie"
 

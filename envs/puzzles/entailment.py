@@ -393,7 +393,7 @@ class Entailment(PuzzleTask[Answered]):
         """
         return np.asarray(reading.word(text.strip(), ANSWERS), self.action_space.dtype)
 
-    def why_over(self, state: Answered, params: Params) -> str:
+    def why_over(self, state: Answered, params: Params, info: dict[str, Any]) -> str:
         """Right or wrong."""
         right = ANSWERS[int(self.decision(params.instance))]
         given = ANSWERS[int(state.answer) - 1]

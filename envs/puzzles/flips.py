@@ -172,7 +172,7 @@ class FlipTask(Task[Context, State], Generic[Context]):
         legal = np.flatnonzero(self.action_mask(state, params)) + 1
         return f"variable {int(action) + 1} is in no unsatisfied clause; those that are: {', '.join(map(str, legal))}"
 
-    def why_over(self, state: State, params: Context) -> str:
+    def why_over(self, state: State, params: Context, info: dict[str, Any]) -> str:
         """The only end there is."""
         if least := int(self.least(params)):
             return f"{least} clauses are unsatisfied, and no assignment leaves fewer"

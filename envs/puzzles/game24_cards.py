@@ -32,7 +32,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import permutations
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -341,9 +341,9 @@ class Game24Cards(PuzzleTask[Writing]):
             return "= comes last, after every card is used and every parenthesis is closed"
         return "no card is left for a value after it"
 
-    def why_over(self, state: Writing, params: Params) -> str:
+    def why_over(self, state: Writing, params: Params, info: dict[str, Any]) -> str:
         """Right or wrong."""
-        verb = "makes" if bool(self._success(state, params)) else "does not make"
+        verb = "makes" if info["success"] else "does not make"
         return f"the formula {verb} {int(params.instance.target)}"
 
     def draw(self, state: Writing, params: Params) -> np.ndarray:

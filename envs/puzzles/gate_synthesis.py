@@ -25,7 +25,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Iterable, Sequence
-from typing import ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -290,7 +290,7 @@ class SynthesisTask(PuzzleTask[State]):
         """
         return np.asarray(reading.word(text.strip(), self.puzzle.names), self.action_space.dtype)
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Near enough, or no gate left."""
-        near = bool(self.info(state, params)["success"])
+        near = info["success"]
         return "the circuit is near enough" if near else "no gate is left, and the circuit is not near enough"

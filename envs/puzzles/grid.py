@@ -364,11 +364,11 @@ class FillTask(PuzzleTask[Filling]):
             return f"{where} is filled already"
         return f"{self.puzzle.symbols[value]} in {where} breaks a rule together with what the grid shows"
 
-    def why_over(self, state: Filling, params: Params) -> str:
+    def why_over(self, state: Filling, params: Params, info: dict[str, Any]) -> str:
         """Solved, full but wrong, or stuck."""
         if (np.asarray(state.cells) == 0).any():
             return "no empty cell can be filled without breaking a rule"
-        return "the puzzle is solved" if bool(self._success(state, params)) else "the grid is full and breaks a rule"
+        return "the puzzle is solved" if info["success"] else "the grid is full and breaks a rule"
 
     def draw(self, state: Filling, params: Params) -> np.ndarray:
         """The grid; givens on grey, what was filled in in blue."""

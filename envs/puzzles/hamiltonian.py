@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -320,9 +320,9 @@ class HamiltonianPath(PuzzleTask[Visiting]):
             return f"vertex {int(action) + 1} is visited already"
         return f"there is no edge between {int(state.last) + 1} and {int(action) + 1}"
 
-    def why_over(self, state: Visiting, params: Params) -> str:
+    def why_over(self, state: Visiting, params: Params, info: dict[str, Any]) -> str:
         """Solved or stuck."""
-        if bool(self._solved(state, params)):
+        if info["success"]:
             return "every vertex is visited"
         return (
             "the last vertex has no unvisited neighbour"

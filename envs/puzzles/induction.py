@@ -399,9 +399,9 @@ class InductionTask(PuzzleTask[Rewriting]):
         number = reading.integer(text.strip(), 1, len(self.puzzle.steps), "step")
         return np.asarray(number - 1, self.action_space.dtype)
 
-    def why_over(self, state: Rewriting, params: Params) -> str:
+    def why_over(self, state: Rewriting, params: Params, info: dict[str, Any]) -> str:
         """The rule fits, or is too long."""
-        fits = bool(self.info(state, params)["success"])
+        fits = info["success"]
         return (
             "every example is its output" if fits else "a rule has no more steps, and not every example is its output"
         )

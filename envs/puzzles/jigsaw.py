@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -372,7 +372,7 @@ class Jigsaw(PuzzleTask[Lying]):
         action = np.flatnonzero((self.pairs == (one - 1, other - 1)).all(axis=1))[0]
         return np.asarray(action, self.action_space.dtype)
 
-    def why_over(self, state: Lying, params: Params) -> str:
+    def why_over(self, state: Lying, params: Params, info: dict[str, Any]) -> str:
         """The only end there is."""
         return "the picture is restored"
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -200,7 +200,7 @@ class QuantumGates(UndoTask):
         now = shown(self.group.elements[int(state.element)])
         return f"{self.puzzle.rules()}\n\nSo far\n{now}\n\nThe goal: X1, Z1, X2 and Z2 as they were, without a minus."
 
-    def why_over(self, state: Standing, params: Params) -> str:
+    def why_over(self, state: Standing, params: Params, info: dict[str, Any]) -> str:
         """The only end there is."""
         return "everything is undone"
 

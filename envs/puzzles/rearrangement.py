@@ -353,7 +353,7 @@ class RearrangementTask(PuzzleTask[Arrangement]):
         """
         return np.asarray(reading.word(text.strip(), self.puzzle.moves), self.action_space.dtype)
 
-    def why_over(self, state: Arrangement, params: Params) -> str:
+    def why_over(self, state: Arrangement, params: Params, info: dict[str, Any]) -> str:
         """The only end there is."""
         return "every tile is in its cell"
 

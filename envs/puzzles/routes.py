@@ -364,6 +364,6 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         """No road."""
         return f"there is no way {self.ways[int(action)]} from here"
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """The only end there is."""
         return "the goal is reached"

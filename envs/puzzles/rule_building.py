@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -223,9 +223,9 @@ class RuleInduction(PuzzleTask[Rule]):
         literal = literal_text(self.literals[int(action)], VOCABULARIES[int(params.instance.kind)])
         return f"{literal} is in the rule already"
 
-    def why_over(self, state: Rule, params: Params) -> str:
+    def why_over(self, state: Rule, params: Params, info: dict[str, Any]) -> str:
         """The rule fits, or is as long as it may be."""
-        if bool(self.info(state, params)["success"]):
+        if info["success"]:
             return "the rule fits all examples, and is right in other worlds too"
         return f"the rule has {self.puzzle.most} literals, and does not fit all examples"
 

@@ -211,7 +211,7 @@ class SpellingTask(PuzzleTask[Spelling]):
         """
         return np.asarray(reading.word(text.strip(), list(self.puzzle.alphabet)), self.action_space.dtype)
 
-    def why_over(self, state: Spelling, params: Params) -> str:
+    def why_over(self, state: Spelling, params: Params, info: dict[str, Any]) -> str:
         """Right or not."""
         right = int(state.right)
         return "the text is right" if right == self.length else f"{self.length - right} letters of the text are wrong"

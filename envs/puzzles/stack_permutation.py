@@ -23,7 +23,7 @@ The best return is 2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -335,7 +335,7 @@ class StackPermutation(PuzzleTask[Passing]):
         """Nothing there."""
         return "nothing is left to push" if int(action) == PUSH else "the stack is empty"
 
-    def why_over(self, state: Passing, params: Params) -> str:
+    def why_over(self, state: Passing, params: Params, info: dict[str, Any]) -> str:
         """Done, or failed."""
         return "a number came out that was not wanted next" if bool(state.failed) else "everything is out, in order"
 

@@ -239,11 +239,11 @@ class ThresholdSAT(PuzzleTask[Deciding]):
         """Which flips are legal instead."""
         return self._flips.why_illegal(action, state.game, self._formula(params))
 
-    def why_over(self, state: Deciding, params: Params) -> str:
+    def why_over(self, state: Deciding, params: Params, info: dict[str, Any]) -> str:
         """A model, a claim, or no flip left."""
         if bool(state.claimed):
             return "the formula has a model" if int(params.instance.satisfiable) else "there is no model indeed"
-        found = not int(self._unsatisfied(state, params))
+        found = not info["unsatisfied"]
         return "every clause is satisfied" if found else f"the {self.most} flips are used up"
 
     def draw(self, state: Deciding, params: Params) -> np.ndarray:

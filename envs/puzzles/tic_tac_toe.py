@@ -391,9 +391,9 @@ class TicTacToe(PuzzleTask[State]):
         row, column = divmod(int(action), SIDE)
         return f"row {row + 1}, column {column + 1} is not empty"
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """How the game ended."""
-        return {1: "X has won", 0: "the board is full, a draw", -1: "O has won"}[int(self._value(state, params))]
+        return {1: "X has won", 0: "the board is full, a draw", -1: "O has won"}[int(info["value"])]
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """The board; X in blue."""

@@ -114,7 +114,7 @@ class WritingTask(PuzzleTask[Writing]):
         """
         return np.asarray(reading.word(text.strip(), self.tokens), self.action_space.dtype)
 
-    def why_over(self, state: Writing, params: Params) -> str:
+    def why_over(self, state: Writing, params: Params, info: dict[str, Any]) -> str:
         """Done, or failed."""
         if not bool(state.failed):
             return "everything is written"

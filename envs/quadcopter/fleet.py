@@ -27,7 +27,7 @@ Vehicles are rows of arrays ``(n,)``; what they do to each other are arrays ``(n
 from __future__ import annotations
 
 import abc
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -133,7 +133,7 @@ class Fleet(Pictured, Task[Params, State]):
 
     # -- text and pixels ---------------------------------------------------------------------------------------
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """The only end there is."""
         return "all vehicles are wrecked"
 

@@ -173,7 +173,7 @@ class QuadcopterGates(Flight[Track, State]):
             "speed": jnp.sqrt(squared(body.vx, body.vy, body.vz)),
         }
 
-    def why_over(self, state: State, params: Track) -> str:
+    def why_over(self, state: State, params: Track, info: dict[str, Any]) -> str:
         """Which of the three ends."""
         if bool(state.hit):
             return "crash: it flew into the frame of a gate"

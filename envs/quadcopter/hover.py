@@ -26,7 +26,7 @@ context                 mass +-20 %, inertia +-20 %, thrust coefficient +-10 %, 
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -123,7 +123,7 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
         distance, speed = jnp.sqrt(squared(body.x, body.y, body.z)), jnp.sqrt(squared(body.vx, body.vy, body.vz))
         return {"success": (distance < 0.1) & (speed < 0.1), "distance": distance, "speed": speed}
 
-    def why_over(self, state: Quadcopter, params: Airframe) -> str:
+    def why_over(self, state: Quadcopter, params: Airframe, info: dict[str, Any]) -> str:
         """Which of the two limits was passed."""
         if bool(flight.spins(state.body)):
             return flight.SPINS

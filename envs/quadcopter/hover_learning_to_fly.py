@@ -185,7 +185,7 @@ class HoverLearningToFly(Flight[Wrench, State]):
         distance, speed = jnp.sqrt(squared(body.x, body.y, body.z)), jnp.sqrt(squared(body.vx, body.vy, body.vz))
         return {"success": (distance < 0.1) & (speed < 0.1), "distance": distance, "speed": speed}
 
-    def why_over(self, state: State, params: Wrench) -> str:
+    def why_over(self, state: State, params: Wrench, info: dict[str, Any]) -> str:
         """Which of the two limits was passed."""
         if bool(flight.spins(state.vehicle.body)):
             return flight.SPINS

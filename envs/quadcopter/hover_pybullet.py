@@ -194,7 +194,7 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
         refuse_after_fork()
         drawn = programs(self.pure)
         with precision(self.pure):
-            episode, step = drawn.layout.unpack_numpy(np.array(drawn.begin(order(key, index, draw))))
+            episode, step = drawn.layout.unpack_numpy(np.array(drawn.begin(order(key, index, draw))[0]))
         simulator.put(episode.state, episode.params)
         return step.observation, step.info
 
@@ -251,9 +251,9 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
         """One line for a text player."""
         return self.pure.how_to_act()
 
-    def why_over(self, state: Quadcopter, params: Airframe) -> str:
+    def why_over(self, state: Quadcopter, params: Airframe, info: dict[str, Any]) -> str:
         """Which of the two limits was passed."""
-        return self.pure.why_over(state, params)
+        return self.pure.why_over(state, params, info)
 
     def describe(self, state: Quadcopter, params: Airframe) -> str:
         """Position, attitude, velocities and rotor speeds in words, with units."""

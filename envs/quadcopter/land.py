@@ -137,11 +137,11 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         landed = touches(body) & (speed < SOFTLY) & (tilt < LEVEL) & (miss < ON_THE_PAD**2)
         return {"success": landed, "distance": distance(body), "speed": speed, "tilt": tilt}
 
-    def why_over(self, state: Quadcopter, params: Params) -> str:
+    def why_over(self, state: Quadcopter, params: Params, info: dict[str, Any]) -> str:
         """Touch-down, and how hard; or which of the limits was passed."""
         body = state.body
         if bool(touches(body)):
-            how = "landed" if bool(self.info(state, params)["success"]) else "crash"
+            how = "landed" if info["success"] else "crash"
             speed, away = math.sqrt(squared(body.vx, body.vy, body.vz)), math.hypot(body.x, body.y)
             tilt = math.degrees(float(_tilt(body)))
             return f"{how}: touch-down at {speed:.2f} m/s, tilted by {tilt:.0f} degrees, {away:.2f} m from the middle"

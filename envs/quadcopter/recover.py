@@ -130,7 +130,7 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
             "height": body.z,
         }
 
-    def why_over(self, state: Quadcopter, params: Airframe) -> str:
+    def why_over(self, state: Quadcopter, params: Airframe, info: dict[str, Any]) -> str:
         """Which of the limits was passed."""
         if bool(flight.spins(state.body)):
             return flight.SPINS

@@ -168,7 +168,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
             "spin": state.vehicle.body.wz,
         }
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Which of the two limits was passed."""
         if bool(flight.spins(state.vehicle.body)):
             return flight.SPINS

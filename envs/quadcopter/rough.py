@@ -184,9 +184,9 @@ class Rough(Flight[Params, State]):
             "battery_voltage": battery.voltage(state.battery, battery.rotor_power(rotors, airframe)),
         }
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Which limit of the calm task was passed."""
-        return self.calm.why_over(state.calm, params.calm)
+        return self.calm.why_over(state.calm, params.calm, info)
 
     def describe(self, state: State, params: Params) -> str:
         """What the calm task tells."""

@@ -208,7 +208,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
 
     # -- text and pixels ---------------------------------------------------------------------------------------
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Which of the limits was passed."""
         if bool(flight.spins(state.vehicle.body)):
             return flight.SPINS

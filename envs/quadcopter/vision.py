@@ -198,7 +198,7 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         """``success`` and the measures."""
         return flight.tour_info(state, params, COUNT)
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Which of the ends."""
         if bool(hits(state.vehicle.body, params)):
             return "crash: it flew into a pillar or the floor"

@@ -140,7 +140,7 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         """``success`` and the measures."""
         return flight.tour_info(state, params, COUNT)
 
-    def why_over(self, state: State, params: Tour) -> str:
+    def why_over(self, state: State, params: Tour, info: dict[str, Any]) -> str:
         """Which of the limits was passed."""
         if bool(flight.spins(state.vehicle.body)):
             return flight.SPINS

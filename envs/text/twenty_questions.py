@@ -312,7 +312,7 @@ class TwentyQuestions(Task[Params, State]):
         for turn, action in enumerate(state.said[:turns]):
             lines.append(f"{turn + 1}. {spoken(known)[action]} {self._answer(int(action), turn, state)}")
         if bool(state.found) or turns >= TURNS:
-            lines.append(f"The game is over: {self.why_over(state, params)}.")
+            lines.append(f"The game is over: {self._ending(state, params)}.")
         return "\n".join(lines)
 
     def _answer(self, action: int, turn: int, state: State) -> str:
@@ -350,8 +350,11 @@ class TwentyQuestions(Task[Params, State]):
                 return f"{words[int(action)]!r} is ruled out by turn {turn + 1}: {words[before]} {answer}"
         return f"{words[int(action)]!r} is ruled out: the thing was found"
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """How the game ended; a lost game shows the thing."""
+        return self._ending(state, params)
+
+    def _ending(self, state: State, params: Params) -> str:
         thing = self.knowledge(params).things[int(params.hidden)]
         if bool(state.found):
             return f"the thing is {thing!r}, found in turn {int(state.turns)}"

@@ -267,7 +267,7 @@ class Wordle(Task[Params, State]):
         for i, (word, marks) in enumerate(self._rows(state)):
             lines += [f"{i + 1}. {' '.join(word.upper())}", f"   {' '.join(MARKS[mark] for mark in marks)}"]
         if int(state.greens) == LENGTH or tries >= TRIES:
-            lines.append(f"The game is over: {self.why_over(state, params)}.")
+            lines.append(f"The game is over: {self._ending(state, params)}.")
         return "\n".join(lines)
 
     def how_to_act(self) -> str:
@@ -289,8 +289,11 @@ class Wordle(Task[Params, State]):
             raise ValueError(f"{word!r} is not in the game's list of words; the nearest that is: {near[0]!r}")
         return np.asarray(index, self.action_space.dtype)
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """How the game ended; a lost game shows the word."""
+        return self._ending(state, params)
+
+    def _ending(self, state: State, params: Params) -> str:
         if int(state.greens) == LENGTH:
             return f"the word was found with guess {int(state.tries)}"
         return f"six guesses are used; the word was {self.words[int(params.hidden)]!r}"

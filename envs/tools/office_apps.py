@@ -102,7 +102,7 @@ class OfficeApps(Task[Params, State]):
         self.observation_space = self.box(-1.0, 1.0, (OBSERVATION_SIZE,))
         self.reward_space = self.box(0.0, 1.0, ())
         # What the host side looks up, compiled at its first use.
-        self._sight, self._mask, self._verdict = jax.jit(sight_of), jax.jit(self.action_mask), jax.jit(self.solved)
+        self._sight, self._mask = jax.jit(sight_of), jax.jit(self.action_mask)
 
     # -- the episode ---------------------------------------------------------------------------------------------------
 
@@ -233,7 +233,7 @@ class OfficeApps(Task[Params, State]):
             offset += self._part_sizes[part]
         return "the call is allowed"
 
-    def why_over(self, state: State, params: Params) -> str:
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """How the player ended it, and what the judge says."""
         ending, said = int(state.ending), int(state.said)
         how = {
@@ -241,7 +241,7 @@ class OfficeApps(Task[Params, State]):
             Ending.ANSWERED: f"the player answered {said}",
             Ending.REFUSED: f"the player refused: {Reason(said).name.lower()}" if ending == Ending.REFUSED else "",
         }[Ending(ending)]
-        return f"{how}; that is {'right' if bool(self._verdict(state, params)) else 'wrong'}"
+        return f"{how}; that is {'right' if info['success'] else 'wrong'}"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """The three apps as they are; what the player has not seen is pale."""

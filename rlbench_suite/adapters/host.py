@@ -65,7 +65,7 @@ class HostEnv(TaskEnv):
         self._told = observation, float(reward), bool(terminated), self._info(told)
         shown, reward, terminated, truncated, info = self._show()
         if terminated:
-            info["end_reason"] = self.task.why_over(self.state, self.params)
+            info["end_reason"] = self.task.why_over(self.state, self.params, info)
         return shown, reward, terminated, truncated, info
 
     def _info(self, told: dict[str, Any]) -> dict[str, Any]:

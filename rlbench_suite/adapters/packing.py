@@ -10,6 +10,8 @@ from __future__ import annotations
 import ctypes
 import math
 import struct
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -44,17 +46,28 @@ class Layout:
         self.places = [places[i] for i in range(len(leaves))]
         self.size = int(ends[-1])
         """Words."""
+        self._in_order = [order.index(i) for i in range(len(order))]
+        self._runs = [self._run(*(places[i] for i in group)) for group in self.groups]
+
+    @staticmethod
+    def _run(first: Place, *others: Place) -> Place:
+        """Of a group, to be read at once."""
+        last = others[-1] if others else first
+        return first if first.shape else Place(slice(first.words.start, last.words.stop), _SIDE_BY_SIDE, first.dtype)
 
     def pack_first(self, lanes: Any) -> jax.Array:
         """The buffer of the first of a batch of pytrees; traced."""
+        return self.pack(jax.tree.map(lambda leaf: leaf[:1], lanes))[0]
+
+    def pack(self, lanes: Any) -> jax.Array:
+        """The buffers of a batch of pytrees, a row each; traced."""
         leaves = jax.tree.leaves(lanes)
+        count = leaves[0].shape[0]
         parts = []
         for group in self.groups:
-            entries = jnp.concatenate([leaves[i].reshape(-1) for i in group]).reshape(
-                len(group), leaves[0].shape[0], -1
-            )
-            parts.append(self._to_words(entries[:, 0].reshape(-1)))
-        return jnp.concatenate(parts)
+            entries = jnp.concatenate([leaves[i].reshape(-1) for i in group]).reshape(len(group), count, -1)
+            parts.append(self._to_words(entries.swapaxes(0, 1).reshape(count, -1)))
+        return jnp.concatenate(parts, axis=1)
 
     def pack_numpy(self, tree: Any) -> np.ndarray:
         """The buffer of a pytree, on the host."""
@@ -74,16 +87,11 @@ class Layout:
 
     def unpack_numpy(self, words: np.ndarray) -> Any:
         """The pytree of a buffer on the host."""
-        leaves: list[Any] = [None] * len(self.places)
-        for group in self.groups:  # of scalars one array, taken apart at once
-            first = self.places[group[0]]
-            if first.shape:
-                leaves[group[0]] = self.read(words, first)
-            else:
-                side_by_side = slice(first.words.start, self.places[group[-1]].words.stop)
-                for i, value in zip(group, self.read(words, Place(side_by_side, (-1,), first.dtype)), strict=True):
-                    leaves[i] = value
-        return self.treedef.unflatten(leaves)
+        values: list[Any] = []
+        for place in self._runs:
+            part = self.read(words, place)
+            values.extend(part) if place.shape == _SIDE_BY_SIDE else values.append(part)
+        return self.treedef.unflatten([values[i] for i in self._in_order])
 
     def read(self, words: np.ndarray, place: Place) -> np.ndarray:
         """One leaf of a buffer on the host: a view where the width allows, else a copy."""
@@ -93,6 +101,14 @@ class Layout:
         if part.dtype != place.dtype:
             part = part.astype(place.dtype)
         return part if len(place.shape) == 1 else part.reshape(place.shape)
+
+    def reader(self, words: np.ndarray, place: Place, dtype: Any) -> Callable[[], np.ndarray]:
+        """What copies one leaf, time and again, from words that stay where they are: half the time of :meth:`read`."""
+        part = words[place.words]
+        if place.dtype.kind == "f":
+            part = part.view(self.float)
+        part = part.reshape(place.shape)
+        return part.copy if part.dtype == dtype else partial(part.astype, dtype)
 
     def scalars(self, places: list[Place]) -> struct.Struct:
         """What reads scalars from a buffer on the host, in order of their places, as Python's own: one call for all."""
@@ -150,5 +166,7 @@ class Memory:
         ctypes.memmove(self._address, result.unsafe_buffer_pointer(), self._bytes)
 
 
+_SIDE_BY_SIDE = (-1,)
+"""The shape of a run of scalars."""
 _ALIGNMENT = 64
 """Bytes: what XLA asks of memory that it does not allocate."""

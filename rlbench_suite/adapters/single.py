@@ -34,7 +34,8 @@ FEW = 8
 class Programs:
     """The two compiled programs of a single env, from words to words.
 
-    ``begin`` reads an :func:`order`, ``advance`` a :meth:`memory`; both give the words of the next (episode, step).
+    ``begin`` reads an :func:`order`, ``advance`` a :meth:`memory`. They give words of (episode, step): ``advance`` the
+    next ones, ``begin`` a row of the ordered episode and a row of the one after it. Lanes are two in any case.
     """
 
     def __init__(self, task: Task[Any, Any]) -> None:
@@ -58,28 +59,17 @@ class Programs:
         scalars.sort(key=lambda named: named[1].words.start)
         self.scalar_names = [name for name, _ in scalars]
         self.scalars: Any = self.layout.scalars([place for _, place in scalars]).unpack_from
-        self.info_arrays = [(name, place) for name, place in step.info.items() if place.shape != ()]
-        shown = step.observation
-        self.observe = self._reader(shown) if isinstance(shown, Place) else self._readers(shown)
 
     def memory(self) -> Memory:
         """Where an episode lies, with the last action behind it."""
         with precision(self.task):
             return Memory(self.action.words.stop, self.layout.size, self.layout.word, self.device)
 
-    def _reader(self, place: Place) -> Callable[[np.ndarray], np.ndarray]:
-        if place.dtype == self.layout.float and len(place.shape) == 1:
-            return lambda words: words[place.words].view(place.dtype)  # the common case, twice as fast
-        return lambda words: self.layout.read(words, place)
-
-    def _readers(self, places: dict[str, Place]) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
-        return lambda words: {name: self.layout.read(words, place) for name, place in places.items()}
-
     def _begin(self, order: jax.Array) -> jax.Array:
         seed, (index, *draw_words) = order[:2], order[2:].astype(np.int32)
         draw = Draw(*draw_words)
-        lanes = in_lanes(lambda s, i: begin(self.task, s, i, draw), jnp.stack([seed] * 2), jnp.stack([index] * 2))
-        return in_one_kernel(self.layout.pack_first)(lanes)
+        seeds, indices = jnp.stack([seed, seed]), jnp.stack([index, index + 1])
+        return in_one_kernel(self.layout.pack)(in_lanes(lambda s, i: begin(self.task, s, i, draw), seeds, indices))
 
     def _advance(self, memory: jax.Array) -> jax.Array:
         return in_one_kernel(self.layout.pack_first)(in_lanes(self._step, *in_one_kernel(self._unpack)(memory)))
@@ -92,14 +82,29 @@ class Programs:
     def _step(self, episode: Episode, action: jax.Array) -> tuple[Episode, Step]:
         return advance(self.task, episode, action, NO_LIMIT)
 
-    def read(self, words: np.ndarray) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """What a step shows, on the host. Scalars become Python's own, arrays views of ``words``."""
-        info: dict[str, Any] = dict(zip(self.scalar_names, self.scalars(words), strict=True))
-        terminated, truncated = info.pop(TERMINATED), info.pop(TRUNCATED)
-        reward = info.pop(REWARD) if REWARD in info else self.layout.read(words, self.places[1].reward)
-        for name, place in self.info_arrays:
-            info[name] = self.layout.read(words, place)
-        return self.observe(words), reward, terminated, truncated, info
+    def reader(self, words: np.ndarray) -> Callable[[], tuple[Any, Any, bool, bool, dict[str, Any]]]:
+        """What tells, time and again, what the step in these words shows: Python's own scalars, copies of arrays."""
+
+        def copies(place: Place, dtype: Any = None) -> Callable[[], np.ndarray]:
+            return self.layout.reader(words, place, dtype or place.dtype)
+
+        shown, rewarded, _, _, told = self.places[1]
+        masks = {"action_mask": np.int8}  # what Space.sample(mask) asks for
+        arrays = {name: copies(place, masks.get(name)) for name, place in told.items() if place.shape != ()}
+        rewards = copies(rewarded) if rewarded.shape else None
+        parts = jax.tree.map(copies, shown, is_leaf=lambda part: isinstance(part, Place))
+        observe = (lambda: {name: copy() for name, copy in parts.items()}) if isinstance(shown, dict) else parts
+        names, scalars = self.scalar_names, self.scalars
+
+        def read() -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+            info: dict[str, Any] = dict(zip(names, scalars(words), strict=True))
+            terminated, truncated = info.pop(TERMINATED), info.pop(TRUNCATED)
+            reward = info.pop(REWARD) if rewards is None else rewards()
+            for name, copy in arrays.items():
+                info[name] = copy()
+            return observe(), reward, terminated, truncated, info
+
+        return read
 
 
 def order(seed: np.ndarray, index: int, draw: Draw) -> np.ndarray:
@@ -183,6 +188,8 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         self._seed: np.ndarray | None = None
         self._index = 0
         self._memory: Memory | None = None
+        self._ahead: np.ndarray | None = None
+        """The words of the next episode, where it was begun with the last one."""
         self._trail: list[Any] = []
 
     # -- Gymnasium's interface ---------------------------------------------------------------------------------
@@ -196,21 +203,26 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         refuse_after_fork()
         self._turn(seed, options)
         assert self._seed is not None
-        memory = self._memory or self._remember()
-        with precision(self.task):
-            memory.take(self._programs.begin(order(self._seed, self._index, self._draw)))
+        if self._memory is None:
+            self._remember()
+        if self._ahead is None:
+            with precision(self.task):
+                begun = self._programs.begin(order(self._seed, self._index, self._draw))
+            self._words[:], self._ahead = np.asarray(begun)
+        else:
+            self._words[:], self._ahead = self._ahead, None
         observation, *_, info = self._show()
         return observation, info
 
-    def _remember(self) -> Memory:
+    def _remember(self) -> None:
         """Room for an episode and an action."""
         self._programs = programs(self.task)
         layout, action = self._programs.layout, self._programs.action
         self._memory = memory = self._programs.memory()
         self._words = memory.words[: layout.size]
+        self._read = self._programs.reader(self._words)
         numbers = layout.float if action.dtype.kind == "f" else layout.signed
         self._action = memory.words[action.words].view(numbers).reshape(action.shape)
-        return memory
 
     def _turn(self, seed: int | None, options: dict[str, Any] | None) -> int | None:
         """Count episodes: to the first of a new seed, which is returned, or to the next of the last seed."""
@@ -222,7 +234,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             return None
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
-        self._seed, self._index = seed_key(seed), 0
+        self._seed, self._index, self._ahead = seed_key(seed), 0, None
         super().reset(seed=int(seed) % 2**63)
         return int(seed)
 
@@ -248,17 +260,14 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             info["invalid_reason"] = self.task.why_illegal(checked, episode.state, episode.params)
         if terminated:
             episode = self.episode
-            info["end_reason"] = self.task.why_over(episode.state, episode.params)
+            info["end_reason"] = self.task.why_over(episode.state, episode.params, info)
         return observation, reward, terminated, truncated, info
 
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        # A fresh copy: nothing handed out is written to again.
-        observation, reward, terminated, truncated, info = self._programs.read(self._words.copy())
-        if "action_mask" in info:
-            info["action_mask"] = info["action_mask"].view(np.int8)  # what Space.sample(mask) asks for
-        if self._many:
-            reward = self._reward(reward)
-        return observation, reward, terminated, truncated, info
+        if not self._many:
+            return self._read()
+        observation, reward, *rest = self._read()
+        return observation, self._reward(reward), *rest
 
     def _reward(self, reward: Any) -> Any:
         """What Gymnasium gets of several agents' rewards: the mean. Of objectives it gets vectors, else a float."""
@@ -293,7 +302,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
     def episode(self, episode: Episode) -> None:
         if self._memory is None:
             raise gymnasium.error.ResetNeeded("Call reset() before restoring an episode.")
-        self._seed, self._index = np.asarray(episode.seed, np.uint32), int(episode.index)
+        self._seed, self._index, self._ahead = np.asarray(episode.seed, np.uint32), int(episode.index), None
         self._trail = []
         _, step = self._programs.layout.unpack_numpy(self._words)
         self._words[:] = self._programs.layout.pack_numpy((episode, step))

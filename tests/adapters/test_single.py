@@ -154,6 +154,21 @@ def test_reset_without_seed_goes_on_with_new_episodes(card: TaskCard) -> None:
     assert flat(env.reset(seed=0)[0]) == flat(first)
 
 
+@pytest.mark.every_id
+def test_an_episode_begun_ahead_is_the_one_that_is_begun_when_due(card: TaskCard) -> None:
+    if card.host:
+        pytest.skip("nothing is begun ahead of its turn")
+    env = gymnasium.make(card.id).unwrapped
+    env.reset(seed=5)
+    first = env.episode
+    env.reset()
+    ahead = env.episode
+    env.episode = first  # what was begun ahead belongs to it no more
+    env.reset()
+    for mine, theirs in zip(_leaves(ahead), _leaves(env.episode), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
 def test_view_text_and_pixels_show_the_same_instance(card: TaskCard) -> None:
     plain, text, pixels = (gymnasium.make(card.id, view=view) for view in VIEWS)
     for env in (plain, text, pixels):

@@ -123,7 +123,7 @@ def test_reward_by_hand(task: Any) -> None:
     burnt = after._replace(climate=after.climate._replace(temperature=np.float32(45.5)))
     assert float(task.reward(before, None, burnt, None, CONTEXT)) == pytest.approx(profit - 0.101 * 20, rel=1e-4)
     assert task.terminal(burnt, None, CONTEXT)
-    assert "45.5 degC" in task.why_over(burnt, CONTEXT)
+    assert "45.5 degC" in task.why_over(burnt, CONTEXT, {})
 
 
 @pytest.mark.parametrize(

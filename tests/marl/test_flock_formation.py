@@ -316,9 +316,9 @@ def test_words_and_picture(task: FlockFormation) -> None:
 def test_why_an_episode_is_over(task: FlockFormation) -> None:
     params, state = some_params(np.random.default_rng(6)), some_state(np.random.default_rng(6))
     close = state._replace(vehicles=state.vehicles._replace(**{a: np.full(N, 0.05) for a in "xyz"}))
-    assert "collision" in task.why_over(close, params)
+    assert "collision" in task.why_over(close, params, task.info(close, params))
     far = state._replace(vehicles=state.vehicles._replace(x=np.arange(N) * 50.0))
-    assert "lost" in task.why_over(far, params)
+    assert "lost" in task.why_over(far, params, task.info(far, params))
 
 
 def test_a_speed_out_of_range_is_refused() -> None:

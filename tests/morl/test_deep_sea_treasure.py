@@ -173,4 +173,4 @@ def test_words_and_picture(task: DeepSeaTreasure) -> None:
     assert picture.shape == task.picture_shape
     assert picture.dtype == np.uint8
     assert (picture != task.draw(State(np.int32(3), np.int32(6)), Params())).any()
-    assert "15.1" in task.why_over(State(np.int32(4), np.int32(4)), Params())
+    assert "15.1" in task.why_over(State(np.int32(4), np.int32(4)), Params(), {})

@@ -189,10 +189,10 @@ def test_reward_by_hand() -> None:
     assert float(task.cost(before, None, at(9, 12, (0, 0)), params)) == pytest.approx(0.5)
     assert not task.terminal(at(10.8, 14.3, (0, 0)), None, params)
     assert task.terminal(at(10.8, 14.5, (0, 0)), None, params)
-    assert "over-current" in task.why_over(at(10.8, 14.5, (0, 0)), params)
+    assert "over-current" in task.why_over(at(10.8, 14.5, (0, 0)), params, task.info(at(10.8, 14.5, (0, 0)), params))
     fast = at(0, 0, (0, 0))._replace(speed=1.01 * plant.speed_limit)
     assert task.terminal(fast, None, params)
-    assert "over-speed" in task.why_over(fast, params)
+    assert "over-speed" in task.why_over(fast, params, task.info(fast, params))
 
 
 def test_induction_machine_is_seen_from_its_rotor_s_flux() -> None:

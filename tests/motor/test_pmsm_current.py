@@ -105,7 +105,7 @@ def test_over_current_ends_the_episode(task: Any) -> None:
     params = drive(0.0)
     assert not task.terminal(state((-240, 319), (0, 0)), None, params)
     assert task.terminal(state((-240, 321), (0, 0)), None, params)
-    assert "401 A" in task.why_over(state((-240, 321), (0, 0)), params)
+    assert "401 A" in task.why_over(state((-240, 321), (0, 0)), params, {})
 
 
 def test_voltage_beyond_the_circle_is_shortened_in_its_direction(task: Any) -> None:

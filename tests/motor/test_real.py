@@ -180,7 +180,7 @@ def test_heat_costs_and_ends() -> None:
     assert float(task.cost(at(100.0), None, at(146.0), params)) == pytest.approx(0.4, abs=1e-6)
     assert not task.terminal(at(154.9), None, params)
     assert task.terminal(at(155.1), None, params)
-    assert "over-temperature: a winding of 155.1" in task.why_over(at(155.1), params)
+    assert "over-temperature: a winding of 155.1" in task.why_over(at(155.1), params, {})
 
 
 @each

@@ -238,8 +238,8 @@ def test_people_can_play(name: str, tier: str) -> None:
         assert text.endswith(f"Written so far: {answer[:k]}{'_' * (len(answer) - k)}")
         state = task.transition(state, jnp.asarray(task.parse(f" {letter}\n", state, params)), key, params)
         pictures.append(task.draw(state, params))
-    assert task.why_over(state, params) == "the text is right"
-    assert task.why_over(state._replace(right=state.right - 2), params) == "2 letters of the text are wrong"
+    assert task.why_over(state, params, {}) == "the text is right"
+    assert task.why_over(state._replace(right=state.right - 2), params, {}) == "2 letters of the text are wrong"
     assert pictures[0].shape == task.picture_shape
     assert all((one != other).any() for one, other in pairwise(pictures))
     for text in ("", "AB", "a", "1", "?"):

@@ -361,10 +361,10 @@ def test_people_can_play() -> None:
             assert task.why_illegal(again, state, params) == f"{words[word]} was placed already"
     assert "Words left: none" in task.describe(state, params)
     assert task.puzzle.solve(instance) in task.describe(state, params)
-    assert task.why_over(state, params) == "every word is placed"
+    assert task.why_over(state, params, task.info(state, params)) == "every word is placed"
     assert all((one != other).any() for one, other in pairwise(pictures))
     first = task.initial(key, params)
-    assert task.why_over(first, params) == "no word that is left fits an open slot"
+    assert task.why_over(first, params, task.info(first, params)) == "no word that is left fits an open slot"
     short = next(w for w, word in enumerate(words) if len(word) == 3)
     long_slot = next(s for s, slot in enumerate(instance.slots) if slot[3] >= 0)
     reason = task.why_illegal(np.int64(long_slot * task.count + short), first, params)

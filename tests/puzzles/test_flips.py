@@ -295,7 +295,7 @@ def test_words_and_picture(name: str) -> None:
     other = ~right
     goal, start = (task.judged(jnp.asarray(words(true[None])[0]), params) for true in (right, other))
     assert f"c The assignment now: {misses(listed(instance), other)} of {task.clauses}" in task.describe(start, params)
-    over = task.why_over(goal, params)
+    over = task.why_over(goal, params, {})
     assert over == "every clause is satisfied" or over.endswith(
         "clauses are unsatisfied, and no assignment leaves fewer"
     )

@@ -268,7 +268,7 @@ def test_words_name_the_actions(name: str) -> None:
         after = [task.transition(state, jnp.int32(a), jax.random.key(0), params) for a in (action, parsed)]
         assert sorted(map(str, task.values(after[0]))) == sorted(map(str, task.values(after[1])))
         state = after[0]
-    assert "is reached" in task.why_over(state, params)
+    assert "is reached" in task.why_over(state, params, task.info(state, params))
     with pytest.raises(ValueError, match="not among the numbers"):
         task.parse("777 + 1", state, params)
     with pytest.raises(ValueError, match="expected 'A"):

@@ -414,6 +414,6 @@ def test_words_name_tokens_and_say_what_is_wrong() -> None:
     for text, message in ((")", "no parenthesis is open"), ("+", "no card is left")):
         assert message in task.why_illegal(task.parse(text, state, params), state, params)
     state = task.transition(state, jnp.asarray(task.parse("=", state, params)), jax.random.key(0), params)
-    assert task.why_over(state, params) == "the formula does not make 24"
+    assert task.why_over(state, params, task.info(state, params)) == "the formula does not make 24"
     with pytest.raises(ValueError, match="expected one of"):
         task.parse("14", state, params)

@@ -411,8 +411,10 @@ def test_the_words_of_the_task(name: str) -> None:
         state = task.transition(state, task.parse(f" {gate}\n", state, params), key, params)
     assert "Gates left: 0" in task.describe(state, params)
     assert f"at most {int(instance.wanted) / FINE:.4f} is wanted" in task.describe(state, params)
-    assert task.why_over(state, params) == "the circuit is near enough"
-    assert "not near enough" in task.why_over(begin._replace(used=state.used), params)
+    assert task.why_over(state, params, task.info(state, params)) == "the circuit is near enough"
+    assert "not near enough" in task.why_over(
+        begin._replace(used=state.used), params, task.info(begin._replace(used=state.used), params)
+    )
     assert (task.draw(state, params) != task.draw(begin, params)).any()
     for text in ("", "X", "H T", "0"):
         with pytest.raises(ValueError, match="expected one of H"):

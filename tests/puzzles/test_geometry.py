@@ -369,5 +369,5 @@ def test_people_can_play() -> None:
     first, last = (task.draw(Writing(np.int32(count), np.bool_(False)), params) for count in (0, 4))
     assert first.shape == task.picture_shape
     assert (first != last).any()
-    assert "wrong: 5 comes next" in task.why_over(Writing(np.int32(3), np.bool_(True)), params)
+    assert "wrong: 5 comes next" in task.why_over(Writing(np.int32(3), np.bool_(True)), params, {})
     assert puzzle_of(NAME, "medium").verify(instance, "(4, 5)").solved

@@ -254,10 +254,10 @@ def test_people_can_play(name: str) -> None:
     key = jax.random.key(0)
     state = task.initial(key, params)
     for vertex in task.puzzle.solve(instance).split():
-        assert task.why_over(state, params) != "every vertex is visited"
+        assert task.why_over(state, params, task.info(state, params)) != "every vertex is visited"
         state = task.transition(state, jnp.asarray(task.parse(vertex, state, params)), key, params)
     assert task.describe(state, params).endswith(task.puzzle.solve(instance))
-    assert task.why_over(state, params) == "every vertex is visited"
+    assert task.why_over(state, params, task.info(state, params)) == "every vertex is visited"
     assert task.why_illegal(np.int64(0), state, params) == "vertex 1 is visited already"
     with pytest.raises(ValueError, match="expected a vertex from 1 to 8, got 'one'"):
         task.parse("one", state, params)

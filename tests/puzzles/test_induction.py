@@ -335,13 +335,13 @@ def test_the_words_of_the_task(name: str) -> None:
         action = task.parse(f" {step + 1}\n", state, params)
         state = task.transition(state, action, key, params)
         pictures.append(task.draw(state, params))
-    assert task.why_over(state, params) == "every example is its output"
+    assert task.why_over(state, params, task.info(state, params)) == "every example is its output"
     assert (pictures[0] != pictures[-1]).any()
     for text in ("0", str(len(puzzle.steps) + 1), "", "1 2", "reverse"):
         with pytest.raises(ValueError, match="expected a step from 1 to"):
             task.parse(text, state, params)
     stuck = Rewriting(jnp.asarray(task.initial(key, params).rows), jnp.int32(2))
-    assert "not every example" in task.why_over(stuck, params)
+    assert "not every example" in task.why_over(stuck, params, task.info(stuck, params))
 
 
 @both

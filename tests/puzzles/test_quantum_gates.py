@@ -270,7 +270,7 @@ def test_the_words_of_the_task() -> None:
     for gate in task.puzzle.plan(instance):
         state = task.transition(state, task.parse(f" {GATES[gate]}\n", state, params), key, params)
     assert "X1 -> X1\nZ1 -> Z1\nX2 -> X2\nZ2 -> Z2" in task.describe(state, params)
-    assert task.why_over(state, params) == "everything is undone"
+    assert task.why_over(state, params, {}) == "everything is undone"
     assert (task.draw(state, params) != task.draw(begin, params)).any()
     for text in ("", "H", "H1 H2", "0"):
         with pytest.raises(ValueError, match="expected one of H1, H2"):

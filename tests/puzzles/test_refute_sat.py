@@ -270,7 +270,7 @@ def test_words_and_picture() -> None:
     for text in ("0", "7", "--3", "3 4", "x", "٣"):
         with pytest.raises(ValueError, match="expected V or -V with a variable V from 1 to 6"):
             task.parse(text, state, params)
-    ends = [task.why_over(state._replace(outcome=jnp.int8(outcome)), params) for outcome in (MODEL, REFUTED, OPEN)]
+    ends = [task.why_over(state._replace(outcome=jnp.int8(outcome)), params, {}) for outcome in (MODEL, REFUTED, OPEN)]
     assert ends[:2] == ["a model is found", "every case is closed: there is no model"]
     assert ends[2] == f"the {int(params.instance.budget)} branchings are used up"
 

@@ -425,9 +425,9 @@ def test_the_words_of_the_task() -> None:
         state = task.transition(state, action, key, params)
     assert f"The rule so far: {answer}" in task.describe(state, params)
     assert task.describe(state, params).startswith(task.puzzle.prompt(instance).split("\n\nFind")[0])
-    assert "right in other worlds" in task.why_over(state, params)
+    assert "right in other worlds" in task.why_over(state, params, task.info(state, params))
     assert "is in the rule already" in task.why_illegal(action, state, params)
-    assert "3 literals" in task.why_over(start, params)
+    assert "3 literals" in task.why_over(start, params, task.info(start, params))
     assert (task.draw(start, params) != task.draw(state, params)).any()
     for text in ("", "0", "parent(X,Q)", "target(X,Y)"):
         with pytest.raises(ValueError, match="expected one of"):

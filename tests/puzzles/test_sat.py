@@ -402,7 +402,7 @@ def test_why(medium: SAT) -> None:
     illegal = next(v for v in range(20) if v not in legal)
     reason = medium.why_illegal(np.int64(illegal), state, formula)
     assert reason.startswith(f"variable {illegal + 1} is in no unsatisfied clause; those that are: {legal[0] + 1}")
-    assert medium.why_over(state, formula) == "every clause is satisfied"
+    assert medium.why_over(state, formula, {}) == "every clause is satisfied"
 
 
 def test_the_picture_shows_progress(sat: SAT) -> None:

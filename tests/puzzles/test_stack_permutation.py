@@ -200,7 +200,7 @@ def test_people_can_play() -> None:
     assert task.draw(state, params).shape == task.picture_shape
     state = task.transition(state, jnp.int32(0), key, params)
     state = task.transition(state, jnp.int32(1), key, params)
-    assert task.why_over(state, params) == "a number came out that was not wanted next"
+    assert task.why_over(state, params, {}) == "a number came out that was not wanted next"
 
 
 @pytest.mark.parametrize("tier", [3, 25, 6.5])

@@ -262,5 +262,5 @@ def test_people_can_play() -> None:
     with pytest.raises(ValueError, match="expected one of a, b, c"):
         task.parse("d", state, params)
     assert task.draw(state, params).shape == task.picture_shape
-    assert task.why_over(Writing(np.int32(7), np.bool_(True)), params) == "that was wrong: b comes next"
-    assert task.why_over(Writing(np.int32(10), np.bool_(False)), params) == "everything is written"
+    assert task.why_over(Writing(np.int32(7), np.bool_(True)), params, {}) == "that was wrong: b comes next"
+    assert task.why_over(Writing(np.int32(10), np.bool_(False)), params, {}) == "everything is written"

@@ -219,11 +219,11 @@ def test_the_words_of_the_game() -> None:
         assert int(claim) == 20
         said = task.transition(start, claim, key, params)
         assert "c Said: unsatisfiable." in task.describe(said, params)
-        kinds.add(task.why_over(said, params))
+        kinds.add(task.why_over(said, params, task.info(said, params)))
         flip = task.parse("flip 7", start, params)
         assert int(flip) == 6
         assert "is in no unsatisfied clause" in task.why_illegal(flip, start, params)
-        assert "80 flips are used up" in task.why_over(start, params)
+        assert "80 flips are used up" in task.why_over(start, params, task.info(start, params))
         flipped = task.transition(start, jnp.asarray(flip), key, params)
         assert (task.draw(flipped, params) != task.draw(start, params)).any()
         for text in ("", "sat", "flip 21", "unsat"):

@@ -149,7 +149,7 @@ def test_rewards_and_ends_are_told_in_words(task: Any) -> None:
     spun = state._replace(vehicle=state.vehicle._replace(body=turning)) if hasattr(state, "vehicle") else None
     spun = state._replace(body=turning) if spun is None else spun
     assert task.terminal(spun, None, params)
-    assert "spins" in task.why_over(spun, params)
+    assert "spins" in task.why_over(spun, params, {})
     words = task.describe(state, params)
     for value in (body(state).vx, body(state).wy):
         assert f"{float(value):+.3f}" in words

@@ -62,7 +62,7 @@ def test_a_gate_is_passed_hit_or_missed(
         assert (int(after.passed) - gate, bool(after.hit)) == (int(passed), hit)
         assert bool(task.terminal(after, None, start.params)) is hit
         if hit:
-            assert "frame" in task.why_over(after, start.params)
+            assert "frame" in task.why_over(after, start.params, {})
 
 
 def test_a_slanting_passage_counts_where_it_crossed_the_plane(task: Any, start: Any) -> None:

@@ -86,7 +86,7 @@ def test_terminal_limits(task: Any) -> None:
     for name, value in inside.items():
         over = moved(state, **{name: 1.01 * value})
         assert task.terminal(over, None, params)
-        assert ("spins" if name[0] == "w" else "0.6 m") in task.why_over(over, params)
+        assert ("spins" if name[0] == "w" else "0.6 m") in task.why_over(over, params, {})
 
 
 def test_success_is_near_and_slow(task: Any) -> None:

@@ -53,7 +53,7 @@ def test_touch_down_is_worth_what_the_table_says(
     reward = float(task.reward(before, np.zeros(4, np.float32), after, None, start.params))
     assert reward == pytest.approx(0.5 - 3 + prize, abs=1e-4)
     assert bool(task.info(after, start.params)["success"]) is success
-    assert ("landed" if success else "crash") in task.why_over(after, start.params)
+    assert ("landed" if success else "crash") in task.why_over(after, start.params, task.info(after, start.params))
 
 
 def test_a_tilted_vehicle_touches_with_its_lowest_rotor(task: Any, start: Any) -> None:

@@ -76,7 +76,7 @@ def test_success_and_ends(task: Any, starts: Any) -> None:
     ):
         state, params = at(starts, **fields)
         assert task.terminal(state, None, params)
-        assert words in task.why_over(state, params)
+        assert words in task.why_over(state, params, {})
     assert not task.terminal(*at(starts)[:1], None, at(starts)[1])
 
 
