@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -72,6 +72,7 @@ class CheckmatePuzzle(Puzzle[Instance]):
 
     name = "CheckmateInOne"
     difficulty_is = "legal moves for each that is checkmate"
+    few: ClassVar[dict[float, float]] = {4: 360_000}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
