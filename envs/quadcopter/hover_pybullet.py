@@ -194,7 +194,7 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
         refuse_after_fork()
         drawn = programs(self.pure)
         with precision(self.pure):
-            episode, step = drawn.layout.unpack_numpy(np.array(drawn.begin(order(key, index, draw))[0]))
+            episode, step = drawn.layout.unpack_numpy(np.array(drawn.begin(order(key, index, draw)))[0])
         simulator.put(episode.state, episode.params)
         return step.observation, step.info
 
