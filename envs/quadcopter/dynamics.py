@@ -28,10 +28,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..runge_kutta import rk4
 from .aerodynamics import in_ground_effect, rotor_drag
 from .payload import Payload, loaded, loaded_derivative
-from .rigid_body import GRAVITY, Inertia, RigidBody, Scalar, Wrench, body_z, derivative, normalised
+from .rigid_body import GRAVITY, Inertia, RigidBody, Scalar, Wrench, body_z, derivative, integrated, normalised
 from .vehicles import RPM, Air
 
 MASS = 0.027
@@ -129,7 +128,7 @@ def step(
         wrench = Wrench(fx, fy, fz, tx, ty, tz)
         return derivative(body, wrench, airframe.inertia) if whole is None else loaded_derivative(body, wrench, whole)
 
-    return Quadcopter(normalised(rk4(motion, vehicle.body, duration)), end)
+    return Quadcopter(normalised(integrated(motion, vehicle.body, duration)), end)
 
 
 def lag(speeds: Rotors, command: Rotors, decay: Scalar, falling_decay: Scalar) -> Rotors:

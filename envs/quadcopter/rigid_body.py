@@ -9,7 +9,10 @@ Source: Goldstein, Classical Mechanics, ch. 5 (Euler's equations); Diebel 2006, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
+
+from rlbench_suite.lanes import computed_once
 
 Scalar = Any
 """A scalar array; on the host, where a state is described or drawn, a float."""
@@ -86,6 +89,38 @@ def derivative(body: RigidBody, wrench: Wrench, inertia: Inertia, gravity: Scala
         wy=(ty - (jx - jz) * wz * wx) * per_jy,
         wz=(tz - (jy - jx) * wx * wy) * per_jz,
     )
+
+
+def integrated(motion: Callable[[float, RigidBody], RigidBody], body: RigidBody, duration: float) -> RigidBody:
+    """The body ``duration`` seconds later, by the classical Runge-Kutta method; the quaternion may drift a little.
+
+    ``motion`` is the time derivative as a function of how much of the step has passed (0, 0.5 or 1) and of the body. It
+    is :func:`~..runge_kutta.rk4` to rounding. Velocities and attitudes of the stages are stored, where otherwise each
+    of the thirteen results would compute all stages anew. Slopes are differences of what is stored: of stage one,
+    ``h k = 2 (y1 - y)``. Positions are the integral of velocities.
+    """
+
+    def stage(passed: float, now: RigidBody, time: float) -> RigidBody:
+        def after() -> tuple[Scalar, ...]:
+            return tuple(value + time * rate for value, rate in zip(body[3:], motion(passed, now)[3:], strict=True))
+
+        position = body.x + time * now.vx, body.y + time * now.vy, body.z + time * now.vz
+        return RigidBody(*position, *computed_once(after)())
+
+    one = stage(0.0, body, 0.5 * duration)
+    two = stage(0.5, one, 0.5 * duration)
+    three = stage(0.5, two, duration)
+
+    def end() -> RigidBody:
+        velocities = zip(body[7:10], one[7:10], two[7:10], three[7:10], strict=True)
+        travelled = (duration / 6 * (a + 2 * (b + c) + d) for a, b, c, d in velocities)
+        stages = zip(body[3:], one[3:], two[3:], three[3:], motion(1.0, three)[3:], strict=True)
+        return RigidBody(
+            *(value + way for value, way in zip(body[:3], travelled, strict=True)),
+            *(a + ((b - a) + 2 * (c - a) + (d - a)) / 3 + duration / 6 * rate for a, b, c, d, rate in stages),
+        )
+
+    return computed_once(end)()
 
 
 def normalised(body: RigidBody) -> RigidBody:
