@@ -17,7 +17,8 @@ Both sides make question and answer, and verify the answer that was made. What t
 
 * The peer's ListFunctions and Arc1D draw one of a few dozen functions and apply it. Ours, at the tier compared, compose
   two steps, and prove that all rules that fit the examples answer alike, by applying every one of them, and that no
-  shorter one fits.
+  shorter one fits; the solver is not made to repeat the search that has just proven an instance. What rules make of
+  a pool of rows is computed before the first question, for half a second.
 * The peer's maze is a square of random walls, and the answer a number: how long a shortest way is. Ours is a spanning
   tree with walls taken down, and the answer a shortest way. The peer's side counts the border, ours does not.
 * Half of what ours draw belongs to the other split and is dropped; the peer has no splits.

@@ -18,8 +18,9 @@ from __future__ import annotations
 import abc
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -91,6 +92,12 @@ class Puzzle(abc.ABC, Generic[Instance]):
     def compose(self, dice: Dice) -> Instance | None:
         """A random instance, of either split; None if this attempt led nowhere."""
 
+    def draws(self, dice: Dice) -> Iterator[Instance | None]:
+        """One attempt after another, without end. Half of the instances are of the other split, so a puzzle may yield
+        several of an attempt."""
+        while True:
+            yield self.compose(dice)
+
     def admits(self, instance: Instance) -> bool:
         """Whether a composed instance may be posed: what takes longer to see than which split it is of."""
         return True
@@ -155,8 +162,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
             raise ValueError(f"A seed is an integer in [0, 2**64), got {seed!r}.")
         dice = Dice(self._stream, int(seed), SPLITS.index(split))
-        for _ in range(_MOST_TRIES):
-            instance = self.compose(dice)
+        for instance in islice(self.draws(dice), _MOST_TRIES):
             if instance is not None and self.split_of(instance) == split and self.admits(instance):
                 return instance
         raise RuntimeError(f"{self.name} found no {split} instance in {_MOST_TRIES} attempts (seed {seed})")

@@ -10,6 +10,7 @@ The puzzle is the one-dimensional ARC of Xu et al. (2024, arXiv:2305.18354), wit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import permutations
 from typing import Any, ClassVar
 
@@ -18,14 +19,13 @@ import numpy as np
 from rlbench_suite.dice import Dice
 
 from . import answer as reading
-from .induction import InductionPuzzle, InductionTask, Instance, Step, packed, picked
+from .induction import InductionPuzzle, InductionTask, Instance, Step, in_order, packed, picked
 
 COLOURS = (1, 2, 3)
 """Beside 0, the colour of the ground."""
 
-_RUNS = [[[colour] * length for length in (1, 2, 3)] for colour in (0, *COLOURS)]
-_NAMES = [bytes((0, *names)).ljust(256) for names in permutations(COLOURS)]
-"""Translate colours to other names."""
+_VIEWS = [(way, bytes((0, *names)).ljust(256)) for way in (1, -1) for names in permutations(COLOURS)]
+"""Directions, and what translates colours to other names."""
 
 Where = Callable[[Any, Any], Any]
 """Some cells of strips: bool ``(n, width)``."""
@@ -107,6 +107,13 @@ def _grown(rows: Any, of: Any) -> Any:
     return of.where(rows == 0, _left(rows, of), rows)
 
 
+@cache
+def _least(strip: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
+    """The least that a strip can look like, and in which views."""
+    forms = [strip[::way].translate(names) for way, names in _VIEWS]
+    return min(forms), [view for form, view in zip(forms, _VIEWS, strict=True) if form == min(forms)]
+
+
 class Arc1DPuzzle(InductionPuzzle):
     """Strips of cells in three colours."""
 
@@ -140,13 +147,11 @@ class Arc1DPuzzle(InductionPuzzle):
         },
     }
 
-    def row(self, dice: Dice) -> list[int]:
-        """Ground and blocks, each one to three cells long."""
-        cells: list[int] = []
-        below = dice.below
-        while len(cells) < self.width:
-            cells += _RUNS[1 + below(3) if below(5) < 3 else 0][below(3)]
-        return cells[: self.width]
+    @staticmethod
+    def weights(rows: np.ndarray) -> np.ndarray:
+        """Each cell is most often as the one to its left, and sooner ground than another colour."""
+        left, cells = rows[:, :-1], rows[:, 1:]
+        return np.where(cells == left, 3, np.where(cells == 0, 2, 1)).prod(axis=1)
 
     @staticmethod
     def worth_showing(rows: np.ndarray) -> np.ndarray:
@@ -170,16 +175,15 @@ class Arc1DPuzzle(InductionPuzzle):
         return reading.grid(answer, 1, self.width, self.symbols)[0]
 
     def canonical(self, instance: Instance) -> bytes:
-        """The least of all names of colours and both directions; examples in the order of their contents."""
-        query = instance.query.tobytes()
-        both = [(self._pairs(instance, direction), query[::direction]) for direction in (1, -1)]
-        seen = [
-            ([pair.translate(names) for pair in pairs], strip.translate(names))
-            for pairs, strip in both
-            for names in _NAMES
-        ]
-        first = min([min(pairs) for pairs, _ in seen])
-        return min([b"".join(sorted(pairs)) + strip for pairs, strip in seen if first in pairs])
+        """The query in the least of all names of colours and both directions; of several, with the least examples."""
+        inputs, outputs = instance.inputs.tobytes(), instance.outputs.tobytes()
+        query, views = _least(instance.query.tobytes())
+        return query + min(
+            [
+                in_order(self.width, inputs[::way].translate(names), outputs[::way].translate(names))
+                for way, names in views
+            ]
+        )
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Cells of the query, each with a colour at random, or left as it is."""

@@ -3,6 +3,7 @@
 A rule is one to ``tier`` steps, one after another; the prompt names all steps there are. An instance is kept only if
 every rule that fits all of its examples makes the same of the query, proven by applying every rule there is; and only
 if no rule of fewer than ``tier`` steps fits. So there is one answer, whatever rule a player may have found.
+Rows are drawn from a pool, the same in every process, for which what every rule makes of it is computed once.
 
 One-shot, the answer is what the rule makes of the query. Interactively, the rule is put together, and each step is seen
 at once in all rows:
@@ -23,10 +24,8 @@ from __future__ import annotations
 
 import abc
 import math
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, cached_property
-from operator import eq
+from functools import cache, cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import jax
@@ -35,14 +34,21 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.dice import Dice
+from rlbench_suite.dice import Dice, stream_of
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
 from . import answer as reading
 from .board import Board
 from .puzzle_task import Params, PuzzleTask
 
-_TRIES = 30
+_BECOMES = 16
+"""Stands between a row and what becomes of it; the next number ends a line."""
+_ARROW, _LINE = bytes((_BECOMES,)), bytes((_BECOMES + 1,))
+_POOL = 512
+"""Different rows that instances are made of, so that what rules make of them is known: 10**10 choices of three
+examples and a query, for each rule."""
+_QUERIES = 30
+"""Tried for some examples, until one is of the split that is wanted."""
 
 
 class Step(Protocol):
@@ -78,46 +84,30 @@ def packed(rows: Any, keep: Any, blank: int, of: Any) -> Any:
     return of.where(chosen, rows[:, :, None] - np.int8(blank), 0).sum(axis=1, dtype=np.int8) + np.int8(blank)
 
 
-Numbers = tuple[int, ...]
-"""Some rows by their numbers, examples first."""
-
-
-class Rows(NamedTuple):
-    """All rows of a width, numbered: the entries are the digits of a row's number, so that order is kept."""
+class Known(NamedTuple):
+    """All that there is to know. Rows are numbered: entries are the digits of a row's number. So are rules: steps,
+    counted from 1, are the digits, and a 0 waits; a rule that is shorter waits first, and again where it waits later.
+    """
 
     entries: np.ndarray
-    """int8 ``(rows, width)``."""
-    worth_showing: bytes
-    """Whether each can be an output."""
+    """int8 ``(rows, width)``: every row there is."""
+    worth_showing: np.ndarray
+    """bool ``(rows,)``: whether each can be an output."""
     following: np.ndarray
-    """int32 ``(rows, steps)``: the number of what each step makes of each row."""
+    """int32 ``(rows, 1 + steps)``: each row, then what each step makes of it."""
+    pool: list[int]
+    """The rows that instances are made of."""
+    made: np.ndarray
+    """int32 ``(pool, rules)``: what each rule makes of each row of the pool."""
+    shown: dict[int, np.ndarray]
+    """For rules met so far, what :meth:`places` finds."""
 
-    def made(self, level: Sequence[Numbers]) -> list[Numbers]:
-        """What every step makes of each of ``level``; all that the first step makes comes first."""
-        rows = self.following.take(level, 0)
-        return list(zip(*rows.transpose(1, 2, 0).reshape(rows.shape[1], -1).tolist(), strict=True))
-
-    def levels(self, rows: Numbers, count: int) -> Iterator[list[Numbers]]:
-        """For 0 steps, 1 step and so on, ``count`` in all, the different things that rules make of some rows."""
-        level = [rows]
-        yield level
-        for _ in range(count - 1):
-            level = sorted(set(self.made(level)))
-            yield level
-
-    def leading(self, level: Sequence[Numbers], wanted: Numbers) -> Iterator[tuple[int, int]]:
-        """The steps that lead from one of ``level`` to the wanted, and from which of them; by step first. Rows behind
-        as many as are wanted do not matter.
-        """
-        item = self.following.item
-        firsts = self.following.take([rows[0] for rows in level], 0).T.ravel()
-        for rule in (firsts == wanted[0]).nonzero()[0].tolist():
-            step, place = divmod(rule, len(level))
-            for row, number in zip(level[place], wanted, strict=False):
-                if item(row, step) != number:
-                    break
-            else:
-                yield step, place
+    def places(self, rule: int) -> np.ndarray:
+        """Which rows of the pool a rule changes into what is worth showing, int16."""
+        if rule not in self.shown:
+            made = self.made[:, rule]
+            self.shown[rule] = ((made != self.pool) & self.worth_showing[made]).nonzero()[0].astype(np.int16)
+        return self.shown[rule]
 
 
 class InductionPuzzle(Puzzle[Instance]):
@@ -128,6 +118,8 @@ class InductionPuzzle(Puzzle[Instance]):
     steps: ClassVar[Mapping[str, Step]]
     #: What may stand in a row.
     symbols: ClassVar[str]
+    #: The entry that only fills a row up.
+    unwritten: ClassVar[bytes] = b""
     #: For each tier, the examples of the rule and the entries of a row.
     sizes: ClassVar[Mapping[float, tuple[int, int]]]
 
@@ -137,16 +129,22 @@ class InductionPuzzle(Puzzle[Instance]):
             known = ", ".join(map(str, self.sizes))
             raise ValueError(f"{self.name}: difficulty is the number of steps of the rule, {known}, got {tier!r}.")
         self.examples, self.width = self.sizes[tier]
+        self._each = [slice(at, at + self.width) for at in range(0, self.examples * self.width, self.width)]
+        self._shorter = (1 + len(self.steps)) ** (int(tier) - 1)
+        """So many rules have fewer than ``tier`` steps."""
+        self._searched: tuple[bytes, list[int]] = b"", []
+        """The examples that were searched last, and the rules that fit them: who makes an instance solves it next."""
 
     @cached_property
-    def _rows(self) -> Rows:
-        return _all_rows(type(self), self.width)
+    def _known(self) -> Known:
+        return _all(type(self), self.width, self.tier)
 
     # -- what a puzzle defines ------------------------------------------------------------------------------------
 
+    @staticmethod
     @abc.abstractmethod
-    def row(self, dice: Dice) -> list[int]:
-        """A random row to apply rules to."""
+    def weights(rows: np.ndarray) -> np.ndarray:
+        """How often each of some rows ``(n, width)`` is drawn, to apply rules to: int ``(n,)``."""
 
     @abc.abstractmethod
     def rules(self) -> str:
@@ -166,12 +164,12 @@ class InductionPuzzle(Puzzle[Instance]):
 
     def written(self, row: Sequence[int]) -> str:
         """A row as an answer is written."""
-        return " ".join(bytes(row).translate(self._letters).decode())
+        return " ".join(bytes(row).translate(self._letters, self.unwritten).decode())
 
     @cached_property
     def _letters(self) -> bytes:
-        """Translates entries to symbols."""
-        return self.symbols.encode().ljust(256)
+        """Translates entries to symbols, and what stands between rows."""
+        return (self.symbols.encode().ljust(_BECOMES) + b">\n").ljust(256)
 
     @staticmethod
     @abc.abstractmethod
@@ -181,64 +179,63 @@ class InductionPuzzle(Puzzle[Instance]):
     # -- the puzzle -----------------------------------------------------------------------------------------------
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Random rows, and a random rule that they tell apart from all that would answer otherwise."""
-        base, known = len(self.symbols), self._rows
-        rows = tuple([int(bytes(self.row(dice)).translate(_DIGITS), base) for _ in range(self.examples + 1)])
-        if len(set(rows)) < len(rows):
-            return None
-        *_, level = levels = list(known.levels(rows, int(self.tier)))
-        count, item, worth = len(self.steps) * len(level), known.following.item, known.worth_showing
-        for _ in range(_TRIES):
-            step, place = divmod(dice.below(count), len(level))
-            made = tuple([item(row, step) for row in level[place]])
-            if any(map(eq, made, rows)) or not all([worth[row] for row in made]):
+        """The first of :meth:`draws`."""
+        return next(self.draws(dice))
+
+    def draws(self, dice: Dice) -> Iterator[Instance | None]:
+        """Examples of a random rule, if no shorter one fits; then queries of which all rules that fit make the same."""
+        known, below, shorter = self._known, dice.below, self._shorter
+        item, count = known.made.item, known.made.shape[1]
+        while True:
+            rule = shorter + below(count - shorter)
+            places = known.places(rule)
+            place, size = places.item, len(places)
+            if size <= self.examples:
+                yield None
                 continue
-            wanted, target = made[:-1], made[-1]
-            if not any([_begins(shorter, wanted) for shorter in levels[1:]]) and all(
-                item(level[other][-1], last) == target for last, other in known.leading(level, wanted)
-            ):
-                inputs, outputs = known.entries.take(rows, 0), known.entries.take(made, 0)
-                return Instance(inputs[:-1], outputs[:-1], inputs[-1], outputs[-1])
-        return None
+            chosen = [place(word * size >> 64) for word in dice.words(self.examples)]
+            made = [item(row, rule) for row in chosen]
+            fitting = _fitting(known.made, chosen, made)
+            if fitting[0] < shorter or len({*chosen}) < len(chosen):
+                yield None
+                continue
+            rows = known.entries.take([known.pool[row] for row in chosen] + made, 0)
+            self._searched = rows.tobytes(), fitting
+            inputs, outputs = rows[: self.examples], rows[self.examples :]
+            others = [other for other in fitting if other != rule]
+            for _ in range(_QUERIES):
+                row = place(below(size))
+                target = item(row, rule)
+                if row not in chosen and all([item(row, other) == target for other in others]):
+                    yield Instance(inputs, outputs, known.entries[known.pool[row]], known.entries[target])
+
+    def _fitting(self, instance: Instance) -> list[int]:
+        """Every rule that fits, the shortest first."""
+        examples = instance.inputs.tobytes() + instance.outputs.tobytes()
+        searched, fitting = self._searched
+        if examples != searched:
+            made = _by_all(self._known.following, self._numbers(instance.inputs), self.tier)
+            fitting = _fitting(made, range(self.examples), self._numbers(instance.outputs))
+            self._searched = examples, fitting
+        return fitting
 
     def _numbers(self, rows: np.ndarray) -> list[int]:
         """The numbers of some rows ``(n, width)``."""
-        digits, base, width = rows.tobytes().translate(_DIGITS), len(self.symbols), self.width
-        return [int(digits[at : at + width], base) for at in range(0, len(digits), width)]
-
-    def _fitting(self, rows: Numbers, wanted: Numbers) -> Iterator[tuple[list[list[Numbers]], int, int]]:
-        """Rules that make the wanted rows, shortest first: by what there was at each level, the last step, and its
-        place in the last level.
-        """
-        levels = list(self._rows.levels(rows, int(self.tier)))
-        for count, level in enumerate(levels, 1):
-            if count == len(levels) or _begins(levels[count], wanted):
-                for step, place in self._rows.leading(level, wanted):
-                    yield levels[:count], step, place
-
-    def _found(self, instance: Instance) -> tuple[list[list[Numbers]], int, int]:
-        """The first rule that fits, applied to examples and query."""
-        rows = (*self._numbers(instance.inputs), *self._numbers(instance.query))
-        return next(self._fitting(rows, tuple(self._numbers(instance.outputs))))
+        digits, base = rows.tobytes().translate(_DIGITS), len(self.symbols)
+        return [int(digits[at : at + self.width], base) for at in range(0, len(digits), self.width)]
 
     def canonical(self, instance: Instance) -> bytes:
         """The order of the examples does not matter."""
-        return b"".join(sorted(self._pairs(instance))) + instance.query.tobytes()
-
-    def _pairs(self, instance: Instance, direction: int = 1) -> list[bytes]:
-        """The entries of each example; with -1 for ``direction``, rows backwards and examples from the last."""
-        inputs, outputs = instance.inputs.tobytes()[::direction], instance.outputs.tobytes()[::direction]
-        width = self.width
-        return [inputs[at : at + width] + outputs[at : at + width] for at in range(0, len(inputs), width)]
+        return in_order(self.width, instance.inputs.tobytes(), instance.outputs.tobytes()) + instance.query.tobytes()
 
     def question(self, instance: Instance) -> str:
         """Rows, steps, examples, query, format."""
-        written, width = self.written, self.width
-        pairs = self._pairs(instance)
-        examples = "\n".join([f"{written(pair[:width])} -> {written(pair[width:])}" for pair in pairs])
+        inputs, outputs = instance.inputs.tobytes(), instance.outputs.tobytes()
+        pairs = _LINE.join([inputs[these] + _ARROW + outputs[these] for these in self._each])
+        examples = self.written(pairs).replace(">", "->").replace(" \n ", "\n")
         return (
             f"{self._told}\n\nWhat the rule makes of some examples:\n{examples}\n\n"
-            f"What does it make of this?\n{written(instance.query.tobytes())}\n\n{self.how_to_answer()}"
+            f"What does it make of this?\n{self.written(instance.query.tobytes())}\n\n{self.how_to_answer()}"
         )
 
     @cached_property
@@ -255,26 +252,24 @@ class InductionPuzzle(Puzzle[Instance]):
         return RIGHT if right else wrong("no rule that fits the examples makes this of the query")
 
     def solve(self, instance: Instance) -> str:
-        """By applying every rule."""
-        levels, step, place = self._found(instance)
-        answer = self._rows.following.item(levels[-1][place][-1], step)
-        return self.written(self._rows.entries[answer].tobytes())
+        """By applying every rule to every example."""
+        known, row = self._known, int(instance.query.tobytes().translate(_DIGITS), len(self.symbols))
+        for step in self.plan(instance):
+            row = known.following.item(row, step + 1)
+        return self.written(known.entries[row].tobytes())
 
     def plan(self, instance: Instance) -> list[int]:
         """The steps of the first rule that fits."""
-        levels, step, place = self._found(instance)
-        steps = [step]
-        for before, level in zip(levels[-2::-1], levels[:0:-1], strict=True):
-            step, place = divmod(self._rows.made(before).index(level[place]), len(before))
-            steps.append(step)
+        rule, steps = self._fitting(instance)[0], []
+        while rule:
+            rule, step = divmod(rule, 1 + len(self.steps))
+            steps.append(step - 1)
         return steps[::-1]
 
     def difficulty(self, instance: Instance) -> float:
-        """Doublings from the number of rules that fit to the number of all; rules that make the same of the examples
-        are led on to longer ones once."""
-        rows, wanted = tuple(self._numbers(instance.inputs)), tuple(self._numbers(instance.outputs))
-        count = len(self.steps) * sum(map(len, self._rows.levels(rows, int(self.tier))))
-        return math.log2(count / len(list(self._fitting(rows, wanted))))
+        """Doublings from the number of rules that fit to the number of all."""
+        count = sum(len(self.steps) ** steps for steps in range(1, int(self.tier) + 1))
+        return math.log2(count / len(self._fitting(instance)))
 
     def heuristic(self, instance: Instance) -> str:
         """Each place is copied from the place from which the examples would most often copy it."""
@@ -282,10 +277,26 @@ class InductionPuzzle(Puzzle[Instance]):
         return self.written(instance.query[same.argmax(axis=1)].tolist())
 
 
-def _begins(level: list[Numbers], wanted: Numbers) -> bool:
-    """Whether one of ``level``, which is in order, begins with the wanted."""
-    place = bisect_left(level, wanted)
-    return place < len(level) and level[place][: len(wanted)] == wanted
+def _by_all(following: np.ndarray, rows: Sequence[int], tier: float) -> np.ndarray:
+    """What each rule makes of some rows, int32 ``(n, rules)``."""
+    made = following.take(rows, 0)
+    for _ in range(int(tier) - 1):
+        made = following.take(made, 0)
+    return made.reshape(len(rows), -1)
+
+
+def _fitting(made: np.ndarray, rows: Sequence[int], outputs: Sequence[int]) -> list[int]:
+    """The rules that make these outputs of some rows of what :func:`_by_all` gives, in order."""
+    item, rules = made.item, (made[rows[0]] == outputs[0]).nonzero()[0].tolist()
+    for row, output in zip(rows[1:], outputs[1:], strict=True):
+        rules = [rule for rule in rules if item(row, rule) == output]
+    return rules
+
+
+@lru_cache(maxsize=8)  # examples are tried with several queries
+def in_order(width: int, inputs: bytes, outputs: bytes) -> bytes:
+    """Each input and what becomes of it, in order."""
+    return b"".join(sorted([inputs[at : at + width] + outputs[at : at + width] for at in range(0, len(inputs), width)]))
 
 
 _DIGITS = b"0123456789a".ljust(256)
@@ -293,14 +304,17 @@ _DIGITS = b"0123456789a".ljust(256)
 
 
 @cache
-def _all_rows(puzzle: type[InductionPuzzle], width: int) -> Rows:
-    """All there is to know about rows; half a second for 11**5 of them, and a hundred times less for each instance."""
+def _all(puzzle: type[InductionPuzzle], width: int, tier: float) -> Known:
+    """Half a second for 11**5 rows, once in a process."""
     base = len(puzzle.symbols)
     entries = np.indices((base,) * width, np.int8).reshape(width, -1).T.copy()
+    numbers = np.arange(len(entries), dtype=np.int32)
     digits = base ** np.arange(width - 1, -1, -1, dtype=np.int64)
     made = [(step(entries, np) @ digits).astype(np.int32) for step in puzzle.steps.values()]
-    following = np.stack(made, axis=1)
-    return Rows(entries, puzzle.worth_showing(entries).tobytes(), following)
+    following = np.stack([numbers, *made], axis=1)
+    drawn, dice = numbers.repeat(puzzle.weights(entries)), Dice(stream_of(puzzle.name), width)
+    pool = list(dict.fromkeys(drawn.item(dice.below(len(drawn))) for _ in range(4 * _POOL)))[:_POOL]
+    return Known(entries, puzzle.worth_showing(entries), following, pool, _by_all(following, pool, tier), {})
 
 
 class Rewriting(NamedTuple):

@@ -21,7 +21,6 @@ from .induction import InductionPuzzle, InductionTask, Instance, Step, packed, p
 
 END = 10
 """Fills a row behind a list that is shorter."""
-_END = bytes((END,))
 
 
 def _turned(by: int, direction: int = 1) -> Step:
@@ -69,7 +68,7 @@ class ListFunctionsPuzzle(InductionPuzzle):
     """Lists of digits; arithmetic is modulo 10."""
 
     name = "ListFunctions"
-    symbols = "0123456789."
+    symbols, unwritten = "0123456789.", bytes((END,))
     sizes: ClassVar = {1: (3, 4), 2: (3, 5), 3: (4, 5)}
     steps: ClassVar = {
         "reverse the list": _turned(-1, -1),
@@ -101,10 +100,11 @@ class ListFunctionsPuzzle(InductionPuzzle):
         ),
     }
 
-    def row(self, dice: Dice) -> list[int]:
-        """A list that fills the row, or is one shorter."""
-        length = self.width - dice.below(2)
-        return [word * 10 >> 64 for word in dice.words(length)] + [END] * (self.width - length)
+    @staticmethod
+    def weights(rows: np.ndarray) -> np.ndarray:
+        """As many lists that fill the row as lists that are one shorter."""
+        full, shorter = (rows != END).all(axis=1), (rows[:, :-1] != END).all(axis=1)
+        return np.where(full, 1, 10 * shorter)
 
     @staticmethod
     def worth_showing(rows: np.ndarray) -> np.ndarray:
@@ -122,10 +122,6 @@ class ListFunctionsPuzzle(InductionPuzzle):
     def how_to_answer(self) -> str:
         """Digits."""
         return "Answer with the list: digits separated by single spaces."
-
-    def written(self, row: Sequence[int]) -> str:
-        """Without what fills the row."""
-        return super().written(bytes(row).replace(_END, b""))
 
     def read(self, answer: str) -> list[int]:
         """Digits, then what fills the row."""

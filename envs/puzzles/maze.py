@@ -12,6 +12,7 @@ walking into walls. Differing from there:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -58,11 +59,19 @@ class MazePuzzle(RoutePuzzle[Instance]):
 
     def compose(self, dice: Dice) -> Instance:
         """A random maze."""
-        roads, rings = self.roads(dice)
+        return next(self.draws(dice))
+
+    def draws(self, dice: Dice) -> Iterator[Instance]:
+        """Random mazes, each from several starts."""
         width = -(-self.places // 8)
-        sets = np.frombuffer(b"".join([ring.to_bytes(width, "little") for ring in rings]), np.uint8)
-        member = np.unpackbits(sets.reshape(-1, width), axis=1, count=self.places, bitorder="little")
-        return Instance(*roads, member.argmax(0).astype(np.int16))
+        while True:
+            far = None
+            for roads, rings in self.roads(dice):
+                if far is None:
+                    sets = np.frombuffer(b"".join([ring.to_bytes(width, "little") for ring in rings]), np.uint8)
+                    member = np.unpackbits(sets.reshape(-1, width), axis=1, count=self.places, bitorder="little")
+                    far = member.argmax(0).astype(np.int16)
+                yield Instance(*roads, far)
 
     def rings(self, lengths: bytes | bytearray, goal: int, until: int = 0) -> list[int]:
         """As on any map; here a step leads from all places of a ring at once."""

@@ -58,7 +58,7 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
 
     def compose(self, dice: Dice) -> Instance:
         """A random map with random names."""
-        roads, _ = self.roads(dice)
+        roads, _ = next(self.roads(dice))
         return Instance(*roads, np.array(dice.sample(range(len(NAMES)), self.places), np.int8))
 
     def question(self, instance: Instance) -> str:

@@ -125,8 +125,8 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
                     found.append(self._slot(order[place], order[other]))
         return found
 
-    def roads(self, dice: Dice) -> tuple[Roads, list[int]]:
-        """A random map, start and goal; and its :meth:`rings`."""
+    def roads(self, dice: Dice) -> Iterator[tuple[Roads, list[int]]]:
+        """A random map and goal with its :meth:`rings`, from one start after another in random order."""
         lengths, longest = bytearray(2 * self.places), self.longest
         words = dice.words(2 * self.places - 1)
         drawn = [1 + (word * longest >> 64) for word in words[2::2]] if longest > 1 else [1] * (self.places - 1)
@@ -151,18 +151,15 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         goal = dice.below(self.places)
         rings = self.rings(lengths, goal)
         far = reduce(or_, rings[-(-2 * (len(rings) - 1) // 3) :])
-        for _ in range(dice.below(far.bit_count())):
-            far &= far - 1
-        start = far & -far
-        right, down = lengths[: self.places], lengths[self.places :]
-        roads = Roads(
-            np.frombuffer(right, np.int8),
-            np.frombuffer(down, np.int8),
-            _INT16[start.bit_length() - 1],
-            _INT16[goal],
-            _INT16[[ring & start != 0 for ring in rings].index(True)],
-        )
-        return roads, rings
+        right, down = np.frombuffer(lengths, np.int8).reshape(2, -1)
+        while far:
+            start = far
+            for _ in range(dice.below(far.bit_count())):
+                start &= start - 1
+            start &= -start
+            far ^= start
+            shortest = [ring & start != 0 for ring in rings].index(True)
+            yield Roads(right, down, _INT16[start.bit_length() - 1], _INT16[goal], _INT16[shortest]), rings
 
     def exits(self, right: Sequence[int], down: Sequence[int], place: int) -> Iterator[tuple[int, int, int]]:
         """The roads from a place: direction, where it leads, length."""

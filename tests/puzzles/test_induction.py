@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from comparison import Compared
 
-from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.arc_1d import Arc1DPuzzle
 from rlbench_suite.envs.puzzles.induction import InductionPuzzle, Instance, Rewriting
 from rlbench_suite.envs.puzzles.list_functions import END, ListFunctionsPuzzle
@@ -174,8 +173,9 @@ def applied(rule: tuple[Callable[[Row], Row], ...], row: Row) -> Row:
 
 
 def random_rows(puzzle: InductionPuzzle, count: int, seed: int = 0) -> np.ndarray:
-    dice = Dice(seed, 1)
-    return np.array([puzzle.row(dice) for _ in range(count)], np.int8)
+    rows = np.indices((len(puzzle.symbols),) * puzzle.width, np.int8).reshape(puzzle.width, -1).T
+    weights = puzzle.weights(rows)
+    return rows[np.random.default_rng(seed).choice(len(rows), count, p=weights / weights.sum())]
 
 
 # -- the rules ---------------------------------------------------------------------------------------------------------
