@@ -13,7 +13,7 @@ One process at a time. Figures are steps a second.
 * Batches: the equations with the observation written out (``equations``), which is all that the peers' batches have;
   a reference that moves at random besides (``observed``; ``transition`` without the observation); and the whole task,
   rewards, ends and resets included, under constant actions (``constant``) or the reference player (``reference``),
-  each scanned over in one program.
+  each scanned over in one program, in a process for each core (`cores.py`), of which the size is that of a batch.
 * A swarm of 64 quadcopters in each other's wakes, as widely spaced as the 32 of their id; the steps of each vehicle
   count.
 """
@@ -28,6 +28,7 @@ from pathlib import Path
 
 import jax
 import physics
+from cores import Cores
 
 from rlbench_suite.cli import speed
 from rlbench_suite.registry import card, cards
@@ -35,7 +36,7 @@ from rlbench_suite.registry import card, cards
 PEERS = Path(__file__).with_name("control_peers.py")
 SECONDS = 1.0
 SIZES = 1_024, 4_096, 65_536
-SWARM_SIZES = 16, 64, 256
+SWARM, SWARM_SIZES = 64, (16, 64, 256)
 PEER_SIZES = {"exciting": (256, 1024, 4096, 16384), "l2f": (512, 1024, 2048, 8192)}
 GOALS = {"current": "CC", "torque": "TC", "speed": "SC"}
 CONTROLS = {"continuous": "Cont", "finite": "Finite"}
@@ -82,26 +83,37 @@ def single_environments(python: str | None) -> None:
         print(f"{'median':56s}{statistics.median(ratios):8.1f}")
 
 
-def batches(python: str | None) -> None:
+def batches(cores: Cores, python: str | None) -> None:
     """Each family's first task at several sizes, and the peers at theirs."""
     for task_id, name in (("rlsuite/PMSMCurrent-v0", "exciting"), ("rlsuite/QuadcopterHover-v0", "l2f")):
         print("\n" + physics.header(f"{task_id}, million"))
         for size in SIZES:
-            figures = physics.figures(card(task_id).build(), size)
+            figures = cores.sums(task_figures, task_id, size)
             print(f"{size:32,d}" + "".join(f"{value:12.1f}" for value in figures), flush=True)
         sizes = [str(size) for size in PEER_SIZES[name]]
         for size, figure in zip(sizes, peer(python, name, sizes) if python else (), strict=False):
             print(f"{f'{name}, {size}':32s}{figure / 1e6:12.2f}", flush=True)
 
 
-def swarm() -> None:
+def task_figures(task_id: str, size: int) -> list[float]:
+    """The columns of a task, in this process."""
+    return physics.figures(card(task_id).build(), size)
+
+
+def swarm(cores: Cores) -> None:
     """As the batches."""
-    count, known = 64, card("rlsuite/QuadcopterSwarm32-v0")
-    radius = known.settings["radius"] * math.sqrt(count / known.agents)
-    task = replace(known, id=f"QuadcopterSwarm{count}", agents=count, settings={"radius": radius}).build()
-    print("\n" + physics.header(f"{count} quadcopters, million"))
+    print("\n" + physics.header(f"{SWARM} quadcopters, million"))
     for size in SWARM_SIZES:
-        print(f"{size:32,d}" + "".join(f"{value:12.2f}" for value in physics.figures(task, size)), flush=True)
+        figures = cores.sums(swarm_figures, size)
+        print(f"{size:32,d}" + "".join(f"{value:12.2f}" for value in figures), flush=True)
+
+
+def swarm_figures(size: int) -> list[float]:
+    """The columns of a swarm, in this process."""
+    known = card("rlsuite/QuadcopterSwarm32-v0")
+    radius = known.settings["radius"] * math.sqrt(SWARM / known.agents)
+    task = replace(known, id=f"QuadcopterSwarm{SWARM}", agents=SWARM, settings={"radius": radius}).build()
+    return physics.figures(task, size)
 
 
 def main() -> None:
@@ -109,8 +121,9 @@ def main() -> None:
     parser.add_argument("--peers", metavar="PYTHON", help="interpreter that has the peers")
     python = parser.parse_args().peers
     print(f"{jax.devices()[0]}, Python {sys.version.split()[0]}")
-    batches(python)
-    swarm()
+    cores = Cores()
+    batches(cores, python)
+    swarm(cores)
     single_environments(python)
 
 

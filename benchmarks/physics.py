@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from cores import wait_for_all
 
 from rlbench_suite.adapters.rollout import open_stream, step_stream
 from rlbench_suite.envs.motor import pmsm
@@ -37,6 +38,7 @@ def million_steps(body: Callable[[Any, Any], Any], carry: Any, size: int) -> flo
     steps = STEPS_A_RUN // size
     program = jax.jit(lambda c: jax.lax.scan(body, c, None, steps))
     jax.block_until_ready(program(carry))
+    wait_for_all()
     times = []
     for _ in range(5):
         start = time.perf_counter()

@@ -10,8 +10,7 @@ answer by the exact solver, at a tier or size that the peer has too where it has
 ``score_answer`` of the dataset makes of that answer, ``others`` what it makes of the answer to the entry before;
 ``judged`` is our verdict on the solver's answer by the rules, as another right answer would get.
 Steps are of fused batches of 4,096 under random legal actions, resets included, at the default tier: a process with one
-thread for each core, all at once, and their sum. A second thread of one process gains little where kernels take some
-microseconds each.
+thread for each core, all at once, and their sum (`cores.py`).
 
 Both sides make question and answer, and verify the answer that was made. What that takes differs:
 
@@ -31,14 +30,13 @@ Both sides make question and answer, and verify the answer that was made. What t
 import argparse
 import gc
 import json
-import multiprocessing
-import os
 import statistics
 import subprocess
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+
+from cores import Cores, wait_for_all
 
 from rlbench_suite.cli import speed
 from rlbench_suite.puzzle import CLOSING, OPENING
@@ -111,34 +109,17 @@ def rate(work: Callable[[], None]) -> float:
     return count / spent
 
 
-def steps_of(name: str) -> float:
+def steps_of(name: str) -> list[float]:
     """Steps a second of a fused batch in this process."""
-    return speed.fused(card(name), ENVS, SECONDS)
-
-
-def compute_with_one_thread() -> None:
-    """To be called before JAX is used."""
-    os.environ["NPROC"] = "1"  # where XLA looks for how many
-
-
-class Cores:
-    """A process for each core, with one thread for computations."""
-
-    def __init__(self) -> None:
-        self.count = os.cpu_count() or 1
-        context = multiprocessing.get_context("spawn")
-        self.processes = ProcessPoolExecutor(self.count, context, compute_with_one_thread)
-
-    def steps(self, name: str) -> float:
-        """Steps a second of a fused batch in each, together."""
-        return sum(self.processes.map(steps_of, [name] * self.count))
+    wait_for_all()
+    return [speed.fused(card(name), ENVS, SECONDS)]
 
 
 def print_steps(names: list[str]) -> None:
     """Steps a second, a line for each puzzle; then their median."""
     cores, steps = Cores(), []
     for name in names:
-        steps.append(cores.steps(name))
+        steps += cores.sums(steps_of, name)
         print(f"{name:26s}{steps[-1]:13,.0f}", flush=True)
     print(f"{'median':26s}{statistics.median(steps):13,.0f}")
 
@@ -171,7 +152,7 @@ def main() -> None:
             ratios.append([one / other for one, other in zip(made, theirs[name], strict=True)])
         shown = [f"{ratio:.2f}" for ratio in ratios[-1]] if name in theirs else [""] * len(made)
         line = "".join(f"{count:13,.0f}{ratio:>13s}" for count, ratio in zip(made, shown, strict=True))
-        steps.append(cores.steps(name))
+        steps += cores.sums(steps_of, name)
         print(f"{name:26s}{line}{judged:13,.0f}{steps[-1]:13,.0f}", flush=True)
     medians = [f"{statistics.median(column):.2f}" for column in zip(*ratios, strict=True)] or [""] * 3
     line = "".join(f"{'':13s}{median:>13s}" for median in medians)
