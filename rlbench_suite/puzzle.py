@@ -64,6 +64,11 @@ def wrong(reason: str) -> Verdict:
     return Verdict(valid=True, solved=False, optimal=False, score=0.0, reason=reason)
 
 
+def split_by(form: bytes) -> str:
+    """The split of all that has this in common."""
+    return SPLITS[hashlib.blake2b(form, digest_size=1).digest()[0] & 1]
+
+
 class Puzzle(abc.ABC, Generic[Instance]):
     """A puzzle at one difficulty.
 
@@ -92,9 +97,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
     def compose(self, dice: Dice) -> Instance | None:
         """A random instance, of either split; None if this attempt led nowhere."""
 
-    def draws(self, dice: Dice) -> Iterator[Instance | None]:
-        """One attempt after another, without end. Half of the instances are of the other split, so a puzzle may yield
-        several of an attempt."""
+    def draws(self, dice: Dice, split: str) -> Iterator[Instance | None]:
+        """One attempt after another, without end. Those of the other split are dropped; a puzzle may know beforehand
+        what to avoid, or yield several instances of an attempt."""
         while True:
             yield self.compose(dice)
 
@@ -162,14 +167,14 @@ class Puzzle(abc.ABC, Generic[Instance]):
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
             raise ValueError(f"A seed is an integer in [0, 2**64), got {seed!r}.")
         dice = Dice(self._stream, int(seed), SPLITS.index(split))
-        for instance in islice(self.draws(dice), _MOST_TRIES):
+        for instance in islice(self.draws(dice, split), _MOST_TRIES):
             if instance is not None and self.split_of(instance) == split and self.admits(instance):
                 return instance
         raise RuntimeError(f"{self.name} found no {split} instance in {_MOST_TRIES} attempts (seed {seed})")
 
     def split_of(self, instance: Instance) -> str:
         """The split that an instance belongs to."""
-        return SPLITS[hashlib.blake2b(self.canonical(instance), digest_size=1).digest()[0] & 1]
+        return split_by(self.canonical(instance))
 
     def prompt(self, instance: Instance) -> str:
         """All that a player is told."""

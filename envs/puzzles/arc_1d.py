@@ -174,6 +174,11 @@ class Arc1DPuzzle(InductionPuzzle):
         """A strip."""
         return reading.grid(answer, 1, self.width, self.symbols)[0]
 
+    @staticmethod
+    def least(row: bytes) -> bytes:
+        """The least of all names of colours and both directions."""
+        return _least(row)[0]
+
     def canonical(self, instance: Instance) -> bytes:
         """The query in the least of all names of colours and both directions; of several, with the least examples."""
         inputs, outputs = instance.inputs.tobytes(), instance.outputs.tobytes()

@@ -25,7 +25,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import jax
@@ -33,9 +33,9 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.card import TaskCard
+from rlbench_suite.card import SPLITS, TaskCard
 from rlbench_suite.dice import Dice, stream_of
-from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, split_by, wrong
 
 from . import answer as reading
 from .board import Board
@@ -48,7 +48,7 @@ _POOL = 512
 """Different rows that instances are made of, so that what rules make of them is known: 10**10 choices of three
 examples and a query, for each rule."""
 _QUERIES = 30
-"""Tried for some examples, until one is of the split that is wanted."""
+"""Tried for some examples, until all rules that fit make the same of one."""
 
 
 class Step(Protocol):
@@ -99,15 +99,27 @@ class Known(NamedTuple):
     """The rows that instances are made of."""
     made: np.ndarray
     """int32 ``(pool, rules)``: what each rule makes of each row of the pool."""
-    shown: dict[int, np.ndarray]
-    """For rules met so far, what :meth:`places` finds."""
+    sides: list[str]
+    """The split of each row of the pool, as a query."""
+    shown: dict[int, Shown]
+    """For rules met so far, what :meth:`shown_by` finds."""
 
-    def places(self, rule: int) -> np.ndarray:
-        """Which rows of the pool a rule changes into what is worth showing, int16."""
+    def shown_by(self, rule: int) -> Shown:
+        """Which rows of the pool show what a rule does."""
         if rule not in self.shown:
             made = self.made[:, rule]
-            self.shown[rule] = ((made != self.pool) & self.worth_showing[made]).nonzero()[0].astype(np.int16)
+            rows = ((made != self.pool) & self.worth_showing[made]).nonzero()[0].tolist()
+            queries = {split: [row for row in rows if self.sides[row] == split] for split in SPLITS}
+            self.shown[rule] = Shown(rows, queries)
         return self.shown[rule]
+
+
+class Shown(NamedTuple):
+    """Rows of the pool, by their places there, that a rule changes into what is worth showing."""
+
+    rows: list[int]
+    queries: dict[str, list[int]]
+    """Those of each split."""
 
 
 class InductionPuzzle(Puzzle[Instance]):
@@ -179,35 +191,47 @@ class InductionPuzzle(Puzzle[Instance]):
     # -- the puzzle -----------------------------------------------------------------------------------------------
 
     def compose(self, dice: Dice) -> Instance | None:
-        """The first of :meth:`draws`."""
-        return next(self.draws(dice))
+        """The first of :meth:`draws` for one of the splits."""
+        return next(self.draws(dice, SPLITS[0]))
 
-    def draws(self, dice: Dice) -> Iterator[Instance | None]:
-        """Examples of a random rule, if no shorter one fits; then queries of which all rules that fit make the same."""
+    def draws(self, dice: Dice, split: str) -> Iterator[Instance | None]:
+        """Examples of a random rule, if no shorter one fits, and a query of which all rules that fit make the same."""
         known, below, shorter = self._known, dice.below, self._shorter
         item, count = known.made.item, known.made.shape[1]
         while True:
             rule = shorter + below(count - shorter)
-            places = known.places(rule)
-            place, size = places.item, len(places)
-            if size <= self.examples:
+            shown, queries = known.shown_by(rule)
+            size, asked = len(shown), queries[split]
+            if size <= self.examples or not asked:
                 yield None
                 continue
-            chosen = [place(word * size >> 64) for word in dice.words(self.examples)]
+            chosen = [shown[word * size >> 64] for word in dice.words(self.examples)]
             made = [item(row, rule) for row in chosen]
             fitting = _fitting(known.made, chosen, made)
             if fitting[0] < shorter or len({*chosen}) < len(chosen):
                 yield None
                 continue
-            rows = known.entries.take([known.pool[row] for row in chosen] + made, 0)
-            self._searched = rows.tobytes(), fitting
-            inputs, outputs = rows[: self.examples], rows[self.examples :]
             others = [other for other in fitting if other != rule]
             for _ in range(_QUERIES):
-                row = place(below(size))
+                row = asked[below(len(asked))]
                 target = item(row, rule)
                 if row not in chosen and all([item(row, other) == target for other in others]):
-                    yield Instance(inputs, outputs, known.entries[known.pool[row]], known.entries[target])
+                    rows = known.entries.take([known.pool[row] for row in chosen] + made, 0)
+                    self._searched = rows.tobytes(), fitting
+                    query, answer = known.entries[known.pool[row]], known.entries[target]
+                    yield Instance(rows[: self.examples], rows[self.examples :], query, answer)
+                    break
+            else:
+                yield None
+
+    @staticmethod
+    def least(row: bytes) -> bytes:
+        """The same for rows that are one in disguise."""
+        return row
+
+    def split_of(self, instance: Instance) -> str:
+        """By its query alone: what one split asks, whatever the rule, the other does not."""
+        return split_by(self.least(instance.query.tobytes()))
 
     def _fitting(self, instance: Instance) -> list[int]:
         """Every rule that fits, the shortest first."""
@@ -293,7 +317,6 @@ def _fitting(made: np.ndarray, rows: Sequence[int], outputs: Sequence[int]) -> l
     return rules
 
 
-@lru_cache(maxsize=8)  # examples are tried with several queries
 def in_order(width: int, inputs: bytes, outputs: bytes) -> bytes:
     """Each input and what becomes of it, in order."""
     return b"".join(sorted([inputs[at : at + width] + outputs[at : at + width] for at in range(0, len(inputs), width)]))
@@ -314,7 +337,8 @@ def _all(puzzle: type[InductionPuzzle], width: int, tier: float) -> Known:
     following = np.stack([numbers, *made], axis=1)
     drawn, dice = numbers.repeat(puzzle.weights(entries)), Dice(stream_of(puzzle.name), width)
     pool = list(dict.fromkeys(drawn.item(dice.below(len(drawn))) for _ in range(4 * _POOL)))[:_POOL]
-    return Known(entries, puzzle.worth_showing(entries), following, pool, _by_all(following, pool, tier), {})
+    sides = [split_by(puzzle.least(entries[row].tobytes())) for row in pool]
+    return Known(entries, puzzle.worth_showing(entries), following, pool, _by_all(following, pool, tier), sides, {})
 
 
 class Rewriting(NamedTuple):

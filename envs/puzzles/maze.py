@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.card import TaskCard
+from rlbench_suite.card import SPLITS, TaskCard
 from rlbench_suite.dice import Dice
 
 from .board import FILLED, Board
@@ -59,9 +59,9 @@ class MazePuzzle(RoutePuzzle[Instance]):
 
     def compose(self, dice: Dice) -> Instance:
         """A random maze."""
-        return next(self.draws(dice))
+        return next(self.draws(dice, SPLITS[0]))
 
-    def draws(self, dice: Dice) -> Iterator[Instance]:
+    def draws(self, dice: Dice, split: str) -> Iterator[Instance]:
         """Random mazes, each from several starts."""
         width = -(-self.places // 8)
         while True:
