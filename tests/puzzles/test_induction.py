@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from comparison import Compared
 
+from rlbench_suite.card import SPLITS
 from rlbench_suite.envs.puzzles.arc_1d import Arc1DPuzzle
 from rlbench_suite.envs.puzzles.induction import InductionPuzzle, Instance, Rewriting
 from rlbench_suite.envs.puzzles.list_functions import END, ListFunctionsPuzzle
@@ -263,6 +264,14 @@ def test_the_order_of_examples_does_not_matter(puzzle_class: type[InductionPuzzl
     assert len(forms) == 200
 
 
+@both
+def test_what_one_split_asks_the_other_does_not(puzzle_class: type[InductionPuzzle]) -> None:
+    puzzle = puzzle_class(2)
+    train, test = ({puzzle.generate(seed, split).query.tobytes() for seed in range(2000)} for split in SPLITS)
+    assert min(len(train), len(test)) > 150  # of a pool of 512
+    assert not train & test
+
+
 def test_arc_1d_colours_and_directions_do_not_matter() -> None:
     """What they make of an instance is one too: the same rules exist there."""
     puzzle = Arc1DPuzzle(2)
@@ -272,6 +281,7 @@ def test_arc_1d_colours_and_directions_do_not_matter() -> None:
             for direction in (1, -1):
                 other = Instance(*(np.array((0, *names), np.int8)[rows][..., ::direction] for rows in one))
                 assert puzzle.canonical(other) == puzzle.canonical(one)
+                assert puzzle.split_of(other) == puzzle.split_of(one)
                 assert outcomes(puzzle, other) == {2: {tuple(plain(other.target))}}
 
 
