@@ -365,7 +365,7 @@ class InductionTask(PuzzleTask[Rewriting]):
         self.entries = puzzle.examples * puzzle.width
         self.action_space = spaces.Discrete(len(puzzle.steps))
         self.observation_space = self.box(0.0, 1.0, (self.entries * (3 * len(puzzle.symbols) + puzzle.width),))
-        self.reward_space = self.box(-float(self.entries), 2.0)
+        self.reward_space = self.box(-float(self.entries), self.entries + 1.0)  # a step may mend what others did harm
 
     def initial(self, key: jax.Array, params: Params) -> Rewriting:
         """Inputs and query."""
