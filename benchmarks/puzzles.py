@@ -7,9 +7,9 @@
 
 One process at a time but for steps. Each figure is the best of ten rounds of .2 s of processor time, on both sides.
 ``generated`` is one question with an answer by the exact solver, at a tier or size that the peer has too where it has
-the puzzle; ``scored`` is what
-``score_answer`` of the dataset makes of that answer, ``others`` what it makes of the answer to the entry before;
-``judged`` is our verdict on the solver's answer by the rules, as another right answer would get.
+the puzzle; ``scored`` is what ``score_answer`` of the dataset makes of that answer, ``others`` what it makes of the
+answer to the entry before; ``judged`` is our verdict on the solver's answer by the rules, as another right answer would
+get.
 Steps are of fused batches of 4,096 under random legal actions, resets included, at the default tier: a process with one
 thread for each core, all at once, and their sum (`cores.py`).
 
@@ -18,10 +18,11 @@ Both sides make question and answer, and verify the answer that was made. What t
 * The peer's ListFunctions and Arc1D draw one of a few dozen functions and apply it. Ours, at the tier compared, compose
   two steps, and prove that all rules that fit the examples answer alike, by applying every one of them, and that no
   shorter one fits; the solver is not made to repeat the search that has just proven an instance. What rules make of
-  a pool of rows is computed before the first question, for half a second.
+  a pool of rows is computed once, for half a second, with the first question.
 * The peer's maze is a square of random walls, and the answer a number: how long a shortest way is. Ours is a spanning
   tree with walls taken down, and the answer a shortest way. The peer's side counts the border, ours does not.
-* Half of what ours draw belongs to the other split and is dropped; the peer has no splits.
+* Half of what ours draw belongs to the other split and is dropped, but in ListFunctions and Arc1D, where the query
+  decides; the peer has no splits.
 * The peer verifies Kakurasu, Game24 and Countdown by their rules (the latter two with SymPy), KnightsAndKnaves by the
   stored answer as a set, and all others by comparing text with a stored answer. Ours find the answer in a whole reply,
   compare it with the stored one, and parse strictly and check every rule where it is another. Entries as the dataset
@@ -34,12 +35,11 @@ import itertools
 import json
 import statistics
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from cores import Cores, wait_for_all
+from rounds import rate
 
 from rlbench_suite.cli import speed
 from rlbench_suite.puzzle import CLOSING, OPENING
@@ -85,7 +85,7 @@ def ours(name: str, difficulty: float | str | None) -> list[float]:
         if len(pairs) < KEPT:
             pairs.append((instance, answer))
 
-    made = rate(make)
+    made = rate(make, SECONDS, ROUNDS)
     entries = data[: len(pairs)]
     replies = [f"{OPENING}{entry['answer']}{CLOSING}" for entry in entries]
     others = [replies[-1], *replies[:-1]]
@@ -102,19 +102,7 @@ def ours(name: str, difficulty: float | str | None) -> list[float]:
         for instance, answer in pairs:
             assert puzzle.verify(instance, answer).score == 1
 
-    return [made, *(rate(work) * len(pairs) for work in (score, score_others, judge))]
-
-
-def rate(work: Callable[[], None]) -> float:
-    """How often a second of processor time it is done, in the best of some rounds: a machine is not always as fast."""
-    best = 0.0
-    for _ in range(ROUNDS):
-        count, begun = 0, time.process_time()
-        while (spent := time.process_time() - begun) < SECONDS / ROUNDS:
-            work()
-            count += 1
-        best = max(best, count / spent)
-    return best
+    return [made, *(rate(work, SECONDS, ROUNDS) * len(pairs) for work in (score, score_others, judge))]
 
 
 def steps_of(name: str) -> list[float]:

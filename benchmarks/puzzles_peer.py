@@ -10,25 +10,12 @@ import gc
 import itertools
 import json
 import sys
-import time
-from collections.abc import Callable
 from typing import Any
 
 import reasoning_gym
+from rounds import rate
 
 KEPT = 100
-
-
-def rate(work: Callable[[], None], seconds: float, rounds: int) -> float:
-    """How often a second of processor time it is done, in the best of the rounds."""
-    best = 0.0
-    for _ in range(rounds):
-        count, begun = 0, time.process_time()
-        while (spent := time.process_time() - begun) < seconds / rounds:
-            work()
-            count += 1
-        best = max(best, count / spent)
-    return best
 
 
 def main(seconds: float, rounds: int, names: list[str], configurations: list[str]) -> None:

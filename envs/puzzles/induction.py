@@ -191,38 +191,39 @@ class InductionPuzzle(Puzzle[Instance]):
     # -- the puzzle -----------------------------------------------------------------------------------------------
 
     def compose(self, dice: Dice) -> Instance | None:
-        """The first of :meth:`draws` for one of the splits."""
-        return next(self.draws(dice, SPLITS[0]))
+        """Of one of the splits."""
+        return self._asking(dice, SPLITS[0])
 
     def draws(self, dice: Dice, split: str) -> Iterator[Instance | None]:
-        """Examples of a random rule, if no shorter one fits, and a query of which all rules that fit make the same."""
-        known, below, shorter = self._known, dice.below, self._shorter
-        item, count = known.made.item, known.made.shape[1]
+        """Of the split that is wanted only."""
         while True:
-            rule = shorter + below(count - shorter)
-            shown, queries = known.shown_by(rule)
-            size, asked = len(shown), queries[split]
-            if size <= self.examples or not asked:
-                yield None
-                continue
-            chosen = [shown[word * size >> 64] for word in dice.words(self.examples)]
-            made = [item(row, rule) for row in chosen]
-            fitting = _fitting(known.made, chosen, made)
-            if fitting[0] < shorter or len({*chosen}) < len(chosen):
-                yield None
-                continue
-            others = [other for other in fitting if other != rule]
-            for _ in range(_QUERIES):
-                row = asked[below(len(asked))]
-                target = item(row, rule)
-                if row not in chosen and all([item(row, other) == target for other in others]):
-                    rows = known.entries.take([known.pool[row] for row in chosen] + made, 0)
-                    self._searched = rows.tobytes(), fitting
-                    query, answer = known.entries[known.pool[row]], known.entries[target]
-                    yield Instance(rows[: self.examples], rows[self.examples :], query, answer)
-                    break
-            else:
-                yield None
+            yield self._asking(dice, split)
+
+    def _asking(self, dice: Dice, split: str) -> Instance | None:
+        """Examples of a random rule, and a query of the split of which all rules that fit make the same; None if a
+        shorter rule fits, or the rule has too little to show."""
+        known, shorter = self._known, self._shorter
+        item, count = known.made.item, known.made.shape[1]
+        rule = shorter + dice.below(count - shorter)
+        shown, queries = known.shown_by(rule)
+        size, asked = len(shown), queries[split]
+        if size <= self.examples or not asked:
+            return None
+        chosen = [shown[word * size >> 64] for word in dice.words(self.examples)]
+        made = [item(row, rule) for row in chosen]
+        fitting = _fitting(known.made, chosen, made)
+        if fitting[0] < shorter or len({*chosen}) < len(chosen):
+            return None
+        others = [other for other in fitting if other != rule]
+        for _ in range(_QUERIES):
+            row = dice.choice(asked)
+            target = item(row, rule)
+            if row not in chosen and all([item(row, other) == target for other in others]):
+                rows = known.entries.take([known.pool[row] for row in chosen] + made, 0)
+                self._searched = rows.tobytes(), fitting
+                query, answer = known.entries[known.pool[row]], known.entries[target]
+                return Instance(rows[: self.examples], rows[self.examples :], query, answer)
+        return None
 
     @staticmethod
     def least(row: bytes) -> bytes:
