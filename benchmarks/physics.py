@@ -2,11 +2,11 @@
 
     python benchmarks/physics.py
 
-Each figure is the best of five runs of one compiled program that scans over steps. Two players: constant commands
-drawn anew for every entry and run (crashes and resets are frequent), and the family's reference player in the loop
-(its own cost included, resets at the time limit only). Beside them the machine's or vehicle's equations alone, under
-constant commands, with the observation written out; the transition, which also moves a reference at random; and the
-transition with the observation written out.
+Each figure is the best of five runs of one compiled program that scans over steps, block by block of the batch
+(`rollout.in_blocks`). Two players: constant commands, which differ from entry to entry (crashes and resets are
+frequent), and the family's reference player in the loop (its own cost included, resets at the time limit only). Beside
+them the machine's or vehicle's equations alone, under constant commands, with the observation written out; the
+transition, which also moves a reference at random; and the transition with the observation written out.
 """
 
 import time
@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from cores import wait_for_all
 
-from rlbench_suite.adapters.rollout import open_stream, step_stream
+from rlbench_suite.adapters.rollout import in_blocks, open_stream, step_stream
 from rlbench_suite.envs.motor import pmsm
 from rlbench_suite.envs.motor.frames import DQ
 from rlbench_suite.envs.motor.pmsm_current import STEP, VOLTAGE_LIMIT, PMSMCurrent, within_unit_circle
@@ -30,21 +30,36 @@ from rlbench_suite.registry import card
 TASKS = "rlsuite/QuadcopterHover-v0", "rlsuite/PMSMCurrent-v0"
 SIZES = 4_096, 65_536
 STEPS_A_RUN = 2**21
+SHORTEST = 256
+"""Steps of a run: fewer would measure how a batch comes and goes."""
 DRAW = Draw(np.int32(0), np.int32(-1))
 
 
-def million_steps(body: Callable[[Any, Any], Any], carry: Any, size: int) -> float:
-    """Million steps a second of ``body``, scanned over, each of which steps ``size`` machines or vehicles."""
-    steps = STEPS_A_RUN // size
-    program = jax.jit(lambda c: jax.lax.scan(body, c, None, steps))
-    jax.block_until_ready(program(carry))
+def million_steps(body: Callable[[Any, Any, jax.Array], Any], carry: Any, fixed: Any, steps_each: int) -> float:
+    """Million steps a second of ``body(carry, fixed, t)``, scanned over, block by block where the batch is large.
+
+    Args:
+        body: gives the next ``carry``.
+        carry: a batch.
+        fixed: what stays the same, of the same batch.
+        steps_each: what an entry of the batch counts for: how many agents it has.
+    """
+    size = jax.tree.leaves(carry)[0].shape[0]
+    length = max(STEPS_A_RUN // (size * steps_each), SHORTEST)
+
+    def run(batch: Any) -> Any:
+        carry, fixed = batch
+        return jax.lax.scan(lambda carry, t: (body(carry, fixed, t), None), carry, jnp.arange(length))[0]
+
+    program = jax.jit(lambda batch: in_blocks(run, batch))
+    jax.block_until_ready(program((carry, fixed)))
     wait_for_all()
     times = []
     for _ in range(5):
         start = time.perf_counter()
-        jax.block_until_ready(program(carry))
+        jax.block_until_ready(program((carry, fixed)))
         times.append(time.perf_counter() - start)
-    return steps * size / min(times) / 1e6
+    return length * size * steps_each / min(times) / 1e6
 
 
 COLUMNS = "equations", "transition", "observed", "constant", "reference"
@@ -72,43 +87,56 @@ def figures(task: Any, size: int) -> list[float]:
     stream = jax.jit(partial(open_stream, task))(seeds, DRAW)
     actions = np.random.default_rng(0).uniform(-1, 1, (size, *task.action_space.shape)).astype(task.dtype)
     player = reference_player(task)
-    keys = jax.random.split(jax.random.key(0), size)
+    numbers = jax.random.bits(jax.random.key(0), (size, 2), np.uint32)
+    memory = jax.vmap(player.initial)(stream.episodes.params)
+    fixed = actions, numbers, stream.episodes.params
+    earned = jnp.zeros(size, task.dtype)
 
-    def physics(state: Any, _: Any) -> Any:
-        params = stream.episodes.params
-        return jax.vmap(task.transition)(state, actions, keys, params), None
+    def keys(numbers: jax.Array, t: jax.Array) -> jax.Array:
+        """Others at every step, or a compiler would draw before the first one for all."""
+        return jax.random.wrap_key_data(numbers + t.astype(np.uint32))
 
-    def observed(move: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-        def body(carry: Any, _: Any) -> Any:
-            params = stream.episodes.params
-            state = jax.vmap(move)(carry[0], actions, keys, params)
-            return (state, jax.vmap(task.observation)(state, keys, params)), None
+    def physics(state: Any, fixed: Any, t: jax.Array) -> Any:
+        actions, numbers, params = fixed
+        return jax.vmap(task.transition)(state, actions, keys(numbers, t), params)
+
+    def observed(move: Callable[..., Any]) -> Callable[[Any, Any, jax.Array], Any]:
+        def body(carry: Any, fixed: Any, t: jax.Array) -> Any:
+            actions, numbers, params = fixed
+            state = jax.vmap(move)(carry[0], actions, keys(numbers, t), params)
+            return state, jax.vmap(task.observation)(state, keys(numbers, t), params)
 
         return body
 
-    def constant(stream: Any, _: Any) -> Any:
-        stream, step, _ = step_stream(task, stream, actions, limit, DRAW)
-        return stream, step.reward.sum()
+    def pay(earned: jax.Array, step: Any) -> jax.Array:
+        return earned + step.reward.reshape(len(earned), -1).sum(1)
 
-    def closed_loop(carry: Any, _: Any) -> Any:
-        stream, memory = carry
+    def constant(carry: Any, fixed: Any, t: jax.Array) -> Any:
+        stream, earned = carry
+        stream, step, _ = step_stream(task, stream, fixed[0], limit, DRAW)
+        return stream, pay(earned, step)
+
+    def closed_loop(carry: Any, fixed: Any, t: jax.Array) -> Any:
+        stream, memory, earned = carry
         view = View(stream.last.observation, None, stream.episodes.state, stream.episodes.params)
-        chosen, memory = jax.vmap(player.act)(memory, view, keys)
+        chosen, memory = jax.vmap(player.act)(memory, view, keys(fixed[1], t))
         stream, step, _ = step_stream(task, stream, chosen, limit, DRAW)
         fresh = jax.vmap(player.initial)(stream.episodes.params)
-        memory = jax.tree.map(lambda new, old: jnp.where(stream.episodes.t == 0, new, old), fresh, memory)
-        return (stream, memory), step.reward.sum()
 
-    memory = jax.vmap(player.initial)(stream.episodes.params)
+        def anew(new: jax.Array, old: jax.Array) -> jax.Array:
+            return jnp.where((stream.episodes.t == 0).reshape(-1, *[1] * (new.ndim - 1)), new, old)
+
+        return stream, jax.tree.map(anew, fresh, memory), pay(earned, step)
+
     shown = stream.episodes.state, stream.last.observation
-    runs = [
+    runs: list[tuple[Callable[[Any, Any, jax.Array], Any], Any]] = [
         (observed(partial(equations, task)), shown),
         (physics, stream.episodes.state),
         (observed(task.transition), shown),
-        (constant, stream),
-        (closed_loop, (stream, memory)),
+        (constant, (stream, earned)),
+        (closed_loop, (stream, memory, earned)),
     ]
-    return [million_steps(body, carry, size * task.card.agents) for body, carry in runs]
+    return [million_steps(body, carry, fixed, task.card.agents) for body, carry in runs]
 
 
 def main() -> None:

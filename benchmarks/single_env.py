@@ -1,11 +1,11 @@
-"""One env at a time: what a step and a reset cost, and what the compiled program of a step costs on two devices.
+"""One env at a time: what a step and a reset cost, and what the compiled program of a step costs in three ways.
 
 python benchmarks/single_env.py            # a line for each task of the smoke suite
 python benchmarks/single_env.py rlsuite/QuadcopterHover-v0
 
-``step`` is through ``gymnasium.make``, resets included; ``reset`` is one of them. The others are calls of a program
-alone, result as a NumPy array included. ``empty`` returns what it is given. The program of a step runs on the device of
-the suite, which computes in the ``calling thread``, and on the ``JAX device``, which hands what is larger to another.
+``step`` is through ``gymnasium.make``, resets included; ``reset`` is one of them. The others are calls of a step's
+program alone: at its ``machine code``, as the suite calls it; ``dispatched`` by JAX in the calling thread; and on
+``JAX's device``, which hands what is larger to another thread. ``empty`` is a program that does nothing, dispatched.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import gymnasium
 import jax
 import numpy as np
 
-from rlbench_suite.adapters.single import order, programs
-from rlbench_suite.episode import Draw, seed_key
+from rlbench_suite.adapters.program import Dispatched, Program
+from rlbench_suite.adapters.single import programs
 from rlbench_suite.registry import SMOKE
 
 STEPS = 4_000
@@ -49,26 +49,25 @@ def figures(task_id: str) -> list[float]:
         if terminated or truncated:
             env.reset()
 
-    task = env.unwrapped.task
-    program, here = programs(task), programs(task).memory()
-    here.take(program.begin(order(seed_key(0), 0, Draw.parse("train", task))))  # the first of its rows
-    own, there = jax.jit(program.advance.__wrapped__), jax.device_put(here.words.copy(), jax.devices("cpu")[0])
-    empty = jax.jit(lambda words: words[: program.layout.size])
+    program = programs(env.unwrapped.task).advance
+    empty = Program(lambda words: words[:8], program.example, program.context)
+    own = jax.jit(programs(env.unwrapped.task)._advance)
+    there = jax.device_put(program.example, jax.devices("cpu")[0])
+    runs = [program.open().run, Dispatched(program).run, Dispatched(empty).run]
     return [
         microseconds(step),
         microseconds(lambda i: env.reset()),
-        microseconds(lambda i: np.asarray(empty(here.argument))),
-        microseconds(lambda i: np.asarray(program.advance(here.argument))),
+        *(microseconds(lambda i, run=run: run()) for run in runs),
         microseconds(lambda i: np.asarray(own(there))),
     ]
 
 
 def main() -> None:
     """A line for each task."""
-    print(f"{'id':30}{'step':>12}{'reset':>12}{'empty':>12}{'calling thread':>18}{'JAX device':>14}")
+    columns = "step", "reset", "machine code", "dispatched", "empty", "JAX's device"
+    print(f"{'id':30}" + "".join(f"{column:>16}" for column in columns))
     for task_id in sys.argv[1:] or SMOKE:
-        step, reset, empty, here, there = figures(task_id)
-        print(f"{task_id:30}{step:9.1f} us{reset:9.1f} us{empty:9.1f} us{here:15.1f} us{there:11.1f} us", flush=True)
+        print(f"{task_id:30}" + "".join(f"{figure:13.2f} us" for figure in figures(task_id)), flush=True)
 
 
 if __name__ == "__main__":

@@ -193,8 +193,7 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
         """The context, start and first observation that the pure task has for the same seed, episode and split."""
         refuse_after_fork()
         drawn = programs(self.pure)
-        with precision(self.pure):
-            episode, step = drawn.layout.unpack_numpy(np.array(drawn.begin(order(key, index, draw)))[0])
+        episode, step = drawn.layout.unpack_numpy(drawn.begin(order(key, index, draw))[0])
         simulator.put(episode.state, episode.params)
         return step.observation, step.info
 

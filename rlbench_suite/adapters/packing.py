@@ -7,7 +7,6 @@ wide, 64 for float64 tasks; values keep their exact bits.
 
 from __future__ import annotations
 
-import ctypes
 import math
 import struct
 from collections.abc import Callable
@@ -140,33 +139,5 @@ class Place(NamedTuple):
     dtype: np.dtype[Any]
 
 
-class Memory:
-    """Words of the host that compiled programs read where they lie.
-
-    Args:
-        size: how many.
-        results: how many the programs return, which are the first ones.
-        word: their dtype.
-        device: of the programs; it computes in the calling thread, so that nothing is read after a call has returned.
-    """
-
-    def __init__(self, size: int, results: int, word: np.dtype[Any], device: Any) -> None:
-        spare = _ALIGNMENT // word.itemsize
-        words = np.zeros(size + spare, word)
-        start = -words.ctypes.data % _ALIGNMENT // word.itemsize
-        self.words = words[start : start + size]
-        shared = jax.device_put(self.words, device, may_alias=True)
-        in_place = shared.unsafe_buffer_pointer() == self.words.ctypes.data
-        self.argument: Any = shared if in_place else self.words
-        """What programs are called with; handed over at each call should JAX not take words as they lie."""
-        self._address, self._bytes = self.words.ctypes.data, results * word.itemsize
-
-    def take(self, result: jax.Array) -> None:
-        """Write what a program has returned over the first words. As a NumPy array it would take a microsecond more."""
-        ctypes.memmove(self._address, result.unsafe_buffer_pointer(), self._bytes)
-
-
 _SIDE_BY_SIDE = (-1,)
 """The shape of a run of scalars."""
-_ALIGNMENT = 64
-"""Bytes: what XLA asks of memory that it does not allocate."""

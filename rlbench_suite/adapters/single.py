@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, SupportsFloat
 
 import gymnasium
@@ -12,14 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
-from jax.sharding import SingleDeviceSharding
 
-from rlbench_suite.adapters.packing import Layout, Memory, Place
+from rlbench_suite.adapters.packing import Layout, Place
+from rlbench_suite.adapters.program import Opened, Program
 from rlbench_suite.card import VIEWS, TaskCard, unknown
 from rlbench_suite.episode import NO_LIMIT, Draw, Episode, Step, advance, begin, scalar_return, seed_key
 from rlbench_suite.lanes import in_lanes, in_one_kernel
 from rlbench_suite.policy import Policy, reference_player
-from rlbench_suite.process import calling_thread_device, precision, refuse_after_fork
+from rlbench_suite.process import precision, refuse_after_fork
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
@@ -32,10 +32,10 @@ FEW = 8
 
 
 class Programs:
-    """The two compiled programs of a single env, from words to words.
+    """The two compiled programs of a single env, to words of (episode, step).
 
-    ``begin`` reads an :func:`order`, ``advance`` a :meth:`memory`. They give words of (episode, step): ``advance`` the
-    next ones, ``begin`` a row of the ordered episode and a row of the one after it. Lanes are two in any case.
+    ``advance`` gives the next ones, in place of the last; ``begin`` a row of the ordered episode and a row of the one
+    after it. Lanes are two in any case.
     """
 
     def __init__(self, task: Task[Any, Any]) -> None:
@@ -44,10 +44,6 @@ class Programs:
         with precision(task):
             shapes = jax.eval_shape(lambda: begin(task, seed, np.int32(0), draw))
         self.layout = Layout(shapes, np.uint64 if task.dtype == np.float64 else np.uint32)
-        self.device = calling_thread_device()
-        compiled = partial(jax.jit, out_shardings=SingleDeviceSharding(self.device))
-        self.begin: Callable[..., jax.Array] = compiled(self._begin)
-        self.advance: Callable[..., jax.Array] = compiled(self._advance)
         shape = task.action_space.shape or ()
         words = slice(self.layout.size, self.layout.size + math.prod(shape))
         self.action = Place(words, shape, ActionCheck(task.action_space).dtype)
@@ -60,10 +56,17 @@ class Programs:
         self.scalar_names = [name for name, _ in scalars]
         self.scalars: Any = self.layout.scalars([place for _, place in scalars]).unpack_from
 
-    def memory(self) -> Memory:
-        """Where an episode lies, with the last action behind it."""
-        with precision(self.task):
-            return Memory(self.action.words.stop, self.layout.size, self.layout.word, self.device)
+    @cached_property
+    def begin(self) -> Program:
+        """From an :func:`order`."""
+        return Program(self._begin, order(np.zeros(2, np.uint32), 0, Draw(0, -1)), partial(precision, self.task))
+
+    @cached_property
+    def advance(self) -> Program:
+        """From the words of an episode with those of an action behind them."""
+        example = np.zeros(self.action.words.stop, self.layout.word)
+        example[: self.layout.size] = self.begin.result[0]
+        return Program(self._advance, example, partial(precision, self.task), feedback=self.layout.size)
 
     def _begin(self, order: jax.Array) -> jax.Array:
         seed, (index, *draw_words) = order[:2], order[2:].astype(np.int32)
@@ -182,14 +185,14 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         self.reward_space = task.reward_space
         if self.card.objectives:
             self.reward_dim = len(self.card.objectives)
-        self._double, self._many = task.dtype == np.float64, self.card.agents > 1
+        self._many = self.card.agents > 1
         self._draw = Draw.parse(split, task)
         self._check_action = ActionCheck(task.action_space)
         self._seed: np.ndarray | None = None
         self._index = 0
-        self._memory: Memory | None = None
-        self._ahead: np.ndarray | None = None
-        """The words of the next episode, where it was begun with the last one."""
+        self._begun: Opened | None = None
+        self._ahead = False
+        """Whether the next episode was begun with the last one."""
         self._trail: list[Any] = []
 
     # -- Gymnasium's interface ---------------------------------------------------------------------------------
@@ -203,26 +206,26 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         refuse_after_fork()
         self._turn(seed, options)
         assert self._seed is not None
-        if self._memory is None:
-            self._remember()
-        if self._ahead is None:
-            with precision(self.task):
-                begun = self._programs.begin(order(self._seed, self._index, self._draw))
-            self._words[:], self._ahead = np.asarray(begun)
-        else:
-            self._words[:], self._ahead = self._ahead, None
+        begun = self._begun or self._open()
+        if not self._ahead:
+            begun.argument[:] = order(self._seed, self._index, self._draw)
+            begun.run()
+        self._words[:] = begun.result[int(self._ahead)]
+        self._ahead = not self._ahead
         observation, *_, info = self._show()
         return observation, info
 
-    def _remember(self) -> None:
-        """Room for an episode and an action."""
+    def _open(self) -> Opened:
+        """Room for episodes, and for an action."""
         self._programs = programs(self.task)
         layout, action = self._programs.layout, self._programs.action
-        self._memory = memory = self._programs.memory()
-        self._words = memory.words[: layout.size]
+        self._running, self._begun = self._programs.advance.open(), self._programs.begin.open()
+        self._advance = self._running.run
+        self._words = self._running.argument[: layout.size]
         self._read = self._programs.reader(self._words)
         numbers = layout.float if action.dtype.kind == "f" else layout.signed
-        self._action = memory.words[action.words].view(numbers).reshape(action.shape)
+        self._action = self._running.argument[action.words].view(numbers).reshape(action.shape)
+        return self._begun
 
     def _turn(self, seed: int | None, options: dict[str, Any] | None) -> int | None:
         """Count episodes: to the first of a new seed, which is returned, or to the next of the last seed."""
@@ -234,7 +237,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             return None
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
-        self._seed, self._index, self._ahead = seed_key(seed), 0, None
+        self._seed, self._index, self._ahead = seed_key(seed), 0, False
         super().reset(seed=int(seed) % 2**63)
         return int(seed)
 
@@ -245,15 +248,11 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             ValueError, TypeError: the action is not in the action space.
             gymnasium.error.ResetNeeded: no episode was begun.
         """
-        if self._memory is None:
+        if self._begun is None:
             raise gymnasium.error.ResetNeeded("Call reset() before step().")
         checked = self._check_action(action)
         self._action[...] = checked
-        if self._double:
-            with precision(self.task):
-                self._memory.take(self._programs.advance(self._memory.argument))
-        else:
-            self._memory.take(self._programs.advance(self._memory.argument))
+        self._advance()
         observation, reward, terminated, truncated, info = self._show()
         if info.get("invalid_action"):
             episode = self.episode
@@ -294,15 +293,15 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
         """
-        if self._memory is None:
+        if self._begun is None:
             raise gymnasium.error.ResetNeeded("Call reset() first: there is no running episode yet.")
         return self._programs.layout.unpack_numpy(self._words.copy())[0]
 
     @episode.setter
     def episode(self, episode: Episode) -> None:
-        if self._memory is None:
+        if self._begun is None:
             raise gymnasium.error.ResetNeeded("Call reset() before restoring an episode.")
-        self._seed, self._index, self._ahead = np.asarray(episode.seed, np.uint32), int(episode.index), None
+        self._seed, self._index, self._ahead = np.asarray(episode.seed, np.uint32), int(episode.index), False
         self._trail = []
         _, step = self._programs.layout.unpack_numpy(self._words)
         self._words[:] = self._programs.layout.pack_numpy((episode, step))
