@@ -23,6 +23,8 @@ import numpy as np
 
 from rlbench_suite.adapters.executable import Copy, Executable, Kernel, Loop, Slice, UnknownExecutable, Use
 
+PLATFORM = "Linux", "x86_64"
+"""Where this is tested."""
 _ALIGNMENT = 64
 """Bytes: what XLA asks of every buffer."""
 _GROUPS = 64
@@ -63,12 +65,12 @@ class MachineCode:
         feedback: so many bytes of the result are written over the first ones of the argument after each call.
 
     Raises:
-        UnknownExecutable: it cannot be linked, or not be called on this processor.
+        UnknownExecutable: it cannot be linked, or not be called on this platform.
     """
 
     def __init__(self, executable: Executable, feedback: int = 0) -> None:
-        if platform.machine() not in ("x86_64", "AMD64"):
-            raise UnknownExecutable(f"the state of {platform.machine()}'s arithmetic is not known")
+        if (here := (platform.system(), platform.machine())) != PLATFORM:
+            raise UnknownExecutable(f"how kernels are called is known on {PLATFORM}, this is {here}")
         self._buffers = executable.buffers
         self._image = bytearray()
         """What a call finds in memory: buffers, and the words by which kernels find them."""

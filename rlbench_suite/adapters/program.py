@@ -62,9 +62,9 @@ class Program:
             """Of the example."""
         self.machine_code: MachineCode | None = None
         """None where it is called through JAX."""
+        loaded: Any = self.compiled.runtime_executable()
         try:
-            executable = read(self.compiled.runtime_executable().serialize())
-            self.machine_code = MachineCode(executable, feedback * example.itemsize)
+            self.machine_code = MachineCode(read(loaded.serialize()), feedback * example.itemsize)
         except (UnknownExecutable, jax.errors.JaxRuntimeError):  # the latter where XLA cannot write it down
             return
         if self(example).tobytes() != self.result.tobytes():

@@ -16,14 +16,14 @@ import pytest
 
 from rlbench_suite.adapters import executable
 from rlbench_suite.adapters.executable import UnknownExecutable, read
-from rlbench_suite.adapters.machine_code import MachineCode
+from rlbench_suite.adapters.machine_code import PLATFORM, MachineCode
 from rlbench_suite.adapters.program import Direct, Dispatched, Program
 from rlbench_suite.adapters.single import Programs, programs
 from rlbench_suite.card import TaskCard
 
 pytestmark = pytest.mark.skipif(
-    platform.machine() != "x86_64" or jaxlib.__version__ not in executable.VERSIONS,
-    reason="on this processor, or with this jaxlib, programs are called through JAX",
+    (platform.system(), platform.machine()) != PLATFORM or jaxlib.__version__ not in executable.VERSIONS,
+    reason="on this platform, or with this jaxlib, programs are called through JAX",
 )
 THROUGH_JAX = {"rlsuite/FlockFormation-v0", "rlsuite/ListFunctions-v0", "rlsuite/OfficeApps-v0"}
 """Whose programs do what is not known: they sort."""
