@@ -13,7 +13,9 @@ One process at a time. Figures are steps a second.
 * Batches: the equations with the observation written out (``equations``), which is all that the peers' batches have;
   a reference that moves at random besides (``observed``; ``transition`` without the observation); and the whole task,
   rewards, ends and resets included, under constant actions (``constant``) or the reference player (``reference``),
-  each scanned over in one program, in a process for each core (`cores.py`), of which the size is that of a batch.
+  each scanned over in one program, in a process for each core (`cores.py`), of which the size is that of a batch. Of
+  quadcopters also the time flown in a second, beside the five months of Eschmann et al., "Learning to Fly in Seconds"
+  (2024, arXiv:2311.13081): theirs is of a GPU, for the equations alone under zero commands.
 * A swarm of 64 quadcopters in each other's wakes, as widely spaced as the 32 of their id; the steps of each vehicle
   count.
 """
@@ -31,11 +33,14 @@ import physics
 from cores import Cores
 
 from rlbench_suite.cli import speed
+from rlbench_suite.envs.quadcopter import flight
 from rlbench_suite.registry import card, cards
 
 PEERS = Path(__file__).with_name("control_peers.py")
 SECONDS = 1.0
 SIZES = 1_024, 4_096, 65_536
+MOST = 1_048_576
+"""The size that an accelerator is measured at besides."""
 SWARM, SWARM_SIZES = 64, (16, 64, 256)
 PEER_SIZES = {"exciting": (256, 1024, 4096, 16384), "l2f": (512, 1024, 2048, 8192)}
 GOALS = {"current": "CC", "torque": "TC", "speed": "SC"}
@@ -87,9 +92,13 @@ def batches(cores: Cores, python: str | None) -> None:
     """Each family's first task at several sizes, and the peers at theirs."""
     for task_id, name in (("rlsuite/PMSMCurrent-v0", "exciting"), ("rlsuite/QuadcopterHover-v0", "l2f")):
         print("\n" + physics.header(f"{task_id}, million"))
-        for size in SIZES:
-            figures = cores.sums(task_figures, task_id, size)
-            print(f"{size:32,d}" + "".join(f"{value:12.1f}" for value in figures), flush=True)
+        rows = []
+        for size in SIZES if cores.count else (*SIZES, MOST):
+            rows.append(cores.sums(task_figures, task_id, size))
+            print(f"{size:32,d}" + "".join(f"{value:12.1f}" for value in rows[-1]), flush=True)
+        if name == "l2f":
+            days = [max(column) * 1e6 * flight.STEP / 86_400 for column in zip(*rows, strict=True)]
+            print(f"{'days flown a second, at best':32s}" + "".join(f"{value:12.1f}" for value in days), flush=True)
         sizes = [str(size) for size in PEER_SIZES[name]]
         for size, figure in zip(sizes, peer(python, name, sizes) if python else (), strict=False):
             print(f"{f'{name}, {size}':32s}{figure / 1e6:12.2f}", flush=True)

@@ -20,6 +20,8 @@ VERSIONS = ("0.10.2",)
 """Of jaxlib that are known to write programs like this."""
 
 
+ALIGNMENT = 64
+"""Bytes: what XLA asks of every buffer."""
 _Message = dict[int, list[Any]]
 _VARINTS = {4: np.int32, 5: np.int64, 6: np.uint32, 7: np.uint64}
 """Fields of a literal whose numbers are written in as few bytes as they need."""
@@ -123,9 +125,11 @@ def _work(sequence: bytes) -> Iterator[Kernel | Copy | Loop]:
         match thunk[1][0]:
             case b"kernel":
                 kernel = _fields(_one(thunk, 11), {1, 2, 3, 4, 5, 6})
-                groups = _fields(_one(kernel, 2), {1, 2, 3})
-                if (_int(groups, 2), _int(groups, 3)) != (1, 1):
-                    raise UnknownExecutable("work in groups of more than one dimension")
+                groups, alignment = (_fields(_one(kernel, field), {1, 2, 3}) for field in (2, 4))
+                if _int(groups, 1) < 1 or (_int(groups, 2), _int(groups, 3)) != (1, 1):
+                    raise UnknownExecutable("work in no groups, or in groups of more than one dimension")
+                if _int(alignment, 1) > ALIGNMENT:
+                    raise UnknownExecutable(f"a kernel wants buffers to lie at {_int(alignment, 1)} bytes")
                 slices = [_slice(_one(_fields(part, {1, 2}), 1)) for part in kernel[5] + kernel[6]]
                 yield Kernel(_one(kernel, 1).decode(), _int(groups, 1), slices)
             case b"call":

@@ -21,12 +21,10 @@ from typing import Any, NamedTuple
 import llvmlite.binding as llvm
 import numpy as np
 
-from rlbench_suite.adapters.executable import Copy, Executable, Kernel, Loop, Slice, UnknownExecutable, Use
+from rlbench_suite.adapters.executable import ALIGNMENT, Copy, Executable, Kernel, Loop, Slice, UnknownExecutable, Use
 
 PLATFORM = "Linux", "x86_64"
 """Where this is tested."""
-_ALIGNMENT = 64
-"""Bytes: what XLA asks of every buffer."""
 _GROUPS = 64
 """A program that splits a kernel into more groups of work is large, and its dispatch is no matter."""
 _FLUSHED = 0x9FC0
@@ -113,7 +111,7 @@ class MachineCode:
 
     def _place(self, data: bytes) -> int:
         """Where the data come to lie in the image."""
-        start = -(-len(self._image) // _ALIGNMENT) * _ALIGNMENT
+        start = -(-len(self._image) // ALIGNMENT) * ALIGNMENT
         self._image += bytes(start - len(self._image)) + data
         return start
 
@@ -178,8 +176,8 @@ class MachineCode:
 
 def aligned(array: np.ndarray) -> np.ndarray:
     """A copy that begins where XLA wants buffers to begin."""
-    room = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
-    start = -room.ctypes.data % _ALIGNMENT
+    room = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % ALIGNMENT
     copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[...] = array
     return copy
