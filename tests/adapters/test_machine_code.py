@@ -8,13 +8,14 @@ import threading
 from contextlib import nullcontext
 from typing import Any
 
+import gymnasium
 import jax
 import jax.numpy as jnp
 import jaxlib
 import numpy as np
 import pytest
 
-from rlbench_suite.adapters import executable
+from rlbench_suite.adapters import executable, single
 from rlbench_suite.adapters.executable import UnknownExecutable, read
 from rlbench_suite.adapters.machine_code import PLATFORM, MachineCode
 from rlbench_suite.adapters.program import Direct, Dispatched, Program
@@ -184,3 +185,26 @@ def test_tasks_are_called_at_their_machine_code(card: TaskCard) -> None:
             place.argument[found.action.words].view(numbers)[:] = np.ravel(action)
             place.run()
         np.testing.assert_array_equal(direct.argument, dispatched.argument)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_an_env_without_machine_code_is_the_same(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def played() -> list[Any]:
+        env = gymnasium.make("rlsuite/PMSMCurrent-v0", dtype=dtype).unwrapped
+        seen: list[Any] = []
+        for seed in (4, None, None, 5):
+            env.action_space.seed(6)
+            seen.append(env.reset(seed=seed))
+            seen += [env.step(env.action_space.sample()) for _ in range(20)]
+        direct = [p.machine_code is not None for p in (env._programs.begin, env._programs.advance)]
+        return [direct, seen]
+
+    single.programs.cache_clear()
+    direct = played()
+    monkeypatch.setattr(executable, "VERSIONS", ())
+    single.programs.cache_clear()
+    dispatched = played()
+    single.programs.cache_clear()
+    assert direct[0] == [True, True]
+    assert dispatched[0] == [False, False]
+    jax.tree.map(np.testing.assert_array_equal, direct[1], dispatched[1])
