@@ -16,6 +16,7 @@ import itertools
 import platform
 from collections.abc import Callable
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
@@ -183,6 +184,15 @@ def aligned(array: np.ndarray) -> np.ndarray:
     return copy
 
 
+def crowded() -> bool:
+    """Whether this process has mapped half of the pieces of memory that Linux grants one: a kernel takes two."""
+    try:
+        mapped = Path("/proc/self/maps").read_bytes().count(b"\n")
+        return 2 * mapped > int(Path("/proc/sys/vm/max_map_count").read_text())
+    except OSError:
+        return True  # nobody knows
+
+
 @cache
 def _linker() -> Any:
     llvm.initialize_native_target()
@@ -192,6 +202,8 @@ def _linker() -> Any:
 
 def _link(objects: list[bytes], source: str) -> Any:
     """A library of all of it, which stays as long as it is kept; its functions see the C library's."""
+    if crowded():  # without memory to map, LLVM ends the process
+        raise UnknownExecutable("this process has mapped too many pieces of memory")
     library = llvm.JITLibraryBuilder().add_current_process().add_ir(source).export_symbol("run")
     for part in objects:
         library.add_object_img(part)

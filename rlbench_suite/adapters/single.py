@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import Any, SupportsFloat
 
 import gymnasium
@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.adapters.machine_code import crowded
 from rlbench_suite.adapters.packing import Layout, Place
 from rlbench_suite.adapters.program import Opened, Program
 from rlbench_suite.card import VIEWS, TaskCard, unknown
@@ -115,7 +116,16 @@ def order(seed: np.ndarray, index: int, draw: Draw) -> np.ndarray:
     return np.array([*seed, index, *draw], np.int64).astype(np.uint32)
 
 
-programs: Callable[[Task[Any, Any]], Programs] = cache(Programs)
+def programs(task: Task[Any, Any]) -> Programs:
+    """Those of a task, which are kept for as long as there is room for more."""
+    if task not in _kept:
+        if crowded():
+            _kept.clear()
+        _kept[task] = Programs(task)
+    return _kept[task]
+
+
+_kept: dict[Task[Any, Any], Programs] = {}
 
 
 class ActionCheck:

@@ -15,12 +15,13 @@ import jaxlib
 import numpy as np
 import pytest
 
-from rlbench_suite.adapters import executable, single
+from rlbench_suite.adapters import executable, machine_code, single
 from rlbench_suite.adapters.executable import UnknownExecutable, read
 from rlbench_suite.adapters.machine_code import PLATFORM, MachineCode
 from rlbench_suite.adapters.program import Direct, Dispatched, Program
 from rlbench_suite.adapters.single import Programs, programs
 from rlbench_suite.card import TaskCard
+from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.skipif(
     (platform.system(), platform.machine()) != PLATFORM or jaxlib.__version__ not in executable.VERSIONS,
@@ -141,6 +142,18 @@ def test_what_is_not_known_is_left_to_jax(monkeypatch: pytest.MonkeyPatch) -> No
     assert program(jnp.sin, np.zeros(2, np.float32)).machine_code is None
 
 
+def test_a_process_that_has_mapped_too_much_keeps_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux ends the mapping of memory at some 65,000 pieces, and LLVM ends the process then."""
+    kept = [programs(card(task_id).build()) for task_id in ("rlsuite/SAT-v0", "rlsuite/Sudoku4-v0")]
+    assert programs(kept[0].task) is kept[0]
+    monkeypatch.setattr(single, "crowded", lambda: True)
+    assert programs(kept[0].task) is kept[0]
+    programs(card("rlsuite/Twiddle-v0").build())
+    assert programs(kept[0].task) is not kept[0]
+    monkeypatch.setattr(machine_code, "crowded", lambda: True)
+    assert program(jnp.tan, np.zeros(2, np.float32)).machine_code is None
+
+
 def test_what_differs_from_jax_is_left_to_jax(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the code did something else than what it was read to do."""
     monkeypatch.setattr(MachineCode, "at", lambda self, memory: lambda: None)
@@ -203,12 +216,12 @@ def test_an_env_without_machine_code_is_the_same(dtype: str, monkeypatch: pytest
         direct = [p.machine_code is not None for p in (env._programs.begin, env._programs.advance)]
         return [direct, seen]
 
-    single.programs.cache_clear()
+    single._kept.clear()
     direct = played()
     monkeypatch.setattr(executable, "VERSIONS", ())
-    single.programs.cache_clear()
+    single._kept.clear()
     dispatched = played()
-    single.programs.cache_clear()
+    single._kept.clear()
     assert direct[0] == [True, True]
     assert dispatched[0] == [False, False]
     jax.tree.map(np.testing.assert_array_equal, direct[1], dispatched[1])
