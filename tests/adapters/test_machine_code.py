@@ -17,7 +17,7 @@ import pytest
 
 from rlbench_suite.adapters import executable, machine_code, single
 from rlbench_suite.adapters.executable import UnknownExecutable, read
-from rlbench_suite.adapters.machine_code import PLATFORM, MachineCode
+from rlbench_suite.adapters.machine_code import PLATFORM, MachineCode, crowded
 from rlbench_suite.adapters.program import Direct, Dispatched, Program
 from rlbench_suite.adapters.single import Programs, programs
 from rlbench_suite.card import TaskCard
@@ -33,6 +33,17 @@ THROUGH_JAX = {
     "rlsuite/QuadcopterSwarm128-v0": "multiplies matrices by a library",
 }
 """Whose programs do what is not known here."""
+
+
+@pytest.fixture(autouse=True)
+def _room() -> None:
+    """A process that has run many other tests may have none."""
+    if crowded():
+        single._kept.clear()
+        jax.clear_caches()
+        gc.collect()
+        if crowded():
+            pytest.skip("this process has mapped too many pieces of memory to call more programs at their code")
 
 
 def program(function: Any, example: np.ndarray, **options: Any) -> Program:
