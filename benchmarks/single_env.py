@@ -1,11 +1,11 @@
-"""One env at a time: what a step and a reset cost, and what the compiled program of a step costs in three ways.
+"""One env at a time: what a step and a reset cost, and what the compiled program of a step costs.
 
 python benchmarks/single_env.py            # a line for each task of the smoke suite
 python benchmarks/single_env.py rlsuite/QuadcopterHover-v0
 
 ``step`` is through ``gymnasium.make``, resets included; ``reset`` is one of them. The others are calls of a step's
-program alone: at its ``machine code``, as the suite calls it; ``dispatched`` by JAX in the calling thread; and on
-``JAX's device``, which hands what is larger to another thread. ``empty`` is a program that does nothing, dispatched.
+program alone: ``program``, as the suite calls it, in the calling thread; and on ``JAX's device``, which hands what is
+larger to another thread. ``empty`` is a program that does nothing, called as the suite calls its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import gymnasium
 import jax
 import numpy as np
 
-from rlbench_suite.adapters.program import Dispatched, Program
+from rlbench_suite.adapters.program import Program
 from rlbench_suite.adapters.single import programs
 from rlbench_suite.registry import SMOKE
 
@@ -49,22 +49,23 @@ def figures(task_id: str) -> list[float]:
         if terminated or truncated:
             env.reset()
 
-    program = programs(env.unwrapped.task).advance
-    empty = Program(lambda words: words[:8], program.example, program.context)
-    own = jax.jit(programs(env.unwrapped.task)._advance)
-    there = jax.device_put(program.example, jax.devices("cpu")[0])
-    runs = [program.open().run, Dispatched(program).run, Dispatched(empty).run]
+    own = programs(env.unwrapped.task)
+    argument = np.zeros(own.action.words.stop, own.layout.word)
+    empty = Program(lambda words: words[:8], own.advance.context)
+    elsewhere = jax.jit(own.advance.function.__wrapped__)
+    there = jax.device_put(argument, jax.devices("cpu")[0])
     return [
         microseconds(step),
         microseconds(lambda i: env.reset()),
-        *(microseconds(lambda i, run=run: run()) for run in runs),
-        microseconds(lambda i: np.asarray(own(there))),
+        microseconds(lambda i: own.advance(argument)),
+        microseconds(lambda i: empty(argument)),
+        microseconds(lambda i: np.asarray(elsewhere(there))),
     ]
 
 
 def main() -> None:
     """A line for each task."""
-    columns = "step", "reset", "machine code", "dispatched", "empty", "JAX's device"
+    columns = "step", "reset", "program", "empty", "JAX's device"
     print(f"{'id':30}" + "".join(f"{column:>16}" for column in columns))
     for task_id in sys.argv[1:] or SMOKE:
         print(f"{task_id:30}" + "".join(f"{figure:13.2f} us" for figure in figures(task_id)), flush=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from rlbench_suite.card import SPLITS, unknown
 from rlbench_suite.keys import fold_in
 from rlbench_suite.lanes import apart, computed_once, in_lanes
 from rlbench_suite.members import Members
-from rlbench_suite.task import Split, Task
+from rlbench_suite.task import Described, Split, Task
 
 NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
 """No episode is longer: eight draws a step must have distinct 32-bit numbers."""
@@ -162,16 +163,54 @@ def advance(
 def scalar_return(task: Task[Any, Any], total: Any) -> Any:
     """One number from a reward or return ``(..., *reward shape)``: objectives by the card's weights, agents by mean.
 
-    NumPy or JAX. Terms are added one after another: a fixed order gives the same bits everywhere.
+    NumPy or JAX. A fixed order of the terms gives the same bits everywhere.
     """
     if not task.reward_space.shape:
         return total
+    if task.card.objectives:
+        return weighted_sum(total, task.card.weights, task.dtype)
     count = task.reward_space.shape[0]
-    weights = task.card.weights if task.card.objectives else (1.0,) * count
-    weighted = [total[..., i] * np.asarray(weights[i], task.dtype) for i in range(count)]
-    result = functools.reduce(operator.add, weighted)
     # Not a division: XLA turns one by a constant into this product, NumPy does not.
-    return result if task.card.objectives else result * np.asarray(1 / count, task.dtype)
+    return weighted_sum(total, (1.0,) * count, task.dtype) * np.asarray(1 / count, task.dtype)
+
+
+def weighted_sum(total: Any, weights: Sequence[float], dtype: np.dtype[Any]) -> Any:
+    """The weighted sum over the last axis, NumPy or JAX, its terms added in their order."""
+    return functools.reduce(operator.add, [total[..., i] * np.asarray(w, dtype) for i, w in enumerate(weights)])
+
+
+def weighted_space(space: spaces.Box, weights: Sequence[float], dtype: np.dtype[Any]) -> spaces.Box:
+    """The space of the weighted sums of the vectors in a space of shape ``(k,)``."""
+    given = np.asarray(weights, dtype)
+    # A bound may be infinite, and infinity times zero is no number.
+    least, most = (
+        weighted_sum(np.where(given == 0, 0, np.where(given > 0, one, other)).astype(dtype), weights, dtype)
+        for one, other in ((space.low, space.high), (space.high, space.low))
+    )
+    return spaces.Box(least, most, (), dtype.type)
+
+
+def check_weights(task: Described, weights: Sequence[float] | None) -> tuple[float, ...] | None:
+    """Weights of a task's objectives, as given.
+
+    Raises:
+        ValueError: the task has one objective, or there is not one finite weight for each.
+    """
+    if weights is None:
+        return None
+    names = task.card.objectives
+    if not names:
+        raise ValueError(f"{task.card.id} has one objective; leave weights out (given: {weights!r}).")
+    try:
+        given = np.asarray(weights, float)
+    except (TypeError, ValueError):
+        given = np.zeros(())
+    if given.shape != (len(names),) or not np.isfinite(given).all():
+        raise ValueError(
+            f"weights of {task.card.id} are {len(names)} finite numbers, one for each of {', '.join(names)}; "
+            f"got {weights!r}."
+        )
+    return tuple(given.tolist())
 
 
 def is_legal(task: Task[Any, Any], mask: jax.Array | None, action: jax.Array) -> jax.Array:

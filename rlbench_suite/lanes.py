@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jax.experimental.xla_metadata import set_xla_metadata
+
+from rlbench_suite.compat import kept_call
 
 Result = TypeVar("Result")
 
@@ -31,12 +32,12 @@ def in_one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Never for arithmetic: the compiler sees all of it at once and may contract what it otherwise would not.
     """
-    return _kept_call(function, xla_cpu_small_call="true") if _on_cpu() else function
+    return kept_call(function, xla_cpu_small_call="true") if _on_cpu() else function
 
 
 def computed_once(function: Callable[..., Result]) -> Callable[..., Result]:
     """A function whose result is stored where XLA would compute it anew for every entry of what uses it."""
-    return _kept_call(function) if _on_cpu() else function
+    return kept_call(function) if _on_cpu() else function
 
 
 def apart(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,13 +50,7 @@ def apart(function: Callable[..., Any]) -> Callable[..., Any]:
 
         return jax.lax.cond(jax.lax.optimization_barrier(jnp.bool_(True)), function, never, *args)
 
-    return _kept_call(function) if _on_cpu() else branch
-
-
-def _kept_call(function: Callable[..., Any], **metadata: str) -> Callable[..., Any]:
-    """The function as a call that the compiler does not inline."""
-    callee = jax.jit(function)
-    return lambda *args: set_xla_metadata(callee(*args), inlineable="false", **metadata)
+    return kept_call(function) if _on_cpu() else branch
 
 
 def _on_cpu() -> bool:

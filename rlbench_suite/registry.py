@@ -54,7 +54,7 @@ AGENTS = {
 
 DATASETS = "rlbench_suite.datasets"
 
-KEYWORDS = ("split", "difficulty", "view", "dtype", "render_mode")
+KEYWORDS = ("split", "difficulty", "view", "dtype", "render_mode", "weights")
 """What ``gymnasium.make`` takes for every id, beside the keywords of its card."""
 
 SMOKE = (
@@ -187,7 +187,9 @@ def datasets() -> Any:
 
 
 def register() -> None:
-    """Register every id with Gymnasium, and the multi-agent ones with PettingZoo."""
+    """Register every id with Gymnasium and PettingZoo. A single-agent id is refused by the latter with a sentence."""
+    import pettingzoo
+
     for card in cards().values():
         if card.id not in gymnasium.registry:
             gymnasium.register(
@@ -200,18 +202,15 @@ def register() -> None:
                 order_enforce=False,
                 disable_env_checker=True,
             )
-        if card.agents > 1:
-            import pettingzoo
-
-            for kind, factory, table in (
-                ("parallel", "make", pettingzoo.parallel_registry),
-                ("aec", "make_aec", pettingzoo.aec_registry),
-            ):
-                if card.id not in table:
-                    pettingzoo.register(
-                        kind,
-                        card.id,
-                        f"rlbench_suite.adapters.parallel:{factory}",
-                        max_cycles=card.horizon,
-                        kwargs={"task_id": card.id},
-                    )
+        for kind, factory, table in (
+            ("parallel", "make", pettingzoo.parallel_registry),
+            ("aec", "make_aec", pettingzoo.aec_registry),
+        ):
+            if card.id not in table:
+                pettingzoo.register(
+                    kind,
+                    card.id,
+                    f"rlbench_suite.adapters.parallel:{factory}",
+                    max_cycles=card.horizon,
+                    kwargs={"task_id": card.id},
+                )

@@ -63,6 +63,10 @@ class Described(abc.ABC):
         self.dtype = np.dtype(dtype)
         self.scores = card.scores(difficulty)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy is the task itself: equal descriptions build one object in a process."""
+        return _build, (self.card, self.difficulty, self.dtype.name)
+
     @abc.abstractmethod
     def describe(self, state: Any, params: Any) -> str:
         """The state in words: all that the structured observation shows, for a language model or a terminal."""
@@ -125,6 +129,10 @@ class Described(abc.ABC):
         low, high = np.asarray(low, self.dtype), np.asarray(high, self.dtype)
         shape = np.broadcast_shapes(low.shape, high.shape) if shape is None else shape
         return spaces.Box(np.broadcast_to(low, shape), np.broadcast_to(high, shape), shape, self.dtype.type)
+
+
+def _build(card: TaskCard, difficulty: float | None, dtype: str) -> Described:
+    return card.build(difficulty=difficulty, dtype=dtype)
 
 
 class Task(Described, Generic[Params, State]):

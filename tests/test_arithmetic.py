@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
-from rlbench_suite.adapters.single import programs
+from rlbench_suite.adapters.single import order, programs
+from rlbench_suite.episode import Draw
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards
 
@@ -17,6 +19,8 @@ COMPILED = [card.id for card in cards().values() if not card.host]
 def test_no_approximate_instruction(task_id: str) -> None:
     """XLA makes ``1 / sqrt(x)`` of x86's RSQRTPS, a table lookup that Intel and AMD fill differently."""
     env = programs(find_card(task_id).build())
-    compiled = env.begin.compiled.as_text() + env.advance.compiled.as_text()
+    begin = env.begin.function.lower(order(np.zeros(2, np.uint32), 0, Draw(0, -1)))
+    advance = env.advance.function.lower(np.zeros(env.action.words.stop, env.layout.word))
+    compiled = begin.compile().as_text() + advance.compile().as_text()
     assert " = " in compiled
     assert not re.search(r"\brsqrt\(", compiled)

@@ -30,9 +30,10 @@ from jax.sharding import SingleDeviceSharding
 
 from rlbench_suite.adapters.single import order, programs
 from rlbench_suite.card import TaskCard
+from rlbench_suite.compat import calling_thread_device
 from rlbench_suite.episode import Draw
 from rlbench_suite.host import HostTask
-from rlbench_suite.process import calling_thread_device, precision, refuse_after_fork
+from rlbench_suite.process import precision, refuse_after_fork
 
 from . import dynamics, flight
 from .dynamics import Airframe, Quadcopter, Rotors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from copy import deepcopy
 from functools import cache, cached_property
 from typing import Any
 
@@ -14,16 +15,27 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from rlbench_suite.adapters.single import ActionCheck
+from rlbench_suite.adapters.single import RENDER_MODES, ActionCheck, TaskEnv, shown_reward_space
 from rlbench_suite.card import TaskCard, unknown
-from rlbench_suite.episode import Draw, Episode, Step, advance, begin, reset_where, scalar_return, seed_key
+from rlbench_suite.episode import (
+    Draw,
+    Episode,
+    Step,
+    advance,
+    begin,
+    check_weights,
+    reset_where,
+    scalar_return,
+    seed_key,
+    weighted_sum,
+)
 from rlbench_suite.lanes import in_lanes
 from rlbench_suite.process import precision, refuse_after_fork
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
 BACKENDS = ("numpy", "jax")
-AUTORESET = {mode.value: mode for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)}
+AUTORESET = {mode.value: mode for mode in AutoresetMode}
 
 
 class BatchPrograms:
@@ -88,8 +100,8 @@ def check_batch(
     mode = getattr(autoreset_mode, "value", autoreset_mode)
     if mode not in AUTORESET:
         raise ValueError(unknown("autoreset_mode", mode, AUTORESET))
-    if render_mode is not None:
-        raise ValueError(f"A batch has no picture; leave render_mode out (given: {render_mode!r}).")
+    if render_mode is not None and render_mode not in RENDER_MODES:
+        raise ValueError(unknown("render_mode", render_mode, RENDER_MODES))
     limit = card.horizon if max_episode_steps is None else max_episode_steps
     if limit < 1:
         raise ValueError(f"max_episode_steps is at least 1, got {max_episode_steps}.")
@@ -100,15 +112,15 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     """A batch of episodes; entry ``i`` seeded with ``seed + i`` goes step by step as the single env of that seed.
 
     Rewards are ``(n,)``, or ``(n, k)`` for k objectives. With ``backend="jax"`` observations, rewards, flags and
-    infos stay on the device and actions are not checked.
+    infos stay on the device, and neither actions nor the need of a reset is checked.
 
     Args:
         task_id: id of a card.
         num_envs: number of episodes side by side, at least 1.
         max_episode_steps: time limit; the card's horizon if None.
-        autoreset_mode: ``"NextStep"`` (Gymnasium's default) or ``"SameStep"``, or Gymnasium's enum.
+        autoreset_mode: ``"NextStep"`` (Gymnasium's default), ``"SameStep"`` or ``"Disabled"``, or Gymnasium's enum.
         backend: ``"numpy"`` or ``"jax"``.
-        split, difficulty, dtype: as for the single env.
+        split, difficulty, dtype, render_mode, weights: as for the single env.
 
     Raises:
         ValueError: a value is unknown or out of range.
@@ -125,47 +137,81 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         split: str | int = "train",
         difficulty: str | float | None = None,
         dtype: str = "float32",
-        render_mode: None = None,
+        render_mode: str | None = None,
+        weights: Sequence[float] | None = None,
     ) -> None:
         self.task = task = find_card(task_id).build(difficulty=difficulty, dtype=dtype)
         mode, limit = check_batch(task.card, num_envs, max_episode_steps, autoreset_mode, backend, render_mode)
-        self.card = task.card
         self.num_envs = num_envs
         self.backend = backend
-        self.metadata = {"autoreset_mode": mode, "render_modes": []}
-        self.single_observation_space, self.single_action_space = task.observation_space, task.action_space
+        self.autoreset_mode, self.render_mode = mode, render_mode
+        self.metadata = TaskEnv.metadata | {"autoreset_mode": mode}
+        # Spaces hold the generator of their samples: each env has its own.
+        self.single_observation_space = deepcopy(task.observation_space)
+        self.single_action_space = deepcopy(task.action_space)
         self.observation_space = batch_space(task.observation_space, num_envs)
         self.action_space = batch_space(task.action_space, num_envs)
-        self.reward_space = task.reward_space
-        self._same_step = mode is AutoresetMode.SAME_STEP
+        self.weights = check_weights(task, weights)
+        self.single_reward_space = shown_reward_space(task, self.weights)
+        self.reward_space = batch_space(self.single_reward_space, num_envs)
         self._limit = np.int32(limit)
         self._draw = Draw.parse(split, task)
         self._check_actions = ActionCheck(task.action_space, num_envs)
         self._episodes: Episode | None = None
         self._last: Step
 
+    @property
+    def card(self) -> TaskCard:
+        """What is known of the task."""
+        return self.task.card
+
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begin episodes: with seeds the first of each, without the next of each.
 
+        Args:
+            seed: of the first entry (entry ``i`` has ``seed + i``), or a list with one for each.
+            options: ``{"reset_mask": mask}`` begins the episodes of those entries only, bool ``(n,)``; the others stay
+                as they are.
+
         Raises:
-            ValueError: a seed is negative or too large, the list has another length, or options are given.
+            ValueError: a seed is negative or too large, a list or mask has another length, or there are other options.
+            TypeError: the mask is no bool array.
+            RuntimeError: JAX would hang in this process (:func:`refuse_after_fork`).
         """
         refuse_after_fork()
-        if options:
-            raise ValueError(f"{self.card.id} takes no reset options, got {options!r}.")
+        chosen = self._chosen(options)
         self._programs = programs(self.task)
         # Who is to be reset is looked at before, unless that would wait for an accelerator.
         self._unseen = self.backend == "jax" and jax.default_backend() != "cpu"
         with precision(self.task):
-            if seed is None and self._episodes is not None:
-                everyone = np.ones(self.num_envs, bool)
-                begun = self._programs.reset_where(everyone, self._episodes, self._last, self._draw)
-            else:
+            if self._episodes is None:
+                if not chosen.all():
+                    raise gymnasium.error.ResetNeeded("The first reset begins every episode; leave reset_mask out.")
                 begun = self._programs.begin(self._seeds(seed), self._draw)
+            else:
+                episodes = self._episodes
+                if seed is not None:
+                    episodes = episodes._replace(
+                        seed=np.where(chosen[:, None], self._seeds(seed), episodes.seed),
+                        index=np.where(chosen, np.int32(-1), episodes.index),
+                    )
+                begun = self._programs.reset_where(chosen, episodes, self._last, self._draw)
             self._episodes, self._last, self._over = begun
-        return self._out(self._last.observation), self._infos(self._last.info)
+        return self._out(self._last.observation), self._infos(self._last.info, chosen)
+
+    def _chosen(self, options: dict[str, Any] | None) -> np.ndarray:
+        """Which entries are to begin."""
+        others = dict(options or {})
+        mask = others.pop("reset_mask", np.ones(self.num_envs, bool))
+        if others:
+            raise ValueError(f"{self.card.id} takes no reset options but reset_mask, got {options!r}.")
+        if not isinstance(mask, np.ndarray) or mask.dtype != bool:
+            raise TypeError(f"reset_mask is a NumPy array of bools, got {mask!r}.")
+        if mask.shape != (self.num_envs,) or not mask.any():
+            raise ValueError(f"reset_mask has {self.num_envs} entries, one of them true at least, got {mask!r}.")
+        return mask
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> np.ndarray:
         entropy = int(np.random.SeedSequence().generate_state(1)[0]) << 31
@@ -181,23 +227,34 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
         Raises:
             ValueError, TypeError: an action is not in the action space (NumPy backend).
-            gymnasium.error.ResetNeeded: no episode was begun.
+            gymnasium.error.ResetNeeded: no episode was begun, or autoreset is disabled and one is over.
         """
+        refuse_after_fork()
         if self._episodes is None:
             raise gymnasium.error.ResetNeeded("Call reset() before step().")
+        disabled = self.autoreset_mode is AutoresetMode.DISABLED
+        same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
+        if disabled and self.backend == "numpy" and (over := np.flatnonzero(self._over)).size:
+            raise gymnasium.error.ResetNeeded(
+                f"Episodes are over in entries {over.tolist()}; begin them by reset(options={{'reset_mask': mask}})."
+            )
         if self.backend == "numpy":
             actions = self._check_actions(actions)
         with precision(self.task):
             episodes, step, over = self._programs.advance(self._episodes, actions, self._limit)
             # An episode that was over before this step has taken one step too many, undone by its reset.
-            ended, to_reset = over, over if self._same_step else self._over
+            ended, to_reset = over, over if same_step else self._over
             shown = step
-            if self._unseen or np.asarray(to_reset).any():
+            if not disabled and (self._unseen or np.asarray(to_reset).any()):
                 episodes, shown, over = self._programs.reset_where(to_reset, episodes, step, self._draw)
             self._episodes, self._last, self._over = episodes, shown, over
-            made = step if self._same_step else shown
+            made = step if same_step else shown
             reward = scalar_return(self.task, made.reward) if self.card.agents > 1 else made.reward
-        infos = self._infos(shown.info) | (self._final(step, ended) if self._same_step else {})
+            told = shown.info
+            if self.weights is not None:
+                told = told | {"vector_reward": reward}
+                reward = weighted_sum(reward, self.weights, self.task.dtype)
+        infos = self._infos(told) | (self._final(step, ended) if same_step else {})
         return (
             self._out(shown.observation),
             self._out(reward),
@@ -217,6 +274,33 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             raise gymnasium.error.ResetNeeded("Call reset() first: there are no running episodes yet.")
         return self._episodes
 
+    def render(self) -> tuple[Any, ...] | None:
+        """A picture (``rgb_array``) or a description (``ansi``) of each episode's current state.
+
+        Raises:
+            gymnasium.error.ResetNeeded: no episode was begun.
+        """
+        if self.render_mode is None:
+            return None
+        show = self.task.describe if self.render_mode == "ansi" else self.task.draw
+        state, params = jax.tree.map(np.asarray, (self.episodes.state, self.episodes.params))
+        return tuple(show(*jax.tree.map(lambda leaf, i=i: leaf[i], (state, params))) for i in range(self.num_envs))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy needs: compiled programs are found again, and arrays come to the host."""
+        state = {name: value for name, value in self.__dict__.items() if name != "_programs"}
+        if self._episodes is not None:
+            running = {name: state[name] for name in ("_episodes", "_last", "_over")}
+            state |= jax.tree.map(np.asarray, running)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Become the copy, which goes on to the bit."""
+        self.__dict__.update(state)
+        if self._episodes is not None:
+            refuse_after_fork()
+            self._programs = programs(self.task)
+
     def action_masks(self) -> np.ndarray:
         """Legal actions now, bool ``(num_envs, n)``.
 
@@ -230,11 +314,12 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     def _out(self, tree: Any) -> Any:
         return jax.tree.map(np.array, tree) if self.backend == "numpy" else tree
 
-    def _infos(self, info: dict[str, Any]) -> dict[str, Any]:
+    def _infos(self, info: dict[str, Any], told: np.ndarray | None = None) -> dict[str, Any]:
+        """Gymnasium's infos: a mask beside each says of which entries it is, all unless ``told``."""
         infos = {}
         for name, value in self._out(info).items():
             infos[name] = value.view(np.int8) if name == "action_mask" and self.backend == "numpy" else value
-            infos[f"_{name}"] = np.ones(self.num_envs, bool)
+            infos[f"_{name}"] = np.ones(self.num_envs, bool) if told is None else told.copy()
         return infos
 
     def _final(self, step: Step, done: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector.utils import batch_space
 from gymnasium.wrappers import TimeLimit
 
 from rlbench_suite.adapters.batch import check_batch
@@ -32,8 +33,8 @@ class HostEnv(TaskEnv):
 
     task: Any  # a HostTask: what TaskEnv does with a task beyond its face is overridden here
 
-    def __init__(self, task: HostTask[Any], split: str | int = "train", render_mode: str | None = None) -> None:
-        super().__init__(task, split, render_mode)  # type: ignore[arg-type]
+    def __init__(self, task: HostTask[Any], *args: Any, **keywords: Any) -> None:
+        super().__init__(task, *args, **keywords)  # type: ignore[arg-type]
         self._simulator = task.simulator()
         self._told: Any = None
         self._t, self._total = 0, 0.0
@@ -67,6 +68,22 @@ class HostEnv(TaskEnv):
         if terminated:
             info["end_reason"] = self.task.why_over(self.state, self.params, info)
         return shown, reward, terminated, truncated, info
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy needs: its simulator is made anew and put into this one's state."""
+        state = {name: value for name, value in self.__dict__.items() if name != "_simulator"}
+        running = None if self._told is None else (self.episode, self._simulator.unwrapped.np_random)
+        return state | {"_simulator": running}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Become the copy, which goes on to the bit."""
+        self.__dict__.update(state)
+        self._simulator = self.task.simulator()
+        if state["_simulator"] is not None:
+            episode, random = state["_simulator"]
+            self._simulator.reset()
+            self.task.set_state(self._simulator, episode.state, episode.params)
+            self._simulator.unwrapped.np_random = random
 
     def _info(self, told: dict[str, Any]) -> dict[str, Any]:
         info: dict[str, Any] = self.task.info(self._simulator, told)
@@ -133,16 +150,20 @@ class HostVectorEnv(SyncVectorEnv):
         split: str | int = "train",
         difficulty: str | float | None = None,
         dtype: str = "float32",
-        render_mode: None = None,
+        render_mode: str | None = None,
+        weights: Sequence[float] | None = None,
     ) -> None:
         self.task: Any = find_card(task_id).build(difficulty=difficulty, dtype=dtype)
         self.card = self.task.card
         mode, limit = check_batch(self.card, num_envs, max_episode_steps, autoreset_mode, backend, render_mode)
         self.backend = backend
-        self.reward_space = self.task.reward_space
+        self.single_reward_space = self.task.reward_space
+        self.reward_space = batch_space(self.single_reward_space, num_envs)
         self._check_actions = ActionCheck(self.task.action_space, num_envs)
         super().__init__(
-            [lambda: TimeLimit(HostEnv(self.task, split), limit)] * num_envs, autoreset_mode=mode, copy=True
+            [lambda: TimeLimit(HostEnv(self.task, split, render_mode, weights), limit)] * num_envs,
+            autoreset_mode=mode,
+            copy=True,
         )
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:

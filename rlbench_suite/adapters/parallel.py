@@ -192,6 +192,10 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
 class JointEnv(TaskEnv):
     """All agents as one, with a reward an agent."""
 
+    def __init__(self, task: Task[Any, Any], *args: Any) -> None:
+        super().__init__(task, *args)
+        self.reward_space = task.reward_space
+
     def _reward(self, reward: np.ndarray) -> np.ndarray:
         return reward
 
@@ -227,10 +231,10 @@ def make(
     max_cycles: int | None = None,
     **settings: Any,
 ) -> TaskParallelEnv:
-    """The entry point of every multi-agent id in PettingZoo's ``"parallel"`` registry; keywords as for the single env.
+    """The entry point of every id in PettingZoo's ``"parallel"`` registry; keywords as for the single env.
 
     Raises:
-        ValueError: a value is unknown, or has no meaning for this task.
+        ValueError: the task is for one agent, or a value is unknown or has no meaning for this task.
     """
     task = find_card(task_id, **settings).build(difficulty=difficulty, dtype=dtype)
     return TaskParallelEnv(task, split, render_mode, max_cycles)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cached_property, partial
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from functools import cache, cached_property, partial
 from typing import Any, SupportsFloat
 
 import gymnasium
@@ -13,11 +14,22 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.adapters.machine_code import crowded
 from rlbench_suite.adapters.packing import Layout, Place
-from rlbench_suite.adapters.program import Opened, Program
+from rlbench_suite.adapters.program import Program
 from rlbench_suite.card import VIEWS, TaskCard, unknown
-from rlbench_suite.episode import NO_LIMIT, Draw, Episode, Step, advance, begin, scalar_return, seed_key
+from rlbench_suite.episode import (
+    NO_LIMIT,
+    Draw,
+    Episode,
+    Step,
+    advance,
+    begin,
+    check_weights,
+    scalar_return,
+    seed_key,
+    weighted_space,
+    weighted_sum,
+)
 from rlbench_suite.lanes import in_lanes, in_one_kernel
 from rlbench_suite.policy import Policy, reference_player
 from rlbench_suite.process import precision, refuse_after_fork
@@ -28,6 +40,8 @@ RENDER_MODES = ("rgb_array", "ansi")
 INTEGERS = {int, np.int64, np.int32}
 REWARD, TERMINATED, TRUNCATED = RESULTS = "step.reward", "step.terminated", "step.truncated"
 """Names of a step's own scalars beside those of its info."""
+_MADE_AGAIN = {"_programs", "_words", "_read", "_action", "_following"}
+"""Attributes of an env that no copy takes along."""
 FEW = 8
 """So many numbers are compared faster one by one than by NumPy."""
 
@@ -35,8 +49,8 @@ FEW = 8
 class Programs:
     """The two compiled programs of a single env, to words of (episode, step).
 
-    ``advance`` gives the next ones, in place of the last; ``begin`` a row of the ordered episode and a row of the one
-    after it. Lanes are two in any case.
+    ``advance`` gives the next ones; ``begin`` a row of the ordered episode and a row of the one after it. Lanes are two
+    in any case.
     """
 
     def __init__(self, task: Task[Any, Any]) -> None:
@@ -60,14 +74,17 @@ class Programs:
     @cached_property
     def begin(self) -> Program:
         """From an :func:`order`."""
-        return Program(self._begin, order(np.zeros(2, np.uint32), 0, Draw(0, -1)), partial(precision, self.task))
+        return Program(self._begin, partial(precision, self.task))
 
     @cached_property
     def advance(self) -> Program:
         """From the words of an episode with those of an action behind them."""
-        example = np.zeros(self.action.words.stop, self.layout.word)
-        example[: self.layout.size] = self.begin.result[0]
-        return Program(self._advance, example, partial(precision, self.task), feedback=self.layout.size)
+        return Program(self._advance, partial(precision, self.task))
+
+    @cached_property
+    def action_mask(self) -> Callable[[Any, Any], jax.Array]:
+        """From a state and its params; for episodes that were put in by hand, whose step shows another's mask."""
+        return jax.jit(self.task.action_mask)
 
     def _begin(self, order: jax.Array) -> jax.Array:
         seed, (index, *draw_words) = order[:2], order[2:].astype(np.int32)
@@ -116,16 +133,7 @@ def order(seed: np.ndarray, index: int, draw: Draw) -> np.ndarray:
     return np.array([*seed, index, *draw], np.int64).astype(np.uint32)
 
 
-def programs(task: Task[Any, Any]) -> Programs:
-    """Those of a task, which are kept for as long as there is room for more."""
-    if task not in _kept:
-        if crowded():
-            _kept.clear()
-        _kept[task] = Programs(task)
-    return _kept[task]
-
-
-_kept: dict[Task[Any, Any], Programs] = {}
+programs = cache(Programs)
 
 
 class ActionCheck:
@@ -175,6 +183,16 @@ class ActionCheck:
         return given.astype(self.dtype, copy=False)
 
 
+def shown_reward_space(task: Task[Any, Any], weights: Sequence[float] | None) -> spaces.Box:
+    """The space of rewards as Gymnasium gets them: a vector for objectives that are not weighted, else a number."""
+    space = task.reward_space
+    if weights is not None:
+        return weighted_space(space, weights, task.dtype)
+    if task.card.agents == 1:
+        return space
+    return task.box(scalar_return(task, space.low), scalar_return(task, space.high))
+
+
 class TaskEnv(gymnasium.Env[Any, Any]):
     """A task as a Gymnasium environment (structured view).
 
@@ -184,26 +202,38 @@ class TaskEnv(gymnasium.Env[Any, Any]):
 
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 30}  # noqa: RUF012
 
-    def __init__(self, task: Task[Any, Any], split: str | int = "train", render_mode: str | None = None) -> None:
+    def __init__(
+        self,
+        task: Task[Any, Any],
+        split: str | int = "train",
+        render_mode: str | None = None,
+        weights: Sequence[float] | None = None,
+    ) -> None:
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ValueError(unknown("render_mode", render_mode, RENDER_MODES))
         self.task = task
-        self.card: TaskCard = task.card
         self.render_mode = render_mode
-        self.observation_space = task.observation_space
-        self.action_space = task.action_space
-        self.reward_space = task.reward_space
-        if self.card.objectives:
+        # Spaces hold the generator of their samples: each env has its own.
+        self.observation_space = deepcopy(task.observation_space)
+        self.action_space = deepcopy(task.action_space)
+        self.weights = check_weights(task, weights)
+        self.reward_space = shown_reward_space(task, self.weights)
+        if self.reward_space.shape and self.card.objectives:
             self.reward_dim = len(self.card.objectives)
-        self._many = self.card.agents > 1
         self._draw = Draw.parse(split, task)
         self._check_action = ActionCheck(task.action_space)
         self._seed: np.ndarray | None = None
         self._index = 0
-        self._begun: Opened | None = None
-        self._ahead = False
-        """Whether the next episode was begun with the last one."""
+        self._memory: np.ndarray | None = None
+        """Words of the running episode, and behind them those of an action."""
+        self._following: np.ndarray | None = None
+        """Words of the next episode, where it was begun with the last one."""
         self._trail: list[Any] = []
+
+    @property
+    def card(self) -> TaskCard:
+        """What is known of the task."""
+        return self.task.card
 
     # -- Gymnasium's interface ---------------------------------------------------------------------------------
 
@@ -216,26 +246,41 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         refuse_after_fork()
         self._turn(seed, options)
         assert self._seed is not None
-        begun = self._begun or self._open()
-        if not self._ahead:
-            begun.argument[:] = order(self._seed, self._index, self._draw)
-            begun.run()
-        self._words[:] = begun.result[int(self._ahead)]
-        self._ahead = not self._ahead
+        if self._memory is None:
+            self._open()
+        if self._following is None:
+            self._words[:], self._following = self._programs.begin(order(self._seed, self._index, self._draw))
+        else:
+            self._words[:], self._following = self._following, None
         observation, *_, info = self._show()
         return observation, info
 
-    def _open(self) -> Opened:
-        """Room for episodes, and for an action."""
+    def _open(self) -> np.ndarray:
+        """Make room for an episode and an action, which is returned."""
         self._programs = programs(self.task)
         layout, action = self._programs.layout, self._programs.action
-        self._running, self._begun = self._programs.advance.open(), self._programs.begin.open()
-        self._advance = self._running.run
-        self._words = self._running.argument[: layout.size]
+        self._memory = np.zeros(action.words.stop, layout.word)
+        self._words = self._memory[: layout.size]
         self._read = self._programs.reader(self._words)
         numbers = layout.float if action.dtype.kind == "f" else layout.signed
-        self._action = self._running.argument[action.words].view(numbers).reshape(action.shape)
-        return self._begun
+        self._action = self._memory[action.words].view(numbers).reshape(action.shape)
+        return self._memory
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy needs: compiled programs and views into memory are found and made again."""
+        state = {name: value for name, value in self.__dict__.items() if name not in _MADE_AGAIN}
+        return state | {"_memory": None if self._memory is None else self._memory.copy()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Become the copy, which goes on to the bit.
+
+        Raises:
+            RuntimeError: an episode is running, and JAX would hang in this process (:func:`refuse_after_fork`).
+        """
+        self.__dict__.update(state, _following=None)
+        if state["_memory"] is not None:
+            refuse_after_fork()
+            self._open()[:] = state["_memory"]
 
     def _turn(self, seed: int | None, options: dict[str, Any] | None) -> int | None:
         """Count episodes: to the first of a new seed, which is returned, or to the next of the last seed."""
@@ -247,7 +292,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             return None
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
-        self._seed, self._index, self._ahead = seed_key(seed), 0, False
+        self._seed, self._index, self._following = seed_key(seed), 0, None
         super().reset(seed=int(seed) % 2**63)
         return int(seed)
 
@@ -258,11 +303,12 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             ValueError, TypeError: the action is not in the action space.
             gymnasium.error.ResetNeeded: no episode was begun.
         """
-        if self._begun is None:
+        refuse_after_fork()
+        if self._memory is None:
             raise gymnasium.error.ResetNeeded("Call reset() before step().")
         checked = self._check_action(action)
         self._action[...] = checked
-        self._advance()
+        self._words[:] = self._programs.advance(self._memory)
         observation, reward, terminated, truncated, info = self._show()
         if info.get("invalid_action"):
             episode = self.episode
@@ -273,13 +319,17 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return observation, reward, terminated, truncated, info
 
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        if not self._many:
+        if self.card.agents == 1 and self.weights is None:
             return self._read()
-        observation, reward, *rest = self._read()
-        return observation, self._reward(reward), *rest
+        observation, reward, terminated, truncated, info = self._read()
+        if self.weights is not None:
+            info["vector_reward"] = reward
+        return observation, self._reward(reward), terminated, truncated, info
 
     def _reward(self, reward: Any) -> Any:
-        """What Gymnasium gets of several agents' rewards: the mean. Of objectives it gets vectors, else a float."""
+        """Return what Gymnasium gets of several agents' rewards, the mean, or of weighted objectives, their sum."""
+        if self.weights is not None:
+            return float(weighted_sum(reward, self.weights, self.task.dtype))
         return float(scalar_return(self.task, reward))
 
     def render(self) -> Any:
@@ -303,17 +353,20 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
         """
-        if self._begun is None:
+        if self._memory is None:
             raise gymnasium.error.ResetNeeded("Call reset() first: there is no running episode yet.")
         return self._programs.layout.unpack_numpy(self._words.copy())[0]
 
     @episode.setter
     def episode(self, episode: Episode) -> None:
-        if self._begun is None:
+        if self._memory is None:
             raise gymnasium.error.ResetNeeded("Call reset() before restoring an episode.")
-        self._seed, self._index, self._ahead = np.asarray(episode.seed, np.uint32), int(episode.index), False
-        self._trail = []
+        self._seed, self._index = np.asarray(episode.seed, np.uint32), int(episode.index)
+        self._following, self._trail = None, []
         _, step = self._programs.layout.unpack_numpy(self._words)
+        if "action_mask" in step.info:
+            with precision(self.task):
+                step.info["action_mask"] = self._programs.action_mask(episode.state, episode.params)
         self._words[:] = self._programs.layout.pack_numpy((episode, step))
 
     @property
@@ -335,12 +388,14 @@ class TaskEnv(gymnasium.Env[Any, Any]):
 
         Raises:
             AttributeError: the task has no masks.
+            gymnasium.error.ResetNeeded: no episode was begun.
         """
-        with precision(self.task):
-            mask = self.task.action_mask(self.state, self.params)
-        if mask is None:
+        if self._memory is None:
+            raise gymnasium.error.ResetNeeded("Call reset() first: the mask is that of a running episode.")
+        place = self._programs.places[1].info.get("action_mask")
+        if place is None:
             raise AttributeError(f"{self.card.id} has no action mask: every action is legal.")
-        return np.asarray(mask)
+        return self._programs.layout.read(self._words, place).copy()
 
     def pareto_front(self, gamma: float) -> list[np.ndarray]:
         """The exact front of discounted returns, as MO-Gymnasium's environments give theirs.
@@ -361,8 +416,8 @@ class TaskEnv(gymnasium.Env[Any, Any]):
 class PixelEnv(TaskEnv):
     """The same episode seen as an image."""
 
-    def __init__(self, task: Task[Any, Any], split: str | int = "train", render_mode: str | None = None) -> None:
-        super().__init__(task, split, render_mode)
+    def __init__(self, task: Task[Any, Any], *args: Any, **keywords: Any) -> None:
+        super().__init__(task, *args, **keywords)
         self.observation_space = spaces.Box(0, 255, task.picture_shape, np.uint8)
 
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -378,6 +433,7 @@ def make(
     view: str = "structured",
     dtype: str = "float32",
     render_mode: str | None = None,
+    weights: Sequence[float] | None = None,
     **settings: Any,
 ) -> TaskEnv:
     """The entry point of every id.
@@ -389,6 +445,8 @@ def make(
         view: ``"structured"``, ``"text"`` or ``"pixels"``; the same instance in each.
         dtype: ``"float32"`` or ``"float64"``.
         render_mode: ``"rgb_array"`` or ``"ansi"`` (Gymnasium makes ``"human"`` of the first).
+        weights: one number an objective of a multi-objective task: rewards are then the weighted sum, a float, and
+            ``info["vector_reward"]`` has the vector. ``info["score"]`` stays that of the card's own weights.
         settings: of the card, for the variant that differs by them: ``control="finite"`` of a drive; its modes, as
             ``gem_compat=True``; and its options.
 
@@ -402,12 +460,12 @@ def make(
         from rlbench_suite.adapters import host
 
         views = {"structured": host.HostEnv, "text": host.HostTextEnv, "pixels": host.HostPixelEnv}
-        return views[view](task, split, render_mode)
+        return views[view](task, split, render_mode, weights)
     if view == "text":
         from rlbench_suite.adapters.text import TextEnv
 
-        return TextEnv(task, split, render_mode)
-    return (PixelEnv if view == "pixels" else TaskEnv)(task, split, render_mode)
+        return TextEnv(task, split, render_mode, weights)
+    return (PixelEnv if view == "pixels" else TaskEnv)(task, split, render_mode, weights)
 
 
 make.metadata = TaskEnv.metadata  # type: ignore[attr-defined]  # by which gymnasium.make knows to open a window for "human"

@@ -30,8 +30,8 @@ class TextEnv(TaskEnv):
     returns stale strings for ``Text`` spaces in shared memory.
     """
 
-    def __init__(self, task: Task[Any, Any], split: str | int = "train", render_mode: str | None = None) -> None:
-        super().__init__(task, split, render_mode)
+    def __init__(self, task: Task[Any, Any], *args: Any, **keywords: Any) -> None:
+        super().__init__(task, *args, **keywords)
         self.observation_space = PrintableText(LONGEST_OBSERVATION)
         self.action_space = PrintableText(LONGEST_ACTION)
 
@@ -50,8 +50,6 @@ class TextEnv(TaskEnv):
             reason = str(error)[:500].encode("ascii", "backslashreplace").decode()
             observation = self.task.describe(self.state, self.params) + f"\nNot understood: {reason}"
             nothing: Any = np.zeros_like(self.reward_space.low) if self.reward_space.shape else 0.0
-            if self._many:
-                nothing = self._reward(nothing)
             info = {"success": False, "invalid_action": True, "invalid_reason": reason}
             return observation, nothing, False, False, info
         observation, reward, terminated, truncated, info = super().step(parsed)

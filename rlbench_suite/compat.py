@@ -1,0 +1,41 @@
+"""Everything the suite uses of JAX that JAX does not promise to keep, in one place.
+
+A new minor version of JAX: install it, run the tests, and if they pass, widen the bounds in ``pyproject.toml``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import jax
+from jax.experimental.xla_metadata import set_xla_metadata
+from jaxlib import xla_client
+
+
+def jax_has_run() -> bool:
+    """Return whether JAX has started a backend in this process."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    return bool(bridge and bridge.backends_are_initialized())
+
+
+@cache
+def calling_thread_device() -> jax.Device:
+    """Return a CPU device that computes in the thread that calls, for programs of a few microseconds.
+
+    JAX's own CPU device hands every program of more than a thousand operations to another thread: two context
+    switches, which take longer than a quadcopter's step (``benchmarks/single_env.py``). The switch for it,
+    ``jax_cpu_enable_async_dispatch``, is the whole process's and read once, so we open a client of our own and leave
+    the user's alone.
+    """
+    client: Any = xla_client.make_cpu_client(asynchronous=False)
+    device: jax.Device = client.local_devices()[0]
+    return device
+
+
+def kept_call(function: Callable[..., Any], **metadata: str) -> Callable[..., Any]:
+    """Return the function as a call that XLA's CPU compiler does not inline."""
+    callee = jax.jit(function)
+    return lambda *args: set_xla_metadata(callee(*args), inlineable="false", **metadata)
