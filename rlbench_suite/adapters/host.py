@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, SupportsFloat
 
 import gymnasium
@@ -161,7 +162,7 @@ class HostVectorEnv(SyncVectorEnv):
         self.reward_space = batch_space(self.single_reward_space, num_envs)
         self._check_actions = ActionCheck(self.task.action_space, num_envs)
         super().__init__(
-            [lambda: TimeLimit(HostEnv(self.task, split, render_mode, weights), limit)] * num_envs,
+            [partial(_limited, self.task, limit, split, render_mode, weights)] * num_envs,
             autoreset_mode=mode,
             copy=True,
         )
@@ -173,6 +174,10 @@ class HostVectorEnv(SyncVectorEnv):
             ValueError, TypeError: an action is not in the action space.
         """
         return super().step(self._check_actions(actions))
+
+
+def _limited(task: HostTask[Any], limit: int, *args: Any) -> gymnasium.Env[Any, Any]:
+    return TimeLimit(HostEnv(task, *args), limit)
 
 
 Choose = Callable[[Any, Sequence[HostEnv], int], np.ndarray]

@@ -1,0 +1,220 @@
+"""What every face says of itself is what it does: rewards, masks, weights, autoreset modes, forks."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import time
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pettingzoo
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.registry import cards
+
+TREASURE = "rlsuite/DeepSeaTreasure-v0"
+
+
+@pytest.mark.every_id
+def test_reward_spaces_say_what_step_returns(card: TaskCard) -> None:
+    env = gymnasium.make(card.id)
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    reward = env.step(env.action_space.sample())[1]
+    assert np.shape(reward) == env.unwrapped.reward_space.shape
+    assert np.asarray(reward, np.float32) in env.unwrapped.reward_space
+
+
+@pytest.mark.parametrize("name", ["SAT-v0", "Vicsek-v0", "DeepSeaTreasure-v0", "Hopper-v0"])
+def test_a_batch_says_what_it_is_as_gymnasiums_do(name: str) -> None:
+    def single() -> gymnasium.Env:
+        return gymnasium.make(f"rlsuite/{name}")
+
+    ours = gymnasium.make_vec(f"rlsuite/{name}", 2, autoreset_mode="SameStep").unwrapped
+    theirs = SyncVectorEnv([single, single], autoreset_mode=AutoresetMode.SAME_STEP)
+    assert ours.autoreset_mode is theirs.autoreset_mode
+    assert ours.metadata == theirs.metadata
+    assert ours.render_mode is None
+    ours.reset(seed=0)
+    ours.action_space.seed(0)
+    rewards = ours.step(ours.action_space.sample())[1]
+    assert rewards.astype(ours.reward_space.dtype) in ours.reward_space
+    assert ours.single_reward_space == single().unwrapped.reward_space
+
+
+@pytest.mark.parametrize("name", ["SAT-v0", "QuadcopterHover-v0", "Hopper-v0"])
+@pytest.mark.parametrize("mode", ["rgb_array", "ansi"])
+def test_a_batch_renders_as_its_envs(name: str, mode: str) -> None:
+    batch = gymnasium.make_vec(f"rlsuite/{name}", 2, render_mode=mode)
+    batch.reset(seed=3)
+    for i, shown in enumerate(batch.render()):
+        env = gymnasium.make(f"rlsuite/{name}", render_mode=mode)
+        env.reset(seed=3 + i)
+        np.testing.assert_array_equal(shown, env.render())
+
+
+# -- masks -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.every_id
+def test_masks_cost_what_reading_info_costs(card: TaskCard) -> None:
+    env = gymnasium.make(card.id).unwrapped
+    with pytest.raises((gymnasium.error.ResetNeeded, AttributeError)):
+        env.action_masks()
+    _, info = env.reset(seed=0)
+    if "action_mask" not in info:
+        with pytest.raises(AttributeError, match="no action mask"):
+            env.action_masks()
+        return
+
+    def seconds() -> float:
+        begun = time.perf_counter()
+        np.testing.assert_array_equal(env.action_masks(), info["action_mask"].astype(bool))
+        return time.perf_counter() - begun
+
+    # A program compiled at each call takes a tenth of a second, a mask that is read a few microseconds.
+    assert min(seconds() for _ in range(5)) < 0.02
+    assert env.action_masks().dtype == bool
+
+
+def test_masks_are_those_of_an_episode_put_in_by_hand() -> None:
+    env = gymnasium.make("rlsuite/Sudoku4-v0").unwrapped
+    _, info = env.reset(seed=0)
+    saved, mask = copy.deepcopy(env.episode), info["action_mask"].astype(bool)
+    *_, info = env.step(int(np.flatnonzero(mask)[0]))
+    assert (info["action_mask"] != mask).any()
+    env.episode = saved
+    np.testing.assert_array_equal(env.action_masks(), mask)
+
+
+# -- weights ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weights", [(1.0, 0.0), (0.25, 2.0), (-1.0, 1.0)])
+def test_weights_make_a_scalar_env_of_several_objectives(weights: tuple[float, float]) -> None:
+    plain, scalar = gymnasium.make(TREASURE), gymnasium.make(TREASURE, weights=weights)
+    batch = gymnasium.make_vec(TREASURE, 2, weights=weights)
+    assert scalar.unwrapped.reward_space.shape == ()
+    assert batch.unwrapped.reward_space.shape == (2,)
+    for env in (plain, scalar, batch):
+        env.reset(seed=0)
+    for action in (3, 3, 1, 1):
+        vector = plain.step(action)[1]
+        _, reward, _, _, info = scalar.step(action)
+        assert type(reward) is float
+        assert reward == pytest.approx(float(np.dot(vector, weights)))
+        assert np.float32(reward) in scalar.unwrapped.reward_space
+        np.testing.assert_array_equal(info["vector_reward"], vector)
+        _, rewards, _, _, infos = batch.step(np.array([action, action]))
+        np.testing.assert_array_equal(rewards, np.float32([reward, reward]))
+        np.testing.assert_array_equal(infos["vector_reward"][0], vector)
+        assert rewards in batch.unwrapped.reward_space
+
+
+def test_a_scalar_env_of_weights_runs_in_wrappers_and_vectors_for_scalars() -> None:
+    def weighted() -> gymnasium.Env:
+        return gymnasium.wrappers.NormalizeReward(gymnasium.make(TREASURE, weights=(1.0, 1.0)))
+
+    batch = SyncVectorEnv([weighted, weighted])
+    batch.reset(seed=0)
+    assert np.isfinite(batch.step(np.array([1, 3]))[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("task_id", "weights", "message"),
+    [
+        (TREASURE, (1.0,), "2 finite numbers, one for each of"),
+        (TREASURE, (1.0, np.nan), "2 finite numbers"),
+        (TREASURE, "ab", "2 finite numbers"),
+        ("rlsuite/SAT-v0", (1.0,), "has one objective"),
+        ("rlsuite/Hopper-v0", (1.0,), "has one objective"),
+    ],
+)
+@pytest.mark.parametrize("make", [gymnasium.make, lambda task_id, **w: gymnasium.make_vec(task_id, 2, **w)])
+def test_wrong_weights(make: Callable[..., Any], task_id: str, weights: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(task_id, weights=weights)
+
+
+# -- autoreset -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["SAT-v0", "PMSMCurrent-v0", "Vicsek-v0", "Hopper-v0"])
+def test_disabled_autoreset_goes_as_gymnasiums(name: str) -> None:
+    def single() -> gymnasium.Env:
+        return gymnasium.make(f"rlsuite/{name}", max_episode_steps=3)
+
+    ours = gymnasium.make_vec(f"rlsuite/{name}", 3, max_episode_steps=3, autoreset_mode="Disabled")
+    theirs = SyncVectorEnv([single] * 3, autoreset_mode=AutoresetMode.DISABLED)
+    envs = ours, theirs
+    ours.action_space.seed(0)
+    shown = [env.reset(seed=[1, 2, 3]) for env in envs]
+    np.testing.assert_array_equal(shown[0][0], shown[1][0])
+    masks = [np.array([True, False, True]), np.array([False, True, False])]
+    for round_ in range(3):
+        for _ in range(3):
+            action = ours.action_space.sample()
+            steps = [env.step(action) for env in envs]
+            for mine, other in zip(steps[0][:4], steps[1][:4], strict=True):
+                np.testing.assert_array_equal(mine, np.asarray(other, mine.dtype))
+        with pytest.raises((gymnasium.error.ResetNeeded, AssertionError)):
+            ours.step(action)
+        for mask in masks:
+            seed = [10, 20, 30] if round_ == 1 else None
+            shown = [env.reset(seed=seed, options={"reset_mask": mask.copy()}) for env in envs]
+            np.testing.assert_array_equal(shown[0][0], shown[1][0])
+            np.testing.assert_array_equal(shown[0][1]["_success"], shown[1][1]["_success"])
+
+
+def test_wrong_reset_masks() -> None:
+    env = gymnasium.make_vec("rlsuite/SAT-v0", 2, autoreset_mode="Disabled")
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.reset(options={"reset_mask": np.array([True, False])})
+    env.reset(seed=0)
+    for mask, error in (
+        ([True, False], TypeError),
+        (np.array([1, 0]), TypeError),
+        (np.array([True]), ValueError),
+        (np.zeros(2, bool), ValueError),
+    ):
+        with pytest.raises(error, match="reset_mask"):
+            env.reset(options={"reset_mask": mask})
+    with pytest.raises(ValueError, match="options"):
+        env.reset(options={"difficulty": "hard"})
+
+
+# -- forks and agents ------------------------------------------------------------------------------------------------
+
+
+def _step_in_child(queue: multiprocessing.Queue, envs: tuple[Any, ...]) -> None:
+    for env in envs:
+        try:
+            env.step(env.action_space.sample())
+            queue.put("ran")
+        except RuntimeError as error:
+            queue.put(str(error))
+
+
+def test_a_forked_child_refuses_to_step() -> None:
+    envs = gymnasium.make("rlsuite/PMSMCurrent-v0"), gymnasium.make_vec("rlsuite/PMSMCurrent-v0", 2)
+    for env in envs:
+        env.reset(seed=0)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_step_in_child, args=(queue, envs))
+    child.start()
+    for _ in envs:
+        assert "context='spawn'" in queue.get(timeout=30)
+    child.join(timeout=10)
+
+
+@pytest.mark.parametrize("kind", ["parallel", "aec"])
+def test_pettingzoo_says_that_an_id_has_one_agent(kind: str) -> None:
+    single = next(card.id for card in cards().values() if card.agents == 1)
+    with pytest.raises(ValueError, match=r"one agent; make it with gymnasium\.make"):
+        pettingzoo.make(kind, single)
