@@ -70,7 +70,9 @@ def rows(space: spaces.Space[Any], components: Components, agents: int = 1) -> l
         if parts.keys() != named.keys():
             raise ValueError(f"components are of the parts {[*named]}, the space has {[*parts]}")
         return [
-            row._replace(index=f"{name}[{row.index}]") for name in parts for row in rows(parts[name], named[name], agents)
+            row._replace(index=f"{name}[{row.index}]")
+            for name in parts
+            for row in rows(parts[name], named[name], agents)
         ]
     entries, bounds = _entries(space, agents)
     if isinstance(space, spaces.Box) and len(space.shape) > 1 + (agents > 1):

@@ -37,7 +37,8 @@ Suite = Annotated[str, typer.Argument(help="Suites or task ids, separated by com
 @app.command("list")
 def list_tasks(
     words: Annotated[
-        list[str] | None, typer.Argument(help="Words that id, summary or tags contain, in any case.", show_default=False)
+        list[str] | None,
+        typer.Argument(help="Words that id, summary or tags contain, in any case.", show_default=False),
     ] = None,
     family: Annotated[str | None, typer.Option(help="Of one family.", show_default=False)] = None,
     tag: Annotated[list[str] | None, typer.Option(help="With this tag, or all of these.", show_default=False)] = None,
