@@ -32,7 +32,7 @@ _BUILT: dict[tuple[Any, ...], Task[Any, Any]] = {}
 
 
 def unknown(kind: str, given: object, known: Iterable[str]) -> str:
-    """One sentence that names what was given, what is allowed, and the nearest valid name; of many, the five nearest."""
+    """One sentence that names what was given, what is allowed (the nearest of many), and the nearest valid name."""
     names = sorted(known)
     folded = {_fold(name): name for name in names}
     near = difflib.get_close_matches(_fold(str(given)), folded, n=1, cutoff=0.4)

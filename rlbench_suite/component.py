@@ -45,6 +45,11 @@ they are one agent's.
 """
 
 
+def singles(meanings: Mapping[str, str]) -> tuple[Component, ...]:
+    """Single components without a unit, such as the values of a discrete action, from name to meaning."""
+    return tuple(Component(name, meaning) for name, meaning in meanings.items())
+
+
 class Row(NamedTuple):
     """One component beside its place and its bounds."""
 

@@ -1,7 +1,7 @@
 """What the entries of a drive's observations and actions are, from the names that plants give to their quantities.
 
-A name is a kind (``i`` current, ``u`` voltage, ``psi`` flux linkage) and a place: ``i_sd`` is the stator's current along
-the d axis.
+A name is a kind (``i`` current, ``u`` voltage, ``psi`` flux linkage) and a place: ``i_sd`` is the stator's current
+along the d axis.
 """
 
 from __future__ import annotations
