@@ -9,10 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
+
+if TYPE_CHECKING:
+    from rlbench_suite.task import Described
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,16 @@ def rows(space: spaces.Space[Any], components: Components, agents: int = 1) -> l
         found.append(Row(index, component.name + shape, component.meaning, component.unit, low, high))
         start = end
     return found
+
+
+def explained(task: Described) -> dict[str, list[Row]]:
+    """The rows of a task's observation and action; a task from elsewhere may not name its components."""
+    agents, named = task.card.agents, {}
+    if observed := task.observation_components():
+        named["observation"] = rows(task.observation_space, observed, agents)
+    if acted := task.action_components():
+        named["action"] = rows(task.action_space, acted, agents)
+    return named
 
 
 def _entries(space: Any, agents: int) -> tuple[int, tuple[np.ndarray, np.ndarray] | None]:

@@ -18,7 +18,7 @@ from rich.table import Table
 from rlbench_suite import registry
 from rlbench_suite.card import unknown
 from rlbench_suite.cli import App, prepare_jax, puzzles
-from rlbench_suite.component import rows
+from rlbench_suite.component import explained
 
 if TYPE_CHECKING:
     from rlbench_suite.card import TaskCard
@@ -101,14 +101,11 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
     """
     card = registry.card(task_id)
     task = card.build()
-    tables = {
-        "observation": rows(task.observation_space, task.observation_components(), card.agents),
-        "action": rows(task.action_space, task.action_components(), card.agents),
-    }
+    tables = explained(task)
     if as_json:
         spaces = {name: str(getattr(task, f"{name}_space")) for name in ("observation", "action", "reward")}
-        explained = {f"{name}_components": [_as_json(row) for row in found] for name, found in tables.items()}
-        print(json.dumps(_facts(card) | {"spaces": spaces, "measures": task.measures} | explained, indent=2))
+        components = {f"{name}_components": [_as_json(row) for row in found] for name, found in tables.items()}
+        print(json.dumps(_facts(card) | {"spaces": spaces, "measures": task.measures} | components, indent=2))
         return
     facts = {
         "source": card.source,
