@@ -103,10 +103,10 @@ def page(card: TaskCard) -> str:
 
 def components(found: list[Row]) -> list[str]:
     """What each entry of a space is, as a table; ``rlsuite show`` prints the same."""
-    lines = ["| index | name | meaning | unit | low | high |", "| --- | --- | --- | --- | --- | --- |"]
+    lines = ["| entries | name | meaning | unit | low | high |", "| --- | --- | --- | --- | --- | --- |"]
     for row in found:
         bounds = ("" if bound is None else f"{bound:g}" for bound in (row.low, row.high))
-        words = (f"`{row.index}`", f"`{row.name}`", row.meaning, row.unit, *bounds)
+        words = (f"`{row.entries}`", f"`{row.name}`", row.meaning, row.unit, *bounds)
         lines.append(f"| {' | '.join(word.replace('|', chr(92) + '|') for word in words)} |")
     return lines
 

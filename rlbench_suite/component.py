@@ -56,7 +56,7 @@ def singles(meanings: Mapping[str, str]) -> tuple[Component, ...]:
 class Row(NamedTuple):
     """One component beside its place and its bounds."""
 
-    index: str
+    entries: str
     """``3``, ``3:6``, ``part[3:6]``, or ``all`` of an array that does not lie flat"""
     name: str
     meaning: str
@@ -78,7 +78,7 @@ def rows(space: spaces.Space[Any], components: Components, agents: int = 1) -> l
         if parts.keys() != named.keys():
             raise ValueError(f"components are of the parts {[*named]}, the space has {[*parts]}")
         return [
-            row._replace(index=f"{name}[{row.index}]")
+            row._replace(entries=f"{name}[{row.entries}]")
             for name in parts
             for row in rows(parts[name], named[name], agents)
         ]
@@ -92,12 +92,12 @@ def rows(space: spaces.Space[Any], components: Components, agents: int = 1) -> l
     found, start = [], 0
     for component in components:
         end = start + component.size
-        index = str(start) if component.shape == () else f"{start}:{end}"
+        at = str(start) if component.shape == () else f"{start}:{end}"
         if component.shape == space.shape and len(component.shape) > 1:
-            index = "all"
+            at = "all"
         shape = f" {component.shape}" if len(component.shape) > 1 else ""
         low, high = (float(bounds[0][start:end].min()), float(bounds[1][start:end].max())) if bounds else (None, None)
-        found.append(Row(index, component.name + shape, component.meaning, component.unit, low, high))
+        found.append(Row(at, component.name + shape, component.meaning, component.unit, low, high))
         start = end
     return found
 

@@ -139,6 +139,18 @@ def switch_states(converters: tuple[tuple[str, int], ...]) -> tuple[Component, .
     return (Component("switch_state", rule, "1", (count * more,)),)
 
 
+SWITCHED = {
+    4: (
+        ("low", "both legs low: no voltage"),
+        ("forward", "the link's voltage forward"),
+        ("backward", "the link's voltage backward"),
+        ("high", "both legs high: no voltage"),
+    ),
+    2: (("off", "no voltage, current through the lower switch or diode"), ("on", "the link's voltage")),
+}
+"""Name and meaning of each state of a direct-current converter, by their number."""
+
+
 def _state(state: int, count: int, fed: str) -> tuple[str, str]:
     """Name and meaning of a converter's switch state."""
     if count == 8:
@@ -147,10 +159,5 @@ def _state(state: int, count: int, fed: str) -> tuple[str, str]:
         where = {0: "all phases at the lower end of the link", 3: "all phases at the upper end of the link"}
         meaning = where.get(len(high), f"only {' and '.join(high)} at the upper end of the link")
         return f"{fed} {bits}", meaning + (": no voltage" if len(high) in where else "")
-    if count == 4:
-        names = (("low", "both legs low: no voltage"), ("forward", "the link's voltage forward"))
-        names += (("backward", "the link's voltage backward"), ("high", "both legs high: no voltage"))
-    else:
-        names = (("off", "no voltage, current through the lower switch or diode"), ("on", "the link's voltage"))
-    name, meaning = names[state]
+    name, meaning = SWITCHED[count][state]
     return f"{fed} {name}", f"{fed}: {meaning}"

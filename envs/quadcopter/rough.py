@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.component import Component
+from rlbench_suite.component import Components
 from rlbench_suite.policy import View
 
 from ..alternating_bands import alternating_bands
@@ -158,7 +158,7 @@ class Rough(Flight[Params, State]):
         """That of the calm task."""
         return self.calm.observation(state.calm, key, params.calm)
 
-    def observation_components(self) -> tuple[Component, ...]:
+    def observation_components(self) -> Components:
         """In the order of :meth:`observation`."""
         return self.calm.observation_components()
 

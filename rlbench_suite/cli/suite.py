@@ -153,11 +153,11 @@ def _as_json(row: "Row") -> dict[str, Any]:
 def _components(title: str, found: "list[Row]") -> Table:
     """What each entry of a space is."""
     table = Table(title=title, title_justify="left")
-    for column in ("index", "name", "meaning", "unit", "low", "high"):
+    for column in ("entries", "name", "meaning", "unit", "low", "high"):
         table.add_column(column, justify="right" if column in ("low", "high") else "left")
     for row in found:
         bounds = ("" if bound is None else f"{bound:g}" for bound in (row.low, row.high))
-        table.add_row(*(escape(text) for text in (row.index, row.name, row.meaning, row.unit, *bounds)))
+        table.add_row(*(escape(text) for text in (row.entries, row.name, row.meaning, row.unit, *bounds)))
     return table
 
 
