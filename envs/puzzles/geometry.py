@@ -373,7 +373,10 @@ class Geometry(WritingTask):
         side = self.puzzle.side
         uses = "of each point that the construction uses, along the axis that is due, then the other"
         return (
-            Component("construction", "its kind, one-hot, as numbered in the code", shape=(len(CONSTRUCTIONS),)),
+            *(
+                Component(f"construction_{number}", f"whether it is {construction.words.format(*'PQRSTU')}")
+                for number, construction in enumerate(CONSTRUCTIONS)
+            ),
             Component(
                 "used", f"[point, axis, coordinate]: coordinates {uses}, one-hot; zeros for none", shape=(4, 2, side)
             ),

@@ -358,10 +358,13 @@ class SymbolicManipulation(WritingTask):
             Component("sequence", "[place, letter]: what the operation is applied to, one-hot", shape=shape),
             Component("written", "[place, letter]: what is written of its result, one-hot", shape=shape),
             Component("place", "how many symbols of the result are written, one-hot", shape=(puzzle.width + 1,)),
-            Component("operation", "which operation it is, one-hot, as numbered in the code", shape=(len(OPERATIONS),)),
+            *(
+                Component(f"operation_{number}", f"whether the operation is: {operation.words}")
+                for number, operation in enumerate(OPERATIONS)
+            ),
             Component(
                 "arguments",
-                "[argument, value]: letters or numbers that it takes, one-hot; zeros for none",
+                "[argument, value]: its arguments {0}, {1}, ..., letters or numbers, one-hot; zeros for none",
                 shape=(ARGUMENTS, puzzle.width + 1),
             ),
             Component("line", "which operation of the program it is, one-hot", shape=(puzzle.operations,)),
