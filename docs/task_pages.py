@@ -18,6 +18,7 @@ from PIL import Image
 from reference_episode import reference_episode
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Row, explained
 from rlbench_suite.evaluation.one_shot import PLAYERS, skill
 from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import cards
@@ -78,6 +79,8 @@ def page(card: TaskCard) -> str:
     text = [f"# {card.name}", "", card.summary, "", f"![Its reference player at work]({card.name}.gif)", ""]
     text += ["| | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in facts.items() if value), ""]
     text += ["```python", "import gymnasium, rlbench_suite", "", f'env = gymnasium.make("{card.id}")', "```", ""]
+    for title, found in explained(task).items():
+        text += [f"## {title.capitalize()}{', of each agent' * (card.agents > 1)}", "", *components(found), ""]
     text += ["## What an episode measures", "", "`info` has `success`, `score` (0 random, 1 reference), and:", ""]
     text += [f"* `{name}`: {meaning}" for name, meaning in task.measures.items()]
     text += [
@@ -96,6 +99,16 @@ def page(card: TaskCard) -> str:
     text += ["", "## Rules", "", (module.__doc__ or "").replace("``", "`"), "", "## How it is checked", ""]
     text += ["Beside the checks that every id passes (`tests/adapters`, `tests/test_laws.py`):", "", *checks(card)]
     return "\n".join(text) + "\n"
+
+
+def components(found: list[Row]) -> list[str]:
+    """What each entry of a space is, as a table; ``rlsuite show`` prints the same."""
+    lines = ["| entries | name | meaning | unit | low | high |", "| --- | --- | --- | --- | --- | --- |"]
+    for row in found:
+        bounds = ("" if bound is None else f"{bound:g}" for bound in (row.low, row.high))
+        words = (f"`{row.entries}`", f"`{row.name}`", row.meaning, row.unit, *bounds)
+        lines.append(f"| {' | '.join(word.replace('|', chr(92) + '|') for word in words)} |")
+    return lines
 
 
 def one_shot(card: TaskCard) -> list[str]:

@@ -24,18 +24,29 @@ SPLITS = ("train", "test")
 DTYPES = ("float32", "float64")
 SCORES_FILE = "reference_scores.json"
 ONE_SHOT_FILE = "one_shot_scores.json"
+LONGEST_LIST, NEAREST = 20, 5
+"""Names that an error lists at most, and how many it lists where there are more."""
 
 _BUILT: dict[tuple[Any, ...], Task[Any, Any]] = {}
 """Tasks are immutable: one object a description, so that programs compiled for it are found again."""
 
 
 def unknown(kind: str, given: object, known: Iterable[str]) -> str:
-    """One sentence that names what was given, what is allowed, and the nearest valid name."""
+    """One sentence that names what was given, what is allowed (the nearest of many), and the nearest valid name."""
     names = sorted(known)
-    folded = {name.lower(): name for name in names}  # capitals are what people get wrong most
-    near = difflib.get_close_matches(str(given).lower(), folded, n=1, cutoff=0.4)
+    folded = {_fold(name): name for name in names}
+    near = difflib.get_close_matches(_fold(str(given)), folded, n=1, cutoff=0.4)
     hint = f" Did you mean {folded[near[0]]!r}?" if near else ""
-    return f"Unknown {kind} {given!r}.{hint} Known: {', '.join(names)}."
+    listed = f"Known: {', '.join(names)}."
+    if len(names) > LONGEST_LIST:
+        nearest = difflib.get_close_matches(_fold(str(given)), folded, n=NEAREST, cutoff=0)
+        listed = f"Nearest of {len(names)}: {', '.join(folded[name] for name in nearest)}."
+    return f"Unknown {kind} {given!r}.{hint} {listed}"
+
+
+def _fold(name: str) -> str:
+    """A name without what people leave out or get wrong most: capitals, and the namespace."""
+    return name.lower().removeprefix("rlsuite/")
 
 
 @dataclass(frozen=True)

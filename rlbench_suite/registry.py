@@ -7,6 +7,7 @@ Built-in families and agents are named here as strings; third parties add theirs
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
@@ -92,15 +93,17 @@ def _findable() -> dict[str, TaskCard]:
 def card(task_id: str, **settings: Any) -> TaskCard:
     """The card of an id, or of the id that differs from it by these settings only; ``rlsuite/`` may be left out.
 
+    An id without its version is that of the latest one, with Gymnasium's warning.
+
     ``settings``: of the card, its modes (True or False), and its options, which an id may also name after ``?``.
 
     Raises:
         ValueError: no such task, no such setting, or no task with these settings.
     """
     task_id, _, query = task_id.partition("?")
-    full = task_id if "/" in task_id else f"rlsuite/{task_id}"
     table = _findable()
-    if full not in table:
+    full = _full_id(task_id, table)
+    if full is None:
         raise ValueError(unknown("task", task_id, cards()))
     found = table[full]
     if query:
@@ -113,6 +116,27 @@ def card(task_id: str, **settings: Any) -> TaskCard:
     found = _with_settings(found, settings)
     found = next((found.modes[name] for name, wanted in modes.items() if wanted), found)
     return found.with_options(**options) if options else found
+
+
+def _full_id(task_id: str, table: Mapping[str, TaskCard]) -> str | None:
+    """The id in a table of what may lack its namespace or its version, which then is the latest; None if not there.
+
+    Raises:
+        ValueError: there is no such version of it.
+    """
+    full = task_id if "/" in task_id else f"rlsuite/{task_id}"
+    if full in table:
+        return full
+    name, _, version = full.rpartition("-v") if full.rpartition("-v")[2].isdecimal() else (full, "", "")
+    parts = (known.rpartition("-v") for known in table)
+    versions = sorted(int(number) for own, _, number in parts if own == name)
+    if not versions:
+        return None
+    if version:
+        raise ValueError(f"{name} has no version v{version}. Known: {', '.join(f'v{number}' for number in versions)}.")
+    latest = f"{name}-v{versions[-1]}"
+    gymnasium.logger.warn(f"Using the latest version, {latest}, of {task_id}.")
+    return latest
 
 
 def _with_settings(found: TaskCard, settings: dict[str, Any]) -> TaskCard:
@@ -153,8 +177,8 @@ def resolve_suite(names: str) -> tuple[TaskCard, ...]:
     for name in filter(None, (part.strip() for part in names.split(","))):
         if name in suites():
             chosen |= {task_id: card(task_id) for task_id in suites()[name]}
-        elif name in cards() or f"rlsuite/{name}" in cards():
-            chosen[card(name).id] = card(name)
+        elif full := _full_id(name, cards()):
+            chosen[full] = card(full)
         else:
             raise ValueError(unknown("suite or task", name, [*suites(), *cards()]))
     if not chosen:

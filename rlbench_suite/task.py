@@ -20,6 +20,7 @@ from gymnasium import spaces
 
 from rlbench_suite import keys
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Components
 
 Params = TypeVar("Params")
 State = TypeVar("State")
@@ -66,6 +67,14 @@ class Described(abc.ABC):
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy is the task itself: equal descriptions build one object in a process."""
         return _build, (self.card, self.difficulty, self.dtype.name)
+
+    def observation_components(self) -> Components:
+        """What each entry of an observation is; every task of this suite says it."""
+        return ()
+
+    def action_components(self) -> Components:
+        """What each entry of an action is, or each value of a discrete one; every task of this suite says it."""
+        return ()
 
     @abc.abstractmethod
     def describe(self, state: Any, params: Any) -> str:

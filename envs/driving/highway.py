@@ -53,6 +53,7 @@ from gymnasium import spaces
 from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
 from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
@@ -278,6 +279,38 @@ class Road(Task[Fleet, State]):
             jnp.clip((ego.y - lane_centre(lane)) * (1 / LANE_WIDTH), -1, 1),
         ]
 
+    def own_components(self) -> tuple[Component, ...]:
+        """What :meth:`see_itself` shows."""
+        return (
+            Component("speed", "speed of the ego", f"{TOP_SPEED:g} m/s"),
+            Component("y", "place across the road, from its right edge", f"{ROAD_WIDTH:g} m"),
+            Component("heading", "direction, relative to the road; left is positive", "90 degrees"),
+            Component("offset", "place relative to the centre of its lane; left is positive", f"{LANE_WIDTH:g} m"),
+        )
+
+    def others_components(self) -> tuple[Component, ...]:
+        """What :meth:`see` shows."""
+        return tuple(
+            part
+            for lane, where in (
+                ("right", "in the lane to the right"),
+                ("own", "in its own lane"),
+                ("left", "in the lane to the left"),
+            )
+            for place, which in (("ahead", "nearest ahead"), ("second", "second ahead"), ("behind", "nearest behind"))
+            for part in (
+                Component(f"{lane}_{place}_there", f"whether a vehicle is within {SIGHT:g} m: {which} {where}"),
+                Component(
+                    f"{lane}_{place}_gap", f"gap to it, bumper to bumper; 1 for none: {which} {where}", f"{SIGHT:g} m"
+                ),
+                Component(
+                    f"{lane}_{place}_speed", f"its speed along the road minus the ego's: {which} {where}", "20 m/s"
+                ),
+                Component(f"{lane}_{place}_y", f"its y minus the ego's: {which} {where}", "8 m"),
+                Component(f"{lane}_{place}_sideways", f"its speed to the left: {which} {where}", "4 m/s"),
+            )
+        )
+
     def time_to_collision(self, state: State, params: Fleet) -> Scalar:
         """s, with whoever is ahead in the ego's lanes, at present speeds along the road; FAR at most."""
         forward = traffic.forward_speed(state.traffic.pose)
@@ -451,6 +484,25 @@ class Highway(Road):
             *self.see(state, params, target),
         )
 
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        return (
+            *self.own_components(),
+            Component("speed_to_keep", "number of the speed that it keeps, of 10 to 30 m/s", f"{LEVELS - 1} levels"),
+            Component(
+                "target_lane", "lane that it drives in or changes to, counted from the right", f"{LANES - 1} lanes"
+            ),
+            Component("changing", "whether it is changing lanes"),
+            *self.others_components(),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """The five decisions."""
+        says = ("change to the lane to the left", "keep lane and speed", "change to the lane to the right")
+        return singles(
+            dict(zip(ACTIONS, (*says, "keep the next higher speed", "keep the next lower speed"), strict=True))
+        )
+
     def noop_action(self) -> np.ndarray:
         """IDLE."""
         return np.array(IDLE)
@@ -523,6 +575,17 @@ class HighwayContinuous(Road):
         """Shape ``(49,)``; see the table."""
         lane = lane_of(ego_pose(state).y)
         return self.stack(*self.see_itself(state, lane), *self.see(state, params, lane))
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        return *self.own_components(), *self.others_components()
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Pedals and wheel."""
+        return (
+            Component("acceleration", "1 is +3 m/s^2, -1 is -6 m/s^2, linear on either side of 0"),
+            Component("steering", "steering angle to the left, in parts of the largest safe one"),
+        )
 
     def how_to_act(self) -> str:
         """One line for a text player."""

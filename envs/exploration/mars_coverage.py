@@ -6,7 +6,7 @@ lidar and sets of cells: ``terrain.py``.
 ======================  ====================================================================================
 action                  ``Discrete(4)``: one cell to the east (+x), north (+y), west, south. The cells beside the
                         rover are always seen, so moves into rock are known beforehand; they are illegal (masked)
-observation ``(404,)``  the 13 x 13 cells about the rover, row by row from below, each from the left: known to be
+observation ``(405,)``  the 13 x 13 cells about the rover, row by row from below, each from the left: known to be
                         ground (169), known to be rock (169); a coarse map about the rover, 8 x 8 blocks of 8 x 8
                         cells, the rover at the lower left corner of block (4, 4): cells of frontier in each,
                         count / 16, at most 1 (64); place x, y (by 31); part of the ground that is covered. Frontier:
@@ -41,6 +41,7 @@ from jax import lax
 from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
@@ -118,7 +119,7 @@ class MarsCoverage(Task[Params, State]):
         return State(x, y, state.known | terrain.seen_from(params.ground, x, y))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Shape ``(404,)``; see the table."""
+        """Shape ``(405,)``; see the table."""
         known_ground, known_rock = state.known & params.ground, state.known & ~params.ground
         columns = np.arange(WINDOW, dtype=np.uint32)
         near = [
@@ -133,6 +134,28 @@ class MarsCoverage(Task[Params, State]):
             coarse.ravel().astype(self.dtype) * self.dtype.type(1 / MANY),
             self.stack(*place, coverage),
         ])  # fmt: skip
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        near, far = (WINDOW, WINDOW), (BLOCKS, BLOCKS)
+        cells = "[row from below, column]: whether the cell, about the rover, is known to be"
+        return (
+            Component("ground", f"{cells} ground", shape=near),
+            Component("rock", f"{cells} rock", shape=near),
+            Component(
+                "frontier",
+                "[row from below, column]: cells of frontier in each block of the map about the rover",
+                f"{MANY} cells",
+                far,
+            ),
+            Component("x", "cells from the western edge to the rover", f"{SIDE - 1} cells"),
+            Component("y", "cells from the southern edge to the rover", f"{SIDE - 1} cells"),
+            Component("covered", "part of the ground that is covered"),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """The four moves."""
+        return singles({move: f"drive one cell to the {move}" for move in MOVES})
 
     def _blocks(self, cells: jax.Array, state: State) -> jax.Array:
         """Cells of a set in each block of the coarse map, int32 ``(BLOCKS, BLOCKS)``, rows from below."""

@@ -35,6 +35,7 @@ Henten 1994: lettuce 16 Hfl/kg of dry weight, heat 6.35e-9 Hfl/J, carbon dioxide
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -43,6 +44,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
@@ -216,6 +218,48 @@ class Lettuce(Task[Params, State]):
             prices.lettuce * 0.05,
             prices.heat * 10.0,
             prices.co2 * 5.0,
+        )
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        measured = {
+            "dry_weight": ("dry weight of the crop", "kg/m2"),
+            "co2": ("carbon dioxide inside", "ppm"),
+            "temperature": ("temperature inside", "degC"),
+            "humidity": ("relative humidity inside", "%"),
+            "radiation": ("radiation outside", "W/m2"),
+            "outside_temperature": ("temperature outside", "degC"),
+            "outside_humidity": ("relative humidity outside", "%"),
+        }
+        return (
+            *(
+                Component(name, meaning, f"{scale:g} {unit}")
+                for (name, (meaning, unit)), scale in zip(measured.items(), SCALES, strict=True)
+            ),
+            *(
+                replace(part, name=f"last_{part.name}", meaning=f"{part.meaning}, of the last step")
+                for part in self.action_components()
+            ),
+            Component("season", "part of the season that is gone"),
+            Component("sin_day", "sine of the time of day"),
+            Component("cos_day", "cosine of the time of day"),
+            Component("sin_year", "sine of the day of the year"),
+            Component("cos_year", "cosine of the day of the year"),
+            Component("lettuce_price", "price of a kilogram of lettuce, dry weight", "20 EUR/kg"),
+            Component("heat_price", "price of heat", "0.1 EUR/kWh"),
+            Component("co2_price", "price of carbon dioxide", "0.2 EUR/kg"),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Three actuators."""
+        return (
+            Component("dosing", "carbon dioxide that is dosed", f"{1e6 * CO2_LIMIT:g} mg/(m2 s)"),
+            Component(
+                "ventilation",
+                "how far the vents are open: air exchanged a floor area",
+                f"{1e3 * VENTILATION_LIMIT:g} mm/s",
+            ),
+            Component("heating", "heat that is supplied", f"{HEATING_LIMIT:g} W/m2"),
         )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:

@@ -31,6 +31,7 @@ from gymnasium import spaces
 from gymnasium.error import DependencyNotInstalled
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.host import HostTask
 from rlbench_suite.policy import View
 
@@ -65,6 +66,25 @@ class Hopper(HostTask[MujocoState]):
         self.observation_space = self.box(-np.inf, np.inf, (11,))
         self.action_space = spaces.Box(-1.0, 1.0, (3,), np.float32)
         self.reward_space = self.box(-np.inf, np.inf, ())
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """As Gymnasium has it."""
+        joints, clipped = ("hip", "knee", "ankle"), "clipped to [-10, 10]"
+        return (
+            Component("height", "height of the torso", "m"),
+            Component("torso_angle", "angle of the torso", "rad"),
+            *(Component(f"{joint}_angle", f"angle of the {joint}", "rad") for joint in joints),
+            Component("forward_velocity", f"velocity of the torso ahead, {clipped}", "m/s"),
+            Component("upward_velocity", f"velocity of the torso upward, {clipped}", "m/s"),
+            Component("torso_rate", f"angular velocity of the torso, {clipped}", "rad/s"),
+            *(Component(f"{joint}_rate", f"angular velocity of the {joint}, {clipped}", "rad/s") for joint in joints),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """A torque a joint."""
+        return tuple(
+            Component(f"{joint}_torque", f"torque at the {joint}", "200 N m") for joint in ("hip", "knee", "ankle")
+        )
 
     def simulator(self) -> gymnasium.Env[Any, Any]:
         """Gymnasium's environment without its wrappers.

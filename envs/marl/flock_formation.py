@@ -47,6 +47,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
@@ -243,6 +244,38 @@ class FlockFormation(Task[Params, State]):
         values[9:9] = [vehicles.ax * (1 / HORIZONTAL), vehicles.ay * (1 / HORIZONTAL), vehicles.az * (1 / VERTICAL)]
         values.append(jnp.broadcast_to(params.turn_rate * (1 / TURN_RATE), vehicles.x.shape))
         return jnp.clip(jnp.stack(values, 1), -SHOWN, SHOWN)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Of each vehicle; see the table."""
+        place, speed = f"{SCALE:g} m", f"{SCALE:g} m/s"
+        axes = "along x, y, z of the world"
+        neighbours = (
+            part
+            for rank, which in (("first", "nearest"), ("second", "second nearest"))
+            for part in (
+                Component(f"{rank}_neighbour", f"from it to its {which} neighbour, {axes}", place, (3,)),
+                Component(
+                    f"{rank}_neighbour_velocity", f"velocity of its {which} neighbour minus its own", speed, (3,)
+                ),
+            )
+        )
+        return (
+            Component("slot", f"from it to its slot, {axes}", place, (3,)),
+            Component("slot_velocity", f"velocity of its slot minus its own, {axes}", speed, (3,)),
+            Component("velocity", f"its velocity, {axes}", speed, (3,)),
+            Component("acceleration", "its acceleration along x and y of the world", f"{HORIZONTAL:g} m/s^2", (2,)),
+            Component("climb", "its acceleration along z of the world", f"{VERTICAL:g} m/s^2"),
+            *neighbours,
+            Component("turn_rate", "turn rate of the leader", f"{TURN_RATE:g} rad/s"),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Of each vehicle."""
+        level = "commanded acceleration along x and y of the world, shortened to length one"
+        return (
+            Component("level", level, f"{HORIZONTAL:g} m/s^2", (2,)),
+            Component("up", "commanded acceleration along z of the world", f"{VERTICAL:g} m/s^2"),
+        )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Of each vehicle, ``(n,)``."""

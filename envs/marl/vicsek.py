@@ -38,6 +38,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
@@ -146,6 +147,21 @@ class Vicsek(Task[Params, State]):
             distance * jnp.sin(bearing),
         )
         return jnp.clip(jnp.stack(seen, 1), -1, 1)  # rounding alone can pass the bounds
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Of each agent; see the table."""
+        return (
+            Component("cos_heading", "cosine of the neighbours' mean heading, relative to its own"),
+            Component("sin_heading", "sine of the neighbours' mean heading, relative to its own"),
+            Component("order", "length of the mean unit vector of the neighbours' headings"),
+            Component("neighbours", "how many neighbours it has but itself", f"{self.card.agents - 1} agents"),
+            Component("ahead", "mean place of the neighbours ahead of it", "interaction radius"),
+            Component("left", "mean place of the neighbours to its left", "interaction radius"),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Of each agent."""
+        return (Component("turn", "by how much the heading turns to the left in this step", f"{MAX_TURN:.4g} rad"),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Each agent's share of the order parameter, ``(n,)``: their mean is the order parameter."""

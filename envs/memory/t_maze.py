@@ -57,6 +57,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard, unknown
+from rlbench_suite.component import Component, singles
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
@@ -182,6 +183,21 @@ class TMaze(Task[Params, State]):
         sign = self._sign(state)
         walked = state.position.astype(self.dtype) / state.length.astype(self.dtype)
         return self.stack(sign == LEFT, sign == RIGHT, walked)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        return singles(
+            {
+                "sign_left": "whether a sign is in sight and points left",
+                "sign_right": "whether a sign is in sight and points right",
+                "walked": "part of the corridor that is walked: 0 at its start, 1 at the junction",
+            }
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """The three actions."""
+        says = ("walk one step", "turn left at the junction", "turn right at the junction")
+        return singles(dict(zip(ACTIONS, says, strict=True)))
 
     def _sign(self, state: State) -> jax.Array:
         """What the sign in sight says, 1 left or 2 right; 0 if there is none."""

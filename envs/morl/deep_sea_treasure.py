@@ -26,6 +26,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard, unknown
+from rlbench_suite.component import Component, singles
 from rlbench_suite.evaluation.pareto import non_dominated
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
@@ -92,6 +93,17 @@ class DeepSeaTreasure(Task[Params, State]):
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Row and column as fractions, ``(2,)``."""
         return self.stack(state.row, state.column) * 0.1
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Row and column."""
+        return (
+            Component("row", "row of the submarine, 0 is the surface", "10 rows"),
+            Component("column", "column of the submarine, from the left", "10 columns"),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """The four moves."""
+        return singles({move: f"move one cell {move}" for move in MOVES})
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """(treasure, time), ``(2,)``."""

@@ -25,10 +25,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
-from . import scope, synchronous
+from . import components, scope, synchronous
 from .cascade import Cascade
 from .drive import ENDS, Drive, Params, State
 from .frames import DQ, Scalar
@@ -148,6 +149,12 @@ class DemagnetisedDrive(Drive):
         """See the table."""
         measured = [*self.plant.measured(state.electrical), state.speed * (1 / self.plant.speed_limit)]
         return jnp.clip(self.stack(*measured, state.reference[0] * (1 / self.goal.scale), *state.applied), -ENDS, ENDS)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        machine = self.card.settings["machine"]
+        applied = components.applied(self.plant, machine, self.finite, "applied", "in the last step")
+        return *components.measured(self.plant, machine), *self._asked(), *applied
 
     def privileged(self, state: State, params: Params) -> jax.Array:
         """See the table."""

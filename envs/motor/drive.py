@@ -69,11 +69,12 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
 from ..runge_kutta import rk4
-from . import interlocking, ornstein_uhlenbeck, scope
+from . import components, interlocking, ornstein_uhlenbeck, scope
 from .frames import Scalar, wrapped
 from .goals import GOALS, Goal
 from .load import Constant, ConstantSpeed, Polynomial
@@ -488,6 +489,38 @@ class Drive(Task[Params, State]):
         }
 
     # -- text and pixels ---------------------------------------------------------------------------------------
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        machine, now = self.card.settings["machine"], "in the last step"
+        measured = components.measured(self.plant, machine, self.noise)
+        if self.kind == "torque":
+            measured.append(Component("torque", "torque of the machine", f"{self.goal.scale:g} N m"))
+        waiting = components.applied(self.plant, machine, self.finite, "waiting", "in the next step")
+        return (
+            *measured,
+            *self._asked(),
+            *(
+                Component(
+                    f"error_{name}",
+                    f"reference of {name} minus its value",
+                    f"{ERROR_UNIT * halving:.4g} {self.quantity}",
+                )
+                for name, halving in zip(self.names, self.goal.halving, strict=True)
+            ),
+            *(components.turning(self.plant) if self.turned else ()),
+            *components.applied(self.plant, machine, self.finite, "applied", now),
+            *([Component("link", "voltage of the link, in parts of the nominal one")] if self.supply else ()),
+            *(waiting if self.delayed else ()),
+        )
+
+    def _asked(self) -> list[Component]:
+        unit = f"{self.goal.scale:.4g} {self.quantity}"
+        return [Component(f"reference_{name}", f"what {name} should be now", unit) for name in self.names]
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Voltages, or switch states."""
+        return components.actions(self.plant, self.card.settings["machine"], self.finite)
 
     @property
     def quantity(self) -> str:

@@ -26,8 +26,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 
 from ..runge_kutta import rk4
+from . import components
 from .drive import ENDS, ERROR_UNIT, Drive, Params, State
 from .frames import DQ, Phases, Scalar, inverse_clarke, inverse_park, wrapped
 from .goals import Goal
@@ -181,6 +183,18 @@ class FaultyDrive(Drive):
             *state.applied,
         )
         return jnp.clip(shown, -ENDS, ENDS)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """As of any drive, with the rotor's angle, which matters here always."""
+        *shown, u_a, u_b, u_c = super().observation_components()
+        return *shown, *components.turning(self.plant), u_a, u_b, u_c
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Of three half bridges, which give what is asked for."""
+        return tuple(
+            Component(part.name, f"{part.meaning}, against the neutral point", part.unit)
+            for part in components.voltages(self.plant, self.card.settings["machine"])
+        )
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """``success`` and the measures."""

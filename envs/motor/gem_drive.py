@@ -33,14 +33,20 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.task import Task
 
-from . import gem_compat, gem_reference, scope
+from . import components, gem_compat, gem_reference, scope
 from .gem_reference import Walk
 
 ROUNDING = 1e-5
 """By which what is bounded in exact arithmetic may pass its bound."""
 UNITS = {"omega": "rad/s", "torque": "N m", "epsilon": "rad", "i": "A", "u": "V"}
+MEANINGS = {
+    "omega": "mechanical speed of the shaft",
+    "torque": "torque of the machine",
+    "epsilon": "electrical angle of the rotor, within half a turn",
+}
 
 
 class Params(NamedTuple):
@@ -158,6 +164,40 @@ class GemDrive(Task[Params, State]):
         """The currents that tripped it."""
         squares, names = max(zip(self.env.guarded(state.shown), self.env.system.guarded, strict=True))
         return f"over-current: {', '.join(names)} at {float(squares) ** 0.5:.3f} of the limit"
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """The peer's names, in the order of :meth:`observation`."""
+        return (
+            *(Component(name, self._meaning(name), self._unit(name)) for name in self.env.state_names),
+            *(
+                Component(f"reference_{name}", f"what {name} should be now", self._unit(name))
+                for name in self.env.weights
+            ),
+        )
+
+    def _unit(self, name: str) -> str:
+        return f"{self.limits[name]:.4g} {UNITS.get(name) or UNITS[name[0]]}"
+
+    def _meaning(self, name: str) -> str:
+        return MEANINGS.get(name) or components.electrical(name, self.card.settings["machine"])
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Duties, or switch states of each converter."""
+        terminals = [(kind, f"converter_{i}") for i, kind in enumerate(self.env.system.terminals, start=1)]
+        states = [(name, 8 if kind == "bridge" else 4) for kind, name in terminals]
+        if self.env.finite and len(states) == 1:
+            return components.switch_states(tuple(states))
+        if self.env.finite:
+            return tuple(Component(name, f"switch state: {components.STATES[count]}") for name, count in states)
+        half, full = f"{self.env.supply / 2:g} V", f"{self.env.supply:g} V"
+        found = []
+        for kind, name in terminals:
+            if kind == "bridge":
+                meaning = "duty of phase {}: its voltage against the middle of the link"
+                found += [Component(f"{name}_{phase}", meaning.format(phase), half) for phase in "abc"]
+            else:
+                found.append(Component(name, "duty of a direct-current converter: its voltage", full))
+        return tuple(found)
 
     def _in_units(self, name: str, part: Any) -> str:
         unit = UNITS.get(name) or UNITS[name[0]]

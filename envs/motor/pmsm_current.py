@@ -27,6 +27,7 @@ context                 speed in +-150 rad/s, where every reference can be held;
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -35,6 +36,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
@@ -179,6 +181,31 @@ class PMSMCurrent(Task[Params, State]):
     def how_to_act(self) -> str:
         """One line for a text player."""
         return f"Answer with two numbers from -1 to 1: d and q voltage in parts of {VOLTAGE_LIMIT:.1f} V."
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        current, at = f"{pmsm.CURRENT_LIMIT:g} A", {"d": "along the rotor (d axis)", "q": "across the rotor (q axis)"}
+        return (
+            *(Component(f"i_{axis}", f"current {where}", current) for axis, where in at.items()),
+            Component("speed", "mechanical speed of the shaft", f"{SPEED_LIMIT:g} rad/s"),
+            *(Component(f"reference_i_{axis}", f"what i_{axis} should be now", current) for axis in at),
+            *(
+                replace(part, name=f"applied_{part.name}", meaning=f"{part.meaning} that was applied in the last step")
+                for part in self._voltages()
+            ),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Two voltages."""
+        meaning = "; a vector longer than one is shortened to it"
+        return tuple(replace(part, meaning=part.meaning + meaning) for part in self._voltages())
+
+    def _voltages(self) -> tuple[Component, ...]:
+        unit = f"{VOLTAGE_LIMIT:.4g} V"
+        return (
+            Component("u_d", "voltage along the rotor (d axis)", unit),
+            Component("u_q", "voltage across the rotor (q axis)", unit),
+        )
 
     def describe(self, state: State, params: Params) -> str:
         """Currents, references, speed and voltages in words, with units."""

@@ -28,9 +28,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 
 from ..runge_kutta import rk4
-from . import dc, scope
+from . import components, dc, scope
 from .direct_current_plants import PermExDc
 from .drive import ENDS, Drive, Params, State
 from .frames import DQ, AlphaBeta, Scalar, inverse_park, park, wrapped
@@ -86,6 +87,15 @@ class Sensorless(Drive):
         """See the table."""
         shown = self.stack(*self.seen(state), state.reference[0] * (1 / self.goal.scale), *state.applied)
         return jnp.clip(shown, -ENDS, ENDS)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        machine, limit = self.card.settings["machine"], f"{self.plant.current_limit:g} A"
+        return (
+            *(Component(name, components.electrical(name, machine), limit) for name in self.axes),
+            *self._asked(),
+            *components.applied(self.plant, machine, self.finite, "applied", "in the last step"),
+        )
 
     def privileged(self, state: State, params: Params) -> jax.Array:
         """The speed, by its limit; of a three-phase machine also cosine and sine of the rotor's electrical angle."""

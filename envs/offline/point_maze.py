@@ -37,6 +37,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
@@ -123,6 +124,18 @@ class PointMaze(Task[Params, Motion]):
     def observation(self, state: Motion, key: jax.Array, params: Params) -> jax.Array:
         """Shape ``(6,)``; see the table."""
         return self.stack(*state, params.goal_x, params.goal_y)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        return (
+            Component("position", "x (to the right) and y (up) of the ball, from the lower left corner", "m", (2,)),
+            Component("velocity", "velocity of the ball along x and y", "m/s", (2,)),
+            Component("goal", "x and y of the goal, from the lower left corner", "m", (2,)),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """A force."""
+        return (Component("force", "force on the ball along x and y", "100 N", (2,)),)
 
     def reward(self, state: Motion, action: jax.Array, next_state: Motion, key: jax.Array, params: Params) -> jax.Array:
         """See the table."""

@@ -43,6 +43,7 @@ from gymnasium import spaces
 from PIL import Image, ImageDraw
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.task import Task
 
 from ..alternating_bands import alternating_bands
@@ -229,6 +230,41 @@ class Inventory(Task[Params, State]):
         ]
         costs = [value for s in params.shops for value in (s.demand * 0.1, s.holding, s.penalty * 0.1)]
         return self.stack(*quantities, *costs, *([] if state.warehouse is None else [params.warehouse_holding]))
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        shops = [f"shop_{i}" for i in range(1, len(self.network.leads) + 1)]
+        places = [(name, lead, f"{SHOP_UNIT:g} units") for name, lead in zip(shops, self.network.leads, strict=True)]
+        if self.network.warehouse_lead is not None:
+            places.insert(0, ("warehouse", self.network.warehouse_lead, f"{WAREHOUSE_UNIT:g} units"))
+        waiting = "; below zero, customers who wait" if self.network.backlog else ""
+        quantities = (
+            Component(f"{name}_arriving_{ahead}", f"units on the way that arrive in {ahead} period(s)", unit)
+            if ahead
+            else Component(f"{name}_stock", f"units in stock{waiting}", unit)
+            for name, lead, unit in places
+            for ahead in range(lead)
+        )
+        costs = (
+            part
+            for name in shops
+            for part in (
+                Component(f"{name}_demand", "mean demand of the shop a period", "10 units"),
+                Component(f"{name}_holding", "holding cost of the shop, a unit and period", "1 money"),
+                Component(f"{name}_penalty", "penalty of the shop, a unit not served", "10 money"),
+            )
+        )
+        holding = Component("warehouse_holding", "holding cost of the warehouse, a unit and period", "1 money")
+        return *quantities, *costs, *([] if self.network.warehouse_lead is None else [holding])
+
+    def action_components(self) -> tuple[Component, ...]:
+        """An order a place."""
+        orders = [f"shop_{i}" for i in range(1, len(self.network.leads) + 1)]
+        if self.network.warehouse_lead is not None:
+            orders.insert(0, "warehouse")
+        return tuple(
+            Component(f"{name}_order", f"units that the {name.replace('_', ' ')} orders", "1 unit") for name in orders
+        )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Minus the costs of the period."""

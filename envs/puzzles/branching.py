@@ -31,6 +31,7 @@ from jax import lax
 
 from rlbench_suite.bank import STOP, Bank, bank_of_both_splits
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 
 from .clause_picture import picture_of
 from .cnf import CNF
@@ -186,6 +187,32 @@ class RefuteSAT(PuzzleTask[State]):
         budget = params.instance.budget.astype(self.dtype)
         left = (budget - state.used.astype(self.dtype)) / budget
         return jnp.concatenate([value, second, *counts, self.stack(self._settled(state), left)])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        each = (self.variables,)
+        counts = (
+            Component(
+                f"{sign}_in_{left}",
+                f"c / (1 + c) of the open clauses c with {left} literal{'s' * (left > 1)} left that hold the {sign} "
+                "literal of each variable",
+                shape=each,
+            )
+            for left in (1, 2, 3)
+            for sign in ("positive", "negative")
+        )
+        return (
+            Component("value", "of each variable: -1 false, 0 none, +1 true", shape=each),
+            Component("second", "whether each variable is on its second value", shape=each),
+            *counts,
+            Component("settled", "fraction of the assignments that are settled"),
+            Component("branchings_left", "fraction of the branchings that are left"),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """A variable and its first value each."""
+        meaning = "[variable, value]: branch on the variable, first with the value true, or false"
+        return (Component("branch", meaning, shape=(self.variables, 2)),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """What the step settles, and 1 for the decision."""

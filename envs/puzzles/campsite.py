@@ -22,6 +22,7 @@ import numpy as np
 from jax import lax
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.members import flags
 
@@ -51,6 +52,7 @@ class CampsitePuzzle(GridPuzzle[Instance]):
     few: ClassVar[dict[float, float]] = {5: 27_000}
     symbols = ".AT"
     fillable = 2
+    meanings: ClassVar[dict[str, str]] = {".": "grass", "A": "tent", "T": "tree"}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
@@ -260,6 +262,16 @@ class Campsite(FillTask):
     def facts(self, instance: Any) -> jax.Array:
         """The counts, as fractions of the most tents that a line has room for."""
         return instance.counts.astype(self.dtype) / self.dtype.type((self.side + 1) // 2)
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+
+        most = f"{(self.side + 1) // 2} tents"
+        return tuple(
+            Component(f"{line}_counts", f"how many tents stand in each {line}", most, (self.side,))
+            for line in ("row", "column")
+        )
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Grass where the line has cells enough for its tents; tents beside trees, apart, and not too many."""

@@ -34,6 +34,7 @@ from gymnasium import spaces
 from jax import lax
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
@@ -270,6 +271,22 @@ class CarPainting(PuzzleTask[Lining]):
         seen = (ahead[:, None] >> places) & 1
         parts = seen.reshape(-1), state.last == names, (state.place / self.count)[None]
         return jnp.concatenate([part.astype(self.dtype) for part in parts])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        cars = f"[colour, place]: whether a car of the colour that is left stands there; from {REACH} before the next"
+        return (
+            Component("cars", f"{cars} place on", shape=(len(COLOURS), self.count + REACH)),
+            Component("last_colour", "the colour at the last place, one-hot; zeros at first", shape=(len(COLOURS),)),
+            Component("filled", "fraction of the places that are filled"),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """A car each, by where it stands."""
+        where = {0: "at the next place itself"} | {
+            by: f"{abs(by)} {'behind' if by > 0 else 'before'} the next place" for by in range(-REACH, REACH + 1) if by
+        }
+        return singles({f"car {by:+d}": f"the car {where[by]} goes there" for by in range(-REACH, REACH + 1)})
 
     def reward(self, state: Lining, action: jax.Array, next_state: Lining, key: jax.Array, params: Params) -> jax.Array:
         """Changes saved at this place, as a share of all that can be saved."""

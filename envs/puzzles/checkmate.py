@@ -27,6 +27,7 @@ from gymnasium import spaces
 
 from rlbench_suite.bank import Bank
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
 
@@ -238,6 +239,21 @@ class CheckmateInOne(PuzzleTask[State]):
         """Which piece stands where."""
         pieces = np.array([side * piece for side in (WHITE, BLACK) for piece in range(PAWN, KING + 1)], np.int8)
         return (params.instance.board[:, None] == pieces).astype(self.dtype).reshape(-1)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Pieces on squares."""
+        meaning = (
+            "[square, piece]: which piece stands there, one-hot: pawn, knight, bishop, rook, queen, king of white, "
+            "then of black; squares a1, b1, ... h8"
+        )
+        return (Component("board", meaning, shape=(64, 12)),)
+
+    def action_components(self) -> tuple[Component, ...]:
+        """From a square to a square."""
+        meaning = (
+            "[from, to]: move a piece between two squares, a1, b1, ... h8; a pawn on the last rank becomes a queen"
+        )
+        return (Component("move", meaning, shape=(64, 64)),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """1 for checkmate."""

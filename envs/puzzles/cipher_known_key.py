@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Verdict, wrong
 
@@ -174,6 +175,18 @@ class CipherKnownKey(SpellingTask):
             direction[:, None, None] & self.one_hot(instance.key),
             self.one_hot(self.given(instance)),
         ]
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+        ciphers, count = self.puzzle.ciphers, self.count
+        key = "[direction, place, number]: the key where the direction has its place, one-hot; a number, or a letter's"
+        return (
+            Component("cipher", f"one-hot: {', '.join(kind.name for kind in ciphers)}", shape=(len(ciphers),)),
+            Component("direction", "one-hot: to encrypt, to decrypt", shape=(2,)),
+            Component("key", key, shape=(2, self.puzzle.longest_key, count)),
+            Component("text", "[place, letter]: the text to encrypt or decrypt, one-hot", shape=(self.length, count)),
+        )
 
     def given(self, instance: Any) -> jax.Array:
         """The one of the two that is told."""

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Verdict, wrong
 
@@ -240,6 +241,23 @@ class CipherKnownPlaintext(SpellingTask):
         plain, secret, text = map(self.one_hot, (instance.plaintexts, instance.ciphertexts, instance.text))
         faced = (plain & (secret & letter).any(axis=2, keepdims=True)).any(axis=(0, 1))
         return [instance.cipher == np.arange(len(self.puzzle.ciphers)), plain, secret, text, faced]
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+        ciphers, text = self.puzzle.ciphers, (self.length, self.count)
+        pairs = (self.puzzle.pairs, *text)
+        return (
+            Component("cipher", f"one-hot: {', '.join(kind.name for kind in ciphers)}", shape=(len(ciphers),)),
+            Component("plaintexts", "[pair, place, letter]: the plaintexts that are told, one-hot", shape=pairs),
+            Component("ciphertexts", "[pair, place, letter]: what became of them under the key, one-hot", shape=pairs),
+            Component("text", "[place, letter]: the text to decrypt, one-hot", shape=text),
+            Component(
+                "faced",
+                "which letters of plaintexts the letter to decrypt next stands for somewhere",
+                shape=(self.count,),
+            ),
+        )
 
     def given(self, instance: Any) -> jax.Array:
         """The text to decrypt."""

@@ -31,6 +31,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.lanes import computed_once
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
@@ -242,6 +243,29 @@ class CombineTask(PuzzleTask[Numbers]):
             legal & (tops == target * bottoms),
         )
         return jnp.concatenate([part.astype(self.dtype) for part in parts])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        every = (len(OPERATIONS), len(self.pairs))
+        return (
+            Component(
+                "numbers", "number v at each place as v / (abs(v) + target); 0 at an empty one", shape=(self.count,)
+            ),
+            Component("present", "whether there is a number at each place", shape=(self.count,)),
+            Component("target", "the number to reach", "1000"),
+            Component(
+                "results", "[operation, pair]: what an action makes, scaled as numbers; 0 if not legal", shape=every
+            ),
+            Component("reaches", "[operation, pair]: whether an action makes the target", shape=every),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """An operation on two places each."""
+        meaning = (
+            "[operation, pair]: replace a and b at two places by a + b, a * b, a - b, b - a, a / b or b / a; "
+            f"pairs of places {', '.join(map(str, self.pairs[:2]))}, ..."
+        )
+        return (Component("combine", meaning, shape=(len(OPERATIONS), len(self.pairs))),)
 
     def reward(
         self, state: Numbers, action: jax.Array, next_state: Numbers, key: jax.Array, params: Params

@@ -33,6 +33,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 
 from . import answer as reading
@@ -359,6 +360,23 @@ class Crossword(PuzzleTask[Placing]):
             self.action_mask(state, params),
         )
         return jnp.concatenate([flag.astype(self.dtype).reshape(-1) for flag in flags])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        letters, each = (self.count, self.side, len(LETTERS)), (self.count,)
+        return (
+            Component("letters", "[slot, place, letter]: which letter stands there, one-hot", shape=letters),
+            Component("words", "[word, place, letter]: the words of the list, one-hot", shape=letters),
+            Component("blocked", "[row, column]: whether the cell is blocked", shape=(self.side, self.side)),
+            Component("filled", "whether each slot is filled", shape=each),
+            Component("used", "whether each word is used", shape=each),
+            Component("legal", "[slot, word]: whether the word may be placed there", shape=(self.count, self.count)),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """A word in a slot each."""
+        meaning = "[slot, word]: place the word there; slots across in reading order, then those down"
+        return (Component("place", meaning, shape=(self.count, self.count)),)
 
     def reward(
         self, state: Placing, action: jax.Array, next_state: Placing, key: jax.Array, params: Params

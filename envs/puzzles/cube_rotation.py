@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
@@ -208,6 +209,16 @@ class CubeRotation(UndoTask):
     def flags(self) -> np.ndarray:
         """Where the colour of each side was at first."""
         return np.eye(6, dtype=bool)[np.array(CUBE.elements)].reshape(len(CUBE.elements), 36)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """A side for each side."""
+        meaning = f"[side, side]: at which side the colour of a side was at first, one-hot: {', '.join(SIDES)}"
+        return (Component("origins", meaning, shape=(6, 6)),)
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Quarter turns."""
+        ways = {turn: " to the ".join((*cycle, cycle[0])) for turn, cycle in _CYCLES.items()}
+        return singles({turn: f"a quarter turn: {way}" for turn, way in ways.items()})
 
     # -- host side ------------------------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ from gymnasium import spaces
 from PIL import Image, ImageDraw, ImageFont
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
@@ -329,6 +330,25 @@ class Entailment(PuzzleTask[Answered]):
         """Forms and kinds of all sentences."""
         forms = params.instance.forms[:, None] == np.arange(3)
         return jnp.concatenate([forms, self._about(params.instance)], axis=1).astype(self.dtype).reshape(-1)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """A form and kinds for each sentence."""
+        sentences = [*(f"premise_{i}" for i in range(1, self.puzzle.premises + 1)), "conclusion"]
+        form = "what it is about, one-hot: all things, something, the named thing"
+        kinds = "which kinds of things it says there is none of, one of, or the named thing is of; bit p is property p"
+        return tuple(
+            part
+            for name in sentences
+            for part in (
+                Component(f"{name}_form", form, shape=(3,)),
+                Component(f"{name}_kinds", kinds, shape=(self.kinds,)),
+            )
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """The three answers."""
+        says = ("the premises entail the conclusion", "they contradict it", "they do neither")
+        return singles(dict(zip(ANSWERS, says, strict=True)))
 
     def reward(
         self, state: Answered, action: jax.Array, next_state: Answered, key: jax.Array, params: Params

@@ -32,6 +32,7 @@ from gymnasium import spaces
 
 from rlbench_suite.bank import Bank, bank_of_both_splits
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.lanes import computed_once
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
@@ -105,6 +106,25 @@ class FlipTask(Task[Context, State], Generic[Context]):
         unsatisfied = self._fraction(size(state.verdict.unsatisfied))
         parts = value, squash(self._makes(state, params), self.dtype), squash(breaks, self.dtype), unsatisfied[None]
         return jnp.concatenate(parts)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        each = (self.variables,)
+        return (
+            Component("value", "of each variable: -1 false, +1 true", shape=each),
+            Component(
+                "make", "c / (1 + c) of the unsatisfied clauses c that a flip of each variable satisfies", shape=each
+            ),
+            Component(
+                "break", "c / (1 + c) of the clauses c that a flip of each variable leaves unsatisfied", shape=each
+            ),
+            Component("unsatisfied", "fraction of the clauses that are unsatisfied"),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """A variable each."""
+        meaning = "negate the variable of this number; legal are those of unsatisfied clauses"
+        return (Component("flip", meaning, shape=(self.variables,)),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Context) -> jax.Array:
         """The fraction of clauses won, and 1 for the goal."""

@@ -41,6 +41,7 @@ from gymnasium import spaces
 from jax import lax
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 
 from . import answer as reading
@@ -223,6 +224,29 @@ class Game24Cards(PuzzleTask[Writing]):
     def observation(self, state: Writing, key: jax.Array, params: Params) -> jax.Array:
         """The picture, or the symbols."""
         return self._picture(state, params) if self.in_pixels else self._symbols(state, params)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        if self.in_pixels:
+            picture = "[y, x, channel]: cards, below them the formula, to its right the target; red, green, blue"
+            return (Component("picture", picture, shape=self.observation_space.shape or ()),)
+        every = (len(OPERATORS), CARDS)
+        more, scaled = "the formula with an operator and a card at its end", "v / (abs(v) + target) of the value v of"
+        return (
+            Component("target", "the number to make", f"{TARGET}"),
+            Component(
+                "cards", "[slot, rank]: which rank lies there and is not used yet, one-hot", shape=(CARDS, HIGHEST)
+            ),
+            Component("formula", "[place, token]: what is written, one-hot", shape=(LENGTH, len(TOKENS))),
+            Component("values_with", f"[operator, slot]: {scaled} {more}; 0 where it cannot be", shape=every),
+            Component("value", f"{scaled} the formula as it is; 0 where a value is due"),
+            Component("reaches_with", f"[operator, slot]: whether {more} is worth the target", shape=every),
+            Component("reaches", "whether the formula as it is is worth the target"),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Tokens."""
+        return singles({token: "end the formula" if token == "=" else f"write {token} next" for token in TOKENS})
 
     def reward(
         self, state: Writing, action: jax.Array, next_state: Writing, key: jax.Array, params: Params

@@ -33,10 +33,12 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
 
 from . import answer as reading
+from .gates import gates_named
 from .puzzle_task import Params, PuzzleTask
 
 FINE = 10**4
@@ -231,6 +233,11 @@ class SynthesisTask(PuzzleTask[State]):
     def view(self, state: State) -> jax.Array:
         """What is left to do, ``(view_size,)``, entries from -1 to 1."""
 
+    @property
+    @abc.abstractmethod
+    def view_components(self) -> tuple[Component, ...]:
+        """What the numbers of :meth:`view` are."""
+
     @abc.abstractmethod
     def gap(self, state: State) -> jax.Array:
         """The distance of what is left from doing nothing."""
@@ -243,6 +250,18 @@ class SynthesisTask(PuzzleTask[State]):
         """What is left, the wanted distance, the gates left."""
         left = (self.puzzle.gates - state.used).astype(self.dtype) / self.puzzle.gates
         return jnp.concatenate([self.view(state).clip(-1, 1), self.stack(self._wanted(params), left)])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        return (
+            *self.view_components,
+            Component("wanted", "the distance that is near enough"),
+            Component("gates_left", "fraction of the gates that are left"),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Gates."""
+        return gates_named(self.puzzle.names)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Progress, and 1 for being near enough."""

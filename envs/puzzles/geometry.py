@@ -25,6 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
 
@@ -366,6 +367,28 @@ class Geometry(WritingTask):
             y_is_due,
             now,
         )
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`flags`."""
+        side = self.puzzle.side
+        uses = "of each point that the construction uses, along the axis that is due, then the other"
+        return (
+            *(
+                Component(f"construction_{number}", f"whether it is {construction.words.format(*'PQRSTU')}")
+                for number, construction in enumerate(CONSTRUCTIONS)
+            ),
+            Component(
+                "used", f"[point, axis, coordinate]: coordinates {uses}, one-hot; zeros for none", shape=(4, 2, side)
+            ),
+            Component("used_as_numbers", f"[point, axis]: coordinate + 1 {uses}; 0 for none", f"{side}", (4, 2)),
+            Component("x", "the x that is written, one-hot; zeros before it is", shape=(side,)),
+            Component("y_is_due", "whether y is written next"),
+            Component("line", "which construction it is, one-hot", shape=(self.puzzle.constructions,)),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """A coordinate each."""
+        return (Component("coordinate", "write this number as the coordinate that is due", shape=(len(self.tokens),)),)
 
     # -- host side ------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import abc
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, reduce
 from typing import Any, ClassVar, NamedTuple
 
@@ -29,6 +29,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.entries import summed
 from rlbench_suite.lanes import computed_once
@@ -58,6 +59,8 @@ class GridPuzzle(Puzzle[Instance]):
     """Those that may be filled in first; one character each where :meth:`read` is not the puzzle's own."""
     fillable: int
     """How many of the symbols may be filled in; the others only ever are given."""
+    meanings: ClassVar[Mapping[str, str]] = {}
+    """What symbols stand for, where they do not say it themselves."""
 
     def square(self, least: int, most: int) -> int:
         """Make the grid a square whose side is the tier, and give the side.
@@ -69,6 +72,13 @@ class GridPuzzle(Puzzle[Instance]):
             raise ValueError(f"{self.name}: difficulty is the side, {least} to {most}, got {self.tier!r}.")
         self.rows = self.columns = int(self.tier)
         return self.rows
+
+    def named(self, count: int) -> str:
+        """The first symbols, with what they mean where that is not plain."""
+        return ", ".join(
+            f"{symbol} ({self.meanings[symbol]})" if symbol in self.meanings else symbol
+            for symbol in self.symbols[:count]
+        )
 
     @abc.abstractmethod
     def rules(self) -> str:
@@ -282,6 +292,11 @@ class FillTask(PuzzleTask[Filling]):
         """The clues outside the grid, scaled to [0, 1]: ``(fact_count,)``."""
         return jnp.zeros(0, self.dtype)
 
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """What the numbers of :meth:`facts` are."""
+        return ()
+
     def decorate(self, board: Board, instance: Any) -> None:
         """Draw what lies outside the symbols: clues at the margins, thick lines."""
 
@@ -302,6 +317,18 @@ class FillTask(PuzzleTask[Filling]):
         """Symbols one-hot, then the facts."""
         one_hot = state.cells[:, None] == np.arange(self.shown, dtype=np.int8)
         return jnp.concatenate([one_hot.astype(self.dtype).reshape(-1), self.facts(params.instance)])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Cells, then facts."""
+        puzzle = self.puzzle
+        meaning = f"[row, column, content]: what the cell holds, one-hot: nothing, {puzzle.named(len(puzzle.symbols))}"
+        return Component("cells", meaning, shape=(puzzle.rows, puzzle.columns, self.shown)), *self.fact_components
+
+    def action_components(self) -> tuple[Component, ...]:
+        """A cell and a symbol each."""
+        puzzle = self.puzzle
+        meaning = f"[row, column, symbol]: put the symbol into the cell, of {puzzle.named(puzzle.fillable)}"
+        return (Component("fill", meaning, shape=(puzzle.rows, puzzle.columns, puzzle.fillable)),)
 
     def reward(
         self, state: Filling, action: jax.Array, next_state: Filling, key: jax.Array, params: Params

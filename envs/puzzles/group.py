@@ -26,6 +26,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 
 from . import answer as reading
 from .puzzle_task import Params, PuzzleTask
@@ -101,6 +102,10 @@ class UndoTask(PuzzleTask[Standing]):
     @abc.abstractmethod
     def flags(self) -> np.ndarray:
         """What is seen of each element, bool ``(elements, F)``."""
+
+    @abc.abstractmethod
+    def observation_components(self) -> tuple[Component, ...]:
+        """What the flags are."""
 
     def initial(self, key: jax.Array, params: Params) -> Standing:
         """The element of the instance."""

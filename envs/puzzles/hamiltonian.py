@@ -31,6 +31,7 @@ from jax import lax
 from PIL import Image, ImageDraw, ImageFont
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
@@ -266,6 +267,21 @@ class HamiltonianPath(PuzzleTask[Visiting]):
         first = self._vertices == state.path[0]
         parts = matrix.reshape(-1), (state.left >> self._vertices) & 1, self._vertices == state.last, first, free
         return jnp.concatenate([part.astype(self.dtype) for part in parts])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        n = self.count
+        return (
+            Component("adjacency", "[vertex, vertex]: whether an edge joins the two", shape=(n, n)),
+            Component("unvisited", "whether each vertex is unvisited", shape=(n,)),
+            Component("last", "which vertex was visited last, one-hot", shape=(n,)),
+            Component("first", "which vertex was visited first, one-hot", shape=(n,)),
+            Component("free_neighbours", "how many unvisited neighbours each vertex has", f"{n}", (n,)),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """A vertex each."""
+        return (Component("visit", "visit the vertex of this number next", shape=(self.count,)),)
 
     def reward(
         self, state: Visiting, action: jax.Array, next_state: Visiting, key: jax.Array, params: Params

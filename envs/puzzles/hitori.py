@@ -22,6 +22,7 @@ import numpy as np
 from jax import lax
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.entries import union
 
@@ -54,6 +55,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
     few: ClassVar[dict[float, float]] = {4: 11_000}
     symbols = "#."
     fillable = 2
+    meanings: ClassVar[dict[str, str]] = {"#": "black", ".": "white"}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
@@ -281,6 +283,14 @@ class Hitori(CellFillTask):
             for lines in (numbers, numbers.T)
         ]
         return jnp.stack(equal).reshape(-1).astype(self.dtype)
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+
+        shape = (2, self.side, self.side * (self.side - 1) // 2)
+        meaning = "[rows or columns, line, pair]: whether two cells have one number; pairs (0, 1), (0, 2), ..."
+        return (Component("equal", meaning, shape=shape),)
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Black without black neighbours; white where its number is not among the white of its lines."""

@@ -34,6 +34,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import SPLITS, TaskCard
+from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice, stream_of
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, split_by, wrong
 
@@ -387,6 +388,27 @@ class InductionTask(PuzzleTask[Rewriting]):
         one_hot = (entries[..., None] == symbols for entries in (rows, outputs, change))
         flags = (*one_hot, outputs[..., None] == rows[:, None])
         return jnp.concatenate([flag.astype(self.dtype).reshape(-1) for flag in flags])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        examples, width, symbols = self.puzzle.examples, self.puzzle.width, len(self.puzzle.symbols)
+        shape = (examples, width, symbols)
+        return (
+            Component("rows", "[example, entry, symbol]: what each entry is now, one-hot", shape=shape),
+            Component("outputs", "[example, entry, symbol]: what each entry is to become, one-hot", shape=shape),
+            Component(
+                "changes", f"[example, entry, change]: output minus entry, modulo {symbols}, one-hot", shape=shape
+            ),
+            Component(
+                "equal",
+                "[example, entry of the output, entry of the row]: whether the two are equal now",
+                shape=(examples, width, width),
+            ),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """The steps, in words."""
+        return singles({f"step {number}": step for number, step in enumerate(self.puzzle.steps, 1)})
 
     def reward(
         self, state: Rewriting, action: jax.Array, next_state: Rewriting, key: jax.Array, params: Params

@@ -39,6 +39,7 @@ from gymnasium import spaces
 from PIL import Image
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
@@ -323,6 +324,28 @@ class Jigsaw(PuzzleTask[Lying]):
         colours = borders[:, :, np.array(POINTS)]
         lights = colours[..., None] >> np.arange(3, dtype=np.int8) & np.int8(1)
         return jnp.concatenate([part.reshape(-1).astype(self.dtype) for part in (lights, *agree)])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        if self.in_pixels:
+            picture = "[y, x, channel]: the picture as it lies; red, green, blue"
+            return (Component("picture", picture, shape=self.observation_space.shape or ()),)
+        lights = "[place, border, point, channel]: light of a patch at points of its top, right, bottom and left border"
+        pairs = (self.cells, self.cells)
+        return (
+            Component("lights", f"{lights}; red, green, blue", shape=(self.cells, 4, len(POINTS), 3)),
+            Component(
+                "beside", "[place, place]: share of pixels that agree with the first left of the second", shape=pairs
+            ),
+            Component(
+                "above", "[place, place]: share of pixels that agree with the first above the second", shape=pairs
+            ),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Two places each."""
+        meaning = "swap the patches at two places; pairs (0, 1), (0, 2), ... in reading order"
+        return (Component("swap", meaning, shape=(len(self.pairs),)),)
 
     def reward(self, state: Lying, action: jax.Array, next_state: Lying, key: jax.Array, params: Params) -> jax.Array:
         """Progress, 1 at the goal, and the price of a swap."""

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.entries import summed
 
@@ -47,6 +48,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
     few: ClassVar[dict[float, float]] = {3: 286, 4: 32_670}
     symbols = "#."
     fillable = 2
+    meanings: ClassVar[dict[str, str]] = {"#": "filled", ".": "blank"}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
@@ -248,6 +250,16 @@ class Kakurasu(CellFillTask):
         """Row clues, then column clues, as fractions of the largest sum."""
         most = self.dtype.type(2 / (self.side * (self.side + 1)))
         return jnp.concatenate([instance.row_sums, instance.column_sums]).astype(self.dtype) * most
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+
+        most = f"{self.side * (self.side + 1) // 2}"
+        return tuple(
+            Component(f"{line}_sums", f"clue of each {line}: the sum of its filled cells", most, (self.side,))
+            for line in ("row", "column")
+        )
 
     def _sums(self, counted: jax.Array) -> tuple[jax.Array, jax.Array]:
         """What rows and columns add up to if these cells count; int8 ``(side,)`` each."""

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 
 from .board import INK, Board
@@ -66,6 +67,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
     """``tier`` is the number of people."""
 
     name = "KnightsAndKnaves"
+    meanings: ClassVar[dict[str, str]] = {"K": "knight", "N": "knave"}
     difficulty_is = "kinds that a depth-first search, person by person, tries until it has proven uniqueness"
     few: ClassVar[dict[float, float]] = {3: 4_000}
 
@@ -310,6 +312,17 @@ class KnightsAndKnaves(CellFillTask):
         truth = instance.truth[:, None] >> np.arange(max(4, self.people + 1), dtype=np.int16) & 1
         parts = (about.reshape(self.people, -1), truth)
         return jnp.concatenate([part.astype(self.dtype) for part in parts], axis=1).reshape(-1)
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+
+        cases = max(4, self.people + 1)
+        meaning = (
+            "[speaker, ...]: the first person the sentence is about, one-hot; the second; then for each case whether "
+            "it is true: of the kinds of those two, or of 0, 1, ... knights"
+        )
+        return (Component("sentences", meaning, shape=(self.people, 2 * self.people + cases)),)
 
     def decorate(self, board: Board, instance: Any) -> None:
         """Names above, sentences below."""

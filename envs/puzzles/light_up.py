@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.entries import union
 
@@ -52,6 +53,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
     few: ClassVar[dict[float, float]] = {4: 5_200}
     symbols = "*.#01234"
     fillable = 2
+    meanings: ClassVar[dict[str, str]] = {"*": "bulb", ".": "dark", "#": "wall"}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
@@ -249,6 +251,11 @@ class LightUp(CellFillTask):
         grid = state.cells.reshape(self.side, self.side)
         lit = (grid == BULB) | self._reached(grid == BULB, grid >= WALL)
         return jnp.concatenate([super().observation(state, key, params), lit.astype(self.dtype).reshape(-1)])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Cells, then light."""
+        lit = Component("lit", "[row, column]: whether the cell is lit", shape=(self.side, self.side))
+        return *super().observation_components(), lit
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Bulbs where it is unlit and no number is reached; darkness where there is light or hope of it."""

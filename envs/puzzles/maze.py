@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import SPLITS, TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 
 from .board import FILLED, Board
@@ -148,6 +149,7 @@ class Maze(RouteTask[Walk]):
     puzzle: MazePuzzle
     puzzle_class = MazePuzzle
     ways = ("up", "down", "left", "right")
+    road_unit = "1"
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -173,6 +175,16 @@ class Maze(RouteTask[Walk]):
         from_here = self.around(state.marks[: self.places], state.marks[self.places :], state.place)
         marks = jnp.concatenate([state.marks, from_here]).astype(self.dtype)
         return jnp.concatenate([seen, marks / MARKS])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """As of any route, then the marks."""
+        side, unit = (self.puzzle.side,) * 2, f"{MARKS} marks"
+        return (
+            *super().observation_components(),
+            Component("marks_right", "[row, column]: marks of the passage to the right of the room", unit, side),
+            Component("marks_down", "[row, column]: marks of the passage down from the room", unit, side),
+            Component("marks_here", f"marks of the passages {', '.join(self.ways)} from here", unit, (4,)),
+        )
 
     def left(self, place: jax.Array, params: Params) -> jax.Array:
         """Moves of a shortest way."""

@@ -56,6 +56,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
     few: ClassVar[dict[float, float]] = {4: 8_800}
     symbols = "*.012345678"
     fillable = 2
+    meanings: ClassVar[dict[str, str]] = {"*": "mine", ".": "safe"}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)

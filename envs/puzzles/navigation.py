@@ -141,6 +141,7 @@ class Navigation(RouteTask[Travel]):
     puzzle: NavigationPuzzle
     puzzle_class = NavigationPuzzle
     ways = WAYS
+    road_unit = f"{NavigationPuzzle.longest} km"
 
     def initial(self, key: jax.Array, params: Params) -> Travel:
         """At the start."""

@@ -19,9 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 
 from .board import Board
+from .gates import gates_named
 from .group import Group, Standing, UndoTask
 from .moves import MovesPuzzle
 from .puzzle_task import Params
@@ -192,6 +194,18 @@ class QuantumGates(UndoTask):
         """The bits of the tableau."""
         tableaus = np.array(self.group.elements)
         return (tableaus[:, :, None] >> np.arange(4) & 1).reshape(len(tableaus), 20).astype(bool)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """The tableau."""
+        meaning = (
+            "[bit, operator]: whether what was made of X1, Z1, X2, Z2 has an X on qubit 1, a Z on qubit 1, an X on "
+            "qubit 2, a Z on qubit 2, a minus"
+        )
+        return (Component("tableau", meaning, shape=(5, 4)),)
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Gates."""
+        return gates_named(GATES)
 
     # -- host side ------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 
 from .board import FILLED, Board
@@ -229,6 +230,11 @@ class QuantumSynthesis(SynthesisTask[Left]):
             2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
             2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y),
         )  # fmt: skip
+
+    @property
+    def view_components(self) -> tuple[Component, ...]:
+        """The rotation of the Bloch sphere."""
+        return (Component("rotation", "[row, column]: rotation of the Bloch sphere that is left to do", shape=(3, 3)),)
 
     def gap(self, state: Left) -> jax.Array:
         """By the real part of the quaternion."""

@@ -32,6 +32,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.entries import summed
 from rlbench_suite.lanes import computed_once
@@ -96,6 +97,10 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
     def symmetries(self) -> Iterable[Sequence[int]]:
         """Ways to renumber the cells that keep moves and goal: for each cell, the one that goes there."""
         return square_symmetries(self.side)
+
+    @abc.abstractmethod
+    def meaning(self, move: str) -> str:
+        """What a move does, by its name."""
 
     # -- the puzzle -----------------------------------------------------------------------------------------------
 
@@ -275,6 +280,7 @@ class RearrangementTask(PuzzleTask[Arrangement]):
     """
 
     puzzle: RearrangementPuzzle
+    numbering: ClassVar[str] = "tile k belongs into cell k"
     measures: ClassVar[dict[str, str]] = {"apart": "summed distances of the tiles from their cells"}
     picture_shape: ClassVar[tuple[int, int, int]] = (300, 300, 3)
 
@@ -306,6 +312,15 @@ class RearrangementTask(PuzzleTask[Arrangement]):
     def observation(self, state: Arrangement, key: jax.Array, params: Params) -> jax.Array:
         """Tiles one-hot."""
         return self._one_hot(state.cells).astype(self.dtype).reshape(-1)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """A tile a cell."""
+        meaning = f"[cell, tile]: which tile lies in the cell, one-hot; {self.numbering}"
+        return (Component("tiles", meaning, shape=(self.cells, self.cells)),)
+
+    def action_components(self) -> tuple[Component, ...]:
+        """The moves."""
+        return singles({move: self.puzzle.meaning(move) for move in self.puzzle.moves})
 
     def reward(
         self, state: Arrangement, action: jax.Array, next_state: Arrangement, key: jax.Array, params: Params

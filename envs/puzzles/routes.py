@@ -27,6 +27,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import Instance as AnyInstance
 
@@ -277,6 +278,8 @@ class RouteTask(PuzzleTask[State], Generic[State]):
     picture_shape: ClassVar[tuple[int, int, int]] = (360, 360, 3)
     #: What the four directions are called.
     ways: ClassVar[tuple[str, str, str, str]]
+    road_unit: ClassVar[str]
+    """Of the longest road."""
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -306,6 +309,23 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         return jnp.concatenate(
             [lengths, here.astype(self.dtype), goal.astype(self.dtype), exits, offset.astype(self.dtype)]
         )
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        side, unit = (self.puzzle.side,) * 2, self.road_unit
+        return (
+            Component("right", "[row, column]: length of the road to the right of the place, 0 for none", unit, side),
+            Component("down", "[row, column]: length of the road down from the place, 0 for none", unit, side),
+            Component("here", "[row, column]: where one is, one-hot", shape=side),
+            Component("goal", "[row, column]: where the goal is, one-hot", shape=side),
+            Component("exits", f"length of the road from here {', '.join(self.ways)}, 0 for none", unit, (4,)),
+            Component("rows_to_goal", "row of the goal minus that of one's place", f"{self.puzzle.side} rows"),
+            Component("columns_to_goal", "column of the goal minus that of one's place", f"{self.puzzle.side} columns"),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """The four directions."""
+        return singles({way: f"take the road {way}" for way in self.ways})
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Progress, 1 on arrival, and the price of the road; of a shortest one where none is taken."""

@@ -32,12 +32,16 @@ from PIL import Image, ImageDraw, ImageFont
 
 from rlbench_suite.bank import Bank, bank_of_both_splits
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
 
 from . import answer as reading
 from .board import FILLED, GIVEN, INK, LINE, PAPER
-from .horn_rules import OBJECTS, SIDE, VARIABLES, Literal, literal_text, literals, truths, written
+from .horn_rules import OBJECTS, SIDE, VARIABLES, Literal, Vocabulary, literal_text, literals, truths, written
 from .puzzle_task import Params, PuzzleTask
 from .rule_induction import UNSHOWN, VOCABULARIES, Instance, RuleInductionPuzzle, example_words, shown_world, told
+
+GENERAL = Vocabulary("relation", "marked", "unmarked")
+"""Names of predicates in every kind of world."""
 
 
 class Given(NamedTuple):
@@ -141,6 +145,32 @@ class RuleInduction(PuzzleTask[Rule]):
             left[None],
         )
         return jnp.concatenate(parts)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        pairs, each = (SIDE, SIDE), (len(self.literals),)
+        return (
+            Component("relation", "[object, object]: whether the first is related to the second", shape=pairs),
+            Component("marked", "whether each object is marked: a woman, a red node", shape=(SIDE,)),
+            Component("is_graph", "whether the world is a coloured graph, and not a family"),
+            Component("examples", "[object, object]: +1 if the target holds, -1 if not, 0 if not shown", shape=pairs),
+            Component("body", "whether the body has each literal", shape=each),
+            Component("positive_with", "share of the positive examples covered with each literal added", shape=each),
+            Component("negative_with", "share of the negative examples covered with each literal added", shape=each),
+            Component("positive", "share of the positive examples that the body covers"),
+            Component("negative", "share of the negative examples that the body covers"),
+            Component("literals_left", "fraction of the literals that may still be added"),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Literals, of families and of graphs."""
+        return singles(
+            {
+                literal_text(literal, GENERAL): "add it to the body: "
+                + " or ".join(literal_text(literal, vocabulary) for vocabulary in VOCABULARIES)
+                for literal in self.literals
+            }
+        )
 
     def reward(self, state: Rule, action: jax.Array, next_state: Rule, key: jax.Array, params: Params) -> jax.Array:
         """Change of Youden's index, and 1 for a rule that fits."""

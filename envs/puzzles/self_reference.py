@@ -17,7 +17,7 @@ import operator
 from collections.abc import Sequence
 from functools import cache, reduce
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +25,7 @@ import numpy as np
 from jax import lax
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.lanes import computed_once
 from rlbench_suite.members import flags
@@ -86,6 +87,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
     """``tier`` is the number of statements."""
 
     name = "SelfReference"
+    meanings: ClassVar[dict[str, str]] = {"T": "true", "F": "false"}
     difficulty_is = "values that a depth-first search, statement by statement, tries until it has proven uniqueness"
 
     def __init__(self, tier: float) -> None:
@@ -348,10 +350,28 @@ class SelfReference(FillTask):
         # A call: put together with cells and values at once, each entry would be searched for among all parts.
         return computed_once(shown)(instance.about, instance.counts)
 
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+
+        count = self.puzzle.columns
+        meaning = (
+            "[statement, ...]: whether it is about each statement, then whether it is right where 0, 1, ... of those "
+            "are true"
+        )
+        return (Component("statements", meaning, shape=(count, 2 * count + 1)),)
+
     def observation(self, state: Filling, key: jax.Array, params: Params) -> jax.Array:
         """Cells and facts, then the values that are not forbidden."""
         legal = self.action_mask(state, params).astype(self.dtype)
         return jnp.concatenate([super().observation(state, key, params), legal])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Cells and facts, then the mask."""
+        legal = Component(
+            "legal", "[statement, value]: whether true, and false, is not forbidden", shape=(self.cells, 2)
+        )
+        return *super().observation_components(), legal
 
     def decorate(self, board: Board, instance: Any) -> None:
         """Numbers above, statements below."""

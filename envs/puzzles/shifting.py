@@ -55,6 +55,11 @@ class ShiftingPuzzle(PermutingPuzzle):
             f"{self.side}."
         )
 
+    def meaning(self, move: str) -> str:
+        """A line's way."""
+        way = {"R+": "right", "R-": "left", "C+": "down", "C-": "up"}[move[0] + move[-1]]
+        return f"shift {'row' if move[0] == 'R' else 'column'} {move[1:-1]} {way} by one cell"
+
 
 class NinePuzzle(ShiftingPuzzle):
     """On 3 x 3 cells."""

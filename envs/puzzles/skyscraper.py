@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 
 from .board import Board
@@ -218,6 +219,13 @@ class Skyscraper(CellFillTask):
         """The clues, one-hot."""
         one_hot = instance.clues[:, None] == np.arange(1, self.puzzle.greatest + 1, dtype=np.int8)
         return one_hot.astype(self.dtype).reshape(-1)
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+
+        meaning = "[edge, line, clue]: the clue at the top, bottom, left, right, from 1 on, one-hot; zeros where hidden"
+        return (Component("clues", meaning, shape=(4, self.side, self.puzzle.greatest)),)
 
     def worth(self, heights: jax.Array) -> jax.Array:
         """What a tower adds to a clue when it is seen."""

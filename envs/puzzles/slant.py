@@ -23,6 +23,7 @@ import numpy as np
 from jax import lax
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.members import flags
 
@@ -263,6 +264,13 @@ class Slant(FillTask):
     def facts(self, instance: Any) -> jax.Array:
         """The numbers one-hot, corners in reading order; zeros where there is none."""
         return (instance.corners[:, None] == np.arange(5, dtype=np.int8)).astype(self.dtype).reshape(-1)
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+
+        meaning = "[row, column, number]: the number at the corner, 0 to 4, one-hot; zeros where there is none"
+        return (Component("corners", meaning, shape=(self.side + 1, self.side + 1, 5)),)
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
         """A diagonal whose ends need one more, while those of the other can do without."""

@@ -78,6 +78,10 @@ class SlidingPuzzle(RearrangementPuzzle):
             f"beside it. It is written as the direction in which the hole moves: {ways}."
         )
 
+    def meaning(self, move: str) -> str:
+        """The hole's way."""
+        return f"the hole moves {_WORDS[MOVES.index(move)]}"
+
 
 class EightPuzzle(SlidingPuzzle):
     """On 3 x 3 cells."""
@@ -98,6 +102,7 @@ class Sliding(RearrangementTask):
     """The interactive form."""
 
     puzzle: SlidingPuzzle
+    numbering = "tile k belongs into cell k, the last one is the hole"
 
     def moved(self, grid: jax.Array, action: jax.Array) -> jax.Array:
         """Swap the hole with the tile that lies in the direction."""

@@ -27,6 +27,7 @@ from gymnasium import spaces
 from PIL import ImageFont
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import Instance, Malformed, Puzzle
 
@@ -152,6 +153,11 @@ class SpellingTask(PuzzleTask[Spelling]):
         """All that is told, as arrays of flags; and what can be read off it for the letter of the text (one-hot) that
         stands at the place to write at."""
 
+    @property
+    @abc.abstractmethod
+    def fact_components(self) -> tuple[Component, ...]:
+        """What the flags of :meth:`facts` are."""
+
     # -- the task -------------------------------------------------------------------------------------------------
 
     def initial(self, key: jax.Array, params: Params) -> Spelling:
@@ -170,6 +176,22 @@ class SpellingTask(PuzzleTask[Spelling]):
         letter = (here[:, None] & self.one_hot(self.given(params.instance))).any(axis=0)
         flags = (*self.facts(params.instance, letter), here, letter, self.one_hot(state.letters))
         return jnp.concatenate([flag.astype(self.dtype).reshape(-1) for flag in flags])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        return (
+            *self.fact_components,
+            Component("place", "the place to write at, one-hot", shape=(self.length,)),
+            Component("letter", "the letter of the text at that place, one-hot", shape=(self.count,)),
+            Component(
+                "written", "[place, letter]: the letters written so far, one-hot", shape=(self.length, self.count)
+            ),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Letters."""
+        meaning = f"write a letter of the alphabet {self.puzzle.alphabet}"
+        return (Component("letter", meaning, shape=(self.count,)),)
 
     def one_hot(self, text: jax.Array) -> jax.Array:
         """Which letter, or number below that of letters, stands where: a flag each; none for ``NOTHING``."""

@@ -32,6 +32,7 @@ from gymnasium import spaces
 from jax import lax
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
 
@@ -272,6 +273,23 @@ class StackPermutation(PuzzleTask[Passing]):
         wanted = every == self._wanted(state, params)
         parts = (turn - state.popped) / self.count, inside, top, wanted, (state.pushed / self.count)[None]
         return jnp.concatenate([part.astype(self.dtype) for part in parts])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        each = (self.count,)
+        due = "how many numbers come out before each number from now on; negative once it is out"
+        return (
+            Component("due", due, f"{self.count}", each),
+            Component("inside", "whether each number is in the stack", shape=each),
+            Component("top", "whether each number is the top of the stack", shape=each),
+            Component("wanted", "whether each number is to come out next", shape=each),
+            Component("pushed", "fraction of the numbers that were pushed"),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Two operations."""
+        meanings = ("put the next number onto the stack", "take the top of the stack out")
+        return singles(dict(zip(OPERATIONS, meanings, strict=True)))
 
     def reward(
         self, state: Passing, action: jax.Array, next_state: Passing, key: jax.Array, params: Params

@@ -9,7 +9,7 @@ cell that leaves one of them without a place for its star. Regions are observed 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.entries import union
 
@@ -47,6 +48,7 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
     difficulty_is = "stars that a depth-first search, row after row, tries until it has proven uniqueness"
     symbols = ".*"
     fillable = 2
+    meanings: ClassVar[dict[str, str]] = {".": "empty", "*": "star"}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
@@ -240,6 +242,13 @@ class StarBattle(CellFillTask):
     def facts(self, instance: Any) -> jax.Array:
         """The regions, one-hot."""
         return self._members(instance).astype(self.dtype).reshape(-1)
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+
+        meaning = "[row, column, region]: which region the cell belongs to, one-hot"
+        return (Component("regions", meaning, shape=(self.side,) * 3),)
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Stars that are the first of their units and touch none; empty cells that leave each a place."""

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.lanes import computed_once
 from rlbench_suite.members import flags
@@ -222,6 +223,19 @@ class SymbolicGrid(FillTask):
         one_hot = instance.letters[:, None] == np.arange(self.cells, dtype=np.int8)
         scaled = instance.sums.astype(self.dtype) / self.dtype.type(9 * self.side)
         return jnp.concatenate([one_hot.astype(self.dtype).reshape(-1), scaled])
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+
+        side, most = self.side, f"{9 * self.side}"
+        return (
+            Component(
+                "letters", "[row, column, letter]: which letter stands there, one-hot", shape=(side, side, self.cells)
+            ),
+            Component("row_sums", "sum of the digits of each row, 0 if hidden", most, (side,)),
+            Component("column_sums", "sum of the digits of each column, 0 if hidden", most, (side,)),
+        )
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Digits that no letter has, and that every sum has room for."""

@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
 
@@ -347,6 +348,32 @@ class SymbolicManipulation(WritingTask):
             program[0] == np.arange(len(OPERATIONS), dtype=np.int8),
             program[1:, None] == np.arange(width + 1, dtype=np.int8),
             now,
+        )
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`flags`."""
+        puzzle = self.puzzle
+        shape = (puzzle.width, puzzle.letters)
+        return (
+            Component("sequence", "[place, letter]: what the operation is applied to, one-hot", shape=shape),
+            Component("written", "[place, letter]: what is written of its result, one-hot", shape=shape),
+            Component("place", "how many symbols of the result are written, one-hot", shape=(puzzle.width + 1,)),
+            *(
+                Component(f"operation_{number}", f"whether the operation is: {operation.words}")
+                for number, operation in enumerate(OPERATIONS)
+            ),
+            Component(
+                "arguments",
+                "[argument, value]: its arguments {0}, {1}, ..., letters or numbers, one-hot; zeros for none",
+                shape=(ARGUMENTS, puzzle.width + 1),
+            ),
+            Component("line", "which operation of the program it is, one-hot", shape=(puzzle.operations,)),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Letters, and the end."""
+        return singles(
+            {token: "end the result" if token == END else f"write the letter {token}" for token in self.tokens}
         )
 
     def _at(self, written: jax.Array, instance: Instance) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:

@@ -34,6 +34,7 @@ from gymnasium import spaces
 
 from rlbench_suite.bank import Bank
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.policy import View
 from rlbench_suite.puzzle import RIGHT, Verdict, wrong
@@ -182,6 +183,15 @@ class ThresholdSAT(PuzzleTask[Deciding]):
         """What the game shows, and the fraction of the flips left."""
         left = (self.most - state.used).astype(self.dtype) / self.most
         return jnp.concatenate([self._flips.observation(state.game, key, self._formula(params)), left[None]])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """As of the game, and what is left of it."""
+        return *self._flips.observation_components(), Component("flips_left", "fraction of the flips that are left")
+
+    def action_components(self) -> tuple[Component, ...]:
+        """As of the game, and the answer that there is no model."""
+        last = Component("unsatisfiable", "say that the formula has no model, which ends the episode")
+        return *self._flips.action_components(), last
 
     def reward(
         self, state: Deciding, action: jax.Array, next_state: Deciding, key: jax.Array, params: Params

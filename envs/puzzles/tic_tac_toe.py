@@ -29,6 +29,7 @@ from gymnasium import spaces
 
 from rlbench_suite.bank import Bank
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.keys import bits
 from rlbench_suite.policy import View
@@ -336,6 +337,14 @@ class TicTacToe(PuzzleTask[State]):
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Cells one-hot."""
         return (state.cells[:, None] == np.arange(3, dtype=np.int8)).astype(self.dtype).reshape(-1)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Cells."""
+        return (Component("cells", "[row, column, content]: nothing, X or O, one-hot", shape=(SIDE, SIDE, 3)),)
+
+    def action_components(self) -> tuple[Component, ...]:
+        """A cell each."""
+        return (Component("mark", "[row, column]: put an X into the cell", shape=(SIDE, SIDE)),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """1 for an end as good as there could be."""

@@ -43,6 +43,11 @@ class TwiddlePuzzle(PermutingPuzzle):
             "D+ or D- the lower right."
         )
 
+    def meaning(self, move: str) -> str:
+        """A block's way."""
+        block = {"A": "upper left", "B": "upper right", "C": "lower left", "D": "lower right"}[move[0]]
+        return f"turn the {block} block by a quarter {'clockwise' if move[1] == '+' else 'counterclockwise'}"
+
 
 class Twiddle(PermutingTask):
     """The interactive form."""

@@ -25,6 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 
 from .board import FILLED, Board
@@ -266,6 +267,12 @@ class TwoQubitSynthesis(SynthesisTask[Left]):
     def view(self, state: Left) -> jax.Array:
         """The unitary."""
         return jnp.concatenate([state.real.ravel(), state.imaginary.ravel()])
+
+    @property
+    def view_components(self) -> tuple[Component, ...]:
+        """The unitary."""
+        meaning = "[row, column]: {} parts of the unitary that is left to do"
+        return tuple(Component(part, meaning.format(part), shape=(4, 4)) for part in ("real", "imaginary"))
 
     def gap(self, state: Left) -> jax.Array:
         """By the trace."""

@@ -22,6 +22,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 
 from . import answer as reading
 from .puzzle_task import Params, PuzzleTask
@@ -70,6 +71,10 @@ class WritingTask(PuzzleTask[Writing]):
     @abc.abstractmethod
     def flags(self, written: jax.Array, instance: Any) -> Sequence[jax.Array]:
         """What is seen once so much is written: arrays of any shapes, of entries 0 and 1."""
+
+    @abc.abstractmethod
+    def observation_components(self) -> tuple[Component, ...]:
+        """What the flags are."""
 
     # -- the task -------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 
 from .board import INK, Board
@@ -372,6 +373,18 @@ class Zebra(CellFillTask):
         there = kind != NONE
         parts = kind == np.arange(1, AT + 1, dtype=np.int8), there & (one == values), there & (other == values)
         return jnp.concatenate(parts, axis=1).astype(self.dtype).reshape(-1)
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+
+        values = self.houses**2
+        meaning = (
+            "[clue, ...]: its kind, one-hot (same house, not the same, side by side, directly left of, left of, in a "
+            "house of a number); its first value, one-hot (attribute * houses + value); its second value or house, "
+            "one-hot. Zeros after the last clue"
+        )
+        return (Component("clues", meaning, shape=(values, AT + 2 * values)),)
 
     def decorate(self, board: Board, instance: Any) -> None:
         """Houses above, attributes at the left."""

@@ -33,6 +33,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.component import Component
 from rlbench_suite.task import Task
 
 from . import dynamics, flight, picture
@@ -122,6 +123,27 @@ class Fleet(Pictured, Task[Params, State]):
         near = jnp.where((apart < jnp.inf)[:, :, None], moving[which] - moving[:, None], 0)
         shown = jnp.stack([jnp.asarray(value, self.dtype) for value in own], 1)
         return jnp.concatenate([shown, near.reshape(self.card.agents, 6 * self.seen)], 1)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Of each vehicle."""
+        neighbours = (
+            part
+            for rank in range(1, self.seen + 1)
+            for part in (
+                flight.offset(f"neighbour_{rank}", f"from the vehicle to its neighbour number {rank} by distance"),
+                Component(f"neighbour_{rank}_velocity", "velocity of that neighbour minus its own", "m/s", (3,)),
+            )
+        )
+        return (
+            flight.offset("goal", "from the vehicle to its goal"),
+            *flight.ATTITUDE_AND_RATES,
+            Component("wrecked", "whether it is wrecked"),
+            *neighbours,
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Rotor commands of each vehicle."""
+        return flight.COMMANDS
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Vehicles wrecked in this step."""

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
 from rlbench_suite.task import Params, State, Task
 
 from ..alternating_bands import alternating_bands
@@ -49,6 +50,10 @@ class Flight(Pictured, Task[Params, State]):
     def noop_action(self) -> np.ndarray:
         """The nominal vehicle's hover command: rotors at standstill would be a fall."""
         return np.full(4, self.hover_action, self.dtype)
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Rotor commands."""
+        return COMMANDS
 
     def how_to_act(self) -> str:
         """One line for a text player."""
@@ -147,6 +152,31 @@ def attitude_and_rates(state: Quadcopter, limit: float = dynamics.ROTOR_SPEED_LI
     body = state.body
     rotors = (rotor_action(speed, limit) for speed in state.rotors)
     return (*rotation_matrix(body), body.vx, body.vy, body.vz, body.wx, body.wy, body.wz, *rotors)
+
+
+ROTORS = ("front right", "rear right", "rear left", "front left")
+"""Rotors 1 to 4."""
+ROTOR_SPEEDS = Component(
+    "rotors", f"speed of each rotor ({', '.join(ROTORS)}): -1 is standstill, 1 full speed", "1", (4,)
+)
+MOTION = (
+    Component("rotation", "rotation matrix from the body to the world, row by row", "1", (3, 3)),
+    Component("velocity", "velocity along x, y, z of the world", "m/s", (3,)),
+    Component("angular_velocity", "angular velocity about x (ahead), y (left), z (up) of the body", "rad/s", (3,)),
+)
+ATTITUDE_AND_RATES = (*MOTION, ROTOR_SPEEDS)
+"""What :func:`attitude_and_rates` gives."""
+COMMANDS = singles(
+    {
+        f"rotor_{i}": f"commanded speed of rotor {i} ({where}): -1 is standstill, 1 full speed"
+        for i, where in enumerate(ROTORS, 1)
+    }
+)
+
+
+def offset(name: str, meaning: str) -> Component:
+    """A vector along the axes of the world, m."""
+    return Component(name, f"{meaning}, along x, y, z of the world", "m", (3,))
 
 
 def attitude_and_rates_bound(velocity: float) -> list[float]:

@@ -38,6 +38,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
@@ -151,6 +152,20 @@ class QuadcopterGates(Flight[Track, State]):
             heading = params.heading[number % COUNT]
             seen += [*ahead(state.vehicle, number, params), jnp.cos(heading), jnp.sin(heading)]
         return self.stack(*seen, *flight.attitude_and_rates(state.vehicle))
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        gates = (
+            part
+            for name, which in (("gate", "the next gate"), ("next_gate", "the gate after it"))
+            for part in (
+                flight.offset(name, f"from the vehicle to the middle of {which}"),
+                Component(
+                    f"{name}_direction", f"direction of passage through {which}, along x and y of the world", "1", (2,)
+                ),
+            )
+        )
+        return *gates, *flight.ATTITUDE_AND_RATES
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Track) -> jax.Array:
         """Progress, gate, crash."""

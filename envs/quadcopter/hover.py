@@ -33,6 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 
 from . import dynamics, flight, picture
 from .dynamics import Airframe, Quadcopter
@@ -96,6 +97,10 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
         """Shape ``(22,)``; see the table."""
         body = state.body
         return self.stack(body.x, body.y, body.z, *flight.attitude_and_rates(state))
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        return flight.offset("position", "from the goal to the vehicle"), *flight.ATTITUDE_AND_RATES
 
     def reward(
         self, state: Quadcopter, action: jax.Array, next_state: Quadcopter, key: jax.Array, params: Airframe

@@ -36,6 +36,7 @@ vehicle                 that of ``dynamics.py``, with the paper's motor time con
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -43,6 +44,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
@@ -147,6 +149,19 @@ class HoverLearningToFly(Flight[Wrench, State]):
         """Shape ``(146,)``; see the table."""
         noise = self.deviation * self.normal(key, 18)
         return jnp.concatenate([self._motion(state) + noise, state.past])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        noisy = (
+            replace(part, meaning=f"{part.meaning}, with Gaussian noise of deviation {noise:g}")
+            for part, noise in zip(
+                (flight.offset("position", "from the goal to the vehicle"), *flight.MOTION),
+                (PLACE_NOISE, PLACE_NOISE, MOTION_NOISE, MOTION_NOISE),
+                strict=True,
+            )
+        )
+        past = f"[action, rotor]: the last {HISTORY} actions, oldest first"
+        return *noisy, Component("past_actions", past, shape=(HISTORY, 4))
 
     def privileged(self, state: State, params: Wrench) -> jax.Array:
         """The motion without noise (18), rotor speeds by their limit (4), and the disturbance by its deviation (6)."""

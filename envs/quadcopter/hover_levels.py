@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.component import Component
 from rlbench_suite.policy import View
 
 from .dynamics import Airframe, Quadcopter, Rotors
@@ -58,6 +59,10 @@ class HoverOne(Commanded[Airframe, Quadcopter], QuadcopterHover):
         start = super().initial(key, params)
         still = dict.fromkeys(("x", "y", "qx", "qy", "qz", "vx", "vy", "wx", "wy", "wz"), jnp.zeros((), self.dtype))
         return start._replace(body=start.body._replace(qw=jnp.ones((), self.dtype), **still))
+
+    def action_components(self) -> tuple[Component, ...]:
+        """One command for all."""
+        return (Component("rotors", "commanded speed of all four rotors: -1 is standstill, 1 full speed"),)
 
     def rotors(self, vehicle: Quadcopter, action: jax.Array, airframe: Airframe) -> jax.Array:
         """The same for each."""

@@ -31,6 +31,7 @@ from jax.sharding import SingleDeviceSharding
 from rlbench_suite.adapters.single import order, programs
 from rlbench_suite.card import TaskCard
 from rlbench_suite.compat import calling_thread_device
+from rlbench_suite.component import Component
 from rlbench_suite.episode import Draw
 from rlbench_suite.host import HostTask
 from rlbench_suite.process import precision, refuse_after_fork
@@ -179,6 +180,14 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
         self.observation_space = self.pure.observation_space
         self.action_space = self.pure.action_space
         self.reward_space = self.pure.reward_space
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Those of the pure task."""
+        return self.pure.observation_components()
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Those of the pure task."""
+        return self.pure.action_components()
 
     def simulator(self) -> BulletHover:
         """A vehicle in Bullet.

@@ -28,6 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.policy import View
 from rlbench_suite.task import Params, State
 
@@ -103,6 +104,15 @@ class ByRates(Commanded[Params, State]):
         goal = BodyRates(GRAVITY * (1 + action[0]), TILT_RATE * action[1], TILT_RATE * action[2], TURN_RATE * action[3])
         return action_levels.towards_body_rates(vehicle, goal, airframe)
 
+    def action_components(self) -> tuple[Component, ...]:
+        """A thrust and three rates."""
+        return (
+            Component("thrust", "collective thrust: -1 is none, 0 what hovers, 1 twice that"),
+            Component("rate_x", "commanded angular velocity about x of the body (ahead)", f"{TILT_RATE:g} rad/s"),
+            Component("rate_y", "commanded angular velocity about y of the body (left)", f"{TILT_RATE:g} rad/s"),
+            Component("rate_z", "commanded angular velocity about z of the body (up)", f"{TURN_RATE:g} rad/s"),
+        )
+
 
 class ByVelocity(Commanded[Params, State]):
     """Velocity and yaw rate."""
@@ -122,6 +132,13 @@ class ByVelocity(Commanded[Params, State]):
         goal = Velocity(speed * action[0], speed * action[1], speed * action[2], YAW_RATE * action[3])
         return action_levels.towards_body_rates(vehicle, action_levels.towards_velocity(vehicle.body, goal), airframe)
 
+    def action_components(self) -> tuple[Component, ...]:
+        """A velocity and a yaw rate."""
+        return (
+            Component("velocity", "commanded velocity along x, y, z of the world", f"{self.speed:g} m/s", (3,)),
+            Component("yaw_rate", "commanded yaw rate", f"{YAW_RATE:g} rad/s"),
+        )
+
 
 class ByWaypoint(Commanded[Params, State]):
     """A place, from where the vehicle is."""
@@ -135,6 +152,11 @@ class ByWaypoint(Commanded[Params, State]):
         velocity = action_levels.towards_place(vehicle.body, *place)
         goal = action_levels.towards_velocity(vehicle.body, velocity)
         return action_levels.towards_body_rates(vehicle, goal, airframe)
+
+    def action_components(self) -> tuple[Component, ...]:
+        """A place."""
+        meaning = "place to fly to, from where the vehicle is, along x, y, z of the world"
+        return (Component("place", meaning, f"{STRIDE:g} m", (3,)),)
 
 
 class LevelPilot(eqx.Module):

@@ -31,6 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
@@ -98,6 +99,10 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
     def observation(self, state: Quadcopter, key: jax.Array, params: Airframe) -> jax.Array:
         """Shape ``(20,)``; see the table."""
         return self.stack(state.body.z, *flight.attitude_and_rates(state))
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        return Component("height", "height over the ground", "m"), *flight.ATTITUDE_AND_RATES
 
     def reward(
         self, state: Quadcopter, action: jax.Array, next_state: Quadcopter, key: jax.Array, params: Airframe

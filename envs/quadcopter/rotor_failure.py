@@ -41,6 +41,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
@@ -146,6 +147,10 @@ class QuadcopterRotorFailure(Flight[Params, State]):
         """Shape ``(22,)``; see the table."""
         body = state.vehicle.body
         return self.stack(body.x, body.y, body.z, *flight.attitude_and_rates(state.vehicle, ROTOR_SPEED_LIMIT))
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        return flight.offset("position", "from the goal to the vehicle"), *flight.ATTITUDE_AND_RATES
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """exp(-cost) of where the step leads."""

@@ -30,6 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Components
 from rlbench_suite.policy import View
 
 from ..alternating_bands import alternating_bands
@@ -156,6 +157,10 @@ class Rough(Flight[Params, State]):
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """That of the calm task."""
         return self.calm.observation(state.calm, key, params.calm)
+
+    def observation_components(self) -> Components:
+        """In the order of :meth:`observation`."""
+        return self.calm.observation_components()
 
     def privileged(self, state: State, params: Params) -> jax.Array:
         """Velocity of the air (3, m/s); the payload's mass and offsets along body x and y, by their largest; the full

@@ -37,6 +37,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
@@ -180,6 +181,17 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         vx, vy, vz = velocity(params.path, self._time(state))
         slip = (vx - body.vx, vy - body.vy, vz - body.vz)
         return self.stack(*preview, *slip, *flight.attitude_and_rates(state.vehicle))
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        ahead = (
+            flight.offset(f"reference_{later:g}s", f"from the vehicle to where the reference is {later:g} s later")
+            for later in PREVIEW
+        )
+        slip = Component(
+            "slip", "velocity of the reference minus the vehicle's, along x, y, z of the world", "m/s", (3,)
+        )
+        return *ahead, slip, *flight.ATTITUDE_AND_RATES
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """How near the reference the step leads."""

@@ -42,6 +42,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
@@ -183,6 +184,28 @@ class QuadcopterVision(Pictured, Task[Params, State]):
     def observation(self, state: State, key: jax.Array, params: Params) -> dict[str, jax.Array]:
         """See the table."""
         return {"felt": self.stack(*felt(state)), "picture": self.camera(state, params)}
+
+    def observation_components(self) -> dict[str, tuple[Component, ...]]:
+        """What is felt, and what is seen."""
+        axes = "along x (ahead), y (left), z (up) of the body"
+        felt = (
+            Component("up", f"the world's upward direction, {axes}", "1", (3,)),
+            Component("velocity", f"velocity {axes}", "m/s", (3,)),
+            Component("angular_velocity", f"angular velocity {axes.replace('along', 'about')}", "rad/s", (3,)),
+            Component("height", "height over the floor", "m"),
+        )
+        picture = "[row, column, channel]: what the camera sees, from the top and from the left; red, green, blue"
+        return {"felt": felt, "picture": (Component("picture", picture, shape=(ROWS, COLUMNS, 3)),)}
+
+    def action_components(self) -> tuple[Component, ...]:
+        """A velocity and a rate of turn."""
+        ahead, left, up, turn = (f"{limit:g}" for limit in LIMITS)
+        return (
+            Component("ahead", "commanded velocity ahead, level", f"{ahead} m/s"),
+            Component("left", "commanded velocity to the left, level", f"{left} m/s"),
+            Component("up", "commanded velocity upward", f"{up} m/s"),
+            Component("turn", "commanded rate of turn to the left", f"{turn} rad/s"),
+        )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Progress, ball, crash."""

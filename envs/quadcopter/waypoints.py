@@ -35,6 +35,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
@@ -124,6 +125,11 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         goal = ahead(state.vehicle, state.reached, params)
         after = ahead(state.vehicle, state.reached + 1, params)
         return self.stack(*goal, *after, *flight.attitude_and_rates(state.vehicle))
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        goal = flight.offset("waypoint", "from the vehicle to the waypoint that it flies to")
+        return goal, flight.offset("next_waypoint", "from the vehicle to the one after it"), *flight.ATTITUDE_AND_RATES
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Tour) -> jax.Array:
         """Progress, waypoint, crash."""

@@ -50,6 +50,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.task import Split, Task
 
 from .knowledge import Knowledge, fictional_knowledge, real_knowledge, spoken, understand
@@ -266,6 +267,25 @@ class TwentyQuestions(Task[Params, State]):
         if not self.real:
             parts.append(members(params.table, self.things).ravel().astype(self.dtype))
         return jnp.concatenate(parts)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        a, n = self.properties, self.things
+        parts = (
+            Component("answers", "answer to the question for each property: 1 yes, -1 no, 0 not asked", shape=(a,)),
+            Component("shares", "part of the things still possible that has each property", shape=(a,)),
+            Component("possible", "whether each thing is still possible", shape=(n,)),
+            Component("turns_left", "fraction of the turns that are left"),
+        )
+        table = Component("table", "[property, thing]: whether the thing has the property", shape=(a, n))
+        return parts if self.real else (*parts, table)
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Questions, then guesses."""
+        return (
+            Component("ask", "ask for the property of this number", shape=(self.properties,)),
+            Component("guess", "guess the thing of this number, counted from the first guess on", shape=(self.things,)),
+        )
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Questions not asked before, and things still possible: bool ``(A + N,)``."""

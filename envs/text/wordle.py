@@ -53,6 +53,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.task import Split, Task
 
 LENGTH = 5
@@ -230,6 +231,31 @@ class Wordle(Task[Params, State]):
             (TRIES - state.tries) / TRIES,
         )
         return jnp.concatenate([block.ravel().astype(self.dtype) for block in blocks])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        letters = "letters a to z"
+        return (
+            Component(
+                "places",
+                f"[place, letter]: 1 proven there, 0 possible, -1 impossible; {letters}",
+                shape=(LENGTH, LETTERS),
+            ),
+            Component(
+                "at_least",
+                f"[copies - 1, letter]: whether it is known to have so many copies, 1 to {MOST_COPIES}; {letters}",
+                shape=(MOST_COPIES, LETTERS),
+            ),
+            Component("no_more", f"whether it is known to have no more copies than that; {letters}", shape=(LETTERS,)),
+            Component("guesses_left", "fraction of the guesses that are left"),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """A word each."""
+        meaning = (
+            f"guess the word of this number in the sorted list: 0 is {self.words[0]}, the last one {self.words[-1]}"
+        )
+        return (Component("guess", meaning, shape=(len(self.words),)),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Growth of the board's score."""

@@ -43,9 +43,10 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
 from rlbench_suite.task import Task
 
-from . import easy, hard, medium, sentences
+from . import components, easy, hard, medium, sentences
 from . import world as w
 from .api import KINDS, Ending, Error, Known, Part, Reason, Shown, State, carry_out
 from .api_reference import parse_call, reference_text
@@ -187,6 +188,14 @@ class OfficeApps(Task[Params, State]):
         see = sight_of(state, params.ask)
         blocks = observed(see, self.dtype)
         return jnp.concatenate([jnp.ravel(blocks[name]).astype(self.dtype) for name in BLOCKS])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """The blocks."""
+        return components.blocks(BLOCKS)
+
+    def action_components(self) -> tuple[Component, ...]:
+        """The parts of a call."""
+        return components.parts()
 
     def oracle_call(self, see: Sight) -> jax.Array:
         """What the template's own program calls next, from what was shown: int32 ``(5,)``."""

@@ -1,22 +1,28 @@
 """``rlsuite``: look at tasks, play them, time them, measure their yardsticks."""
 
+import json
 import math
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from rlbench_suite import registry
+from rlbench_suite.card import unknown
 from rlbench_suite.cli import App, prepare_jax, puzzles
+from rlbench_suite.component import explained
 
 if TYPE_CHECKING:
     from rlbench_suite.card import TaskCard
+    from rlbench_suite.component import Row
     from rlbench_suite.episode import Episode
     from rlbench_suite.task import Task
 
@@ -24,36 +30,83 @@ app = App(help="Look at tasks, play them, time them, measure their yardsticks.")
 app.add_typer(puzzles.app, name="puzzles")
 
 TaskId = Annotated[str, typer.Argument(help="Id of a task; `rlsuite/` may be left out.")]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 Suite = Annotated[str, typer.Argument(help="Suites or task ids, separated by commas.")]
 
 
 @app.command("list")
-def list_tasks() -> None:
-    """List every task by family.
+def list_tasks(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(help="Words that id, summary or tags contain, in any case.", show_default=False),
+    ] = None,
+    family: Annotated[str | None, typer.Option(help="Of one family.", show_default=False)] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="With this tag, or all of these.", show_default=False)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List tasks by family: every one, or those that all filters let pass.
 
-    **Example**: `rlsuite list`
+    **Examples**
+
+    * `rlsuite list`
+
+    * `rlsuite list speed --family motor --tag discrete --json`
     """
+    listed = registry.cards().values()
+    families = dict.fromkeys(card.family for card in listed)
+    if family is not None and family not in families:
+        raise ValueError(unknown("family", family, families))
+    tags = {own for card in listed for own in card.tags}
+    for wanted in tag or ():
+        if wanted not in tags:
+            raise ValueError(unknown("tag", wanted, tags))
+    chosen = [
+        card
+        for card in listed
+        if family in (None, card.family)
+        and set(tag or ()) <= set(card.tags)
+        and all(word.lower() in " ".join((card.id, card.summary, *card.tags)).lower() for word in words or ())
+    ]
+    if as_json:
+        print(json.dumps([_facts(card) for card in chosen], indent=2))
+        return
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in ("family", "task", "summary"):
         table.add_column(column, no_wrap=column != "summary")
-    families: dict[str, list[TaskCard]] = {}
-    for card in registry.cards().values():
-        families.setdefault(card.family, []).append(card)
-    for family, cards in families.items():
-        for card in cards:
-            table.add_row(family if card is cards[0] else "", card.name, card.summary)
-    Console().print(table)
+    for before, card in zip([None, *chosen], chosen, strict=False):
+        table.add_row("" if before and before.family == card.family else card.family, card.name, card.summary)
+    Console().print(table if chosen else "No task passes all filters; `rlsuite list` shows every one.")
     print(f"Suites: {', '.join(registry.suites())}. Agents: {', '.join(registry.agent_entry_points())}.")
 
 
+def _facts(card: "TaskCard") -> dict[str, Any]:
+    """What a card says, as data; of scores those that were measured, by difficulty (``default`` where there is one)."""
+    plain = "id family summary source horizon tags agents objectives weights difficulties contexts variant host optimum"
+    tiers = {tier or "default": card.scores(tier) for tier in card.difficulties or (None,)}
+    return {
+        **{name: getattr(card, name) for name in plain.split()},
+        "partially_observed": card.partially_observed,
+        "modes": {keyword: mode.id for keyword, mode in card.modes.items()},
+        "options": dict(card.options),
+        "installed": card.installed,
+        "scores": {tier: {who: asdict(s) for who, s in players.items()} for tier, players in tiers.items() if players},
+    }
+
+
 @app.command()
-def show(task_id: TaskId) -> None:
-    """Show all that is known of a task: its card, spaces, measures and reference scores.
+def show(task_id: TaskId, as_json: AsJson = False) -> None:
+    """Show all that is known of a task: its card, what it observes and how to act, measures and reference scores.
 
     **Example**: `rlsuite show SAT-v0`
     """
     card = registry.card(task_id)
     task = card.build()
+    tables = explained(task)
+    if as_json:
+        spaces = {name: str(getattr(task, f"{name}_space")) for name in ("observation", "action", "reward")}
+        components = {f"{name}_components": [_as_json(row) for row in found] for name, found in tables.items()}
+        print(json.dumps(_facts(card) | {"spaces": spaces, "measures": task.measures} | components, indent=2))
+        return
     facts = {
         "source": card.source,
         "family": card.family,
@@ -78,6 +131,8 @@ def show(task_id: TaskId) -> None:
         table.add_row(f"[bold]info\\['{name}']", meaning)
     console = Console()
     console.print(table)
+    for title, found in tables.items():
+        console.print(_components(f"{title.capitalize()}{', of each agent' * (card.agents > 1)}", found))
     scores = Table(title="Measured returns on the test split", title_justify="left")
     for column in ("difficulty", "player", "mean", "95 % interval", "episodes"):
         scores.add_column(column, justify="left" if column in ("difficulty", "player") else "right")
@@ -88,6 +143,22 @@ def show(task_id: TaskId) -> None:
     console.print(scores if scores.rows else none)
     if card.puzzle:
         console.print(_one_shot_scores(card))
+
+
+def _as_json(row: "Row") -> dict[str, Any]:
+    """A row as data, without the infinities that JSON does not have."""
+    return {name: None if value in (math.inf, -math.inf) else value for name, value in row._asdict().items()}
+
+
+def _components(title: str, found: "list[Row]") -> Table:
+    """What each entry of a space is."""
+    table = Table(title=title, title_justify="left")
+    for column in ("entries", "name", "meaning", "unit", "low", "high"):
+        table.add_column(column, justify="right" if column in ("low", "high") else "left")
+    for row in found:
+        bounds = ("" if bound is None else f"{bound:g}" for bound in (row.low, row.high))
+        table.add_row(*(escape(text) for text in (row.entries, row.name, row.meaning, row.unit, *bounds)))
+    return table
 
 
 def _one_shot_scores(card: "TaskCard") -> Table:

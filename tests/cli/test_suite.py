@@ -43,6 +43,36 @@ def test_list_names_every_task_and_imports_nothing_heavy():
     assert all(card.name in out for card in registry.cards().values())
 
 
+def listed(call: Callable[..., tuple], *filters: str) -> list[str]:
+    """The ids that ``rlsuite list --json`` gives."""
+    code, out, _ = call("list", *filters, "--json")
+    assert code == 0
+    return [task["id"] for task in json.loads(out)]
+
+
+def test_filters_of_a_list_hold_together(call: Callable[..., tuple]):
+    cards = registry.cards()
+    assert listed(call) == list(cards)
+    assert listed(call, "--family", "text") == [card.id for card in cards.values() if card.family == "text"]
+    masked_moves = [card.id for card in cards.values() if {"masked", "moves"} <= set(card.tags)]
+    assert listed(call, "--tag", "masked", "--tag", "moves") == masked_moves
+    assert masked_moves
+    assert listed(call, "pmsm", "SPEED", "sensorless") == ["rlsuite/PMSMSpeedSensorless-v0"]
+    assert listed(call, "speed", "--family", "text") == []
+    code, out, _ = call("list", "--family", "text")
+    assert (code, "Wordle-v0" in out, "SAT-v0" in out) == (0, True, False)
+
+
+def test_a_list_as_data_says_what_the_card_says(call: Callable[..., tuple]):
+    _, out, _ = call("list", "rlsuite/Inventory-v0", "--json")
+    [task], card = json.loads(out), registry.card("Inventory-v0")
+    assert task["summary"] == card.summary
+    assert task["horizon"] == card.horizon
+    assert task["tags"] == list(card.tags)
+    assert task["difficulties"] == dict(card.difficulties)
+    assert task["scores"]["shop"]["reference"]["mean"] == card.scores("shop")["reference"].mean
+
+
 def test_show(call: Callable[..., tuple], card: TaskCard):
     code, out, _ = call("show", card.name)
     assert code == 0
@@ -50,12 +80,31 @@ def test_show(call: Callable[..., tuple], card: TaskCard):
     assert card.id in said
     assert f"{card.horizon} steps" in said
     assert all(name in said for name in (*card.difficulties, *card.objectives, *card.build().measures))
+    code, out, _ = call("show", card.name, "--json")
+    explained = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert (code, explained["id"]) == (0, card.id)
+    # Components of the test's own toys are missing, as those of tasks from elsewhere may be.
+    assert ("action_components" in explained) == (card.family in registry.FAMILIES)
+
+
+def test_show_explains_entries_beside_their_bounds(call: Callable[..., tuple]):
+    _, out, _ = call("show", "PMSMTorque-v0?supply=rc")
+    assert "link" in out
+    _, out, _ = call("show", "QuadcopterSwarm2-v0")
+    assert "Observation, of each agent" in out
+    [row] = [line.split("│")[1:-1] for line in out.splitlines() if "goal" in line and "0:3" in line]
+    bound = registry.card("QuadcopterSwarm2-v0").build().observation_space.high[0, 0]
+    assert [cell.strip() for cell in row[-3:]] == ["m", f"{-bound:g}", f"{bound:g}"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("show", "Sat-v0"), "Unknown task 'Sat-v0'. Did you mean 'rlsuite/SAT-v0'?"),
+        (("show", "SAT-v7"), "rlsuite/SAT has no version v7. Known: v0."),
+        (("bench", "SAT-v7"), "rlsuite/SAT has no version v7. Known: v0."),
+        (("list", "--family", "motr"), "Unknown family 'motr'. Did you mean 'motor'? Known: driving,"),
+        (("list", "--tag", "maskt"), "Unknown tag 'maskt'. Did you mean 'masked'?"),
         (("play", "Sat-v0"), "Unknown task"),
         (("play", "DeepSeaTreasure-v0", "--difficulty", "hard"), "has one difficulty only"),
         (("play", "DeepSeaTreasure-v0", "--seed", "-1"), "A seed is an integer in [0, 2**64), got -1"),

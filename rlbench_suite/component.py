@@ -1,0 +1,122 @@
+"""What the entries of a space are: the words beside its numbers, for people who look at a task before they train on it.
+
+A task names the components of its observations and actions in the order of its spaces; ``rlsuite show`` and the pages
+of the documentation print them beside the bounds, which only the space knows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from gymnasium import spaces
+
+if TYPE_CHECKING:
+    from rlbench_suite.task import Described
+
+
+@dataclass(frozen=True)
+class Component:
+    """One entry of a space, or a run of entries that share a meaning.
+
+    Attributes:
+        name: as the task's code and its docstring call it.
+        meaning: what the entries are, in which order, and what their values stand for.
+        unit: what an entry of one stands for: ``m/s``, or ``400 A`` where it is scaled; ``1`` where it has no unit.
+        shape: of the run; an array lies flat in it, its last axis running fastest. ``()`` is a single entry.
+    """
+
+    name: str
+    meaning: str
+    unit: str = "1"
+    shape: tuple[int, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many entries it has."""
+        return math.prod(self.shape)
+
+
+Components = tuple[Component, ...] | Mapping[str, tuple[Component, ...]]
+"""In the order of a space; of a ``Dict``, those of each part by its name.
+
+The entries of a ``Discrete`` space are its values, those of a ``MultiDiscrete`` its parts. In a task of several agents
+they are one agent's.
+"""
+
+
+def singles(meanings: Mapping[str, str]) -> tuple[Component, ...]:
+    """Single components without a unit, such as the values of a discrete action, from name to meaning."""
+    return tuple(Component(name, meaning) for name, meaning in meanings.items())
+
+
+class Row(NamedTuple):
+    """One component beside its place and its bounds."""
+
+    entries: str
+    """``3``, ``3:6``, ``part[3:6]``, or ``all`` of an array that does not lie flat"""
+    name: str
+    meaning: str
+    unit: str
+    low: float | None
+    """The lowest bound in the run; None of a discrete action, whose value is its index"""
+    high: float | None
+
+
+def rows(space: spaces.Space[Any], components: Components, agents: int = 1) -> list[Row]:
+    """The components with their places in a space and its bounds.
+
+    Raises:
+        ValueError: the components do not cover the space exactly.
+    """
+    if isinstance(space, spaces.Dict) or isinstance(components, Mapping):
+        parts = space.spaces if isinstance(space, spaces.Dict) else {}
+        named = components if isinstance(components, Mapping) else {}
+        if parts.keys() != named.keys():
+            raise ValueError(f"components are of the parts {[*named]}, the space has {[*parts]}")
+        return [
+            row._replace(entries=f"{name}[{row.entries}]")
+            for name in parts
+            for row in rows(parts[name], named[name], agents)
+        ]
+    entries, bounds = _entries(space, agents)
+    if isinstance(space, spaces.Box) and len(space.shape) > 1 + (agents > 1):
+        shapes = [component.shape for component in components]
+        if shapes != [space.shape]:
+            raise ValueError(f"components have the shapes {shapes}, {space} has one array")
+    if (covered := sum(component.size for component in components)) != entries:
+        raise ValueError(f"components cover {covered} entries, {space} has {entries}")
+    found, start = [], 0
+    for component in components:
+        end = start + component.size
+        at = str(start) if component.shape == () else f"{start}:{end}"
+        if component.shape == space.shape and len(component.shape) > 1:
+            at = "all"
+        shape = f" {component.shape}" if len(component.shape) > 1 else ""
+        low, high = (float(bounds[0][start:end].min()), float(bounds[1][start:end].max())) if bounds else (None, None)
+        found.append(Row(at, component.name + shape, component.meaning, component.unit, low, high))
+        start = end
+    return found
+
+
+def explained(task: Described) -> dict[str, list[Row]]:
+    """The rows of a task's observation and action; a task from elsewhere may not name its components."""
+    agents, named = task.card.agents, {}
+    if observed := task.observation_components():
+        named["observation"] = rows(task.observation_space, observed, agents)
+    if acted := task.action_components():
+        named["action"] = rows(task.action_space, acted, agents)
+    return named
+
+
+def _entries(space: Any, agents: int) -> tuple[int, tuple[np.ndarray, np.ndarray] | None]:
+    """How many entries components have to cover, and the least and largest value of each."""
+    if isinstance(space, spaces.Discrete):
+        return int(space.n), None
+    if isinstance(space, spaces.MultiDiscrete):
+        return space.nvec.size, (space.start.ravel(), (space.start + space.nvec - 1).ravel())
+    low, high = (bound.reshape(agents, -1) for bound in (space.low, space.high))
+    return low.shape[1], (low.min(axis=0), high.max(axis=0))

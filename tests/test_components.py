@@ -1,0 +1,210 @@
+"""Every entry of every observation and action is explained, and some explanations are checked by value."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from rlbench_suite import registry
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, rows
+from rlbench_suite.task import Task
+
+
+def variations(card: TaskCard) -> Iterator[tuple[str, Any]]:
+    """The task of a card, at every difficulty, in every mode, and with every choice of one option."""
+    for tier in card.difficulties or (None,):
+        yield f"{card.id} {tier or ''}", card.build(difficulty=tier)
+    for mode in card.modes.values():
+        yield mode.id, mode.build()
+    for name, choices in card.options.items():
+        for choice in choices[1:]:
+            other = card.with_options(**{name: choice})
+            yield other.id, other.build()
+
+
+def faults(space: spaces.Space[Any], components: Any, agents: int) -> list[str]:
+    """What is wrong with the components of a space."""
+    if not components:
+        return ["none"]
+    try:
+        rows(space, components, agents)
+    except ValueError as error:
+        return [str(error)]
+    parts = components.values() if isinstance(components, dict) else [components]
+    found = []
+    for part in parts:
+        names = [component.name for component in part]
+        found += [f"{name} comes twice" for name in set(names) if names.count(name) > 1]
+        for name, meaning, unit in ((c.name, c.meaning.strip(), c.unit.strip()) for c in part):
+            if not name.strip() or not unit or not meaning or meaning.lower() == name.replace("_", " ").lower():
+                found.append(f"{name!r}: meaning {meaning!r}, unit {unit!r}")
+    return found
+
+
+def test_every_entry_of_every_space_is_explained() -> None:
+    # Tasks are built and nothing is compiled: all ids, modes, tiers and options take seconds.
+    own = [card for card in registry.cards().values() if card.family in registry.FAMILIES and card.installed]
+    offenders = [
+        f"{name} {side}: {fault}"
+        for card in own
+        for name, task in variations(card)
+        for side in ("observation", "action")
+        for fault in faults(getattr(task, f"{side}_space"), getattr(task, f"{side}_components")(), card.agents)
+    ]
+    assert not offenders, "\n".join(offenders)
+
+
+def test_components_that_do_not_cover_a_space_are_refused() -> None:
+    three = spaces.Box(-1, 1, (3,))
+    covering = (Component("a", "one"), Component("b", "two", shape=(2,)))
+    assert [row.entries for row in rows(three, covering)] == ["0", "1:3"]
+    for space, shape in ((three, (2,)), (spaces.Discrete(3), (4,)), (spaces.MultiDiscrete([2, 2]), (4,))):
+        with pytest.raises(ValueError, match=f"cover {shape[0]} entries"):
+            rows(space, (Component("a", "one", shape=shape),))
+    with pytest.raises(ValueError, match="one array"):
+        rows(spaces.Box(0, 1, (2, 3)), (Component("a", "one", shape=(6,)),))
+    with pytest.raises(ValueError, match="parts"):
+        rows(spaces.Dict({"a": three}), (Component("a", "one", shape=(3,)),))
+
+
+# -- truth, by value ----------------------------------------------------------------------------------------------
+
+
+def begun(task_id: str) -> tuple[Any, Any, Any]:
+    """A task with the context and the first state of an episode."""
+    task: Task[Any, Any] = registry.card(task_id).build()
+    key = jax.random.key(0)
+    params = jax.jit(task.sample_params)(key, jnp.int32(0))
+    return task, params, jax.jit(task.initial)(key, params)
+
+
+def shown(task: Any, state: Any, params: Any) -> dict[str, np.ndarray]:
+    """What an observation shows, by name and in units; of several agents ``(agents, ...)``."""
+    observation = np.asarray(jax.jit(task.observation)(state, jax.random.key(1), params))
+    flat, values, start = observation.reshape(task.card.agents, -1), {}, 0
+    for component in task.observation_components():
+        number = component.unit.split()[0]
+        scale = float(number) if number.replace(".", "").isdecimal() else 1.0
+        part = flat[:, start : start + component.size].reshape(task.card.agents, *component.shape) * scale
+        values[component.name] = part if task.card.agents > 1 else part[0]
+        start += component.size
+    return values
+
+
+def test_a_drive_shows_what_is_named() -> None:
+    task, params, state = begun("PMSMTorqueFinite-v0?supply=rc&dead_time=1")
+    state = state._replace(
+        electrical=state.electrical._replace(d=-40.0, q=80.0),
+        speed=100.0,
+        angle=1.0,
+        reference=(50.0,),
+        applied=(0.0, 1.0, 1.0),  # of phases c, b, a
+        parts=state.parts._replace(link=state.parts.link._replace(voltage=0.9), waiting=jnp.int32(0b100)),
+    )
+    seen = shown(task, state, params)
+    torque = float(params.machine.torque(state.electrical))
+    expected = {"i_d": -40, "i_q": 80, "speed": 100, "torque": torque, "reference_torque": 50}
+    expected |= {"error_torque": 50 - torque, "cos_rotor": np.cos(1), "sin_rotor": np.sin(1), "link": 0.9}
+    expected |= {"applied_stator_a": 1, "applied_stator_b": 1, "applied_stator_c": 0}
+    expected |= {"waiting_stator_a": 1, "waiting_stator_b": 0, "waiting_stator_c": 0}
+    assert seen.keys() == expected.keys()
+    for name, value in expected.items():
+        assert seen[name] == pytest.approx(value, rel=1e-3), name  # units are printed to four digits
+
+
+@pytest.mark.parametrize("task_id", ["PMSMCurrentFinite-v0", "ExtExDcCurrentFinite-v0"])
+def test_switch_states_are_named_by_the_legs_that_they_put_up(task_id: str) -> None:
+    task = registry.card(task_id).build()
+    order = ("low", "forward", "backward", "high")  # of the two legs of an H bridge, the first one lowest
+    for state, component in enumerate(task.action_components()):
+        legs = [int(leg) for leg in task.plant.legs(state)]
+        if len(legs) == 3:
+            assert component.name == f"stator {legs[2]}{legs[1]}{legs[0]}"  # the lowest bit is phase c
+        else:
+            armature, field = order[legs[0] + 2 * legs[1]], order[legs[2] + 2 * legs[3]]
+            assert component.name == f"armature {armature} field {field}"
+
+
+def test_a_quadcopter_shows_what_is_named() -> None:
+    task, params, state = begun("QuadcopterHover-v0")
+    quarter = np.sqrt(0.5)  # a quarter turn to the left: the body's x is the world's y
+    body = state.body._replace(
+        x=0.1, y=0.2, z=0.3, vx=1.0, vy=2.0, vz=3.0, wx=4.0, wy=5.0, wz=6.0, qw=quarter, qx=0.0, qy=0.0, qz=quarter
+    )
+    seen = shown(task, state._replace(body=body), params)
+    np.testing.assert_allclose(seen["position"], [0.1, 0.2, 0.3], rtol=1e-6)
+    np.testing.assert_allclose(seen["velocity"], [1, 2, 3])
+    np.testing.assert_allclose(seen["angular_velocity"], [4, 5, 6])
+    np.testing.assert_allclose(seen["rotation"] @ [1, 0, 0], [0, 1, 0], atol=1e-6)
+    assert list(seen)[-1] == "rotors"
+
+
+def test_a_swarm_shows_each_vehicle_its_neighbour() -> None:
+    task, params, state = begun("QuadcopterSwarm2-v0")
+    seen, body = shown(task, state, params), state.vehicles.body
+    place = np.stack([body.x, body.y, body.z], 1)
+    np.testing.assert_allclose(seen["neighbour_1"], place[::-1] - place, rtol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(seen["goal"] + place, axis=1), task.radius, rtol=1e-5)
+
+
+def test_an_inventory_shows_what_is_named() -> None:
+    task, params, state = begun("Inventory-v0")
+    third = state.shops[2]._replace(stock=jnp.int32(7), transit=(jnp.int32(1), jnp.int32(2)))
+    state = state._replace(shops=(*state.shops[:2], third))
+    seen = shown(task, state, params)
+    assert seen["shop_3_stock"] == pytest.approx(7)
+    assert seen["shop_3_arriving_1"] == pytest.approx(1)
+    assert seen["shop_3_arriving_2"] == pytest.approx(2)
+    assert seen["warehouse_stock"] == pytest.approx(float(state.warehouse.stock))
+    assert seen["shop_1_penalty"] == pytest.approx(float(params.shops[0].penalty))
+
+
+def test_a_grid_puzzle_shows_symbols_in_cells_and_fills_them() -> None:
+    task = registry.card("Sudoku4-v0").build()
+    [fill] = task.action_components()
+    action = np.ravel_multi_index((1, 2, 3), fill.shape)  # the fourth symbol into the second row, third column
+    assert action == task.parse("2 3 4", None, None)
+    cells = np.zeros(16, np.int8)
+    cells[1 * 4 + 2] = 4
+    [part] = task.observation_components()
+    one_hot = (cells[:, None] == np.arange(task.shown)).reshape(part.shape)
+    assert one_hot[1, 2].tolist() == [False, False, False, False, True]
+    assert one_hot[0, 0].tolist() == [True, False, False, False, False]
+
+
+def test_small_observations_show_what_is_named() -> None:
+    task, params, state = begun("DeepSeaTreasure-v0")
+    assert {k: round(float(v)) for k, v in shown(task, state._replace(row=3, column=7), params).items()} == {
+        "row": 3,
+        "column": 7,
+    }
+    task, params, state = begun("MarsCoverage-v0")
+    seen = shown(task, state._replace(x=jnp.int32(5), y=jnp.int32(9)), params)
+    assert (round(float(seen["x"])), round(float(seen["y"]))) == (5, 9)
+    task, params, state = begun("Lettuce-v0")
+    seen = shown(task, state, params)
+    assert seen["temperature"] == pytest.approx(float(state.climate.temperature), rel=1e-5)
+    assert seen["dry_weight"] == pytest.approx(float(state.climate.dry_weight), rel=1e-5)
+    assert seen["heat_price"] == pytest.approx(float(params.prices.heat), rel=1e-5)
+
+
+def test_hopper_shows_what_is_named() -> None:
+    pytest.importorskip("mujoco")
+    task = registry.card("Hopper-v0").build()
+    simulator: gymnasium.Env[Any, Any] = task.simulator()
+    simulator.reset(seed=0)
+    core: Any = simulator.unwrapped
+    core.set_state(np.array([3.0, 1.1, 0.12, 0.13, 0.14, 0.15]), np.array([1.0, 2, 3, 4, 5, 6]))
+    seen = dict(zip([c.name for c in task.observation_components()], core._get_obs(), strict=True))
+    joints = {name: float(core.data.joint(f"{name}_joint").qpos[0]) for name in ("thigh", "leg", "foot")}
+    expected = {"height": 1.1, "torso_angle": 0.12, "hip_angle": joints["thigh"], "knee_angle": joints["leg"]}
+    expected |= {"ankle_angle": joints["foot"], "forward_velocity": 1, "upward_velocity": 2, "torso_rate": 3}
+    for name, value in expected.items():
+        assert seen[name] == pytest.approx(value), name
+    simulator.close()

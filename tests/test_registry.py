@@ -1,0 +1,63 @@
+"""Ids as people write them: without namespace, without version, misspelt."""
+
+import gymnasium
+import pettingzoo
+import pytest
+
+from rlbench_suite import registry
+from rlbench_suite.adapters.single import make
+from rlbench_suite.card import unknown
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later version of an id beside the first one."""
+    from dataclasses import replace
+
+    table = dict(registry.cards())
+    for version in (2, 10):
+        card = replace(table["rlsuite/Vicsek-v0"], id=f"rlsuite/Vicsek-v{version}")
+        table[card.id] = card
+    monkeypatch.setattr(registry, "cards", lambda: table)
+
+
+@pytest.mark.parametrize("name", ["Vicsek", "rlsuite/Vicsek"])
+def test_an_id_without_version_is_the_latest(later: None, name: str) -> None:
+    for found in (lambda: registry.card(name), lambda: registry.resolve_suite(name)[0]):
+        with pytest.warns(UserWarning, match="rlsuite/Vicsek-v10"):
+            assert found().id == "rlsuite/Vicsek-v10"
+
+
+def test_options_and_modes_are_found_without_version() -> None:
+    with pytest.warns(UserWarning, match="latest version"):
+        assert registry.card("PMSMCurrent?supply=rc").id == "rlsuite/PMSMCurrent-v0?supply=rc"
+    with pytest.warns(UserWarning, match="latest version"):
+        assert registry.card("PMSMCurrentGem").id == "rlsuite/PMSMCurrentGem-v0"
+
+
+def test_every_door_takes_an_id_without_version() -> None:
+    with pytest.warns(UserWarning, match="latest version"):
+        assert gymnasium.make("rlsuite/Vicsek").unwrapped.card.id == "rlsuite/Vicsek-v0"
+    with pytest.warns(UserWarning, match="latest version"):
+        assert gymnasium.make_vec("rlsuite/Vicsek", num_envs=2).card.id == "rlsuite/Vicsek-v0"
+    with pytest.warns(UserWarning, match="latest version"):
+        assert make("Vicsek").card.id == "rlsuite/Vicsek-v0"
+    for kind in ("parallel", "aec"):
+        assert pettingzoo.make(kind, "rlsuite/Vicsek").unwrapped.card.id == "rlsuite/Vicsek-v0"
+
+
+def test_a_version_that_is_not_there_names_those_that_are(later: None) -> None:
+    for ask in (registry.card, registry.resolve_suite):
+        with pytest.raises(ValueError, match=r"^rlsuite/Vicsek has no version v3. Known: v0, v2, v10.$"):
+            ask("Vicsek-v3")
+
+
+def test_of_many_names_an_error_lists_the_five_nearest_and_of_few_all() -> None:
+    with pytest.raises(ValueError, match="Did you mean 'rlsuite/Sudoku-v0'") as error:
+        registry.card("Sudko-v0")
+    assert str(error.value).count("rlsuite/") == 1 + 5
+    assert f"Nearest of {len(registry.cards())}: rlsuite/Sudoku-v0, " in str(error.value)
+    assert unknown("split", "tset", ("train", "test")).endswith("Did you mean 'test'? Known: test, train.")
+    with pytest.raises(ValueError, match="Did you mean 'ppo'") as error:
+        registry.agent("pop")
+    assert "sb3-td3" in str(error.value)
