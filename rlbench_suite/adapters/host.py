@@ -176,7 +176,7 @@ class HostVectorEnv(SyncVectorEnv):
         return super().step(self._check_actions(actions))
 
 
-def _limited(task: HostTask[Any], limit: int, *args: Any) -> gymnasium.Env[Any, Any]:
+def _limited(task: Any, limit: int, *args: Any) -> gymnasium.Env[Any, Any]:
     return TimeLimit(HostEnv(task, *args), limit)
 
 
