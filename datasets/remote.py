@@ -311,12 +311,12 @@ def _lay_out(entries: Sequence[Entry], to: Path, layout: str) -> None:
         files = {}
         for name in ("",) if layout == "folder" else storage.FILES:
             place = to / path_of(entry, layout, name)
-            place.parent.mkdir(parents=True, exist_ok=True)
             with staging(to) as aside:
                 if name:
                     shutil.copyfile(source / name, aside / "file")
                 else:
                     _pack(source, aside / "file")
+                place.parent.mkdir(parents=True, exist_ok=True)
                 (aside / "file").replace(place)
             with place.open("rb") as packed:
                 sha256 = hashlib.file_digest(packed, "sha256").hexdigest()

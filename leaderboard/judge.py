@@ -159,10 +159,8 @@ def _child(
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),  # the modules of this process, plugins included
         MEMORY: str(limits.memory),
     }
-    # -P: no module comes from the folder that the user happens to stand in.
-    command = [sys.executable, "-P", "-m", "rlbench_suite.leaderboard.child", what, str(path.resolve())]
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+        _command(what, path), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
     )
     lines: queue.Queue[bytes] = queue.Queue(maxsize=100)
     errors, over = bytearray(), threading.Event()
@@ -201,6 +199,11 @@ def _child(
             thread.join(timeout=5.0)
             if not thread.is_alive():  # else another process holds the pipe, and closing it would wait for that
                 pipe.close()
+
+
+def _command(what: str, path: Path) -> list[str]:
+    # -P: no module comes from the folder that the user happens to stand in.
+    return [sys.executable, "-P", "-m", "rlbench_suite.leaderboard.child", what, str(path.resolve())]
 
 
 def _await_end(process: subprocess.Popen[bytes]) -> int:

@@ -42,6 +42,7 @@ from .schema import (
     actions_schema,
     episodes_member,
     episodes_schema,
+    plain_sentence,
 )
 
 MAX_PROBLEMS = 100
@@ -148,7 +149,7 @@ def verify(path: Path, *, progress: Callable[[str], None] = lambda _: None) -> V
         sha256=sha256,
         size=size,
         submission=submission,
-        problems=tuple(problems),
+        problems=tuple(map(plain_sentence, problems)),
         cells=tuple(cells),
         exact=exact,
         judge=judge,
