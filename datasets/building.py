@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from rlbench_suite.episode import scalar_return
-from rlbench_suite.evaluation.store import replacing
+from rlbench_suite.evaluation.staging import replace as replace_file
+from rlbench_suite.evaluation.staging import writing
 
 from . import storage
 from .catalogue import FINGERPRINTS, Entry, Fingerprint
@@ -22,7 +23,7 @@ Show = Callable[[str, int, int], None]
 def build(entry: Entry, *, force: bool, show: Show) -> Path:
     """See :func:`rlbench_suite.datasets.build`."""
     storage.refuse_installed(entry, force)
-    with storage.staging() as aside:
+    with writing(f"{entry.id} to {storage.root()}"), storage.staging() as aside:
         made = aside / "made"
         made.mkdir()
         storage.write(entry, counted(entry, episodes(entry), show), made / "data")
@@ -52,8 +53,8 @@ def fingerprint(entry: Entry) -> Fingerprint:
         found = measured(entry, data, made)
     table = json.loads(FINGERPRINTS.read_text()) if FINGERPRINTS.exists() else {}
     table[entry.id] = asdict(found)
-    with replacing(FINGERPRINTS) as unfinished:
-        unfinished.write_text(json.dumps(table, indent=2) + "\n")
+    with writing(FINGERPRINTS):
+        replace_file(FINGERPRINTS, (json.dumps(table, indent=2) + "\n").encode())
     return found
 
 

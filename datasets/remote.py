@@ -24,18 +24,20 @@ import re
 import shutil
 import ssl
 import stat
+import struct
 import tomllib
 import urllib.error
 import urllib.parse
 import urllib.request
 import zipfile
+import zlib
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlbench_suite.card import unknown
-from rlbench_suite.evaluation.store import replacing
+from rlbench_suite.evaluation.staging import replace, staging, writing
 
 from . import storage
 from .building import Show
@@ -126,7 +128,7 @@ def download(entry: Entry, remote: str, *, force: bool, show: Show) -> Path:
     place = Place.of(remote)
     storage.refuse_installed(entry, force)
     files = wanted_files(entry, place)
-    with storage.staging() as aside:
+    with writing(f"{entry.id} to {storage.root()}"), storage.staging() as aside:
         made = aside / "made"
         (made / "data").mkdir(parents=True)
         total, done = sum(file.size for file in files.values()), 0
@@ -147,6 +149,7 @@ def check(entry: Entry, data: Path) -> None:
         ValueError: its metadata or its content differ.
     """
     storage.check_metadata(entry, data)
+    storage.check_size(entry, data)
     found = storage.content_sha256(storage.opened(data))
     if known_arithmetic(entry, found) is None:
         raise ValueError(
@@ -171,13 +174,13 @@ def wanted_files(entry: Entry, place: Place) -> dict[str, File]:
         if index["format"] != FORMAT or index["layout"] != place.layout:
             raise ValueError(f"format {index['format']!r}, layout {index['layout']!r}")
         datasets = dict(index["datasets"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
-            f"{place.base}{INDEX} is no index of format {FORMAT!r}, layout {place.layout!r} ({error})."
+            f"{place.base}{INDEX} is no index of format {FORMAT!r}, layout {place.layout!r} ({plain(error)})."
         ) from None
     if entry.id not in datasets:
         raise ValueError(
-            f"{place.base} has no {entry.id}; it has: {', '.join(map(str, datasets)) or 'nothing'}. "
+            f"{place.base} has no {entry.id}; it has: {plain(', '.join(map(str, datasets))) or 'nothing'}. "
             f"Make it from its recipe: rlsuite-data build {entry.id}"
         )
     names = ("",) if place.layout == "folder" else storage.FILES
@@ -189,8 +192,14 @@ def wanted_files(entry: Entry, place: Place) -> dict[str, File]:
             if type(size) is not int or not 0 < size <= _SIZE_LIMIT:
                 raise ValueError(f"size {size!r}")
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{place.base}{INDEX} describes {entry.id} wrongly: {error}.") from None
+        raise ValueError(f"{place.base}{INDEX} describes {entry.id} wrongly: {plain(error)}.") from None
     return files
+
+
+def plain(said: object) -> str:
+    """What a remote said, as part of a sentence: printable characters of one line, 200 at most."""
+    text = str(said)
+    return "".join(c if c.isprintable() else "?" for c in text[:200]) + ("..." if len(text) > 200 else "")
 
 
 def path_of(entry: Entry, layout: str, name: str) -> str:
@@ -234,7 +243,7 @@ def _guarded(do: Any, url: str) -> Any:
     try:
         return do()
     except urllib.error.HTTPError as error:
-        why = "it is not there" if error.code == 404 else f"{error.code} {error.reason}"
+        why = "it is not there" if error.code == 404 else f"{error.code} {plain(error.reason)}"
         raise OSError(f"Cannot get {url}: {why}.") from None
     except urllib.error.URLError as error:
         reason: Any = error.reason
@@ -242,9 +251,9 @@ def _guarded(do: Any, url: str) -> Any:
             why = f"its certificate or encryption is not accepted ({reason.reason or reason})"
         else:
             why = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
-        raise OSError(f"Cannot get {url}: {why}.") from None
+        raise OSError(f"Cannot get {url}: {plain(why)}.") from None
     except (OSError, http.client.HTTPException) as error:
-        raise OSError(f"Cannot get {url}: the connection broke off ({error or type(error).__name__}).") from None
+        raise OSError(f"Cannot get {url}: the connection broke off ({plain(error) or type(error).__name__}).") from None
 
 
 def unpack(entry: Entry, archive: Path, made: Path) -> None:
@@ -257,17 +266,21 @@ def unpack(entry: Entry, archive: Path, made: Path) -> None:
         with zipfile.ZipFile(archive) as opened:
             members = opened.infolist()
             if sorted(member.filename for member in members) != sorted(storage.FILES):
-                raise ValueError(f"it holds {', '.join(repr(m.filename) for m in members[:5]) or 'nothing'}")
+                raise ValueError(f"it holds {plain(', '.join(repr(m.filename) for m in members[:5])) or 'nothing'}")
             for member in members:
                 if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG) or member.flag_bits & 1:
                     raise ValueError(f"{member.filename!r} is no plain file")
+                if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise ValueError(f"{member.filename!r} is compressed otherwise than by deflate")
                 if member.file_size > _SIZE_LIMIT:
                     raise ValueError(f"{member.filename!r} would take {member.file_size} bytes")
             for member in members:
                 with opened.open(member) as source, (made / member.filename).open("wb") as out:
                     shutil.copyfileobj(source, out)  # stops at the size above: ZipFile reads no further
-    except (ValueError, zipfile.BadZipFile, NotImplementedError, EOFError) as error:
-        raise ValueError(f"The archive of {entry.id} is not one of a dataset ({error}); nothing was kept.") from None
+    except (ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, struct.error) as error:
+        raise ValueError(
+            f"The archive of {entry.id} is not one of a dataset ({plain(error)}); nothing was kept."
+        ) from None
 
 
 # -- publish -------------------------------------------------------------------------------------------------------
@@ -281,7 +294,12 @@ def publish(entries: Sequence[Entry], to: Path, layout: str) -> None:
         if not storage.is_installed(entry):
             raise FileNotFoundError(f"{entry.id} is not installed; get it with: rlsuite-data build {entry.id}")
         check(entry, storage.folder(entry) / "data")
-    to.mkdir(parents=True, exist_ok=True)
+    with writing(f"the remote {to}"):
+        to.mkdir(parents=True, exist_ok=True)
+        _lay_out(entries, to, layout)
+
+
+def _lay_out(entries: Sequence[Entry], to: Path, layout: str) -> None:
     path = to / INDEX
     index: dict[str, Any] = {"format": FORMAT, "layout": layout, "datasets": {}}
     if path.exists():
@@ -293,12 +311,13 @@ def publish(entries: Sequence[Entry], to: Path, layout: str) -> None:
         files = {}
         for name in ("",) if layout == "folder" else storage.FILES:
             place = to / path_of(entry, layout, name)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(place) as unfinished:
+            with staging(to) as aside:
                 if name:
-                    shutil.copyfile(source / name, unfinished)
+                    shutil.copyfile(source / name, aside / "file")
                 else:
-                    _pack(source, unfinished)
+                    _pack(source, aside / "file")
+                place.parent.mkdir(parents=True, exist_ok=True)
+                (aside / "file").replace(place)
             with place.open("rb") as packed:
                 sha256 = hashlib.file_digest(packed, "sha256").hexdigest()
             files[name] = File(path_of(entry, layout, name), place.stat().st_size, sha256)._asdict()
@@ -306,9 +325,8 @@ def publish(entries: Sequence[Entry], to: Path, layout: str) -> None:
     if layout == "hf":  # what Minari itself looks for in a repository
         folders = sorted({f"{NAMESPACE}/{name.split('/')[1]}" for name in index["datasets"]})
         said = {"datasets": sorted(index["datasets"]), "namespaces": folders}
-        (to / "namespace_metadata.json").write_text(json.dumps(said, indent=2) + "\n")
-    with replacing(path) as unfinished:
-        unfinished.write_text(json.dumps(index, indent=2) + "\n")
+        replace(to / "namespace_metadata.json", (json.dumps(said, indent=2) + "\n").encode())
+    replace(path, (json.dumps(index, indent=2) + "\n").encode())
 
 
 def _pack(source: Path, archive: Path) -> None:

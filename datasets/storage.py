@@ -6,8 +6,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from copy import deepcopy
@@ -19,6 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import rlbench_suite
+from rlbench_suite.evaluation.staging import Unwritten
+from rlbench_suite.evaluation.staging import staging as staged
 
 from .catalogue import NAMESPACE, Entry
 from .recipe import SPLIT, Episode
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 FILES = ("data/metadata.json", "data/main_data.hdf5")
 """All files of a dataset."""
 
-_STAGING = ".rlsuite-"
-_ABANDONED = 24 * 3600.0
-"""Seconds after which what an interrupted program left is cleared away."""
-
+_METADATA_LIMIT = 2**20
+"""Bytes."""
+_CONTENT_LIMIT = 2**31
+"""Bytes. No dataset of the catalogue comes near it."""
 _OWN = "rlbench_suite"
 """Where the metadata hold what is ours and not Minari's."""
 _FREE = {"minari_version", "dataset_size", "code_permalink", "requirements", "description", "author", _OWN}
@@ -102,18 +102,11 @@ def staging() -> Iterator[Path]:
         OSError: the datasets' folder cannot be written.
     """
     here = root()
-    for old in here.glob(f"{_STAGING}*"):
-        with suppress(OSError):
-            if time.time() - old.stat().st_mtime > _ABANDONED:
-                shutil.rmtree(old)
     try:
-        aside = Path(tempfile.mkdtemp(prefix=_STAGING, dir=here))
-    except OSError as error:
+        with staged(here) as aside:
+            yield aside
+    except PermissionError as error:
         raise _unwritable(error) from None
-    try:
-        yield aside
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
 
 
 def install(entry: Entry, made: Path, force: bool) -> Path:
@@ -155,8 +148,9 @@ def write(entry: Entry, episodes: Iterable[Episode], data: Path) -> dict[str, An
     """Write episodes and metadata into the new folder ``data`` by Minari's own storage. Gives the metadata.
 
     Raises:
-        OSError: the folder cannot be written.
+        OSError: the folder cannot be written, or the disk has no room for the dataset.
     """
+    _refuse_full(entry, data.parent)
     from minari.data_collector.episode_buffer import EpisodeBuffer
     from minari.dataset.minari_storage import MinariStorage
 
@@ -180,6 +174,16 @@ def write(entry: Entry, episodes: Iterable[Episode], data: Path) -> dict[str, An
         for episode in episodes
     )
     return wanted
+
+
+def _refuse_full(entry: Entry, where: Path) -> None:
+    """Ask for room before anything is written: on a full disk HDF5 ends the process."""
+    needed, free = 1.2e6 * entry.fingerprint.megabytes if entry.fingerprint else 0.0, shutil.disk_usage(where).free
+    if free < needed:
+        raise Unwritten(
+            f"Cannot write {entry.id}: it takes about {needed / 1e6:.1f} MB, and {root()} has room for "
+            f"{free / 1e6:.1f} MB."
+        )
 
 
 def note(data: Path, arithmetic: str) -> str:
@@ -251,9 +255,12 @@ def check_metadata(entry: Entry, data: Path) -> None:
         ValueError: something differs, or the metadata are none.
     """
     try:
+        size = (data / "metadata.json").stat().st_size
+        if size > _METADATA_LIMIT:
+            raise ValueError(f"{size:,} bytes; at most {_METADATA_LIMIT:,} can be right")
         said = json.loads((data / "metadata.json").read_text())
         names = said.keys()
-    except (ValueError, AttributeError, OSError) as error:
+    except (ValueError, AttributeError, OSError, RecursionError) as error:
         raise ValueError(f"{entry.id}: its metadata cannot be read: {error}") from None
     wanted = metadata(entry) | {"total_episodes": entry.episodes}
     odd = sorted(names - wanted.keys() - _FREE - {"total_steps"})
@@ -265,6 +272,31 @@ def check_metadata(entry: Entry, data: Path) -> None:
                 f"{entry.id}: its metadata are not those of the catalogue: {name} is {_short(said.get(name))}, "
                 f"not {_short(wanted[name])}."
             )
+
+
+def check_size(entry: Entry, data: Path) -> None:
+    """Compare what the arrays of a file say they hold with what memory is for, before any of them is inflated.
+
+    Raises:
+        ValueError: it is too much, or the file cannot be read.
+    """
+    import h5py
+
+    sizes: list[int] = []
+
+    def add(_: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            sizes.append(item.size * item.dtype.itemsize)
+
+    try:
+        with h5py.File(data / "main_data.hdf5") as file:
+            file.visititems(add)
+    except (OSError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(f"{entry.id}: its data cannot be read: {str(error)[:200]}") from None
+    if sum(sizes) > _CONTENT_LIMIT:
+        raise ValueError(
+            f"{entry.id}: its arrays say that they hold {sum(sizes):,} bytes; at most {_CONTENT_LIMIT:,} can be right."
+        )
 
 
 def _short(value: Any) -> str:
@@ -307,7 +339,14 @@ def read(storage: MinariStorage) -> Iterator[tuple[int | None, dict[str, Any]]]:
         for about, episode in zip(storage.get_episode_metadata(every), storage.get_episodes(every), strict=True):
             yield about.get("seed"), {name: value for name, value in episode.items() if name != "id"}
             steps += len(episode["rewards"])
-    except (OSError, KeyError, RuntimeError, AssertionError, TypeError) as error:  # what h5py raises on broken files
+    except (
+        OSError,
+        KeyError,
+        RuntimeError,
+        AssertionError,
+        TypeError,
+        MemoryError,
+    ) as error:  # what h5py raises on broken files
         raise ValueError(
             f"{storage.data_path}: the data cannot be read: {str(error) or type(error).__name__}"
         ) from None

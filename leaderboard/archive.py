@@ -24,6 +24,8 @@ import pyarrow.parquet as pq
 from .schema import MANIFEST, MAX_JSON, MAX_TASKS, Rejected, Submission
 
 MAX_ARCHIVE = 2 * 2**30
+MAX_INFLATED = 4 * 2**30
+"""Bytes of all members together once inflated."""
 _MAX_DIRECTORY = 2**20
 _OVERHEAD = 2**20
 """Bytes of a Parquet file beyond its values: footer, page headers."""
@@ -108,9 +110,10 @@ class Archive:
         Raises:
             Rejected: there is no such member, it is larger than ``limit`` once inflated, or damaged.
         """
-        if name not in self.names:
-            raise Rejected(f"The member {name} is missing.")
-        declared = self._zipped.getinfo(name).file_size
+        try:
+            declared = self._zipped.getinfo(name).file_size
+        except KeyError:
+            raise Rejected(f"The member {name} is missing.") from None
         if declared > limit:
             raise Rejected(f"{name} inflates to {declared:,} bytes; at most {limit:,} can be right.")
         try:
@@ -145,7 +148,7 @@ class Archive:
             source = pa.BufferReader(data)
             limits = {"thrift_string_size_limit": 2**20, "thrift_container_size_limit": 2**20}
             file = pq.ParquetFile(source, **limits)
-            _check_table(name, file, schema, seeds, least, most)
+            _check_table(name, file, schema, seeds, least, most, len(data))
             for i in range(seeds):
                 group = file.read_row_group(i, use_threads=False)
                 group.validate(full=True)
@@ -173,6 +176,8 @@ def _check_end(file: IO[bytes], size: int) -> int:
 
 def _check_members(zipped: zipfile.ZipFile, directory: int) -> None:
     """Members lie one after another from the first byte on, plain files, each name once and safe."""
+    if (inflated := sum(info.file_size for info in zipped.infolist())) > MAX_INFLATED:
+        raise Rejected(f"The members inflate to {inflated:,} bytes in all; at most {MAX_INFLATED:,} are allowed.")
     place = 0
     names: set[str] = set()
     for info in zipped.infolist():
@@ -195,7 +200,9 @@ def _check_members(zipped: zipfile.ZipFile, directory: int) -> None:
         raise Rejected("After the last member lie bytes that belong to no member.")
 
 
-def _check_table(name: str, file: pq.ParquetFile, schema: pa.Schema, seeds: int, least: int, most: int) -> None:
+def _check_table(
+    name: str, file: pq.ParquetFile, schema: pa.Schema, seeds: int, least: int, most: int, size: int
+) -> None:
     metadata = file.metadata
     if metadata.metadata:
         raise Rejected(f"{name} carries metadata of its own; none is allowed.")
@@ -221,3 +228,5 @@ def _check_table(name: str, file: pq.ParquetFile, schema: pa.Schema, seeds: int,
         chunks = [group.column(j) for j in range(metadata.num_columns)]
         if any(chunk.compression != "UNCOMPRESSED" or chunk.num_values != group.num_rows for chunk in chunks):
             raise Rejected(f"{name} has columns that are compressed or of unequal length in row group {i}.")
+        if sum(chunk.total_uncompressed_size for chunk in chunks) > size:
+            raise Rejected(f"{name} says that row group {i} is larger than the file.")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.evaluation.protocol import EPISODES
@@ -17,9 +18,23 @@ from rlbench_suite.evaluation.statistics import (
 )
 from rlbench_suite.registry import cards, suites
 
+from .copies import episodes, is_copy, shared
 from .schema import Submission
-from .submit import played
 from .verify import Verdict
+
+LEAST_SEEDS = 5
+"""Training seeds without which an entry is shown and not ranked."""
+_EQUAL = 1.01
+"""Ratio up to which training steps count as equal: agents end at the end of a rollout."""
+
+
+class Training(NamedTuple):
+    """What the training of one seed took, by the entry's own word; means over seeds."""
+
+    steps: float
+    """0 for players that do not train."""
+    seconds: float
+    """Compilation included."""
 
 
 @dataclass(frozen=True)
@@ -28,17 +43,37 @@ class Standing:
 
     verdict: Verdict
     submission: Submission
+    arrived: int | None = None
+    """Its number in the log of submissions; None if it came past the log, which counts as last."""
     copy_of: str | None = None
-    """Title of an earlier entry that has all of its actions, step for step."""
+    """Title of an earlier entry whose actions most of its episodes take, step for step."""
     superseded_by: str | None = None
     """Title of the newest version of the same entry."""
+    name_of: str | None = None
+    """Title of an earlier entry of the same name by other authors."""
     shared: Mapping[str, int] = field(default_factory=dict)
-    """Cells whose actions are those of another entry: its title to their number."""
+    """Episodes played with the actions of another entry: its title to their number, where that is a tenth or more."""
 
     @cached_property
     def by_task(self) -> dict[str, Estimate]:
         """Task id to mean score over seeds."""
         return {task: mean({task: scores}) for task, scores in self.verdict.scores.items()}
+
+    @cached_property
+    def training(self) -> dict[str, Training]:
+        """Task id to what training took."""
+        return {
+            claim.task: Training(
+                sum(cell.training_steps for cell in claim.cells) / len(claim.cells),
+                sum(cell.train_seconds + cell.compile_seconds for cell in claim.cells) / len(claim.cells),
+            )
+            for claim in self.submission.tasks
+        }
+
+    @property
+    def seeds(self) -> int:
+        """Training seeds of every task."""
+        return len(self.submission.tasks[0].cells)
 
     @property
     def title(self) -> str:
@@ -46,9 +81,20 @@ class Standing:
         return self.submission.entry.title
 
     @property
-    def ranked(self) -> bool:
-        """Whether it takes part in rankings."""
-        return not (self.copy_of or self.superseded_by)
+    def unranked(self) -> str | None:
+        """Why it is in no ranking, whatever it covers; None if nothing speaks against it."""
+        if self.superseded_by:
+            return f"superseded by {self.superseded_by}"
+        if self.name_of:
+            return f"has the name of {self.name_of} and does not name its authors"
+        if self.copy_of:
+            return (
+                f"takes the same actions, step for step, as {self.copy_of}, which arrived earlier, "
+                f"in {self.shared[self.copy_of]:,} of {episodes(self.verdict.played):,} episodes"
+            )
+        if self.seeds < LEAST_SEEDS:
+            return f"has {self.seeds} seed{'s' * (self.seeds != 1)} a task; a rank needs {LEAST_SEEDS}"
+        return None
 
 
 @dataclass(frozen=True)
@@ -73,6 +119,15 @@ class Board:
     comparison: Comparison
     unranked: Mapping[str, str]
     """Entry title to the reason."""
+    others: tuple[Standing, ...]
+    """The entries that are not ranked."""
+    unequal: Mapping[str, tuple[float, float]]
+    """Tasks on which ranked entries trained for different numbers of steps: the least and the most."""
+
+    def longer(self, standing: Standing) -> float:
+        """How many times as long an entry trained as the entry that trained least, on the task where that is most."""
+        ratios = [standing.training[task].steps / least for task, (least, _) in self.unequal.items()]
+        return max(ratios, default=1.0)
 
     @property
     def name(self) -> str:
@@ -80,32 +135,47 @@ class Board:
         return f"{self.suite}-{self.budget}"
 
 
-def standings(verdicts: Iterable[Verdict]) -> list[Standing]:
-    """Accepted entries in the order in which they were made, with copies and newer versions noted."""
+def standings(verdicts: Iterable[Verdict], arrivals: Mapping[str, int]) -> list[Standing]:
+    """Accepted entries in the order in which they arrived, with copies and newer versions noted.
+
+    Args:
+        verdicts: of all archives.
+        arrivals: SHA-256 of an archive to its number in the log. Archives that are not in it come last.
+    """
     accepted = [(v, v.submission) for v in verdicts if v.accepted and v.submission]
-    accepted.sort(key=lambda pair: (pair[1].created, -len(pair[0].cells), pair[1].entry.title))
-    newest: dict[str, Submission] = {}
-    for _, submission in accepted:
-        name = submission.entry.name.lower()
-        if name not in newest or submission.entry.version > newest[name].entry.version:
-            newest[name] = submission
+    accepted.sort(key=lambda pair: (arrivals.get(pair[0].sha256, float("inf")), pair[1].entry.title))
     result: list[Standing] = []
-    actions = {submission.entry.title: played(submission) for _, submission in accepted}
     for verdict, submission in accepted:
-        entry, mine = submission.entry, actions[submission.entry.title]
-        earlier = next((s.title for s in result if mine.items() <= actions[s.title].items()), None)
-        latest = newest[entry.name.lower()].entry
-        same = {title: len(mine.items() & theirs.items()) for title, theirs in actions.items() if title != entry.title}
+        entry, mine = submission.entry, verdict.played
+        same = {e.title: shared(mine, e.verdict.played) for e in result}
+        namesakes = {
+            e.title: e.submission.entry for e in result if e.submission.entry.name.lower() == entry.name.lower()
+        }
+        copied = [e.title for e in result if is_copy(mine, e.verdict.played, same_entry=e.title in namesakes)]
         result.append(
             Standing(
                 verdict=verdict,
                 submission=submission,
-                copy_of=earlier,
-                superseded_by=latest.title if latest != entry else None,
-                shared={title: count for title, count in same.items() if count},
+                arrived=arrivals.get(verdict.sha256),
+                copy_of=max(copied, key=lambda title: same[title], default=None),
+                name_of=next((title for title, other in namesakes.items() if not other.may_become(entry)), None),
+                shared={title: count for title, count in same.items() if 10 * count >= episodes(mine)},
             )
         )
-    return result
+    newest: dict[str, Standing] = {}
+    for standing in result:
+        name = standing.submission.entry.name.lower()
+        lawful = not standing.copy_of and not standing.name_of
+        if lawful and (name not in newest or standing.submission.entry.version > newest[name].submission.entry.version):
+            newest[name] = standing
+    return [replace(e, superseded_by=_successor(e, newest)) for e in result]
+
+
+def _successor(standing: Standing, newest: Mapping[str, Standing]) -> str | None:
+    latest = newest.get(standing.submission.entry.name.lower())
+    if latest is None or latest.submission.entry.version <= standing.submission.entry.version:
+        return None
+    return latest.title
 
 
 def boards(entries: Sequence[Standing]) -> list[Board]:
@@ -137,10 +207,8 @@ def _board(suite: str, budget: str, tasks: tuple[TaskCard, ...], entries: Sequen
         absent = [card.name for card in tasks if card.id not in theirs]
         if len(absent) == len(ids):
             continue
-        if entry.superseded_by:
-            reasons[entry.title] = f"superseded by {entry.superseded_by}"
-        elif entry.copy_of:
-            reasons[entry.title] = f"takes the same actions, step for step, as {entry.copy_of}"
+        if entry.unranked:
+            reasons[entry.title] = entry.unranked
         elif absent:
             more = f" and {len(absent) - 4} more" if len(absent) > 4 else ""
             reasons[entry.title] = (
@@ -173,4 +241,16 @@ def _board(suite: str, budget: str, tasks: tuple[TaskCard, ...], entries: Sequen
         places=tuple(places),
         comparison=comparison,
         unranked=reasons,
+        others=tuple(entry for entry in entries if entry.title in reasons),
+        unequal=_unequal([by_title[title] for title in order], ids),
     )
+
+
+def _unequal(entries: Sequence[Standing], tasks: Iterable[str]) -> dict[str, tuple[float, float]]:
+    """Tasks on which entries that train did so for different numbers of steps: the least and the most."""
+    found = {}
+    for task in tasks:
+        steps = [e.training[task].steps for e in entries if e.training[task].steps]
+        if steps and max(steps) > _EQUAL * min(steps):
+            found[task] = min(steps), max(steps)
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +12,15 @@ import pyarrow.parquet as pq
 
 from rlbench_suite.card import unknown
 from rlbench_suite.evaluation.protocol import Cell
+from rlbench_suite.evaluation.staging import staging, writing
 from rlbench_suite.evaluation.statistics import iqm, mean
-from rlbench_suite.evaluation.store import EPISODES, CellResult, Run, read_manifest, replacing
+from rlbench_suite.evaluation.store import EPISODES, CellResult, Run, read_manifest
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import resolve_suite
 from rlbench_suite.task import Task
 
 from .archive import write_archive, write_table
+from .copies import digest
 from .schema import (
     MANIFEST,
     CellClaim,
@@ -101,23 +102,20 @@ def pack(path: Path, entry: Entry, to: Path, *, suite: str | None = None) -> Sub
             yield episodes_member(trace.task.card.name), write_table(episodes_schema(trace.task), trace.episodes())
             yield actions_member(trace.task.card.name), write_table(actions_schema(trace.task), trace.actions())
 
-    to.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(to) as unfinished:
-        try:
-            with unfinished.open("wb") as file:
+    with writing(f"the archive {to}"):
+        to.parent.mkdir(parents=True, exist_ok=True)
+        with staging(to.parent) as aside:
+            with (aside / to.name).open("wb") as file:
                 write_archive(file, members())
                 file.flush()
                 os.fsync(file.fileno())
-        except BaseException:
-            unfinished.unlink(missing_ok=True)
-            raise
+            (aside / to.name).replace(to)
     return submission
 
 
 def fingerprint(columns: Columns) -> str:
     """SHA-256 of the actions of a cell, as stored: row after row, little-endian."""
-    rows = np.stack(columns, axis=-1)
-    return hashlib.sha256(rows.astype(rows.dtype.newbyteorder("<"), copy=False).tobytes()).hexdigest()
+    return digest(np.stack(columns, axis=-1))
 
 
 class _Trace:

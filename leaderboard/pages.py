@@ -18,7 +18,7 @@ from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.statistics import Estimate, iqm
 from rlbench_suite.registry import cards
 
-from .boards import Board, Standing
+from .boards import LEAST_SEEDS, Board, Standing, Training
 from .verify import Verdict
 
 MOST_COLUMNS = 12
@@ -38,9 +38,9 @@ def index_page(boards: Sequence[Board], entries: Sequence[Standing], refused: Ma
     }
     if main:
         heading = f'<h2><a href="boards/{main.name}.html">{escape(_named(main))}</a></h2>'
-        top = f'{heading}<p class="soft">{_what(main)}</p>{_ranking(main, "")}'
+        top = f'{heading}<p class="soft">{_what(main)}</p>{_ranking(main, "")}{_remarks(_unequal(main))}'
     else:
-        top = '<p class="remark">No entry covers a whole suite yet.</p>'
+        top = f'<p class="remark">No entry covers a whole suite yet with {LEAST_SEEDS} seeds a task.</p>'
     return _page(
         "Leaderboard",
         "index.html",
@@ -49,6 +49,7 @@ def index_page(boards: Sequence[Board], entries: Sequence[Standing], refused: Ma
         boards="".join(_board_row(board) for board in boards),
         entries="".join(_entry_row(entry) for entry in sorted(entries, key=lambda e: e.title.lower())),
         refused=_refused(refused),
+        least_seeds=str(LEAST_SEEDS),
     )
 
 
@@ -73,8 +74,9 @@ def board_page(board: Board) -> str:
         legend.append(f'<span class="soft">the first {_COLOURED} of {len(board.places)}</span>')
     columns = [place.standing.title for place in board.places[:MOST_COLUMNS]]
     unranked = "".join(
-        f"<tr><th>{_entry_link(title, '../')}</th><td class='left wide'>{escape(reason)}</td></tr>"
-        for title, reason in board.unranked.items()
+        f"<tr><th>{_entry_link(entry.title, '../')}</th>{_training_cells(_over_tasks(entry, board))}"
+        f"<td>{entry.seeds}</td><td class='left wide'>{escape(board.unranked[entry.title])}</td></tr>"
+        for entry in board.others
     )
     return _page(
         _named(board),
@@ -82,14 +84,15 @@ def board_page(board: Board) -> str:
         name=escape(_named(board)),
         what=_what(board),
         ranking=_ranking(board, "../"),
-        remarks="".join(f'<p class="remark">{escape(sentence)}</p>' for sentence in _board_remarks(board)),
+        remarks=_remarks([*_unequal(board), *_board_remarks(board)]),
         legend="".join(legend),
         profile=chart.lines(
             "Performance profile", profiles, x_label="score τ", y_label="fraction of runs above τ", width=1064
         ),
         columns="".join(f"<th>{_entry_link(title, '../')}</th>" for title in columns),
         tasks="".join(_task_row(board, card.id, columns) for card in board.tasks),
-        unranked=f"<h2>Not ranked</h2><div class='scroll'><table><tbody>{unranked}</tbody></table></div>"
+        unranked=f"<h2>Not ranked</h2><div class='scroll'><table><thead><tr><th>entry</th>{_TRAINING}<th>seeds</th>"
+        f"<th class='left'>because it</th></tr></thead><tbody>{unranked}</tbody></table></div>"
         if unranked
         else "",
     )
@@ -111,7 +114,8 @@ def entry_page(entry: Standing, boards: Sequence[Board]) -> str:
     ranks = "".join(
         f'<tr><th><a href="../boards/{board.name}.html">{escape(board.suite)}</a></th>'
         f"<td>{len(board.tasks)}</td><td><b>{place.rank}</b> of {len(board.places)}</td>"
-        f"<td>{place.summary.iqm.point:.3f} <small>{_interval(place.summary.iqm)}</small></td></tr>"
+        f"<td>{place.summary.iqm.point:.3f} <small>{_interval(place.summary.iqm)}</small></td>"
+        f"{_training_cells(_over_tasks(entry, board))}</tr>"
         for board in boards
         for place in board.places
         if place.standing.title == entry.title
@@ -149,9 +153,9 @@ def entry_page(entry: Standing, boards: Sequence[Board]) -> str:
         description=f'<p class="description">{escape(said.description)}</p>' if said.description else "",
         links=f'<p class="links">{links}</p>' if links else "",
         tiles="".join(tiles),
-        remarks="".join(f'<p class="remark">{escape(sentence)}</p>' for sentence in _entry_remarks(entry)),
+        remarks=_remarks(_entry_remarks(entry, boards)),
         ranks=f'<h2>Rankings</h2><div class="scroll"><table><thead><tr><th>suite</th><th>tasks</th><th>rank</th>'
-        f"<th>IQM</th></tr></thead><tbody>{ranks}</tbody></table></div>"
+        f"<th>IQM</th>{_TRAINING}</tr></thead><tbody>{ranks}</tbody></table></div>"
         if ranks
         else "",
         verification=_facts(checked),
@@ -170,7 +174,7 @@ def _ranking(board: Board, root: str) -> str:
     low, high = max(min(0.0, *finite), _LEAST), min(max(1.0, *finite), _MOST)
     head = (
         f"<tr><th></th><th class='left'>entry</th><th>IQM</th><th>{_axis(low, high)}</th><th>mean</th><th>median</th>"
-        "<th>optimality gap</th><th>beats next</th><th>seeds</th><th class='left'>replayed</th></tr>"
+        f"<th>optimality gap</th><th>beats next</th><th>seeds</th>{_TRAINING}<th class='left'>replayed</th></tr>"
     )
     rows = []
     for i, place in enumerate(board.places):
@@ -178,14 +182,18 @@ def _ranking(board: Board, root: str) -> str:
         seeds = sorted(set(summary.seeds.values()))
         over = f"{place.over_next.point:.2f} <small>{_interval(place.over_next)}</small>" if place.over_next else "–"
         authors = ", ".join(standing.submission.entry.authors) or standing.submission.entry.agent
+        longer = board.longer(standing)
+        warning = f'<span class="badge no">trained {longer:.3g} times as long</span>' if longer > 1 else ""
         rows.append(
             f'<tr class="{"first" if place.rank == 1 else ""}"><td class="rank">{place.rank}</td>'
-            f'<td class="left">{_entry_link(standing.title, root)}<small>{escape(_cut(authors, 40))}</small></td>'
+            f'<td class="left">{_entry_link(standing.title, root)}<small>{escape(_cut(authors, 40))}</small>'
+            f"{warning}</td>"
             f"<td><b>{summary.iqm.point:.3f}</b> <small>{_interval(summary.iqm)}</small></td>"
             f"<td>{_bar(summary.iqm, low, high, min(i, _COLOURED))}</td>"
             f"<td>{summary.mean.point:.3f}</td><td>{summary.median.point:.3f}</td>"
             f"<td>{summary.optimality_gap.point:.3f}</td><td>{over}</td>"
             f"<td>{' to '.join(map(str, (seeds[0], seeds[-1]) if len(seeds) > 1 else seeds))}</td>"
+            f"{_training_cells(_over_tasks(standing, board))}"
             f'<td class="left"><span class="badge yes">{_manner(standing.verdict)}</span></td></tr>'
         )
     return f'<div class="scroll ranking"><table><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table></div>'
@@ -231,18 +239,31 @@ def _bar(estimate: Estimate, low: float, high: float, colour: int) -> str:
 
 def _task_row(board: Board, task: str, columns: Sequence[str]) -> str:
     card = cards()[task]
-    estimates = {place.standing.title: place.standing.by_task[task] for place in board.places[: len(columns)]}
-    best = max(estimate.point for estimate in estimates.values())
+    shown = [place.standing for place in board.places[: len(columns)]]
+    best = max(standing.by_task[task].point for standing in shown)
     cells = "".join(
-        f"<td>{_emphasised(f'{e.point:.3f}', e.point == best)} <small>{_interval(e)}</small></td>"
-        for e in estimates.values()
+        f"<td>{_emphasised(f'{e.point:.3f}', e.point == best)} <small>{_interval(e)}</small>"
+        f"<br><small>{_training(standing.training[task])}</small></td>"
+        for standing in shown
+        for e in (standing.by_task[task],)
     )
-    return f'<tr><th title="{escape(card.summary)}">{escape(card.name)}</th>{cells}</tr>'
+    warning = ' <span class="badge no">unequal training</span>' if task in board.unequal else ""
+    return f'<tr><th title="{escape(card.summary)}">{escape(card.name)}{warning}</th>{cells}</tr>'
+
+
+def _unequal(board: Board) -> Iterable[str]:
+    if board.unequal:
+        names = [cards()[task].name for task in board.unequal]
+        more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+        most = max(high / low for low, high in board.unequal.values())
+        yield (
+            f"Warning: ranked entries trained for unequal numbers of steps on {len(names)} of {len(board.tasks)} tasks "
+            f"({', '.join(names[:4])}{more}), up to {most:.3g} times as many. "
+            "A better score there may be a longer training."
+        )
 
 
 def _board_remarks(board: Board) -> Iterable[str]:
-    if any(1 in place.summary.seeds.values() for place in board.places):
-        yield "One seed has no interval; five or more say how sure a score is."
     counts = {count for place in board.places for count in place.summary.seeds.values()}
     if len(counts) > 1:
         yield "Entries have different numbers of seeds: the more seeds, the narrower and the more honest an interval."
@@ -277,18 +298,19 @@ def _board_row(board: Board) -> str:
         f'<tr><th><a href="boards/{board.name}.html">{escape(board.suite)}</a></th><td class="left">{board.budget}</td>'
         f"<td>{len(board.tasks)}</td><td>{len(board.places)}</td>"
         f'<td class="left">{_entry_link(first.standing.title, "")}</td>'
-        f"<td><b>{first.summary.iqm.point:.3f}</b> <small>{_interval(first.summary.iqm)}</small></td></tr>"
+        f"<td><b>{first.summary.iqm.point:.3f}</b> <small>{_interval(first.summary.iqm)}</small></td>"
+        f"{_training_cells(_over_tasks(first.standing, board))}</tr>"
     )
 
 
 def _entry_row(entry: Standing) -> str:
     said = entry.submission
-    notes = {"same actions as": entry.copy_of, "superseded by": entry.superseded_by}
-    note = "".join(f" <small>{what} {escape(title)}</small>" for what, title in notes.items() if title)
+    note = f"<br><small>not ranked: {escape(entry.unranked)}</small>" if entry.unranked else ""
     return (
         f'<tr><th>{_entry_link(entry.title, "")}{note}</th><td class="left">{escape(said.entry.agent)}</td>'
         f'<td class="left">{escape(_cut(", ".join(said.entry.authors) or "–", 40))}</td>'
-        f'<td class="left">{said.budget}</td><td>{len(said.tasks)}</td><td>{len(said.tasks[0].cells)}</td>'
+        f'<td class="left">{said.budget}</td><td>{len(said.tasks)}</td><td>{entry.seeds}</td>'
+        f"{_training_cells(_mean_training(entry, entry.training))}"
         f'<td class="left"><span class="badge yes">{_manner(entry.verdict)}</span></td>'
         f'<td class="left">{said.day}</td></tr>'
     )
@@ -314,7 +336,6 @@ def _refused(refused: Mapping[str, Sequence[str]]) -> str:
 def _entry_task(entry: Standing, task: str) -> tuple[str, str]:
     """The row of a task, and whether its interval lies above the random player's: yes, no or unclear."""
     card = cards()[task]
-    claim = next(claim for claim in entry.submission.tasks if claim.task == task)
     cells = [cell for cell in entry.verdict.cells if cell.task == task]
     score = entry.by_task[task]
     random, reference = card.scores()["random"], card.scores()["reference"]
@@ -324,27 +345,28 @@ def _entry_task(entry: Standing, task: str) -> tuple[str, str]:
     def over(name: str) -> float:
         return sum(getattr(cell, name) for cell in cells) / len(cells)
 
-    steps = [cell.training_steps for cell in claim.cells]
-    seconds = [cell.train_seconds + cell.compile_seconds for cell in claim.cells]
     return (
         f'<tr><th title="{escape(card.summary)}">{escape(card.name)}</th>'
         f"<td>{random.mean:.4g}</td><td>{reference.mean:.4g}</td><td>{over('mean_return'):.4g}</td>"
         f"<td><b>{score.point:.3f}</b> <small>{_interval(score)}</small></td>"
         f'<td class="{beats}">{beats}</td><td>{over("success_rate"):.0%}</td><td>{over("mean_length"):.1f}</td>'
-        f"<td>{len(cells)}</td><td>{chart.number(sum(steps) / len(steps)) if any(steps) else '–'}</td>"
-        f"<td>{f'{sum(seconds) / len(seconds):.1f} s' if any(seconds) else '–'}</td></tr>"
+        f"<td>{len(cells)}</td>{_training_cells(entry.training[task])}</tr>"
     ), beats
 
 
-def _entry_remarks(entry: Standing) -> Iterable[str]:
-    if entry.copy_of:
-        yield f"Takes the same actions, step for step, as {entry.copy_of}, and is not ranked beside it."
-    if entry.superseded_by:
-        yield f"Superseded by {entry.superseded_by}, and not ranked beside it."
-    count = len(entry.verdict.cells)
+def _entry_remarks(entry: Standing, boards: Sequence[Board]) -> Iterable[str]:
+    if entry.unranked:
+        yield f"Not ranked: it {entry.unranked if not entry.superseded_by else f'is {entry.unranked}'}."
     for title, same in entry.shared.items():
         if title != entry.copy_of:
-            yield f"{same} of its {count} runs take the same actions, step for step, as those of {title}."
+            yield f"{same:,} of its episodes take the same actions, step for step, as those of {title}."
+    for board in boards:
+        longer = board.longer(entry) if any(place.standing.title == entry.title for place in board.places) else 1.0
+        if longer > 1:
+            yield (
+                f"Warning: on a task of {_named(board).lower()} it trained {longer:.3g} times as long, in steps, "
+                "as the entry that trained least."
+            )
     if not entry.verdict.exact:
         yield (
             "Replayed on another class of machine than the run's: returns were compared within each task's tolerance, "
@@ -364,6 +386,37 @@ def _hyperparameters(entry: Standing) -> Iterable[str]:
             yield f"<details><summary>{escape(', '.join(names))}</summary><pre>{escape(text)}</pre></details>"
 
 
+# -- what training took -----------------------------------------------------------------------------------------------
+
+_TRAINING = "<th>training steps a seed</th><th>training time a seed</th>"
+
+
+def _over_tasks(entry: Standing, board: Board) -> Training:
+    return _mean_training(entry, [card.id for card in board.tasks if card.id in entry.training])
+
+
+def _mean_training(entry: Standing, tasks: Iterable[str]) -> Training:
+    """Means over tasks."""
+    each = [entry.training[task] for task in tasks]
+    return Training(sum(t.steps for t in each) / len(each), sum(t.seconds for t in each) / len(each))
+
+
+def _training_cells(training: Training) -> str:
+    return f"<td>{_steps(training)}</td><td>{_seconds(training)}</td>"
+
+
+def _training(training: Training) -> str:
+    return f"{_steps(training)} steps, {_seconds(training)}" if training.steps or training.seconds else "no training"
+
+
+def _steps(training: Training) -> str:
+    return chart.number(training.steps) if training.steps else "–"
+
+
+def _seconds(training: Training) -> str:
+    return f"{training.seconds:,.1f} s" if training.seconds else "–"
+
+
 # -- small parts -------------------------------------------------------------------------------------------------------
 
 
@@ -377,6 +430,10 @@ def _page(title: str, template: str, **parts: str) -> str:
         body=body,
         version=escape(rlbench_suite.__version__),
     )
+
+
+def _remarks(sentences: Iterable[str]) -> str:
+    return "".join(f'<p class="remark">{escape(sentence)}</p>' for sentence in sentences)
 
 
 def _tile(name: str, figure: str, note: str = "") -> str:

@@ -108,6 +108,10 @@ class Entry(Strict):
         """``name-v1``: one entry has one archive of this name."""
         return f"{self.name}-v{self.version}"
 
+    def may_become(self, other: Entry) -> bool:
+        """Whether ``other`` may be a version of this entry: names are kept by their authors."""
+        return {*self.authors} <= {*other.authors}
+
 
 class Origin(Strict):
     """The machine that played, as far as bits depend on it; no path, no user, no host name."""
@@ -203,7 +207,8 @@ class Submission(Strict):
             json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
             return cls.model_validate_json(text)
         except ValidationError as error:
-            faults = [f"{'.'.join(map(str, e['loc'])) or 'the file'}: {_short(e['msg'])}" for e in error.errors()[:3]]
+            errors = error.errors(include_url=False, include_context=False, include_input=False)[:3]
+            faults = [f"{'.'.join(map(str, e['loc']))[:200] or 'the file'}: {_short(e['msg'])}" for e in errors]
             more = f"; and {error.error_count() - 3} more" if error.error_count() > 3 else ""
             raise Rejected(f"{MANIFEST} is not what {FORMAT!r} allows ({'; '.join(faults)}{more}).") from None
         except RecursionError:
@@ -213,10 +218,11 @@ class Submission(Strict):
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    table = dict(pairs)
-    if len(table) < len(pairs):
-        twice = next(name for i, (name, _) in enumerate(pairs) if name in dict(pairs[:i]))
-        raise ValueError(f"the name {twice[:40]!r} stands twice in one object")
+    table: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in table:
+            raise ValueError(f"the name {name[:40]!r} stands twice in one object")
+        table[name] = value
     return table
 
 
@@ -226,6 +232,12 @@ def _no_constant(name: str) -> None:
 
 def _short(text: str) -> str:
     return text.replace("\n", " ")[:200]
+
+
+def plain_sentence(text: str) -> str:
+    """A sentence about foreign data, made safe for a terminal: printable characters of one line, 600 at most."""
+    plain = "".join(c if c.isprintable() else "?" for c in text[:600].replace("\n", " "))
+    return plain if len(text) <= 600 else f"{plain[:596]} ..."
 
 
 # -- traces ----------------------------------------------------------------------------------------------------------

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,16 +15,20 @@ from pydantic import ValidationError
 import rlbench_suite
 from rlbench_suite.evaluation.machine import Machine
 from rlbench_suite.evaluation.protocol import VERSION
-from rlbench_suite.evaluation.store import replacing
+from rlbench_suite.evaluation.staging import replace, staging, writing
 from rlbench_suite.registry import cards
 
 from .boards import Board, Standing, boards, standings
+from .judge import judge
+from .log import Arrival, file_sha256, read_log
 from .pages import board_page, entry_page, index_page
 from .schema import Origin
-from .verify import Verdict, verify
+from .submit import cache_folder
+from .verify import Verdict
 
 FORMAT = "rlbench-suite leaderboard 1"
 RESULTS = "results.json"
+_FOLDERS = ("archives", "boards", "entries")
 
 
 class Site(NamedTuple):
@@ -43,56 +46,83 @@ def build(
     """Verify all archives and write ``index.html``, ``boards/``, ``entries/``, ``archives/`` and ``results.json``.
 
     Verdicts are kept in the user's cache, by archive, version of the suite and class of machine, so that building again
-    replays what is new. Files of an earlier build that are no longer part of the site are removed; ``index.html`` is
-    written last.
+    replays what is new. All files are written aside and moved in at the end, ``results.json`` first and ``index.html``
+    last; files of an earlier build that are no longer part of the site are removed.
 
     Args:
         submissions: the directory of archives.
         site: the directory to write; new, empty, or an earlier site.
         fresh: replay everything, whatever the cache has.
-        progress: told what is being replayed.
+        progress: told what is being done.
 
     Raises:
-        ValueError: ``site`` holds something else.
+        ValueError: ``site`` holds something else, or the log of submissions is damaged.
         OSError: something cannot be read or written.
     """
     if not submissions.is_dir():
         raise OSError(f"There is no directory {submissions}.")
     earlier = _earlier_files(site)
+    arrivals = read_log(submissions)
+    verdicts, refused = _verdicts(submissions, arrivals, fresh, progress)
+    entries = standings(verdicts, {arrival.sha256: arrival.sequence for arrival in arrivals[::-1]})
+    ranked = boards(entries)
+    with writing(f"the site {site}"):
+        site.mkdir(parents=True, exist_ok=True)
+        _write(submissions, site, earlier, Site(entries, ranked, refused))
+    return Site(entries, ranked, refused)
+
+
+def _verdicts(
+    submissions: Path, arrivals: Sequence[Arrival], fresh: bool, progress: Callable[[str], None]
+) -> tuple[list[Verdict], dict[str, tuple[str, ...]]]:
+    """Verdicts on the archives that are accepted, and why others are refused."""
     verdicts: dict[str, Verdict] = {}
     refused: dict[str, tuple[str, ...]] = {}
     for path in sorted(submissions.glob("*.zip"), key=lambda path: (path.name.lower(), path.name)):
-        verdict = _judge(path, fresh, progress)
+        verdict = _judge(path, fresh, lambda doing, path=path: progress(f"{path.name}: {doing}"))
         title = verdict.submission.entry.title if verdict.submission else ""
+        logged = [arrival.sha256 for arrival in arrivals if arrival.archive == path.name]
         problems = verdict.problems
         if not problems and path.name != f"{title}.zip":
             problems = (f"It is the archive of {title}, so its name has to be {title}.zip.",)
         if not problems and title.lower() in verdicts:
             problems = (f"There is another archive of {title}; names differ in more than capital letters.",)
+        if not problems and logged and verdict.sha256 not in logged:
+            problems = (f"It is not the file that arrived: the log has the SHA-256 {logged[-1]} for {path.name}.",)
         if problems:
             refused[path.name] = problems
         else:
             verdicts[title.lower()] = verdict
-    entries = standings(verdicts.values())
-    ranked = boards(entries)
+    return list(verdicts.values()), refused
+
+
+def _write(submissions: Path, site: Path, earlier: set[str], built: Site) -> None:
+    entries, ranked, refused = built
     pages = {f"boards/{board.name}.html": board_page(board) for board in ranked}
     pages |= {f"entries/{entry.title}.html": entry_page(entry, ranked) for entry in entries}
-    archives = [f"archives/{entry.title}.zip" for entry in entries]
-    pages[RESULTS] = json.dumps(
-        _results(entries, ranked, refused, [*pages, *archives, RESULTS, "index.html"]), indent=1
-    )
     pages["index.html"] = index_page(ranked, entries, refused)
-    for entry, name in zip(entries, archives, strict=True):
-        (site / name).parent.mkdir(parents=True, exist_ok=True)
-        with replacing(site / name) as unfinished:
-            shutil.copyfile(submissions / f"{entry.title}.zip", unfinished)
-    for name, text in pages.items():
-        (site / name).parent.mkdir(parents=True, exist_ok=True)
-        with replacing(site / name) as unfinished:
-            unfinished.write_text(text, encoding="utf-8")
-    for name in earlier - {*pages, *archives}:
-        (site / name).unlink(missing_ok=True)
-    return Site(entries, ranked, refused)
+    archives = {f"archives/{entry.title}.zip": entry for entry in entries}
+    names = [RESULTS, *archives, *pages]
+    with staging(site) as aside:
+        for folder in _FOLDERS:
+            (aside / folder).mkdir()
+        for name, entry in archives.items():
+            shutil.copyfile(submissions / f"{entry.title}.zip", aside / name)
+            if file_sha256(aside / name) != entry.verdict.sha256:
+                raise OSError(f"{submissions / entry.title}.zip was changed while the site was built.")
+        for name, text in pages.items():
+            (aside / name).write_text(text, encoding="utf-8")
+        for name, files in (("before", sorted({*names, *earlier})), (RESULTS, names)):
+            text = json.dumps(_results(entries, ranked, refused, files), indent=1)
+            (aside / name).write_text(text, encoding="utf-8")
+        (aside / "before").replace(site / RESULTS)  # a build that is killed from here on leaves a site
+        for folder in _FOLDERS:
+            (site / folder).mkdir(exist_ok=True)
+        for name in [*archives, *pages]:
+            (aside / name).replace(site / name)
+        for name in earlier.difference(names):
+            (site / name).unlink(missing_ok=True)
+        (aside / RESULTS).replace(site / RESULTS)
 
 
 def _earlier_files(site: Path) -> set[str]:
@@ -106,7 +136,7 @@ def _earlier_files(site: Path) -> set[str]:
         return {
             name
             for name in map(str, earlier["files"])
-            if name.split("/")[0] in ("boards", "entries", "archives") and name.count("/") == 1
+            if name.split("/")[0] in _FOLDERS and name.count("/") == 1 and ".." not in name
         }
     except (OSError, ValueError, KeyError, TypeError):
         raise ValueError(f"{site} exists and is no leaderboard site (no {RESULTS} of one); choose another.") from None
@@ -120,8 +150,10 @@ def _results(entries: list[Standing], ranked: list[Board], refused: dict[str, An
         "files": names,
         "entries": [
             {
-                **entry.verdict.model_dump(mode="json"),
+                **entry.verdict.model_dump(mode="json", exclude={"cells": {"__all__": {"by_episode"}}}),
                 "title": entry.title,
+                "arrived": entry.arrived,
+                "training": {task: training._asdict() for task, training in entry.training.items()},
                 "copy_of": entry.copy_of,
                 "superseded_by": entry.superseded_by,
             }
@@ -144,6 +176,7 @@ def _results(entries: list[Standing], ranked: list[Board], refused: dict[str, An
                     for place in board.places
                 ],
                 "unranked": dict(board.unranked),
+                "unequal_training": board.unequal,
             }
             for board in ranked
         ],
@@ -166,11 +199,11 @@ def _judge(path: Path, fresh: bool, progress: Callable[[str], None]) -> Verdict:
             return Verdict.model_validate_json(kept.read_bytes())
         except (OSError, ValidationError):
             pass
-    verdict = verify(path, progress=progress)
-    if kept:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(kept) as unfinished:
-            unfinished.write_text(verdict.model_dump_json())
+    verdict = judge(path, progress=progress)
+    if kept and verdict.finished:
+        with writing(f"a verdict to {kept.parent}"):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            replace(kept, verdict.model_dump_json().encode())
     return verdict
 
 
@@ -179,9 +212,14 @@ def _kept_at(path: Path) -> Path | None:
     machine = Machine.this()
     if (machine.git_revision or "").endswith("-dirty"):
         return None
-    with path.open("rb") as file:
-        archive = hashlib.file_digest(file, "sha256").hexdigest()
     scores = {card.id: {player: score.mean for player, score in card.scores().items()} for card in cards().values()}
-    state = [archive, rlbench_suite.__version__, machine.git_revision, VERSION, Origin.of(machine).bits, scores]
+    state = [
+        file_sha256(path),
+        rlbench_suite.__version__,
+        machine.git_revision,
+        VERSION,
+        Origin.of(machine).bits,
+        scores,
+    ]
     name = hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rlbench_suite", "verdicts", f"{name}.json")
+    return cache_folder() / "verdicts" / f"{name}.json"

@@ -5,95 +5,115 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from .archive import Archive
-from .schema import Rejected, Submission
-from .verify import Verdict, verify
+from rlbench_suite.evaluation.staging import locked, staging, writing
+
+from .copies import Actions, episodes, is_copy, shared
+from .judge import judge, open_up
+from .log import LOG, extended, file_sha256, read_log
+from .schema import Submission
+from .verify import Verdict
 
 FOLDER = "submissions"
 """Where archives lie in a checkout whose top level is named as the destination."""
 
 
 def submit(archive: Path, to: Path, *, progress: Callable[[str], None] = lambda _: None) -> tuple[Path, Verdict]:
-    """Verify an archive and put it with the others: all of it or nothing.
+    """Verify an archive, put it with the others and note its arrival in their log: all of it or nothing.
 
-    Where ``to`` lies in the checkout of a git repository, the archive is committed there, by the user's own git and
-    without anything else that may be staged; pushing it is left to the user.
+    Where ``to`` lies in the checkout of a git repository, archive and log are committed there, by the user's own git
+    and without anything else that may be staged; pushing them is left to the user.
 
     Args:
         archive: the file.
         to: the directory of submissions, or the top level of a checkout, whose folder ``submissions`` is then meant.
-        progress: told what is being replayed.
+        progress: told what is being done.
 
     Returns:
         Where it lies now, and the verdict. If that is no acceptance, nothing was written.
 
     Raises:
-        ValueError: an entry of that name and version is there already, or one that took the same actions.
+        ValueError: an entry of that name and version is there already, the name is another's, or it is a copy.
         OSError: something cannot be read or written, or git refuses.
     """
     checkout = _checkout(to)
     if checkout == to.resolve():
         to = to / FOLDER
-    with tempfile.TemporaryDirectory(prefix="rlsuite-") as private:
-        copy = Path(private, "archive.zip")
-        shutil.copyfile(archive, copy)  # what is judged is what is kept, whatever becomes of the file given
-        verdict = verify(copy, progress=progress)
+    private = cache_folder()
+    private.mkdir(parents=True, exist_ok=True)
+    with staging(private) as aside:
+        copy = aside / "archive.zip"
+        with writing(f"a copy of {archive} in {private}"):
+            shutil.copyfile(archive, copy)  # what is judged is what is kept, whatever becomes of the file given
+        verdict = judge(copy, progress=progress)
         if not verdict.accepted or verdict.submission is None:
             return archive, verdict
+        _refuse_twice(verdict.submission, verdict.played, to, progress)
         target = to / f"{verdict.submission.entry.title}.zip"
-        _refuse_twice(verdict.submission, to)
-        to.mkdir(parents=True, exist_ok=True)
-        _place(copy, target)
-    if checkout:
-        _commit(checkout, target, verdict.submission)
+        with writing(target):
+            to.mkdir(parents=True, exist_ok=True)
+            _place(copy, verdict, target, checkout)
     return target, verdict
 
 
-def _refuse_twice(submission: Submission, folder: Path) -> None:
-    title = submission.entry.title
+def cache_folder() -> Path:
+    """The user's cache of this package."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rlbench_suite")
+
+
+def _refuse_twice(submission: Submission, played: Actions, folder: Path, progress: Callable[[str], None]) -> None:
+    entry = submission.entry
     for path in sorted(folder.glob("*.zip")):
-        try:
-            with Archive.open(path) as archive:
-                other = archive.submission()
-        except Rejected:
-            if path.stem.lower() == title.lower():
-                raise ValueError(f"There is already a file {path}, and it is no archive.") from None
+        progress(f"comparing with {path.name}")
+        contents = open_up(path)
+        if contents is None:
+            if path.stem.lower() == entry.title.lower():
+                raise ValueError(f"There is already a file {path}, and it is no archive.")
             continue
-        if other.entry.title.lower() == title.lower():
-            raise ValueError(f"{title} is already in {folder}; a new result needs a new name or --entry-version.")
-        if played(submission).items() <= played(other).items():
-            raise ValueError(f"The same actions, step for step, are already in {folder} as {other.entry.title}.")
+        other = contents.submission
+        if other.entry.title.lower() == entry.title.lower():
+            raise ValueError(f"{entry.title} is already in {folder}; a new result needs a new name or --entry-version.")
+        same_entry = other.entry.name.lower() == entry.name.lower()
+        if same_entry and not other.entry.may_become(entry):
+            raise ValueError(
+                f"{other.entry.title} in {folder} is by {', '.join(other.entry.authors)}; a version of it names its "
+                "authors too. Choose another --name."
+            )
+        if is_copy(played, contents.played, same_entry=same_entry):
+            raise ValueError(
+                f"{entry.title} takes the same actions, step for step, as {other.entry.title}, which is already in "
+                f"{folder}, in {shared(played, contents.played):,} of {episodes(played):,} episodes."
+            )
 
 
-def played(submission: Submission) -> dict[tuple[str, int], str]:
-    """Fingerprints of the actions by task and seed."""
-    return {(claim.task, cell.seed): cell.actions for claim in submission.tasks for cell in claim.cells}
-
-
-def _place(source: Path, target: Path) -> None:
-    """Copy a file whole or not at all, and never over another."""
-    handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=target.parent)
-    unfinished = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file, source.open("rb") as given:
-            shutil.copyfileobj(given, file)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.chmod(0o644)
+def _place(source: Path, verdict: Verdict, target: Path, checkout: Path | None) -> None:
+    """Put an archive where it belongs, never over another, and log it; nothing stays if one of the two fails."""
+    folder, log = target.parent, target.with_name(LOG)
+    with staging(folder) as aside, locked(folder):
+        if target.exists():
+            raise ValueError(f"There is already a file {target}.")
+        before, arrivals = log.read_bytes() if log.exists() else None, read_log(folder)
+        there = [(path.name, file_sha256(path)) for path in sorted(folder.glob("*.zip"))]  # some came without submit
+        shutil.copyfile(source, aside / target.name)
+        (aside / LOG).write_bytes(extended(arrivals, [*there, (target.name, verdict.sha256)]))
+        (aside / "before").write_bytes(before or b"")
+        for name in (target.name, LOG):
+            with (aside / name).open("rb") as file:
+                os.fsync(file.fileno())
         try:
-            os.link(unfinished, target)
-        except FileExistsError:
-            raise ValueError(f"There is already a file {target}.") from None
-        except OSError:  # a file system without hard links
-            if target.exists():
-                raise ValueError(f"There is already a file {target}.") from None
-            unfinished.replace(target)
-    finally:
-        unfinished.unlink(missing_ok=True)
+            (aside / LOG).replace(log)  # first, so that an arrival is never forgotten
+            (aside / target.name).replace(target)
+            if checkout and verdict.submission:
+                _commit(checkout, [target, log], verdict.submission)
+        except BaseException:
+            target.unlink(missing_ok=True)
+            if before is None:
+                log.unlink(missing_ok=True)
+            else:
+                (aside / "before").replace(log)
+            raise
 
 
 # -- git ---------------------------------------------------------------------------------------------------------------
@@ -109,14 +129,13 @@ def _checkout(path: Path) -> Path | None:
     return Path(_git(there, "rev-parse", "--show-toplevel").strip()).resolve()
 
 
-def _commit(checkout: Path, path: Path, submission: Submission) -> None:
-    name = path.resolve().relative_to(checkout).as_posix()
+def _commit(checkout: Path, paths: list[Path], submission: Submission) -> None:
+    names = [path.resolve().relative_to(checkout).as_posix() for path in paths]
     try:
-        _git(checkout, "add", "--force", "--", name)
-        _git(checkout, "commit", "--quiet", "--message", f"Submission {submission.entry.title}", "--only", "--", name)
+        _git(checkout, "add", "--force", "--", *names)
+        _git(checkout, "commit", "--quiet", "--message", f"Submission {submission.entry.title}", "--only", "--", *names)
     except OSError:
-        subprocess.run(["git", "-C", str(checkout), "reset", "--quiet", "--", name], check=False, capture_output=True)
-        path.unlink(missing_ok=True)
+        subprocess.run(["git", "-C", str(checkout), "reset", "--quiet", "--", *names], check=False, capture_output=True)
         raise
 
 

@@ -25,6 +25,7 @@ from rlbench_suite.registry import cards
 from rlbench_suite.task import Task
 
 from .archive import Archive
+from .copies import Actions, Fingerprints, by_episode
 from .pack import fingerprint
 from .schema import (
     MANIFEST,
@@ -41,8 +42,13 @@ from .schema import (
     actions_schema,
     episodes_member,
     episodes_schema,
+    plain_sentence,
 )
 
+MAX_PROBLEMS = 100
+"""Sentences of a verdict. Nobody reads more, and an archive of millions of faults must not become gigabytes of text."""
+_ALIKE = 3
+"""Sentences on faults of one kind in one cell; the others are counted."""
 _ROUNDING = 1e-9
 """Relative difference allowed between two means of the same numbers: they may be summed in another order."""
 
@@ -60,6 +66,8 @@ class VerifiedCell(Strict):
     mean_cost: float
     actions: str
     """:func:`fingerprint`."""
+    by_episode: Fingerprints
+    """Of the actions of each episode."""
 
 
 class Verdict(Strict):
@@ -80,6 +88,8 @@ class Verdict(Strict):
     seconds: float
     version: Line
     """Of the package that judged."""
+    finished: bool = True
+    """Whether the judge came to an end. If not, its process died, and may live on another machine."""
 
     @property
     def accepted(self) -> bool:
@@ -94,13 +104,18 @@ class Verdict(Strict):
             scores.setdefault(cell.task, []).append(cell.score)
         return scores
 
+    @property
+    def played(self) -> Actions:
+        """Fingerprints of the actions of every episode."""
+        return {(cell.task, cell.seed): cell.by_episode for cell in self.cells}
+
 
 def verify(path: Path, *, progress: Callable[[str], None] = lambda _: None) -> Verdict:
-    """Check an archive.
+    """Check an archive, in this process: :func:`.judge.judge` does so where the archive is not to be trusted.
 
     Args:
         path: the archive.
-        progress: told what is being replayed.
+        progress: told what is being done.
 
     Raises:
         OSError: the file cannot be read. What is wrong inside it is in the verdict.
@@ -110,18 +125,22 @@ def verify(path: Path, *, progress: Callable[[str], None] = lambda _: None) -> V
     submission, problems, cells, exact = None, [], [], False
     try:
         with Archive.open(path) as archive:
+            progress(f"reading {MANIFEST}")
             submission = archive.submission()
             exact = _is_exact(submission, judge)
             problems = [*_wrong_declarations(submission), *_wrong_members(submission, archive.names)]
             if not problems:
-                for i, claim in enumerate(submission.tasks):
-                    progress(f"{submission.entry.title}: {claim.task} ({i + 1} of {len(submission.tasks)})")
-                    found, wrong = _judge_task(archive, claim, submission.budget, exact)
+                for claim in submission.tasks:
+                    found, wrong = _judge_task(archive, claim, submission.budget, exact, progress)
                     cells += found
                     problems += wrong
+                    if len(problems) >= MAX_PROBLEMS:
+                        break
                 problems += _wrong_aggregates(submission, cells, exact)
     except Rejected as rejection:
         problems = [*problems, str(rejection)]
+    if len(problems) > MAX_PROBLEMS:
+        problems[MAX_PROBLEMS:] = [f"There are {len(problems) - MAX_PROBLEMS:,} more faults, at least."]
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(0)
@@ -130,7 +149,7 @@ def verify(path: Path, *, progress: Callable[[str], None] = lambda _: None) -> V
         sha256=sha256,
         size=size,
         submission=submission,
-        problems=tuple(problems),
+        problems=tuple(map(plain_sentence, problems)),
         cells=tuple(cells),
         exact=exact,
         judge=judge,
@@ -210,32 +229,33 @@ def _wrong_members(submission: Submission, names: list[str]) -> Iterator[str]:
     known = cards()
     short = [known[claim.task].name for claim in submission.tasks if claim.task in known]
     wanted = [MANIFEST] + [member(name) for name in short for member in (episodes_member, actions_member)]
-    for name in names:
-        if name not in wanted:
-            yield f"The archive has a member {name[:80]!r} that belongs to no claim."
+    for name in sorted(set(names).difference(wanted)):
+        yield f"The archive has a member {name[:80]!r} that belongs to no claim."
+    there = set(names)
     for name in wanted:
-        if name not in names:
+        if name not in there:
             yield f"The member {name} is missing."
 
 
 # -- what is played ----------------------------------------------------------------------------------------------------
 
 
-def _judge_task(archive: Archive, claim: TaskClaim, budget: str, exact: bool) -> tuple[list[VerifiedCell], list[str]]:
+def _judge_task(
+    archive: Archive, claim: TaskClaim, budget: str, exact: bool, progress: Callable[[str], None]
+) -> tuple[list[VerifiedCell], list[str]]:
     """Replayed cells of a task, and all that is wrong with it."""
     card = cards()[claim.task]
     task = card.build()
     cells: list[VerifiedCell] = []
     problems: list[str] = []
-    count, seeds = EPISODES[budget], len(claim.cells)
+    seeds = len(claim.cells)
     try:
-        episodes = archive.table(episodes_member(card.name), episodes_schema(task), seeds, count, count)
-        actions = archive.table(actions_member(card.name), actions_schema(task), seeds, count, count * card.horizon)
-        for cell, claimed, rows in zip(claim.cells, episodes, actions, strict=True):
+        for cell, (claimed, rows) in zip(claim.cells, _tables(archive, task, seeds, budget, progress), strict=True):
             faults = _Cell(task, cell, claimed, rows, budget, exact)
             problems += faults.wrong_trace()
             if not faults.playable:
                 continue
+            progress(f"replaying {card.id}, seed {cell.seed}")
             verified = faults.play()
             problems += faults.wrong_claims(verified)
             cells.append(verified)
@@ -246,6 +266,64 @@ def _judge_task(archive: Archive, claim: TaskClaim, budget: str, exact: bool) ->
             f"{card.id}: the score", claim.score, np.mean([c.score for c in cells]), _slack(card, exact)
         )
     return cells, problems
+
+
+def _tables(
+    archive: Archive, task: Task[Any, Any], seeds: int, budget: str, progress: Callable[[str], None]
+) -> Iterator[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]]:
+    """Episodes and actions of a task, cell by cell."""
+    card, count = task.card, EPISODES[budget]
+    members = (
+        (episodes_member(card.name), episodes_schema(task), count),
+        (actions_member(card.name), actions_schema(task), count * card.horizon),
+    )
+    groups = [archive.table(name, schema, seeds, count, most) for name, schema, most in members]
+    for _ in range(seeds):
+        pair = []
+        for (name, _, _), group in zip(members, groups, strict=True):
+            progress(f"reading {name}")
+            pair.append(next(group))
+        yield pair[0], pair[1]
+
+
+class Contents(Strict):
+    """What an archive says, not replayed."""
+
+    submission: Submission
+    actions: tuple[tuple[str, int, Fingerprints], ...]
+    """Task, training seed, and of the actions of each episode."""
+
+    @property
+    def played(self) -> Actions:
+        """Fingerprints of the actions of every episode."""
+        return {(task, seed): text for task, seed, text in self.actions}
+
+
+def read_contents(path: Path, *, progress: Callable[[str], None] = lambda _: None) -> Contents:
+    """Read an archive that was accepted once, perhaps by another version of the suite.
+
+    Raises:
+        Rejected: it cannot be read.
+        OSError: the file cannot be read.
+    """
+    found = []
+    with Archive.open(path) as archive:
+        submission = archive.submission()
+        if submission.budget not in EPISODES:
+            raise Rejected(f"The budget is {submission.budget!r}.")
+        for claim in submission.tasks:
+            if card := cards().get(claim.task):
+                tables = _tables(archive, card.build(), len(claim.cells), submission.budget, progress)
+                for cell, (claimed, rows) in zip(claim.cells, tables, strict=True):
+                    found.append((claim.task, cell.seed, by_episode(list(rows.values()), claimed["length"])))
+    return Contents(submission=submission, actions=tuple(found))
+
+
+def _few(place: str, wrong: np.ndarray, say: Callable[[int], str]) -> Iterator[str]:
+    """A sentence on each of the first faults of a kind, and one that counts the others."""
+    yield from map(say, wrong[:_ALIKE].tolist())
+    if len(wrong) > _ALIKE:
+        yield f"{place}: {len(wrong) - _ALIKE:,} more faults are of the same kind."
 
 
 class _Cell:
@@ -265,38 +343,48 @@ class _Cell:
         self.columns = list(rows.values())
         self.playable = True
 
+        self.name = f"{task.card.id}, seed {cell.seed}"
+
     def _episode(self, i: int | np.integer[Any]) -> str:
-        return f"{self.task.card.id}, seed {self.cell.seed}, episode {i}"
+        return f"{self.name}, episode {i}"
 
     def wrong_trace(self) -> Iterator[str]:
         """Faults of the trace itself; some leave nothing to play."""
         played, seeds = self.claimed["episode_seed"], np.array(self.seeds)
-        for i in np.flatnonzero(played != seeds):
-            yield f"{self._episode(i)}: it was played on environment seed {played[i]}; the protocol's is {seeds[i]}."
-            self.playable = False
         lengths, rows, horizon = self.claimed["length"], len(self.columns[0]), self.task.card.horizon
-        for i in np.flatnonzero((lengths < 1) | (lengths > horizon)):
-            yield f"{self._episode(i)}: it is said to have {lengths[i]} steps; 1 to {horizon} are possible."
-            self.playable = False
-        if lengths.sum(dtype=np.int64) != rows:
-            yield (
-                f"{self.task.card.id}, seed {self.cell.seed}: the episodes are said to have "
-                f"{lengths.sum(dtype=np.int64)} steps in all, and there are {rows} actions."
-            )
-            self.playable = False
-        if not self.playable:
-            return
+        others = np.flatnonzero(played != seeds)
+        yield from _few(self.name, others, lambda i: (
+            f"{self._episode(i)}: it was played on environment seed {played[i]}; the protocol's is {seeds[i]}."
+        ))  # fmt: skip
+        impossible = np.flatnonzero((lengths < 1) | (lengths > horizon))
+        yield from _few(self.name, impossible, lambda i: (
+            f"{self._episode(i)}: it is said to have {lengths[i]} steps; 1 to {horizon} are possible."
+        ))  # fmt: skip
+        steps = lengths.sum(dtype=np.int64)
+        if steps != rows:
+            yield f"{self.name}: the episodes are said to have {steps} steps in all, and there are {rows} actions."
+        self.playable = not len(others) and not len(impossible) and steps == rows
+        if self.playable:
+            yield from self._wrong_actions(lengths)
+
+    def _wrong_actions(self, lengths: np.ndarray) -> Iterator[str]:
         ends = np.cumsum(lengths)
         low, high = action_bounds(self.task)
-        for name, column, least, most in zip(range(len(low)), self.columns, low, high, strict=True):
-            for row in np.flatnonzero(~((column >= least) & (column <= most))):  # NaN is neither
-                episode = int(np.searchsorted(ends, row, side="right"))
-                step = row - (ends[episode] - lengths[episode])
-                yield (
-                    f"{self._episode(episode)}: number {name} of the action at step {step} is {column[row]:g}; "
-                    f"the space of actions is {least:g} to {most:g}."
-                )
-                self.playable = False
+        wrong = [
+            np.flatnonzero(~((column >= least) & (column <= most)))  # NaN is neither
+            for column, least, most in zip(self.columns, low, high, strict=True)
+        ]
+        self.playable = not any(map(len, wrong))
+        places = np.array([(row, number) for number, rows in enumerate(wrong) for row in rows[:_ALIKE]], int)
+        for row, number in places[:_ALIKE].tolist():
+            episode = int(np.searchsorted(ends, row, side="right"))
+            step = row - (ends[episode] - lengths[episode])
+            yield (
+                f"{self._episode(episode)}: number {number} of the action at step {step} is "
+                f"{self.columns[number][row]:g}; the space of actions is {low[number]:g} to {high[number]:g}."
+            )
+        if (count := sum(map(len, wrong))) > _ALIKE:
+            yield f"{self.name}: {count - _ALIKE:,} more numbers of actions are outside the space."
 
     def play(self) -> VerifiedCell:
         """Replay the cell."""
@@ -321,28 +409,33 @@ class _Cell:
             mean_length=float(self.record.length.mean()),
             mean_cost=float(self.record.cost.mean(dtype=np.float64)),
             actions=fingerprint(self.columns),
+            by_episode=by_episode(self.columns, lengths),
         )
 
     def wrong_claims(self, verified: VerifiedCell) -> Iterator[str]:
         """What the replay does not bear out: episode by episode, then the means."""
         record, claimed, card = self.record, self.claimed, self.task.card
-        for i in np.flatnonzero(record.length != claimed["length"]):
+
+        def of_length(i: int) -> str:
             said, is_ = claimed["length"][i], record.length[i]
             what = "is not over after them" if is_ > said else f"is over after {is_}; the rest was never played"
-            yield f"{self._episode(i)}: {said} steps are claimed, and it {what}."
+            return f"{self._episode(i)}: {said} steps are claimed, and it {what}."
+
+        yield from _few(self.name, np.flatnonzero(record.length != claimed["length"]), of_length)
         for name, found in (("success", record.info["success"].astype(bool)), ("terminated", record.terminated)):
-            for i in np.flatnonzero(found != claimed[name]):
-                yield f"{self._episode(i)}: {name} is claimed to be {claimed[name][i]} and is {found[i]}."
+            yield from _few(self.name, np.flatnonzero(found != claimed[name]), lambda i, name=name, found=found: (
+                f"{self._episode(i)}: {name} is claimed to be {claimed[name][i]} and is {found[i]}."
+            ))  # fmt: skip
         totals = record.total.astype(np.float64).reshape(len(self.seeds), -1)
         numbers = {f"return_{j}": column for j, column in enumerate(totals.T)}
         numbers["cost"] = record.cost.astype(np.float64)
         for name, found in numbers.items():
-            for i in np.flatnonzero(~self._equal(claimed[name], found)):
-                what = name.replace("_", " ") if len(totals.T) > 1 else name.split("_")[0]
-                yield (
-                    f"{self._episode(i)}: the {what} is claimed to be {float(claimed[name][i])!r} "
-                    f"and is {float(found[i])!r}{self._manner()}."
-                )
+            what = name.replace("_", " ") if len(totals.T) > 1 else name.split("_")[0]
+            differ = np.flatnonzero(~self._equal(claimed[name], found))
+            yield from _few(self.name, differ, lambda i, name=name, found=found, what=what: (
+                f"{self._episode(i)}: the {what} is claimed to be {float(claimed[name][i])!r} "
+                f"and is {float(found[i])!r}{self._manner()}."
+            ))  # fmt: skip
         slack = 0.0 if self.exact else card.replay_tolerance
         for field in ("mean_return", "score", "success_rate", "mean_length", "mean_cost"):
             allowed = _slack(card, self.exact) if field == "score" else slack

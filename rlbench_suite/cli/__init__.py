@@ -10,9 +10,11 @@ from typing import Any
 
 import typer
 
+from rlbench_suite.evaluation.staging import Unwritten
+
 
 class App(typer.Typer):
-    """A program whose errors that a user can mend are one sentence on stderr and exit code 2."""
+    """A program whose errors are one sentence on stderr: exit code 2 for those a user can mend, 1 for a full disk."""
 
     def __init__(self, help: str) -> None:
         super().__init__(help=help, rich_markup_mode="markdown", add_completion=False, pretty_exceptions_enable=False)
@@ -21,6 +23,9 @@ class App(typer.Typer):
         """Run the program."""
         try:
             return super().__call__(*args, **kwargs)
+        except Unwritten as error:
+            print(f"error: {error}", file=sys.stderr)
+            sys.exit(1)
         except (ValueError, OSError, ImportError) as error:
             print(f"error: {error}", file=sys.stderr)
             sys.exit(2)

@@ -99,6 +99,8 @@ def pack(
 def verify(archives: Archives) -> None:
     """Replay archives in fresh environments and compute every number anew.
 
+    Each archive is read in a process of its own, with limits on time, memory and output.
+
     Exit codes: 0 all accepted, 1 one was rejected (the reasons are on stderr), 2 a wrong argument.
 
     **Example**: `rlsuite-leaderboard verify ppo-v1.zip`
@@ -126,9 +128,10 @@ def submit(
         Path, typer.Argument(help="Directory of submissions, or the checkout of a repository that has them.")
     ],
 ) -> None:
-    """Verify an archive and put it with the others.
+    """Verify an archive, put it with the others and note its arrival in `log.jsonl`.
 
-    In the checkout of a git repository it is committed, by your own git; pushing it is left to you.
+    A copy is refused: an archive most of whose episodes take the actions of one that is there already. In the checkout
+    of a git repository both files are committed, by your own git; pushing is left to you.
 
     **Examples**
 
@@ -177,7 +180,7 @@ def _prepare() -> None:
 
 def _verify(path: Path) -> "Verdict":
     with _progress() as progress:
-        verdict: Verdict = load(f"{WING}.verify:verify")(path, progress=progress)
+        verdict: Verdict = load(f"{WING}.judge:judge")(path, progress=progress)
     return verdict
 
 
@@ -198,11 +201,16 @@ def _print_verdict(path: Path, verdict: "Verdict") -> None:
     statistics: Any = load("rlbench_suite.evaluation.statistics:mean")
     console = Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in ("task", "return", "score", "95 % interval", "success", "seeds", "episodes"):
+    columns = ("task", "return", "score", "95 % interval", "success", "seeds", "episodes", "training steps", "time")
+    for column in columns:
         table.add_column(column, justify="left" if column == "task" else "right", no_wrap=True)
+    claims = verdict.submission.tasks if verdict.submission else ()
     for task, scores in verdict.scores.items():
         cells = [cell for cell in verdict.cells if cell.task == task]
         estimate = statistics({task: scores})
+        trained = [cell for claim in claims if claim.task == task for cell in claim.cells]
+        steps = sum(cell.training_steps for cell in trained) / len(trained)
+        seconds = sum(cell.train_seconds + cell.compile_seconds for cell in trained) / len(trained)
         table.add_row(
             task.split("/")[-1],
             f"{sum(cell.mean_return for cell in cells) / len(cells):.4g}",
@@ -211,6 +219,8 @@ def _print_verdict(path: Path, verdict: "Verdict") -> None:
             f"{sum(cell.success_rate for cell in cells) / len(cells):.0%}",
             str(len(cells)),
             str(sum(cell.episodes for cell in cells)),
+            f"{steps:,.0f}" if steps else "-",
+            f"{seconds:,.1f} s" if seconds else "-",
         )
     console.print(table)
     title = verdict.submission.entry.title if verdict.submission else path.name

@@ -1,5 +1,6 @@
 """``rlsuite-leaderboard`` as people meet it: pack, verify, submit, build, and what it says when that cannot be."""
 
+import errno
 import re
 import subprocess
 import sys
@@ -72,6 +73,21 @@ def test_a_rejected_archive_is_exit_code_1_with_the_reasons(call: Callable, run:
     assert code == 1
     assert err.startswith("rejected: cut.zip")
     assert not (tmp_path / "subs").exists()
+
+
+def test_a_full_disk_is_exit_code_1_and_names_what_was_being_written(
+    call: Callable, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    before = sorted(tmp_path.iterdir())
+    code, _, err = call("pack", run)
+    assert (code, err) == (
+        1, "error: Cannot write the archive toy-v1.zip: No space left on device. Nothing of it was kept.\n"
+    )  # fmt: skip
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_a_run_that_does_not_replay_is_not_packed(call: Callable, run: str, tmp_path: Path):

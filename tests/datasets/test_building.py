@@ -227,17 +227,15 @@ def test_a_folder_that_cannot_be_written_is_named(
 
 
 def test_what_was_left_by_a_killed_program_is_cleared_away(root: Path) -> None:
-    import os
-
-    old, fresh = root / ".rlsuite-old", root / ".rlsuite-fresh"
+    old = root / ".rlsuite-old"
     old.mkdir(parents=True)
-    fresh.mkdir()
-    os.utime(old, (0, 0))
-    with storage.staging() as aside:
-        assert aside.is_dir()
+    with storage.staging() as running:
         assert not old.exists()
-        assert fresh.exists()
+        with storage.staging() as aside:
+            assert aside.is_dir()
+            assert running.is_dir()  # its program is at work
     assert not aside.exists()
+    assert not running.exists()
 
 
 def test_a_weak_hand_goes_part_of_the_way_and_at_times_astray() -> None:

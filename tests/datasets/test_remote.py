@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import http.server
 import json
+import re
 import shutil
 import ssl
 import stat
@@ -21,7 +23,7 @@ import pytest
 from folders import visible
 
 from rlbench_suite import datasets
-from rlbench_suite.datasets import remote
+from rlbench_suite.datasets import remote, storage
 from rlbench_suite.datasets.catalogue import Entry
 
 ARCHIVE = "rlsuite/hover/random-v0.zip"
@@ -211,6 +213,10 @@ def huge_index(folder: Path) -> None:
     (folder / "index.json").write_text("[" * 2**21)
 
 
+def nested_index(folder: Path) -> None:
+    (folder / "index.json").write_text("[" * 500_000 + "]" * 500_000)
+
+
 def index_without_it(folder: Path) -> None:
     (folder / "index.json").write_text(json.dumps({"format": remote.FORMAT, "layout": "folder", "datasets": {}}))
 
@@ -293,9 +299,43 @@ def no_spaces(new: zipfile.ZipFile, members: dict[str, bytes]) -> None:
     write_all(new, members | {"data/metadata.json": json.dumps(said).encode()})
 
 
+def nested_metadata(new: zipfile.ZipFile, members: dict[str, bytes]) -> None:
+    write_all(new, members | {"data/metadata.json": b"[" * 500_000 + b"]" * 500_000})
+
+
+def huge_metadata(new: zipfile.ZipFile, members: dict[str, bytes]) -> None:
+    write_all(new, members | {"data/metadata.json": b" " * 2**21})
+
+
+def terabytes_of_nothing(new: zipfile.ZipFile, members: dict[str, bytes]) -> None:
+    """An array without a single chunk: a kilobyte on disk, four terabytes once read."""
+    import io
+
+    import h5py
+
+    with h5py.File(file := io.BytesIO(members["data/main_data.hdf5"]), "a") as opened:
+        del opened["episode_0/rewards"]
+        opened.create_dataset("episode_0/rewards", shape=(10**12,), dtype="f4", chunks=(2**20,))
+    write_all(new, members | {"data/main_data.hdf5": file.getvalue()})
+
+
+def broken_deflate(folder: Path) -> None:
+    """The first member's compressed bytes, overwritten; index and directory still fit."""
+    content = bytearray((folder / ARCHIVE).read_bytes())
+    begin = 30 + len("data/metadata.json")
+    content[begin : begin + 40] = b"\xff" * 40
+    (folder / ARCHIVE).write_bytes(content)
+    reindex(folder)
+
+
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
+        (nested_index, "is no index of format"),
+        (broken_deflate, "is not one of a dataset (Error -3 while decompressing data"),
+        (rewritten(nested_metadata), "its metadata cannot be read"),
+        (rewritten(huge_metadata), "its metadata cannot be read: 2,097,152 bytes"),
+        (rewritten(terabytes_of_nothing), "its arrays say that they hold 4,0"),
         (truncated, "broke off after"),
         (lengthened, "is longer than"),
         (one_bit, "is damaged or was tampered with"),
@@ -413,3 +453,35 @@ def test_publishing_twice_gives_the_same_archive(
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(shelf))
     datasets.publish([entry], tmp_path / "again", "folder")
     assert (tmp_path / "again" / ARCHIVE).read_bytes() == (published / ARCHIVE).read_bytes()
+
+
+def full(*_: Any) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_is_named_and_leaves_nothing(
+    call: Callable[..., tuple],
+    published: Path,
+    root: Path,
+    shelf: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(remote.shutil, "copyfileobj", full)
+    code, _, err = call("download", "hover/random", "--remote", published.as_uri())
+    assert (code, visible(root)) == (1, [])
+    assert err.startswith("error: Cannot write rlsuite/hover/random-v0 to ")
+    assert err.endswith("No space left on device. Nothing of it was kept.\n")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(shelf))
+    code, _, err = call("publish", "hover/random", "--to", str(tmp_path / "public"))
+    assert (code, visible(tmp_path / "public")) == (1, [])
+    assert "Cannot write the remote " in err
+
+
+def test_a_dataset_is_not_begun_where_there_is_no_room(
+    call: Callable[..., tuple], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10_000}))
+    code, _, err = call("build", "hover/random")
+    assert (code, visible(root)) == (1, [])
+    assert re.search(r"error: Cannot write rlsuite/hover/random-v0: it takes about [\d.]+ MB, and .* 0\.0 MB", err)

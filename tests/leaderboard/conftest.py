@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from forgery import run_agents
 
+from rlbench_suite.leaderboard import site, submit
 from rlbench_suite.leaderboard.pack import pack
-from rlbench_suite.leaderboard.schema import Entry
+from rlbench_suite.leaderboard.schema import Entry, Rejected
+from rlbench_suite.leaderboard.verify import Contents, read_contents, verify
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +29,27 @@ def toy_run(toys: Path, shelf: Path) -> Path:
 
 
 @pytest.fixture
+def wide_run(toys: Path, shelf: Path) -> Path:
+    """The same agents with as many seeds as a rank needs; not to be changed."""
+    return shelf / "wide" if (shelf / "wide").exists() else run_agents(shelf / "wide", "toy,random", "toys", 5)
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Archives are judged in this process: a new one takes seconds, and tests/leaderboard/test_judge.py starts them."""
+
+    def open_up(path: Path) -> Contents | None:
+        try:
+            return read_contents(path)
+        except Rejected:
+            return None
+
+    for module in (site, submit):
+        monkeypatch.setattr(module, "judge", verify)
+    monkeypatch.setattr(submit, "open_up", open_up)
+
+
+@pytest.fixture
 def honest(toy_run: Path, shelf: Path, tmp_path: Path) -> Path:
     """The archive of agent ``toy``, as ``pack`` writes it; a copy of the test's own."""
     if not (shelf / "toy-v1.zip").exists():
@@ -35,12 +58,12 @@ def honest(toy_run: Path, shelf: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def packed(toy_run: Path, tmp_path: Path) -> Callable[..., Path]:
-    """Pack an agent of the run under a name."""
+def packed(wide_run: Path, tmp_path: Path) -> Callable[..., Path]:
+    """Pack an agent of the wide run under a name."""
 
     def packed(agent: str = "toy", **known: Any) -> Path:
         entry = Entry(**{"name": agent, "agent": agent} | known)
-        pack(toy_run, entry, tmp_path / "packed" / f"{entry.title}.zip")
+        pack(wide_run, entry, tmp_path / "packed" / f"{entry.title}.zip")
         return tmp_path / "packed" / f"{entry.title}.zip"
 
     return packed

@@ -1,6 +1,7 @@
 """Zips that ``pack`` does not write: damaged, disguised, or made to hurt a reader."""
 
 import io
+import re
 import struct
 import zipfile
 from collections.abc import Callable
@@ -128,6 +129,16 @@ def test_zips_that_pack_does_not_write_are_rejected(name: str, honest: Path, tmp
     assert len(verdict.problems) == 1, verdict.problems
     assert words in verdict.problems[0]
     assert "\n" not in verdict.problems[0]
+
+
+def test_members_that_inflate_to_too_much_together_are_not_inflated(
+    honest: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """4 MB of zeros held 8.7 GB, each member within its own limit."""
+    monkeypatch.setattr(archives, "MAX_INFLATED", 5000)
+    monkeypatch.setattr(archives.Archive, "read", None)  # nothing is inflated
+    (problem,) = verify(honest).problems
+    assert re.fullmatch(r"The members inflate to [\d,]+ bytes in all; at most 5,000 are allowed\.", problem)
 
 
 def test_too_large_a_file_is_not_opened(honest: Path, monkeypatch: pytest.MonkeyPatch):

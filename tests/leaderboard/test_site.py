@@ -1,5 +1,6 @@
 """Submissions, rankings and pages: only what was verified is shown, and nothing of it runs."""
 
+import errno
 import json
 import os
 import re
@@ -15,11 +16,17 @@ from PIL import Image
 from scipy.stats import trim_mean
 
 from rlbench_suite.evaluation.machine import Machine
+from rlbench_suite.evaluation.staging import Unwritten
 from rlbench_suite.leaderboard import site as sites
+from rlbench_suite.leaderboard import submit as submitting
+from rlbench_suite.leaderboard.log import read_log
 from rlbench_suite.leaderboard.pack import pack
 from rlbench_suite.leaderboard.schema import Entry
 from rlbench_suite.leaderboard.site import Site, build
 from rlbench_suite.leaderboard.submit import submit
+from rlbench_suite.leaderboard.verify import verify
+
+pytestmark = pytest.mark.usefixtures("here")
 
 HOSTILE = '<script>document.title="owned"</script><img src=x onerror=alert(1)>&"\''
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -38,7 +45,7 @@ def test_what_is_submitted_lies_there_unchanged(honest: Path, tmp_path: Path):
     assert verdict.accepted
     assert place == tmp_path / "subs" / "toy-v1.zip"
     assert place.read_bytes() == honest.read_bytes()
-    assert os.listdir(tmp_path / "subs") == ["toy-v1.zip"]
+    assert sorted(os.listdir(tmp_path / "subs")) == ["log.jsonl", "toy-v1.zip"]
 
 
 def test_what_is_rejected_leaves_nothing_behind(honest: Path, tmp_path: Path):
@@ -54,8 +61,8 @@ def test_what_is_rejected_leaves_nothing_behind(honest: Path, tmp_path: Path):
     [
         ({"name": "toy"}, "toy-v1 is already in"),
         ({"name": "TOY"}, "TOY-v1 is already in"),
-        ({"name": "mine"}, "The same actions, step for step, are already in .* as toy-v1"),
-        ({"name": "toy", "version": 2}, "The same actions"),
+        ({"name": "mine"}, "mine-v1 takes the same actions, step for step, as toy-v1, .* in 500 of 500 episodes"),
+        ({"name": "toy", "version": 2}, "toy-v2 takes the same actions"),
     ],
 )
 def test_nothing_is_submitted_twice(known: dict, words: str, packed: Callable[..., Path], tmp_path: Path):
@@ -63,15 +70,122 @@ def test_nothing_is_submitted_twice(known: dict, words: str, packed: Callable[..
     before = (tmp_path / "subs" / "toy-v1.zip").read_bytes()
     with pytest.raises(ValueError, match=words):
         submit(packed(**known), tmp_path / "subs")
-    assert os.listdir(tmp_path / "subs") == ["toy-v1.zip"]
+    assert sorted(os.listdir(tmp_path / "subs")) == ["log.jsonl", "toy-v1.zip"]
     assert (tmp_path / "subs" / "toy-v1.zip").read_bytes() == before
+    assert [arrival.archive for arrival in read_log(tmp_path / "subs")] == ["toy-v1.zip"]
 
 
-def test_a_part_of_anothers_run_is_a_copy_too(honest: Path, toy_run: Path, tmp_path: Path):
-    submit(honest, tmp_path / "subs")
-    pack(toy_run, Entry(name="part", agent="toy"), tmp_path / "part.zip", suite=WALK)
-    with pytest.raises(ValueError, match="The same actions"):
+def test_a_part_of_anothers_run_is_a_copy_too(packed: Callable[..., Path], wide_run: Path, tmp_path: Path):
+    submit(packed(), tmp_path / "subs")
+    pack(wide_run, Entry(name="part", agent="toy"), tmp_path / "part.zip", suite=WALK)
+    with pytest.raises(ValueError, match="takes the same actions"):
         submit(tmp_path / "part.zip", tmp_path / "subs")
+
+
+def stolen(path: Path, victim: Forgery, more: Forgery) -> Path:
+    """The victim's archive, with a seed of its thief's added, an action changed and an older date."""
+    victim.claims["entry"] |= {"name": "thief", "authors": ["Mallory"]}
+    victim.claims["created"] = "2020-01-01T00:00:00Z"
+    for task in (WALK, DRIFT):
+        for kind in ("episodes", "actions"):
+            victim.put(kind, [*victim.groups(kind, task), more.groups(kind, task)[5]], task)
+        victim.task(task)["cells"].append(more.cell(5, task))
+    victim.settle()
+    return victim.write(path)
+
+
+@pytest.fixture
+def theft(packed: Callable[..., Path], shelf: Path, tmp_path: Path) -> Path:
+    """An archive that an earlier judge ranked in its victim's place."""
+    if not (shelf / "six").exists():
+        run_agents(shelf / "six", "random", "toys", 6)
+    pack(shelf / "six", Entry(name="own", agent="random"), tmp_path / "own.zip")
+    path = stolen(tmp_path / "thief-v1.zip", Forgery(packed()), Forgery(tmp_path / "own.zip"))
+    assert verify(path).problems == ()
+    return path
+
+
+def test_a_superset_of_anothers_run_is_refused(packed: Callable[..., Path], theft: Path, tmp_path: Path):
+    submit(packed(), tmp_path / "subs")
+    with pytest.raises(ValueError, match=r"thief-v1 takes the same actions.*as toy-v1.*in 50\d of 600 episodes"):
+        submit(theft, tmp_path / "subs")
+
+
+def test_who_arrives_first_has_the_claim_whatever_the_dates_say(
+    packed: Callable[..., Path], theft: Path, tmp_path: Path
+):
+    folder = submit(packed(), tmp_path / "subs")[0].parent
+    shutil.copy(theft, folder)  # past submit
+    built = build(folder, tmp_path / "site")
+    assert {e.title: e.copy_of for e in built.entries} == {"toy-v1": None, "thief-v1": "toy-v1"}
+    (board,) = [board for board in built.boards if board.suite == "toys"]
+    assert [place.standing.title for place in board.places] == ["toy-v1"]
+    assert "as toy-v1, which arrived earlier, in 50" in board.unranked["thief-v1"]
+    submit(packed("random"), folder)  # from now on the log has the thief too, behind its victim
+    assert [a.archive for a in read_log(folder)] == ["toy-v1.zip", "thief-v1.zip", "random-v1.zip"]
+    built = build(folder, tmp_path / "site")
+    assert [e.copy_of for e in built.entries] == [None, "toy-v1", None]
+
+
+def test_a_name_is_kept_by_its_authors(packed: Callable[..., Path], tmp_path: Path):
+    folder = submit(packed(authors=("Ada Lovelace",)), tmp_path / "subs")[0].parent
+    with pytest.raises(ValueError, match=r"toy-v1 in .* is by Ada Lovelace; a version of it names its authors too"):
+        submit(packed("random", name="toy", version=2, authors=("Mallory",)), folder)
+    shutil.copy(packed("random", name="toy", version=2, authors=("Mallory",)), folder)
+    built = build(folder, tmp_path / "site")
+    (board,) = [board for board in built.boards if board.suite == "toys"]
+    assert [place.standing.title for place in board.places] == ["toy-v1"]
+    assert board.unranked == {"toy-v2": "has the name of toy-v1 and does not name its authors"}
+
+
+def test_a_new_version_may_keep_most_of_an_old_one(packed: Callable[..., Path], theft: Path, tmp_path: Path):
+    folder = submit(packed(authors=("Ada",)), tmp_path / "subs")[0].parent
+    more = Forgery(theft)
+    more.claims["entry"] |= {"name": "toy", "version": 2, "authors": ["Ada", "Grace"]}
+    submit(more.write(tmp_path / "more.zip"), folder)
+    built = build(folder, tmp_path / "site")
+    assert {e.title: e.unranked for e in built.entries} == {"toy-v1": "superseded by toy-v2", "toy-v2": None}
+
+
+def test_an_archive_that_was_changed_after_it_arrived_is_refused(packed: Callable[..., Path], tmp_path: Path):
+    place, _ = submit(packed(), tmp_path / "subs")
+    shutil.copy(packed(description="better"), place)
+    assert "It is not the file that arrived" in build(place.parent, tmp_path / "site").refused["toy-v1.zip"][0]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [(lambda t: t + "{", "line 2, is no line of a log"), (lambda t: t.replace(":1,", ":2,", 1), "a line was removed")],
+)
+def test_a_damaged_log_is_named_and_not_written_over(
+    packed: Callable[..., Path], change: Callable[[str], str], words: str, tmp_path: Path
+):
+    folder = submit(packed(), tmp_path / "subs")[0].parent
+    damaged = change((folder / "log.jsonl").read_text())
+    (folder / "log.jsonl").write_text(damaged)
+    for again in (lambda: submit(packed("random"), folder), lambda: build(folder, tmp_path / "site")):
+        with pytest.raises(ValueError, match=words):
+            again()
+    assert (folder / "log.jsonl").read_text() == damaged
+
+
+def full(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_is_named_and_leaves_nothing_of_a_submission(
+    packed: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    first, second = packed(), packed("random")
+    folder = submit(first, tmp_path / "subs")[0].parent
+    before = (folder / "log.jsonl").read_bytes()
+    monkeypatch.setattr(submitting.os, "fsync", full)
+    with pytest.raises(
+        Unwritten, match=r"Cannot write .*random-v1.zip: No space left on device\. Nothing of it was kept"
+    ):
+        submit(second, folder)
+    assert sorted(os.listdir(folder)) == ["log.jsonl", "toy-v1.zip"]
+    assert (folder / "log.jsonl").read_bytes() == before
 
 
 def git(where: Path, *arguments: str) -> str:
@@ -99,13 +213,15 @@ def test_in_a_checkout_the_archive_alone_is_committed(honest: Path, checkout: Pa
     place, _ = submit(honest, checkout)
     assert place == checkout / "submissions" / "toy-v1.zip"
     assert git(checkout, "log", "--format=%an %s", "-1").strip() == "Ada Submission toy-v1"
-    assert git(checkout, "show", "--name-only", "--format=").split() == ["submissions/toy-v1.zip"]
+    committed = git(checkout, "show", "--name-only", "--format=").split()
+    assert committed == ["submissions/log.jsonl", "submissions/toy-v1.zip"]
     assert git(checkout, "status", "--porcelain").split("\n")[:-1] == ["M  README"]  # still staged, not committed
 
 
 def test_a_folder_of_a_checkout_is_taken_as_it_is(honest: Path, checkout: Path):
     assert submit(honest, checkout / "results" / "2026")[0] == checkout / "results" / "2026" / "toy-v1.zip"
-    assert git(checkout, "show", "--name-only", "--format=").split() == ["results/2026/toy-v1.zip"]
+    committed = git(checkout, "show", "--name-only", "--format=").split()
+    assert committed == ["results/2026/log.jsonl", "results/2026/toy-v1.zip"]
 
 
 def test_where_git_refuses_the_checkout_stays_as_it_was(honest: Path, checkout: Path):
@@ -116,14 +232,14 @@ def test_where_git_refuses_the_checkout_stays_as_it_was(honest: Path, checkout: 
     with pytest.raises(OSError, match=r"git commit failed in .*: not today"):
         submit(honest, checkout)
     assert git(checkout, "status", "--porcelain").split("\n")[:-1] == ["M  README"]
-    assert not (checkout / "submissions" / "toy-v1.zip").exists()
+    assert not list((checkout / "submissions").iterdir())
 
 
 # -- build -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def submissions(packed: Callable[..., Path], toy_run: Path, shelf: Path, tmp_path: Path) -> Path:
+def submissions(packed: Callable[..., Path], shelf: Path, tmp_path: Path) -> Path:
     """Two entries with the whole suite, an older version, a partial one, a copy, and one that lies."""
     folder = tmp_path / "submissions"
     links = ("https://a.org/?x=1&y=2",)
@@ -137,7 +253,7 @@ def submissions(packed: Callable[..., Path], toy_run: Path, shelf: Path, tmp_pat
     older.settle()
     older.write(folder / "dice-v1.zip")
     if not (shelf / "other").exists():
-        run_agents(shelf / "other", "toy-host", WALK, 1)
+        run_agents(shelf / "other", "toy-host", WALK, 5)
     pack(shelf / "other", Entry(name="part", agent="toy-host"), folder / "part-v1.zip")
     shutil.copy(packed("toy", name="twin"), folder)
     liar = Forgery(packed("random", name="liar"))
@@ -166,7 +282,7 @@ def test_rankings_are_of_replayed_scores_on_whole_suites(built: tuple[Site, Path
     assert board.unranked == {
         "dice-v1": "superseded by dice-v2",
         "part-v1": "covers 1 of 2 tasks; ToyDrift-v0 missing",
-        "twin-v1": "takes the same actions, step for step, as toy-v1",
+        "twin-v1": "takes the same actions, step for step, as toy-v1, which arrived earlier, in 500 of 500 episodes",
     }
     results = json.loads((folder / "results.json").read_text())
     (same,) = [b for b in results["boards"] if b["suite"] == "toys"]
@@ -245,6 +361,97 @@ def test_building_again_removes_what_is_gone_and_touches_nothing_else(submission
     assert not list(site.rglob(".*.tmp"))
 
 
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_a_build_that_fails_leaves_a_site_or_nothing(
+    packed: Callable[..., Path], after: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """Whether the first build breaks off while files are written aside, or while they are moved in."""
+    folder, site = submit(packed(), tmp_path / "subs")[0].parent, tmp_path / "site"
+    calls, move = [], Path.replace
+
+    def breaks_off(path: Path, target: Path) -> Path:
+        calls.append(target)
+        if len(calls) > after:
+            full()
+        return move(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", breaks_off)
+        if after == 0:
+            patch.setattr(Path, "write_text", full)
+        with pytest.raises(Unwritten, match=r"Cannot write the site .*: No space left on device"):
+            build(folder, site)
+    if after == 0:
+        assert list(site.iterdir()) == []
+    assert not list(site.glob(".*"))
+    assert len(build(folder, site).entries) == 1
+    assert (site / "index.html").exists()
+
+
+def test_what_a_killed_build_left_is_cleared_away(packed: Callable[..., Path], tmp_path: Path):
+    folder, site = submit(packed(), tmp_path / "subs")[0].parent, tmp_path / "site"
+    for left in (folder, site, tmp_path / "cache" / "rlbench_suite"):
+        (left / ".rlsuite-killed").mkdir(parents=True)
+        (left / ".rlsuite-killed" / "archive.zip").write_text("half")
+    submit(packed("random"), folder)
+    build(folder, site)
+    assert not list(tmp_path.rglob(".rlsuite-*"))
+
+
+def test_a_rank_needs_five_seeds(honest: Path, packed: Callable[..., Path], tmp_path: Path):
+    folder = submit(honest, tmp_path / "subs")[0].parent
+    reason = "has 2 seeds a task; a rank needs 5"
+    assert build(folder, tmp_path / "site").boards == []
+    assert reason in (tmp_path / "site" / "index.html").read_text()
+    submit(packed("random"), folder)
+    (board,) = [board for board in build(folder, tmp_path / "site").boards if board.suite == "toys"]
+    assert [place.standing.title for place in board.places] == ["random-v1"]
+    assert board.unranked == {"toy-v1": reason}
+    for page in ("index.html", "boards/toys-smoke.html", "entries/toy-v1.html"):
+        assert reason in (tmp_path / "site" / page).read_text()
+
+
+def test_training_is_shown_in_every_table_and_unequal_training_is_a_warning(
+    packed: Callable[..., Path], tmp_path: Path
+):
+    folder = submit(packed(), tmp_path / "subs")[0].parent
+    submit(packed("random"), folder)
+    site = build(folder, tmp_path / "site")
+    (board,) = [board for board in site.boards if board.suite == "toys"]
+    assert board.unequal == {}  # who does not train has no budget
+    longer = Forgery(packed("random", name="longer"))
+    for claim in longer.claims["tasks"]:
+        for cell in claim["cells"]:
+            cell |= {"training_steps": 3000 if claim["task"] == WALK else 1000, "train_seconds": 123.4}
+    longer.write(folder / "longer-v1.zip")
+    (folder / "random-v1.zip").unlink()  # it has the same actions
+    site = build(folder, tmp_path / "site")
+    (board,) = [board for board in site.boards if board.suite == "toys"]
+    assert board.unequal == {WALK: (1000, 3000)}
+    assert [board.longer(place.standing) for place in board.places if place.standing.title == "longer-v1"] == [3]
+    text = {name: Elements((tmp_path / "site" / name).read_text()).text
+            for name in ("index.html", "boards/toys-smoke.html", "entries/longer-v1.html")}  # fmt: skip
+    for page in text.values():
+        assert page.count("training steps a seed") == page.count("training time a seed") >= 1
+        assert "2k" in page  # the mean of two tasks
+        assert "123.4 s" in page
+        assert "Warning: " in page
+    assert "trained 3 times as long" in text["index.html"]
+    assert "3k steps, 123.4 s" in text["boards/toys-smoke.html"]
+    results = json.loads((tmp_path / "site" / "results.json").read_text())
+    trained = {entry["title"]: entry["training"][WALK] for entry in results["entries"]}
+    assert trained == {"toy-v1": {"steps": 1000, "seconds": 2.0}, "longer-v1": {"steps": 3000, "seconds": 123.4}}
+
+
+def test_the_first_page_says_what_replay_does_not_prove(tmp_path: Path):
+    (tmp_path / "none").mkdir()
+    build(tmp_path / "none", tmp_path / "site")
+    text = Elements((tmp_path / "site" / "index.html").read_text()).text
+    said = text.split("What replay does not prove")[1]
+    for words in ("trained at all", "steps, seconds", "search\nfor good actions on the evaluation seeds", "who made"):
+        assert words in said
+
+
 def test_a_directory_that_is_no_site_is_left_alone(submissions: Path, tmp_path: Path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "index.html").write_text("mine")
@@ -273,8 +480,7 @@ def test_an_archive_is_judged_once_until_it_or_the_judge_changes(
         judged.append(path)
         return verify(path)
 
-    verify = sites.verify
-    monkeypatch.setattr(sites, "verify", counting)
+    monkeypatch.setattr(sites, "judge", counting)
     folder = submit(honest, tmp_path / "subs")[0].parent
     first = build(folder, tmp_path / "site")
     again = build(folder, tmp_path / "site")

@@ -1,0 +1,237 @@
+"""Archives judged in processes of their own: one that crashes, hangs or swells is a rejected archive, and no more.
+
+Libraries of C++ may end a process over one byte of a damaged file, so nothing of an archive is read in the program that
+the user started. Each archive has a new process (:mod:`.child`), so that none can touch the verdict on the next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from pydantic import ValidationError
+
+import rlbench_suite
+from rlbench_suite.evaluation.machine import Machine
+
+from .child import MEMORY
+from .schema import Origin, plain_sentence
+from .verify import Contents, Verdict
+
+_TICK = 0.1
+"""Seconds between two looks at the clock and at the memory of a silent process."""
+
+
+class Limits(NamedTuple):
+    """What judging one archive may take."""
+
+    silence: float = 900.0
+    """Seconds in which nothing is finished: the replay of one training seed on one task is the longest step."""
+    seconds: float = 24 * 3600.0
+    memory: int = 8 * 2**30
+    """Resident bytes."""
+    output: int = 256 * 2**20
+    """Bytes of the finding."""
+
+
+LIMITS = Limits()
+Show = Callable[[str], None]
+
+
+class _Died(Exception):
+    """The process ended without a finding. The message says how, as the end of a sentence."""
+
+
+def judge(path: Path, *, progress: Show = lambda _: None, limits: Limits = LIMITS) -> Verdict:
+    """Verify an archive (:func:`.verify.verify`) in a process of its own.
+
+    Args:
+        path: the archive.
+        progress: told what is being done.
+        limits: what it may take.
+
+    Returns:
+        The verdict. If the process died it is a rejection that says so, and not ``finished``.
+
+    Raises:
+        OSError: the file cannot be read, or the process does not start.
+    """
+    started = time.perf_counter()
+    with path.open("rb") as file:
+        sha256, size = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
+    known = {"sha256": sha256, "size": size}  # what the process says of itself is not asked for
+    try:
+        found = Verdict.model_validate_json(json.dumps(_ask("verify", path, progress, limits)))
+    except (_Died, ValidationError) as death:
+        said = death if isinstance(death, _Died) else "The judge's process gave no verdict"
+        return Verdict(
+            submission=None,
+            problems=(plain_sentence(f"{said}."),),
+            cells=(),
+            exact=False,
+            judge=Origin.of(Machine.this()),
+            judged=datetime.now(UTC),
+            seconds=time.perf_counter() - started,
+            version=rlbench_suite.__version__,
+            finished=False,
+            **known,
+        )
+    return found.model_copy(update={**known, "problems": tuple(map(plain_sentence, found.problems))})
+
+
+def open_up(path: Path, *, limits: Limits = LIMITS) -> Contents | None:
+    """Read an archive (:func:`.verify.read_contents`) in a process of its own, without replaying it.
+
+    Returns:
+        None if it cannot be read.
+
+    Raises:
+        OSError: the process does not start.
+    """
+    try:
+        return Contents.model_validate_json(json.dumps(_ask("read", path, lambda _: None, limits)))
+    except (_Died, ValidationError):
+        return None
+
+
+def _ask(what: str, path: Path, progress: Show, limits: Limits) -> Any:
+    """What the process found.
+
+    Raises:
+        _Died: it found nothing.
+        OSError: it did not start.
+    """
+    doing = ""
+    began = heard = time.monotonic()
+    with _child(what, path, limits) as (process, lines, errors):
+        while True:
+            try:
+                line = lines.get(timeout=_TICK)
+            except queue.Empty:
+                line = None
+            now = time.monotonic()
+            if line == b"":
+                break
+            if line is not None:
+                heard = now
+                try:
+                    said = json.loads(line)
+                    if "found" in said:
+                        return said["found"]
+                    if "failed" in said:
+                        raise _Died(f"The judge {said['failed']} while {doing or 'starting'}")
+                    doing = plain_sentence(str(said["doing"]))
+                except (ValueError, KeyError, TypeError, RecursionError):
+                    raise _Died(f"The judge's process said what it never says while {doing or 'starting'}") from None
+                progress(doing)
+            if (taken := _resident(process.pid)) > limits.memory:
+                raise _Died(
+                    f"The judge's process needed {taken / 2**30:.1f} GiB of memory while {doing or 'starting'}; "
+                    f"{limits.memory / 2**30:.1f} GiB are allowed"
+                )
+            if now - heard > limits.silence or now - began > limits.seconds:
+                raise _Died(f"The judge's process was stopped after {now - began:.0f} s while {doing or 'starting'}")
+        code = _await_end(process)
+        if not doing:
+            raise OSError(f"The judge's process does not start ({_ending(code)}; {_last_line(errors)}).")
+        raise _Died(f"The judge's process ended with {_ending(code)} while {doing}")
+
+
+@contextmanager
+def _child(
+    what: str, path: Path, limits: Limits
+) -> Iterator[tuple[subprocess.Popen[bytes], queue.Queue[bytes], bytearray]]:
+    """Start the process; gives it, the lines it says (an empty one at the end) and the last of its stderr."""
+    environment = os.environ | {
+        "JAX_PLATFORMS": "cpu",  # bits are promised on processors
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),  # the modules of this process, plugins included
+        MEMORY: str(limits.memory),
+    }
+    process = subprocess.Popen(
+        _command(what, path), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    )
+    lines: queue.Queue[bytes] = queue.Queue(maxsize=100)
+    errors, over = bytearray(), threading.Event()
+
+    def listen(pipe: IO[bytes]) -> None:
+        left = limits.output
+        line = b"more than it may"
+        while line and left > 0:
+            line = pipe.readline(left)
+            left -= len(line)
+            while not over.is_set():
+                try:
+                    lines.put(line, timeout=_TICK)
+                    break
+                except queue.Full:
+                    continue
+
+    def keep_last(pipe: IO[bytes]) -> None:
+        while piece := os.read(pipe.fileno(), 2**16):
+            errors.extend(piece)
+            del errors[:-2000]
+
+    assert process.stdout
+    assert process.stderr
+    pairs = ((listen, process.stdout), (keep_last, process.stderr))
+    threads = [threading.Thread(target=target, args=(pipe,), daemon=True) for target, pipe in pairs]
+    for thread in threads:
+        thread.start()
+    try:
+        yield process, lines, errors
+    finally:
+        over.set()
+        process.kill()
+        process.wait()
+        for thread, (_, pipe) in zip(threads, pairs, strict=True):
+            thread.join(timeout=5.0)
+            if not thread.is_alive():  # else another process holds the pipe, and closing it would wait for that
+                pipe.close()
+
+
+def _command(what: str, path: Path) -> list[str]:
+    # -P: no module comes from the folder that the user happens to stand in.
+    return [sys.executable, "-P", "-m", "rlbench_suite.leaderboard.child", what, str(path.resolve())]
+
+
+def _await_end(process: subprocess.Popen[bytes]) -> int:
+    """Exit code of a process that has closed its stdout, and is given a moment to end."""
+    try:
+        return process.wait(timeout=5.0)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+def _resident(process: int) -> int:
+    """Resident bytes of a process, where the system tells (Linux); 0 elsewhere."""
+    try:
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {-code} ({signal.Signals(-code).name})"
+    except ValueError:
+        return f"signal {-code}"
+
+
+def _last_line(errors: bytearray) -> str:
+    lines = errors.decode(errors="replace").strip().splitlines()
+    return plain_sentence(lines[-1] if lines else "it said nothing")

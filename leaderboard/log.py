@@ -1,0 +1,66 @@
+"""The order in which archives arrived: one line an archive, kept beside them, never changed.
+
+An entry may say of itself that it was made at any time; its place in this file it cannot choose. In a git repository
+the file is committed with each archive, so its history is the repository's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AwareDatetime, Field, StringConstraints, ValidationError
+
+from .schema import Sha256, Strict
+
+LOG = "log.jsonl"
+
+
+class Arrival(Strict):
+    """A line of the log."""
+
+    sequence: Annotated[int, Field(ge=1)]
+    """1, 2, 3 and so on."""
+    archive: Annotated[str, StringConstraints(max_length=255)]
+    """File name."""
+    sha256: Sha256
+    arrived: AwareDatetime
+
+
+def read_log(folder: Path) -> list[Arrival]:
+    """Arrivals in a directory of archives, in order; none where nothing was submitted yet.
+
+    Raises:
+        ValueError: the log is damaged.
+        OSError: it cannot be read.
+    """
+    path = folder / LOG
+    arrivals: list[Arrival] = []
+    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else [], start=1):
+        try:
+            arrivals.append(Arrival.model_validate_json(line))
+        except ValidationError as error:
+            raise ValueError(f"{path}, line {number}, is no line of a log ({error.errors()[0]['msg']}).") from None
+        if arrivals[-1].sequence != number:
+            raise ValueError(f"{path}, line {number}, has the number {arrivals[-1].sequence}; a line was removed.")
+    return arrivals
+
+
+def extended(arrivals: list[Arrival], archives: Iterable[tuple[str, str]]) -> bytes:
+    """The log with archives added, each a file name and its SHA-256, in the order given; those it has are left out."""
+    arrivals = list(arrivals)
+    known = {(arrival.archive, arrival.sha256) for arrival in arrivals}
+    for name, sha256 in archives:
+        if (name, sha256) not in known:
+            number = len(arrivals) + 1
+            arrivals.append(Arrival(sequence=number, archive=name, sha256=sha256, arrived=datetime.now(UTC)))
+    return "".join(f"{arrival.model_dump_json()}\n" for arrival in arrivals).encode()
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
