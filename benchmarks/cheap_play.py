@@ -53,9 +53,8 @@ class Cheap(eqx.Module):
         """The action of the chosen player."""
         drawn, _ = Uniform(self.space).act((), view, key)
         masked = self.noop if view.action_mask is None else self._masked(view.action_mask)
-        return jnp.stack([drawn, *(jnp.asarray(action, drawn.dtype) for action in (self.noop, masked))])[
-            self.player
-        ], ()
+        junk, masked = (jnp.asarray(action, drawn.dtype) for action in (self.noop, masked))
+        return jnp.stack([drawn, junk, masked])[self.player], memory
 
     def _masked(self, mask: jax.Array) -> jax.Array:
         """The no-op action with the first forbidden choice of each part in its place, where there is one."""
