@@ -21,6 +21,7 @@ from gymnasium import spaces
 from rlbench_suite import keys
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Components
+from rlbench_suite.numerals import read_integer, read_real
 
 Params = TypeVar("Params")
 State = TypeVar("State")
@@ -95,19 +96,21 @@ class Described(abc.ABC):
         return self.draw(state, params)
 
     def parse(self, text: str, state: Any, params: Any) -> np.ndarray:
-        """An action from text. By default numbers separated by spaces, as the action space asks for.
+        """Read an action from text. By default numbers separated by spaces or commas, as the action space asks for:
+        whole ones where it is discrete.
 
         Raises:
             ValueError: the text is no action; the message says what was expected.
         """
         space: Any = self.action_space
+        read = read_real if space.dtype.kind == "f" else read_integer
         try:
-            numbers = np.array([float(word) for word in text.replace(",", " ").split()]).reshape(space.shape)
+            with np.errstate(over="ignore"):  # what is beyond float32 is infinite, and refused below
+                action = np.array([read(word) for word in text.replace(",", " ").split()], space.dtype)
+            action = action.reshape(space.shape)
         except ValueError:
             raise ValueError(f"expected {int(np.prod(space.shape))} number(s) of {space}, got {text!r}") from None
-        whole = space.dtype.kind == "f" or (numbers == np.round(numbers)).all()
-        inside = (np.abs(numbers) <= np.iinfo(np.int32).max).all()  # NaN fails; so would a cast of what is beyond
-        if not (whole and inside and space.contains(action := numbers.astype(space.dtype))):
+        if not (np.isfinite(action).all() and space.contains(action)):
             raise ValueError(f"expected an action in {space}, got {text!r}")
         return action
 
@@ -127,7 +130,11 @@ class Described(abc.ABC):
         return "the task is over"
 
     def noop_action(self) -> np.ndarray:
-        """The constant action of the ``noop`` player: zero, or the nearest to it that the space allows."""
+        """The constant action of the ``noop`` player: zero, or the nearest to it that the space allows.
+
+        In the text view a reply that is no action is played as this one, whether the mask allows it or not. A player
+        who never gives an action therefore plays the same episodes as ``noop``, and scores the same.
+        """
         space: Any = self.action_space
         if isinstance(space, spaces.Box):
             return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)

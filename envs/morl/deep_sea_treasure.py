@@ -11,12 +11,15 @@ observation    ``Box(0, 1, (2,))``: row / 10 (0 is the surface), column / 10
 action         0 up, 1 down, 2 left, 3 right; a move off the grid or into rock keeps the position
 reward         (treasure, time): the value of the treasure in the cell reached, else 0; and -1
 termination    a treasure is reached
+success        a treasure is reached, and the return, weighted as the card says, is the best there is: 3.55, for the
+               treasures of 15.1 and 16.1 by a shortest way. Almost every random walk reaches some treasure
 context        none: start, map and moves are always the same
 =============  ====================================================================================
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -39,6 +42,8 @@ CONVEX = (
 )  # fmt: skip
 """Row and value of the treasure of each column, from the left; columns beyond are open water."""
 
+ROUNDING = 1e-3
+"""Weighted returns that differ by less are equal: values have one decimal."""
 CELL = 28
 WATER, ROCK, GOLD, HULL = (64, 120, 190), (92, 74, 58), (236, 196, 60), (245, 245, 245)
 
@@ -48,12 +53,14 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where the submarine is."""
+    """Where the submarine is, and since when."""
 
     row: jax.Array
     """int32 in [0, 10], downwards."""
     column: jax.Array
     """int32 in [0, 10]."""
+    steps: jax.Array
+    """Steps so far, int32."""
 
 
 class DeepSeaTreasure(Task[Params, State]):
@@ -80,7 +87,7 @@ class DeepSeaTreasure(Task[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """At the surface, top left."""
-        return State(jnp.int32(0), jnp.int32(0))
+        return State(jnp.int32(0), jnp.int32(0), jnp.int32(0))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """One cell, unless that leaves the grid or enters rock."""
@@ -88,7 +95,7 @@ class DeepSeaTreasure(Task[Params, State]):
         row = jnp.clip(state.row + down, 0, ROWS - 1)
         column = jnp.clip(state.column + right, 0, COLUMNS - 1)
         free = row <= jnp.asarray(self.floor)[column]
-        return State(jnp.where(free, row, state.row), jnp.where(free, column, state.column))
+        return State(jnp.where(free, row, state.row), jnp.where(free, column, state.column), state.steps + 1)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Row and column as fractions, ``(2,)``."""
@@ -114,9 +121,18 @@ class DeepSeaTreasure(Task[Params, State]):
         return state.row == jnp.asarray(self.floor)[state.column]
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success``: a treasure was found; which one is a matter of preference, see ``treasure``."""
+        """``success``: a treasure was found, with the best return for the card's weights. What is best for others is a
+        matter of preference, see ``treasure``.
+        """
         treasure = self._treasure(state)
-        return {"success": treasure > 0, "treasure": treasure}
+        for_treasure, for_time = self.card.weights
+        earned = for_treasure * treasure - for_time * state.steps
+        return {"success": (treasure > 0) & (earned > self._best - ROUNDING), "treasure": treasure}
+
+    @cached_property
+    def _best(self) -> float:
+        """The best weighted return."""
+        return float((self.pareto_front() @ self.card.weights).max())
 
     def _treasure(self, state: State) -> jax.Array:
         at_floor = state.row == jnp.asarray(self.floor)[state.column]

@@ -20,7 +20,7 @@ reward                  mean over the controlled quantities of 1 / (1 + |error| 
                         that ending early never does. Halving errors: :class:`Goal`
 cost                    by how much the largest current exceeds the nominal one, in parts of it
 terminated              over-current or over-speed: beyond the limit
-success                 every error below its halving error
+success                 every error below its halving error, within the limits
 reference               a random walk: each moves by N(0, s^2) a step, s of the episode log-uniform in the goal's range,
                         and stays within its bounds
 start                   no torque, induction and separately excited machines magnetised; the first reference anywhere
@@ -467,6 +467,10 @@ class Drive(Task[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Over-current or over-speed."""
+        return self.tripped(state)
+
+    def tripped(self, state: State) -> jax.Array:
+        """Whether a limit is exceeded, which ends the episode without success."""
         return (self.plant.length(state.electrical) > 1) | (jnp.abs(state.speed) > self.plant.speed_limit)
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
@@ -481,7 +485,7 @@ class Drive(Task[Params, State]):
         for reference, value, halving in zip(state.reference, values, self.goal.halving, strict=True):
             largest = jnp.maximum(largest, jnp.abs(value - reference) * (1 / halving))
         return {
-            "success": largest < 1,
+            "success": (largest < 1) & ~self.tripped(state),
             "error": largest,
             "current": self.plant.length(state.electrical),
             "torque": params.machine.torque(state.electrical),

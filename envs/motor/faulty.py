@@ -200,7 +200,7 @@ class FaultyDrive(Drive):
         """``success`` and the measures."""
         error = jnp.abs(self.controlled(state, params)[0] - state.reference[0]) * (1 / self.goal.halving[0])
         return {
-            "success": error < 1,
+            "success": (error < 1) & ~self.tripped(state),
             "error": error,
             "current": self.plant.length(state.electrical),
             "torque": self.controlled(state, params)[0],

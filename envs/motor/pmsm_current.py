@@ -14,7 +14,7 @@ reward                  mean over d and q of 1 / (1 + |error| / 12 A), in (0, 1]
                         of the step, against the reference shown at its beginning. Every step pays, so that
                         ending early never does; 5 % of the nominal current halves it
 terminated              over-current: the current vector is longer than 400 A
-success                 both errors below 5 % of the nominal current (12 A)
+success                 both errors below 5 % of the nominal current (12 A), within the current limit
 reference               a random walk: each component moves by N(0, s^2) a step, s of the episode log-uniform
                         in 0.4..8 A, and stays in the half disc i_d <= 0, |i| <= 240 A (the nominal current)
 start                   no current; the reference anywhere in the half disc
@@ -160,18 +160,22 @@ class PMSMCurrent(Task[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Over-current."""
-        d, q = state.current
-        return d * d + q * q > pmsm.CURRENT_LIMIT**2
+        return self._tripped(state)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """``success`` and the measures."""
         error_d, error_q = state.current.d - state.reference.d, state.current.q - state.reference.q
+        near = (jnp.abs(error_d) < HALVING_ERROR) & (jnp.abs(error_q) < HALVING_ERROR)
         return {
-            "success": (jnp.abs(error_d) < HALVING_ERROR) & (jnp.abs(error_q) < HALVING_ERROR),
+            "success": near & ~self._tripped(state),
             "error_d": error_d,
             "error_q": error_q,
             "torque": pmsm.torque(state.current, params.machine),
         }
+
+    def _tripped(self, state: State) -> jax.Array:
+        d, q = state.current
+        return d * d + q * q > pmsm.CURRENT_LIMIT**2
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """The current that tripped it."""

@@ -99,9 +99,9 @@ class RealDrive(Drive):
             return (params.machine.shaft_torque(state.electrical, state.speed),)
         return (state.speed,)
 
-    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+    def tripped(self, state: State) -> jax.Array:
         """Also over-temperature."""
-        return super().terminal(state, key, params) | (state.electrical.winding > TRIP)
+        return super().tripped(state) | (state.electrical.winding > TRIP)
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Excess current, and excess temperature."""

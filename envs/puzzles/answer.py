@@ -5,13 +5,11 @@ Nothing is evaluated, numbers have few digits, and every reader takes time linea
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
+from rlbench_suite.numerals import read_integer
 from rlbench_suite.puzzle import Malformed
-
-_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
 
 def integer(text: str, low: int, high: int, what: str = "number") -> int:
@@ -20,7 +18,11 @@ def integer(text: str, low: int, high: int, what: str = "number") -> int:
     Raises:
         Malformed: anything else.
     """
-    if _NUMBER.fullmatch(text) is None or not low <= (number := int(text)) <= high:
+    try:
+        number: int | None = read_integer(text)
+    except ValueError:
+        number = None
+    if number is None or not low <= number <= high:
         raise Malformed(f"expected a {what} from {low} to {high}, got {_short(text)}")
     return number
 

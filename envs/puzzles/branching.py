@@ -267,7 +267,7 @@ class RefuteSAT(PuzzleTask[State]):
         Raises:
             ValueError: anything else.
         """
-        match = re.fullmatch(r"\s*(-?)([0-9]{1,3})\s*", text)
+        match = re.fullmatch(r"\s*(-?)([0-9]{1,3})\s*", text, re.ASCII)
         if match is None or not 1 <= int(match[2]) <= self.variables:
             raise ValueError(f"expected V or -V with a variable V from 1 to {self.variables}, got {text[:40]!r}")
         return np.asarray(2 * int(match[2]) - 2 + len(match[1]), self.action_space.dtype)

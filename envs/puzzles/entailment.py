@@ -17,7 +17,7 @@ observation    for each premise, then for the conclusion: its form one-hot (abou
                thing), and for each of the 2**k kinds of things whether it is among those that the sentence is about: of
                which there are none, or is one, or which the named thing is of
 reward         1 for the right answer
-termination    after the answer; a second turn is there only to replace one that was wasted
+termination    after the answer
 =============  =====================================================================================================
 """
 

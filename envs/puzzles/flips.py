@@ -182,7 +182,7 @@ class FlipTask(Task[Context, State], Generic[Context]):
         Raises:
             ValueError: anything else.
         """
-        match = re.fullmatch(r"\s*(?:flip\s+)?([0-9]{1,3})\s*", text, re.IGNORECASE)
+        match = re.fullmatch(r"\s*(?:flip\s+)?([0-9]{1,3})\s*", text, re.ASCII | re.IGNORECASE)
         if match is None or not 1 <= int(match[1]) <= self.variables:
             raise ValueError(f"expected 'flip V' with a variable V from 1 to {self.variables}, got {text!r}")
         return np.asarray(int(match[1]) - 1, self.action_space.dtype)

@@ -2,7 +2,8 @@
 
 ``difficulty`` is the side of the map: its places lie on a square lattice, and neighbours are joined by a random tree of
 roads and by half of the other roads there could be. Roads wind: their lengths, 1 to 9 km, are drawn independently. See
-:mod:`.routes` for actions, observations and rewards; the mask forbids directions without a road.
+:mod:`.routes` for actions, observations and rewards; the mask forbids directions without a road. ``success`` means
+arriving by a shortest route, as the puzzle asks for: a random walk arrives too, in more than half of its episodes.
 """
 
 from __future__ import annotations
@@ -129,10 +130,12 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
 
 
 class Travel(NamedTuple):
-    """Where one is."""
+    """Where one is, and how far one has gone."""
 
     place: jax.Array
     """int32."""
+    travelled: jax.Array
+    """km, int32."""
 
 
 class Navigation(RouteTask[Travel]):
@@ -140,16 +143,24 @@ class Navigation(RouteTask[Travel]):
 
     puzzle: NavigationPuzzle
     puzzle_class = NavigationPuzzle
+    measures = RouteTask.measures | {"travelled": "km travelled"}
     ways = WAYS
     road_unit = f"{NavigationPuzzle.longest} km"
 
     def initial(self, key: jax.Array, params: Params) -> Travel:
         """At the start."""
-        return Travel(params.instance.start.astype(jnp.int32))
+        return Travel(params.instance.start.astype(jnp.int32), jnp.int32(0))
 
     def transition(self, state: Travel, action: jax.Array, key: jax.Array, params: Params) -> Travel:
         """Along the road."""
-        return Travel(self.beyond(state.place, action))
+        road = self._exits(state, params)[action]
+        return Travel(self.beyond(state.place, action), state.travelled + road)
+
+    def info(self, state: Travel, params: Params) -> dict[str, jax.Array]:
+        """``success``: one is at the goal, by a shortest route."""
+        known = super().info(state, params)
+        shortest = state.travelled <= params.instance.shortest
+        return known | {"success": known["success"] & shortest, "travelled": state.travelled}
 
     def describe(self, state: Travel, params: Params) -> str:
         """Roads, goal, and where one is."""

@@ -23,7 +23,8 @@ observation    ``(2 A + N + 1 [+ A N],)``: the answer to each question (1 yes, -
                turns that is left; the table, property by property (fictional only)
 reward         1 - (k - 1) / 20 for the right guess in turn k; 0 for everything else
 termination    the thing is guessed, or 20 turns (questions and wrong guesses) are used
-success        the thing is guessed
+success        the thing is guessed within log2 N (rounded up) + 2 turns, 7 of 32 things: as many questions as tell N
+               things apart, the guess, and one turn to spare. In 20 turns random play too finds almost every thing
 context        the table and the thing. Fictional: the number of ones in the table is even for train, odd for test,
                however things and properties are renamed. Real: the thing is one of those whose SHA-256 is divisible
                by four on the test split, one of the others on the train split
@@ -153,6 +154,7 @@ class TwentyQuestions(Task[Params, State]):
         real: whether the table is that of ``knowledge.txt``; else it is fictional.
         things: number of things, N.
         properties: number of properties, A.
+        few: turns within which the thing is to be guessed for ``success``.
     """
 
     measures: ClassVar[dict[str, str]] = {"turns": "questions and guesses", "possible": "things still possible"}
@@ -169,6 +171,7 @@ class TwentyQuestions(Task[Params, State]):
         self.real, self.things = number == REAL, int(number)
         self._telling = (self.things - 1).bit_length() + 1
         self._rare = self._telling - 2
+        self.few = (self.things - 1).bit_length() + 2
         self.properties = len(real_knowledge()[0].properties) if self.real else self._telling + self._rare
         self.words = -(-self.things // WORD)
         a, n = self.properties, self.things
@@ -302,8 +305,12 @@ class TwentyQuestions(Task[Params, State]):
         return state.found | (state.turns >= TURNS)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success``: the thing is guessed."""
-        return {"success": state.found, "turns": state.turns, "possible": count(state.possible)}
+        """``success``: the thing is guessed in few turns."""
+        return {
+            "success": state.found & (state.turns <= self.few),
+            "turns": state.turns,
+            "possible": count(state.possible),
+        }
 
     # -- host side -----------------------------------------------------------------------------------------------
 

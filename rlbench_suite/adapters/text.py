@@ -24,10 +24,14 @@ class PrintableText(spaces.Text):
 
 
 class TextEnv(TaskEnv):
-    """A task in words. A text that is no action wastes the turn: the state stays, ``info`` and the answer say why.
+    """A task in words.
 
-    The time limit counts wasted turns too. With ``AsyncVectorEnv`` pass ``shared_memory=False``: Gymnasium 1.4
-    returns stale strings for ``Text`` spaces in shared memory.
+    A reply that is no action is played as the task's ``noop_action``: time passes, costs accrue, the world moves. The
+    episode is, to the bit, that of the structured view with this action in its place. ``info["invalid_action"]`` is
+    then true; ``info["invalid_reason"]`` and the observation say what was not understood.
+
+    With ``AsyncVectorEnv`` pass ``shared_memory=False``: Gymnasium 1.4 returns stale strings for ``Text`` spaces in
+    shared memory.
     """
 
     def __init__(self, task: Task[Any, Any], *args: Any, **keywords: Any) -> None:
@@ -36,7 +40,7 @@ class TextEnv(TaskEnv):
         self.action_space = PrintableText(LONGEST_ACTION)
 
     def step(self, action: str) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:
-        """One turn.
+        """Play one turn.
 
         Raises:
             TypeError: the action is not a string.
@@ -44,18 +48,31 @@ class TextEnv(TaskEnv):
         """
         if not isinstance(action, str):
             raise TypeError(f"The text view takes a string, got {type(action).__name__}: {action!r}.")
+        refusal = None
         try:
-            parsed = self.task.parse(action[:LONGEST_ACTION], self.state, self.params)
+            played = self._read_reply(action)
         except ValueError as error:
-            reason = str(error)[:500].encode("ascii", "backslashreplace").decode()
-            observation = self.task.describe(self.state, self.params) + f"\nNot understood: {reason}"
-            nothing: Any = np.zeros_like(self.reward_space.low) if self.reward_space.shape else 0.0
-            info = {"success": False, "invalid_action": True, "invalid_reason": reason}
-            return observation, nothing, False, False, info
-        observation, reward, terminated, truncated, info = super().step(parsed)
-        if "invalid_reason" in info:
+            played = self.task.noop_action()
+            refusal = str(error)[:500].encode("ascii", "backslashreplace").decode()
+        observation, reward, terminated, truncated, info = super().step(played)
+        if refusal is not None:
+            info |= {"invalid_action": True, "invalid_reason": refusal}
+            observation += f"\nNot understood: {refusal}\nThe no-op action was played instead."
+        elif "invalid_reason" in info:
             observation += f"\nNot allowed: {info['invalid_reason']}"
         return observation, reward, terminated, truncated, info
+
+    def _read_reply(self, reply: str) -> np.ndarray:
+        """Return the action that a whole reply is.
+
+        Raises:
+            ValueError: it is none, or not in the action space.
+        """
+        if len(reply) > LONGEST_ACTION:
+            raise ValueError(f"expected at most {LONGEST_ACTION} characters, got {len(reply)}")
+        if odd := sorted(set(reply) - CHARACTERS):
+            raise ValueError(f"expected printable ASCII characters, got {odd[0]!r}")
+        return self.task.parse(reply, self.state, self.params)
 
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         _, *rest = super()._show()

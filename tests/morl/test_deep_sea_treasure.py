@@ -11,6 +11,7 @@ import pytest
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.baselines.scripted import Uniform
 from rlbench_suite.card import load
 from rlbench_suite.envs.morl.deep_sea_treasure import COLUMNS, MOVES, ROWS, DeepSeaTreasure, Params, State
 from rlbench_suite.evaluation.pareto import hypervolume
@@ -66,7 +67,7 @@ def test_every_cell_and_move(task: DeepSeaTreasure) -> None:
     assert len(water) == ROWS * COLUMNS - len(rock) - 10
     cells, actions = zip(*product(water, range(4)), strict=True)
     rows, columns = np.array(cells, np.int32).T
-    states = State(rows, columns)
+    states = State(rows, columns, np.zeros_like(rows))
     after = jax.vmap(lambda s, a: task.transition(s, a, None, Params()))(states, np.array(actions, np.int32))
     rewards = jax.vmap(lambda s, a, n: task.reward(s, a, n, None, Params()))(states, np.array(actions), after)
     over = jax.vmap(lambda s: task.terminal(s, None, Params()))(after)
@@ -90,10 +91,10 @@ def exhaustive_front(task: DeepSeaTreasure, horizon: int) -> set[tuple[float, in
         rows, columns = np.array([p[0] for p in pairs], np.int32).T
         padded = 4 * ROWS * COLUMNS - len(pairs)  # one shape, one compilation
         after = step(
-            State(np.pad(rows, (0, padded)), np.pad(columns, (0, padded))),
+            State(np.pad(rows, (0, padded)), np.pad(columns, (0, padded)), np.full(4 * ROWS * COLUMNS, t - 1)),
             np.pad(np.array([p[1] for p in pairs], np.int32), (0, padded)),
         )
-        reached = set(map(tuple, np.stack(after, 1)[: len(pairs)].tolist()))
+        reached = set(map(tuple, np.stack(after[:2], 1)[: len(pairs)].tolist()))
         ends = {cell for cell in reached if cell[0] == task.floor[cell[1]]}
         returns |= {(float(task.value[column]), -t) for _, column in ends}
         cells = reached - ends
@@ -116,6 +117,18 @@ def test_reference_reaches_the_optimum(task: DeepSeaTreasure) -> None:
     assert record.terminated.all()
     assert record.info["success"].all()
     np.testing.assert_allclose(record.total @ np.array(CARD.weights), CARD.optimum, rtol=1e-6)  # float32 sums
+
+
+def test_success_is_the_best_return(task: DeepSeaTreasure) -> None:
+    """Any treasure is found by random play; another one than the best, or the best one by a detour, is no success."""
+    at = np.arange(COLUMNS - 1)
+    shortest = task.shortest_paths()[task.floor[at], at]
+    for detour, columns in ((0, [4, 5]), (1, [])):
+        found = jax.vmap(task.info, (0, None))(State(task.floor[at], at, shortest + detour), Params())
+        assert np.flatnonzero(found["success"]).tolist() == columns
+    record = play(task, Uniform(task.action_space), range(200))
+    assert record.terminated.mean() > 0.9
+    assert record.info["success"].mean() < 0.05
 
 
 @pytest.mark.parametrize(
@@ -157,7 +170,7 @@ def test_best_moves_are_optimal_from_every_cell(task: DeepSeaTreasure) -> None:
 
 
 def test_words_and_picture(task: DeepSeaTreasure) -> None:
-    state = State(np.int32(3), np.int32(5))
+    state = State(np.int32(3), np.int32(5), np.int32(8))
     text = task.describe(state, Params())
     grid = [line.split() for line in text.splitlines()[1:]]
     assert [len(row) for row in grid] == [COLUMNS] * ROWS
@@ -172,5 +185,5 @@ def test_words_and_picture(task: DeepSeaTreasure) -> None:
     picture = task.draw(state, Params())
     assert picture.shape == task.picture_shape
     assert picture.dtype == np.uint8
-    assert (picture != task.draw(State(np.int32(3), np.int32(6)), Params())).any()
-    assert "15.1" in task.why_over(State(np.int32(4), np.int32(4)), Params(), {})
+    assert (picture != task.draw(State(np.int32(3), np.int32(6), np.int32(9)), Params())).any()
+    assert "15.1" in task.why_over(State(np.int32(4), np.int32(4), np.int32(8)), Params(), {})

@@ -193,6 +193,10 @@ def test_reward_by_hand() -> None:
     fast = at(0, 0, (0, 0))._replace(speed=1.01 * plant.speed_limit)
     assert task.terminal(fast, None, params)
     assert "over-speed" in task.why_over(fast, params, task.info(fast, params))
+    for tripped in (fast, at(10.8, 14.5, (10.8, 14.5))):  # without any error
+        assert float(task.info(tripped, params)["error"]) == pytest.approx(0, abs=1e-6)
+        assert not task.info(tripped, params)["success"]
+    assert task.info(at(10.8, 14.3, (10.8, 14.3)), params)["success"]
 
 
 def test_induction_machine_is_seen_from_its_rotor_s_flux() -> None:

@@ -105,6 +105,8 @@ def test_over_current_ends_the_episode(task: Any) -> None:
     params = drive(0.0)
     assert not task.terminal(state((-240, 319), (0, 0)), None, params)
     assert task.terminal(state((-240, 321), (0, 0)), None, params)
+    for q, success in ((319, True), (321, False)):
+        assert bool(task.info(state((-240, q), (-240, q)), params)["success"]) == success
     assert "401 A" in task.why_over(state((-240, 321), (0, 0)), params, {})
 
 

@@ -180,6 +180,9 @@ def test_heat_costs_and_ends() -> None:
     assert float(task.cost(at(100.0), None, at(146.0), params)) == pytest.approx(0.4, abs=1e-6)
     assert not task.terminal(at(154.9), None, params)
     assert task.terminal(at(155.1), None, params)
+    for winding, success in ((154.9, True), (155.1, False)):  # the torque is what is asked for
+        exact = at(winding)._replace(reference=task.controlled(at(winding), params))
+        assert bool(task.info(exact, params)["success"]) == success
     assert "over-temperature: a winding of 155.1" in task.why_over(at(155.1), params, {})
 
 

@@ -302,6 +302,21 @@ def test_the_plan_earns_the_optimum(name: str) -> None:
     np.testing.assert_allclose(record.total, task.card.optimum, atol=1e-4)
 
 
+def test_success_of_navigation_is_a_shortest_route() -> None:
+    """One step to and fro, and the same plan after it, arrives without success."""
+    task, key = card("Navigation-v0").build(difficulty="easy"), jax.random.key(0)
+    for seed in range(5):
+        params = Params(task.puzzle.generate(seed), np.zeros(1, np.int16))
+        plan = list(task.puzzle.plan(params.instance))
+        away = plan[0]
+        for moves, success in ((plan, True), ([away, away ^ 1, *plan], False), (plan[:-1], False)):
+            state = task.initial(key, params)
+            for move in moves:
+                state = task.transition(state, np.int32(move), key, params)
+            assert bool(task.info(state, params)["success"]) == success
+            assert bool(task.terminal(state, key, params)) == (len(moves) >= len(plan))
+
+
 @every_id
 def test_people_can_play(name: str) -> None:
     task: Any = card(name).build(difficulty="easy")

@@ -17,6 +17,7 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.baselines.scripted import Uniform
 from rlbench_suite.envs.text.knowledge import (
     FICTIONAL_PROPERTIES,
     FIRST,
@@ -208,9 +209,9 @@ def test_a_game_goes_by_the_rules(tier: str, split: str) -> None:
                 possible[action - task.properties] = found
             assert reward == pytest.approx(1 - (turns - 1) / 20 if found else 0, abs=1e-7)
             assert (over, truncated) == (found or turns == TURNS, False)
-            assert info["success"] is found
+            assert info["success"] is bool(found and turns <= task.few)
             assert info["turns"] == turns
-        ends.add(bool(info["success"]))
+        ends.add(bool(found))
         assert task.knowledge(params).things[hidden] in info["end_reason"]
     assert ends == ({True} if task.things < TURNS else {True, False})  # all of 16 things can be guessed in time
 
@@ -426,7 +427,8 @@ def test_attacks_are_refused_tell_nothing_and_cost_time(attack: str) -> None:
         _, reward, terminated, truncated, info = env.step(attack)
         assert (reward, terminated, truncated) == (0, False, False)
         assert "the nearest that is: '" in info["invalid_reason"]
-        assert env.unwrapped.state.turns == 0
+        assert env.unwrapped.state.turns == 1
+        assert env.unwrapped.state.said[0] == env.unwrapped.task.noop_action()
         complaints.add(info["invalid_reason"])
     assert len(complaints) == 1  # the same whatever the thing is
     for _ in range(CARD.horizon - 1):
@@ -547,6 +549,16 @@ def test_the_words_of_the_real_game_do_not_give_the_table_away() -> None:
     assert "Things: airplane, apple, ball," in shown
     assert all(sentence in shown for sentence in spoken(real_knowledge()[0])[:24])
     assert "- " not in shown.split("Questions:")[0]
+
+
+def test_success_is_out_of_reach_for_random_play() -> None:
+    """Which finds nearly everything in 20 turns. The best play is always in time."""
+    task = build(32)
+    assert task.few == 7
+    record = play(task, Uniform(task.action_space), range(200))
+    assert (record.total > 0).mean() > 0.9
+    assert record.info["success"].mean() < 0.4
+    assert play(task, OptimalQuestions.for_task(task), range(200)).info["success"].mean() > 0.99
 
 
 def test_a_difficulty_is_a_number_of_things() -> None:

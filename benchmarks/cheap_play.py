@@ -1,0 +1,104 @@
+"""Measure what cheap play earns: random actions, replies that are no action, and actions that the mask forbids.
+
+    python benchmarks/cheap_play.py [--ids A-v0,B-v0] [--episodes 200]
+
+One line for each id, over the same test episodes for each player:
+
+* ``success``: the share of episodes in which random play ends with ``success``;
+* ``junk``: the mean normalised score of ``noop_action`` throughout, as which a reply that is no action is played;
+* ``masked``: the mean normalised score of forbidden actions throughout, where the task has a mask (``noop_action``
+  where every action is legal);
+* ``bound``: the better of the card's ``noop`` and ``random``, at the upper ends of their intervals.
+
+A score is marked with ``!`` where the lower end of its own 95 % interval exceeds the bound.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.baselines.scripted import Uniform
+from rlbench_suite.card import TaskCard
+from rlbench_suite.episode import action_sizes, scalar_return
+from rlbench_suite.host import HostTask
+from rlbench_suite.policy import View
+from rlbench_suite.registry import cards
+from rlbench_suite.task import Task
+
+SEED = 2**34
+"""The seed of the first episode. No agent trains or is judged on it, and no reference score was measured on it."""
+RANDOM, JUNK, MASKED = range(3)
+
+
+class Cheap(eqx.Module):
+    """Three players that share one compiled program."""
+
+    player: np.int32
+    noop: np.ndarray
+    space: spaces.Space[Any] = eqx.field(static=True)
+
+    def initial(self, params: Any) -> tuple[()]:
+        """No memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """The action of the chosen player."""
+        drawn, _ = Uniform(self.space).act((), view, key)
+        masked = self.noop if view.action_mask is None else self._masked(view.action_mask)
+        junk, masked = (jnp.asarray(action, drawn.dtype) for action in (self.noop, masked))
+        return jnp.stack([drawn, junk, masked])[self.player], memory
+
+    def _masked(self, mask: jax.Array) -> jax.Array:
+        """The no-op action with the first forbidden choice of each part in its place, where there is one."""
+        sizes = action_sizes(self.space)
+        parts = jnp.split(mask, np.cumsum(sizes)[:-1])
+        noop = jnp.asarray(self.noop).reshape(len(sizes))
+        first = [jnp.where(part.all(), noop[k], jnp.argmin(part)) for k, part in enumerate(parts)]
+        return jnp.stack(first).reshape(self.space.shape or ())
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--ids", help="names of tasks, separated by commas; all by default")
+    parser.add_argument("--episodes", type=int, default=200, help="test episodes of each player")
+    options = parser.parse_args()
+    known = [card for card in cards().values() if card.installed]
+    wanted = options.ids.split(",") if options.ids else [card.name for card in known]
+    print(f"{'task':34s}" + "".join(f"{column:>10s}" for column in ("success", "junk", "masked", "bound")))
+    for card in known:
+        if card.name in wanted:
+            print(line(card, options.episodes), flush=True)
+
+
+def line(card: TaskCard, episodes: int) -> str:
+    """The line of one id."""
+    task = card.build()
+    seeds = range(SEED, SEED + episodes)
+    bound = max(card.normalise(card.scores()[player].high) for player in ("random", "noop"))
+    shown = f"{card.name:34s}"
+    for player in (RANDOM, JUNK, MASKED):
+        if player == MASKED and (isinstance(task, HostTask) or type(task).action_mask is Task.action_mask):
+            shown += f"{'-':>10s}"
+            continue
+        record = play(task, Cheap(np.int32(player), task.noop_action(), task.action_space), seeds)
+        if player == RANDOM:
+            shown += f"{record.info['success'].mean():10.3f}"
+        else:
+            totals = np.asarray(scalar_return(task, record.total.astype(np.float64)))
+            scores = np.array([card.normalise(total) for total in totals])
+            least = scores.mean() - 1.96 * scores.std(ddof=1) / episodes**0.5
+            shown += f"{scores.mean():9.3f}{'!' if least > bound + 1e-6 else ' '}"
+    return f"{shown}{bound:10.3f}"
+
+
+if __name__ == "__main__":
+    main()

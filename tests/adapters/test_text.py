@@ -1,0 +1,144 @@
+"""The law of the text view: a reply that is no action is played as the no-op action, and pays nothing beyond it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import jax
+import numpy as np
+import pytest
+
+from rlbench_suite.adapters.text import LONGEST_ACTION
+from rlbench_suite.card import TaskCard
+from rlbench_suite.numerals import read_integer, read_real
+from rlbench_suite.registry import card as find_card
+
+FORGED_NUMBERS = ("٣", "１", "²", "1_0", "0x1", "+-1", "--1", "1e", "infinity", "-inf", "NaN", "")
+JUNK = (*FORGED_NUMBERS, "1e999", " ", "help", "1" * 5000, "\x00\x07", "résumé", "[[[", "__import__('os')")
+STEPS = 4_000
+"""Steps that the score law may take of an id, about."""
+
+
+def told(info: dict[str, Any]) -> dict[str, Any]:
+    """What both views tell."""
+    return {name: value for name, value in info.items() if name not in ("invalid_action", "invalid_reason")}
+
+
+def assert_same(mine: Any, theirs: Any, why: str) -> None:
+    assert jax.tree.structure(mine) == jax.tree.structure(theirs), why
+    for one, other in zip(jax.tree.leaves(mine), jax.tree.leaves(theirs), strict=True):
+        np.testing.assert_array_equal(one, other, why)
+
+
+@pytest.mark.every_id
+def test_a_reply_that_is_no_action_is_played_as_the_noop_action(card: TaskCard) -> None:
+    text, plain = (gymnasium.make(card.id, view=view, split="test").unwrapped for view in ("text", "structured"))
+    text.reset(seed=0)
+    plain.reset(seed=0)
+    for junk in JUNK:
+        why = f"{card.id} after {junk[:20]!r}"
+        observation, *mine, info = text.step(junk)
+        _, *theirs, expected = plain.step(plain.task.noop_action())
+        assert_same((mine, told(info)), (theirs, told(expected)), why)
+        assert_same(text.episode, plain.episode, why)
+        assert info["invalid_action"] is True, why
+        assert info["invalid_reason"] in observation, why
+        assert observation in text.observation_space, why
+        assert text.task.how_to_act() in observation, why
+        assert {"success", "score", *text.task.measures} <= info.keys(), why
+        if mine[1]:
+            text.reset()
+            plain.reset()
+
+
+@pytest.mark.every_id
+def test_junk_alone_earns_no_more_than_noop_and_random(card: TaskCard) -> None:
+    """By whole episodes of the no-op action, which is what junk plays; the card knows how far episodes spread."""
+    env: Any = gymnasium.make(card.id, split="test")
+    noop, episodes = env.unwrapped.task.noop_action(), max(2, min(16, STEPS // card.horizon))
+    scores = []
+    env.reset(seed=1)
+    for _ in range(episodes):
+        over = False
+        while not over:
+            _, _, terminated, truncated, info = env.step(noop)
+            over = terminated or truncated
+        scores.append(info["score"])
+        env.reset()
+    known = card.scores()
+    bound = max(known[player].high for player in ("noop", "random"))
+    width = (known["noop"].high - known["noop"].low) / 2 * (known["noop"].episodes / episodes) ** 0.5
+    assert np.mean(scores) <= card.normalise(bound + 2 * width) + 1e-3
+
+
+@pytest.mark.parametrize("text", [*FORGED_NUMBERS, ".", "1 2", " 1", "1\n"])
+def test_no_reader_of_numbers_takes_forged_ones(text: str) -> None:
+    for read in (read_integer, read_real):
+        with pytest.raises(ValueError, match="expected"):
+            read(text)
+
+
+def test_readers_of_numbers_take_decimal_notation() -> None:
+    assert [read_integer(text) for text in ("0", "-7", "007", "999999999")] == [0, -7, 7, 999_999_999]
+    assert [read_real(text) for text in ("0", "-.5", "+2.", "2.5e-3", "1E2")] == [0.0, -0.5, 2.0, 0.0025, 100.0]
+    for text in ("1" * 10, "+1", "1.0"):
+        with pytest.raises(ValueError, match="whole number of at most 9 digits"):
+            read_integer(text)
+    with pytest.raises(ValueError, match="decimal notation"):
+        read_real("1e999")
+
+
+def test_numbers_too_large_for_the_space_are_no_action() -> None:
+    """Also where the space has no bounds, and where the number is too large for float32 only."""
+    task = find_card("PMSMCurrent-v0").build()
+    for text in ("1e39 0", "-1.5 0", "0", "0 0 0"):
+        with pytest.raises(ValueError, match="expected"):
+            task.parse(text, None, None)
+    assert task.parse("1.0, -0.25", None, None).tolist() == [1.0, -0.25]
+
+
+def test_the_whole_reply_is_read() -> None:
+    """A move with four thousand spaces behind it is no move, whether or not junk follows."""
+    env = gymnasium.make("rlsuite/DeepSeaTreasure-v0", view="text")
+    env.reset(seed=0)
+    *_, info = env.step("down".ljust(LONGEST_ACTION))
+    assert "invalid_reason" not in info
+    for reply in ("down".ljust(LONGEST_ACTION + 1), "down".ljust(LONGEST_ACTION) + "up"):
+        assert reply not in env.action_space
+        *_, info = env.step(reply)
+        assert f"at most {LONGEST_ACTION} characters, got {len(reply)}" in info["invalid_reason"]
+
+
+@pytest.mark.parametrize("name", ["SAT-v0", "DeepSeaTreasure-v0", "Vicsek-v0", "Hopper-v0"])
+def test_an_episode_may_end_with_a_reply_that_is_no_action(name: str) -> None:
+    env = gymnasium.make(f"rlsuite/{name}", view="text", max_episode_steps=2)
+    env.reset(seed=0)
+    assert not any(env.step("help")[2:4])
+    _, reward, _, truncated, info = env.step("help")
+    assert truncated
+    assert info["invalid_action"]
+    assert {"success", "score"} <= info.keys()
+    assert np.shape(reward) == ((2,) if name == "DeepSeaTreasure-v0" else ())
+
+
+def test_a_task_is_over_when_junk_ends_it() -> None:
+    """Wordle's no-op action is a guess, and the sixth is the last."""
+    env = gymnasium.make("rlsuite/Wordle-v0", view="text", split="test")
+    env.reset(seed=0)
+    flags = [env.step("help me")[2] for _ in range(6)]
+    assert flags == [False] * 5 + [True]
+
+
+def test_idle_turns_are_paid_for() -> None:
+    """Ninety-nine turns of junk and one order earn what the same orders earn, far below random play."""
+    text, plain = (gymnasium.make("rlsuite/Inventory-v0", view=view, split="test") for view in ("text", "structured"))
+    text.reset(seed=0)
+    plain.reset(seed=0)
+    for _ in range(99):
+        text.step("wait")
+        plain.step([0, 0, 0, 0])
+    *_, truncated, info = text.step("20 20 20 20")
+    assert truncated
+    assert info["score"] == plain.step([20, 20, 20, 20])[-1]["score"]
+    assert info["score"] < 0
