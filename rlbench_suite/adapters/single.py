@@ -30,7 +30,7 @@ from rlbench_suite.episode import (
     weighted_space,
     weighted_sum,
 )
-from rlbench_suite.lanes import in_lanes, in_one_kernel
+from rlbench_suite.lanes import apart, in_lanes, in_one_kernel
 from rlbench_suite.policy import Policy, reference_player
 from rlbench_suite.process import precision, refuse_after_fork
 from rlbench_suite.registry import card as find_card
@@ -55,9 +55,12 @@ class Programs:
 
     def __init__(self, task: Task[Any, Any]) -> None:
         self.task = task
-        seed, draw = np.zeros(2, np.uint32), Draw(np.int32(0), np.int32(-1))
+        self._two = apart(jax.vmap(partial(begin, task), in_axes=(0, 0, None)))
+        """Two first episodes. One function for the shapes and the program, so that it is traced once."""
+        seeds, indices = np.zeros((2, 2), np.uint32), np.zeros(2, np.int32)
         with precision(task):
-            shapes = jax.eval_shape(lambda: begin(task, seed, np.int32(0), draw))
+            pairs = jax.eval_shape(self._two, seeds, indices, Draw(np.int32(0), np.int32(-1)))
+        shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), pairs)
         self.layout = Layout(shapes, np.uint64 if task.dtype == np.float64 else np.uint32)
         shape = task.action_space.shape or ()
         words = slice(self.layout.size, self.layout.size + math.prod(shape))
@@ -90,7 +93,7 @@ class Programs:
         seed, (index, *draw_words) = order[:2], order[2:].astype(np.int32)
         draw = Draw(*draw_words)
         seeds, indices = jnp.stack([seed, seed]), jnp.stack([index, index + 1])
-        return in_one_kernel(self.layout.pack)(in_lanes(lambda s, i: begin(self.task, s, i, draw), seeds, indices))
+        return in_one_kernel(self.layout.pack)(self._two(seeds, indices, draw))
 
     def _advance(self, memory: jax.Array) -> jax.Array:
         return in_one_kernel(self.layout.pack_first)(in_lanes(self._step, *in_one_kernel(self._unpack)(memory)))
