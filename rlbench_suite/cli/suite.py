@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rlbench_suite import registry
-from rlbench_suite.cli import App, prepare_jax, puzzles
+from rlbench_suite.cli import App, check, prepare_jax, puzzles
 
 if TYPE_CHECKING:
     from rlbench_suite.card import TaskCard
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 app = App(help="Look at tasks, play them, time them, measure their yardsticks.")
 app.add_typer(puzzles.app, name="puzzles")
+app.command()(check.check)
 
 TaskId = Annotated[str, typer.Argument(help="Id of a task; `rlsuite/` may be left out.")]
 Suite = Annotated[str, typer.Argument(help="Suites or task ids, separated by commas.")]
