@@ -19,6 +19,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.card import SPLITS, unknown
+from rlbench_suite.contract import as_declared, as_flag, as_info, check_spaces, keep_shapes
 from rlbench_suite.keys import fold_in
 from rlbench_suite.lanes import apart, computed_once, in_lanes
 from rlbench_suite.members import Members
@@ -110,7 +111,12 @@ def draw_key(seed: jax.Array, index: jax.Array, t: jax.Array, role: Role) -> jax
 
 
 def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Episode, Step]:
-    """Episode number ``index`` of a seed, and its first observation (reward zero, nothing over)."""
+    """Episode number ``index`` of a seed, and its first observation (reward zero, nothing over).
+
+    Raises:
+        ContractError: a function of the task gives another shape or dtype than its spaces say.
+    """
+    check_spaces(task)
     t = jnp.int32(0)
     index = jnp.asarray(index, jnp.int32)
     own = fold_in(seed, index)
@@ -123,7 +129,7 @@ def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Epis
     nothing = jnp.zeros(task.reward_space.shape, task.dtype)
     episode = Episode(seed, index, t, nothing, params, state)
     step = Step(
-        observation=task.observation(state, jax.random.wrap_key_data(fold_in(own, Role.OBSERVATION)), params),
+        observation=_observation(task, state, jax.random.wrap_key_data(fold_in(own, Role.OBSERVATION)), params),
         reward=nothing,
         terminated=jnp.bool_(False),
         truncated=jnp.bool_(False),
@@ -138,26 +144,44 @@ def advance(
     """One step. ``limit`` is the time limit in steps: reaching it truncates, as Gymnasium's ``TimeLimit`` does,
     whether or not the task is over at that very step. ``mask`` is the ``action_mask`` that the last step has shown, so
     that it need not be computed again.
+
+    Raises:
+        ContractError: a function of the task gives another shape or dtype than its first state or its spaces say.
     """
     seed, index, t, total, params, state = episode
     t = t + 1
     if mask is None:
-        mask = task.action_mask(state, params)
+        mask = _action_mask(task, state, params)
     legal = is_legal(task, mask, action)
     next_state = task.transition(state, action, draw_key(seed, index, t, Role.TRANSITION), params)
+    keep_shapes(task, "transition", next_state, state)
     if mask is not None:
         next_state = jax.tree.map(lambda new, old: jnp.where(legal, new, old), next_state, state)
     reward = task.reward(state, action, next_state, draw_key(seed, index, t, Role.REWARD), params)
+    as_declared(task, "reward", reward, task.reward_space)
     terminated = task.terminal(next_state, draw_key(seed, index, t, Role.TERMINAL), params)
+    as_flag(task, "terminal", terminated)
     episode = Episode(seed, index, t, total + reward, params, next_state)
     step = Step(
-        observation=task.observation(next_state, draw_key(seed, index, t, Role.OBSERVATION), params),
+        observation=_observation(task, next_state, draw_key(seed, index, t, Role.OBSERVATION), params),
         reward=reward,
         terminated=terminated,
         truncated=t >= limit,
         info=_info(task, episode, legal, task.cost(state, action, next_state, params)),
     )
     return episode, step
+
+
+def _observation(task: Task[Any, Any], state: Any, key: jax.Array, params: Any) -> Any:
+    return as_declared(task, "observation", task.observation(state, key, params), task.observation_space)
+
+
+def _action_mask(task: Task[Any, Any], state: Any, params: Any) -> jax.Array | None:
+    mask = task.action_mask(state, params)
+    if mask is None:
+        return None
+    choices = jax.ShapeDtypeStruct((sum(action_sizes(task.action_space)),), np.bool_)
+    return as_declared(task, "action_mask", mask, choices, "its action space asks for")
 
 
 def scalar_return(task: Task[Any, Any], total: Any) -> Any:
@@ -242,17 +266,19 @@ def action_sizes(space: spaces.Space[Any]) -> tuple[int, ...]:
 
 def _info(task: Task[Any, Any], episode: Episode, legal: jax.Array, cost: jax.Array | None) -> dict[str, Any]:
     """The task's measures, and what the kernel adds: normalised ``score`` so far, mask, privileged, cost."""
-    info: dict[str, Any] = dict(task.info(episode.state, episode.params))
+    info: dict[str, Any] = dict(as_info(task, task.info(episode.state, episode.params)))
     if task.scores.keys() >= {"random", "reference"}:
         low, high = task.scores["random"].mean, task.scores["reference"].mean
         info["score"] = (scalar_return(task, episode.total) - low) / (high - low)
-    mask = task.action_mask(episode.state, episode.params)
+    mask = _action_mask(task, episode.state, episode.params)
     if mask is not None:
         info |= {"action_mask": mask, "invalid_action": ~legal}
     if task.privileged_space is not None:
-        info["privileged"] = task.privileged(episode.state, episode.params)
+        privileged = task.privileged(episode.state, episode.params)
+        info["privileged"] = as_declared(task, "privileged", privileged, task.privileged_space)
     if type(task).cost is not Task.cost:
-        info["cost"] = cost
+        number = jax.ShapeDtypeStruct((), task.dtype)
+        info["cost"] = as_declared(task, "cost", cost, number, "a cost is")
     return info
 
 

@@ -112,6 +112,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def room_for_programs() -> Iterator[None]:
     """Let go of compiled programs before their memory maps reach Linux's limit of 65,530, where XLA crashes."""
     yield
+    _make_room()
+
+
+@pytest.fixture
+def room_for_many() -> Iterator[None]:
+    """The same after each test of a file that compiles all ids."""
+    yield
+    _make_room()
+
+
+def _make_room() -> None:
     maps = Path("/proc/self/maps")
     if maps.exists() and "jax" in sys.modules and len(maps.read_bytes().splitlines()) > MOST_MAPS:
         import jax

@@ -250,7 +250,7 @@ class HamiltonianPath(PuzzleTask[Visiting]):
     def transition(self, state: Visiting, action: jax.Array, key: jax.Array, params: Params) -> Visiting:
         """Visit a vertex."""
         here = self._vertices == action
-        left = state.left & ~(np.int32(1) << action)
+        left = state.left & ~(np.int32(1) << action.astype(np.int32))
         return Visiting(
             path=jnp.where(self._vertices == state.visited, action.astype(jnp.int8), state.path),
             left=left,

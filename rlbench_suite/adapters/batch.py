@@ -17,6 +17,7 @@ from gymnasium.vector.utils import batch_space
 
 from rlbench_suite.adapters.single import RENDER_MODES, ActionCheck, TaskEnv, shown_reward_space
 from rlbench_suite.card import TaskCard, unknown
+from rlbench_suite.contract import check_spaces
 from rlbench_suite.episode import (
     Draw,
     Episode,
@@ -60,10 +61,16 @@ class BatchPrograms:
         return episodes, step, step.terminated | step.truncated
 
     def begin(self, seeds: np.ndarray, draw: Draw) -> tuple[Episode, Step, jax.Array]:
-        """The first episode of each seed, key data ``(n, 2)``."""
-        size = len(seeds)
+        """The first episode of each seed, key data ``(n, 2)``.
+
+        Raises:
+            ContractError: a function of the task gives another shape or dtype than it should.
+        """
+        size, space = len(seeds), self.task.action_space
         before, nothing = jax.tree.map(lambda leaf: np.zeros((size, *leaf.shape), leaf.dtype), self._shapes)
         before = before._replace(seed=seeds, index=np.full(size, -1, np.int32))
+        actions = np.zeros((size, *(space.shape or ())), ActionCheck(space).dtype)
+        self.advance.trace(before, actions, np.int32(0))  # once: the first step finds it traced
         return self.reset_where(np.ones(size, bool), before, nothing, draw)
 
     @cached_property
@@ -142,6 +149,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     ) -> None:
         self.task = task = find_card(task_id).build(difficulty=difficulty, dtype=dtype)
         mode, limit = check_batch(task.card, num_envs, max_episode_steps, autoreset_mode, backend, render_mode)
+        check_spaces(task)
         self.num_envs = num_envs
         self.backend = backend
         self.autoreset_mode, self.render_mode = mode, render_mode

@@ -18,6 +18,7 @@ from rlbench_suite.adapters.batch import check_batch
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.adapters.single import ActionCheck, PixelEnv, TaskEnv
 from rlbench_suite.adapters.text import TextEnv
+from rlbench_suite.contract import as_action, keep_memory
 from rlbench_suite.episode import Episode, Role, draw_key, seed_key
 from rlbench_suite.host import HostTask
 from rlbench_suite.policy import Policy, View
@@ -229,12 +230,14 @@ def player(task: HostTask[Any], policy: Any, seeds: Sequence[int] | np.ndarray) 
     refuse_after_fork()
     keys = np.stack([seed_key(int(seed)) for seed in seeds])
     memory: Any = None
+    space = task.action_space
 
     @jax.jit
     def act(memory: Any, observations: Any, state: Any, params: Any, t: Any) -> Any:
         def one(memory: Any, observation: Any, state: Any, params: Any, seed: Any) -> Any:
             key = draw_key(seed, jnp.int32(0), t, Role.POLICY)
-            return policy.act(memory, View(observation, None, state, params), key)
+            action, after = policy.act(memory, View(observation, None, state, params), key)
+            return as_action(policy, action, space), keep_memory(policy, after, memory)
 
         return jax.vmap(one)(memory, observations, state, params, keys)
 

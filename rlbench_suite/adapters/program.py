@@ -34,3 +34,8 @@ class Program:
         """Return the result, which is read-only. The argument may be changed after the call."""
         with self.context():
             return np.asarray(self.function(argument))
+
+    def trace(self, argument: np.ndarray) -> None:
+        """Trace it for the first call, which does not trace again: what is wrong in it is found, nothing compiled."""
+        with self.context():
+            self.function.trace(argument)

@@ -13,6 +13,7 @@ import numpy as np
 from rlbench_suite.adapters import host
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.agent import HostPolicy
+from rlbench_suite.contract import as_action, keep_memory
 from rlbench_suite.episode import (
     VECTORS,
     Draw,
@@ -115,6 +116,9 @@ def play(
         seeds: environment seeds; the policy's own randomness comes from them too.
         split: as for the single env.
         limit: time limit in steps, the card's horizon if None. A new value compiles anew.
+
+    Raises:
+        ContractError: the policy gives another shape or dtype than the action space's, or changes its memory's.
     """
     if isinstance(task, HostTask):
         return host.play(task, host.player(task, policy, seeds), seeds, split, limit)
@@ -162,7 +166,8 @@ def _play(
 
     def act(memory: Any, step: Step, episode: Episode) -> tuple[jax.Array, Any]:
         view = View(step.observation, step.info.get("action_mask"), episode.state, episode.params)
-        return policy.act(memory, view, draw_key(episode.seed, episode.index, episode.t, Role.POLICY))
+        action, after = policy.act(memory, view, draw_key(episode.seed, episode.index, episode.t, Role.POLICY))
+        return as_action(policy, action, task.action_space), keep_memory(policy, after, memory)
 
     def body(carry: Any) -> Any:
         t, over, cost, (episodes, last), memory, actions = carry

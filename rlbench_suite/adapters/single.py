@@ -17,6 +17,7 @@ from gymnasium import spaces
 from rlbench_suite.adapters.packing import Layout, Place
 from rlbench_suite.adapters.program import Program
 from rlbench_suite.card import VIEWS, TaskCard, unknown
+from rlbench_suite.contract import check_spaces
 from rlbench_suite.episode import (
     NO_LIMIT,
     Draw,
@@ -51,6 +52,9 @@ class Programs:
 
     ``advance`` gives the next ones; ``begin`` a row of the ordered episode and a row of the one after it. Lanes are two
     in any case.
+
+    Raises:
+        ContractError: a function of the task gives another shape or dtype than it should.
     """
 
     def __init__(self, task: Task[Any, Any]) -> None:
@@ -73,6 +77,7 @@ class Programs:
         scalars.sort(key=lambda named: named[1].words.start)
         self.scalar_names = [name for name, _ in scalars]
         self.scalars: Any = self.layout.scalars([place for _, place in scalars]).unpack_from
+        self.advance.trace(np.zeros(self.action.words.stop, self.layout.word))  # a broken contract shows before a step
 
     @cached_property
     def begin(self) -> Program:
@@ -214,6 +219,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
     ) -> None:
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ValueError(unknown("render_mode", render_mode, RENDER_MODES))
+        check_spaces(task)
         self.task = task
         self.render_mode = render_mode
         # Spaces hold the generator of their samples: each env has its own.

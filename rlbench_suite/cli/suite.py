@@ -17,7 +17,7 @@ from rich.table import Table
 
 from rlbench_suite import registry
 from rlbench_suite.card import unknown
-from rlbench_suite.cli import App, prepare_jax, puzzles
+from rlbench_suite.cli import App, check, prepare_jax, puzzles
 from rlbench_suite.component import explained
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 app = App(help="Look at tasks, play them, time them, measure their yardsticks.")
 app.add_typer(puzzles.app, name="puzzles")
+app.command()(check.check)
 
 TaskId = Annotated[str, typer.Argument(help="Id of a task; `rlsuite/` may be left out.")]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]

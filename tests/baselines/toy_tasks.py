@@ -33,7 +33,7 @@ class Toy(Task[Any, Clock]):
         super().__init__(card(horizon, **more), difficulty=None, dtype="float32")
         self.observation_space = self.box(0.0, 1.0, (1,))
         self.action_space: spaces.Space[Any] = spaces.Discrete(2)
-        self.reward_space = self.box(-10.0, 10.0)
+        self.reward_space = self.box(-20.0, 10.0)
 
     def sample_params(self, key, split):
         return Clock(jnp.float32(0))

@@ -28,7 +28,8 @@ class Walk(Task[Wind, Line]):
         self.reward_space = self.box(-1, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Wind:
-        return Wind(self.uniform(key, 1)[0] * self.difficulty)
+        drawn = jnp.floor(self.uniform(key, 1)[0] * 2**20)
+        return Wind((2 * drawn + split) / 2**21 * self.difficulty)  # every other gust is of the other split
 
     def initial(self, key: jax.Array, params: Wind) -> Line:
         return Line(jnp.int32(0))

@@ -1,0 +1,565 @@
+"""The contract, tried on one task: what Gymnasium's ``check_env`` does for an environment, done for a :class:`Task`.
+
+A third party's task need not be registered: an instance is enough. All checks share one environment and its compiled
+programs, and two recorded plays; every fault is reported, not the first one only.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from functools import cached_property
+from io import StringIO
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils.env_checker import check_env
+from gymnasium.wrappers import TimeLimit
+
+from rlbench_suite.adapters import batch, single
+from rlbench_suite.adapters.host import HostEnv, HostTextEnv
+from rlbench_suite.adapters.single import ActionCheck, TaskEnv
+from rlbench_suite.adapters.text import LONGEST_ACTION, TextEnv
+from rlbench_suite.card import load
+from rlbench_suite.contract import ContractError, as_action, check_spaces, keep_memory
+from rlbench_suite.episode import NO_LIMIT, Draw, Step, action_sizes, scalar_return, seed_key
+from rlbench_suite.host import HostTask
+from rlbench_suite.policy import View, reference_player
+from rlbench_suite.process import precision
+from rlbench_suite.task import Described
+
+SEEDS = (7, 2**40)
+LANES = (0, 1, 1, 0)
+"""Which of the plays each entry of a batch repeats."""
+STEPS = 160
+RESET_AFTER = 48
+"""Steps of an episode that does not end by itself, so that every play holds several episodes."""
+CONTEXTS = 100
+"""Contexts drawn from each split."""
+CYCLES = 40
+"""Steps of PettingZoo's own test."""
+NEVER_AN_ACTION = ("", "\x00\x07", "[[[")
+WHY_UNLIKE = (
+    "A function of the task depends on more than its arguments (Python's state, global random numbers), or rounds "
+    "otherwise in a batch (reductions, linear algebra)."
+)
+JUNK = (*NEVER_AN_ACTION, "help", "NaN", "1" * (LONGEST_ACTION + 1), "résumé", "__import__('os')")
+
+
+class Finding(NamedTuple):
+    """What one check has found."""
+
+    check: str
+    seconds: float
+    faults: tuple[str, ...]
+    advice: tuple[str, ...]
+    """What is missing without being a fault."""
+
+
+class Moment(NamedTuple):
+    """One step of a play, and what the next episode began with where this one is over."""
+
+    action: Any
+    observation: Any
+    reward: Any
+    terminated: bool
+    truncated: bool
+    info: dict[str, Any]
+    begun: tuple[Any, dict[str, Any]] | None
+
+
+class Play(NamedTuple):
+    """Several episodes in a row, from one seed."""
+
+    seed: int
+    observation: Any
+    info: dict[str, Any]
+    moments: list[Moment]
+
+
+class Bench:
+    """A task, its environment and two plays, shared by all checks."""
+
+    def __init__(self, task: Any) -> None:
+        check_spaces(task)
+        self.task = task
+        self.host = isinstance(task, HostTask)
+        self.env = self.make()
+
+    def make(self, split: str | int = "train") -> TaskEnv:
+        """Make another environment of the task."""
+        return HostEnv(self.task, split) if self.host else TaskEnv(self.task, split)
+
+    def make_text(self) -> TextEnv:
+        """Make its text view."""
+        return HostTextEnv(self.task) if self.host else TextEnv(self.task)
+
+    @cached_property
+    def plays(self) -> list[Play]:
+        """Random legal play from each seed."""
+        return [self.play(self.env, seed) for seed in SEEDS]
+
+    def play(self, env: TaskEnv, seed: int, actions: list[Any] | None = None) -> Play:
+        """Play several episodes by the given actions, or by random legal ones, half of them at the bounds of a Box."""
+        rng = np.random.default_rng(seed)
+        first = observation, info = env.reset(seed=seed)
+        moments, age = [], 0
+        for t in range(STEPS):
+            action = random_action(rng, self.task.action_space, info.get("action_mask")) if not actions else actions[t]
+            observation, reward, terminated, truncated, info = env.step(action)
+            age += 1
+            begun = env.reset() if terminated or truncated or age == RESET_AFTER else None
+            moments.append(Moment(action, observation, reward, terminated, truncated, info, begun))
+            if begun:
+                age, info = 0, begun[1]
+        return Play(seed, *first, moments)
+
+
+def random_action(rng: np.random.Generator, space: Any, mask: np.ndarray | None) -> Any:
+    """Draw an action that the mask allows; half of those of a Box lie at its bounds."""
+    if isinstance(space, spaces.Box):
+        low, high = np.maximum(space.low, -1e6), np.minimum(space.high, 1e6)
+        share = rng.random(space.shape)
+        inside = np.where(rng.random() < 0.5, share, share > 0.5)
+        return np.clip(low + inside * (high.astype(float) - low), space.low, space.high).astype(space.dtype)
+    sizes = action_sizes(space)
+    parts = [np.ones(size) for size in sizes] if mask is None else np.split(mask, np.cumsum(sizes)[:-1])
+    allowed = [np.flatnonzero(part) for part in parts]
+    chosen = np.array([rng.choice(legal) if legal.size else 0 for legal in allowed]).reshape(space.shape)
+    action = space.start + chosen
+    return action.astype(space.dtype) if space.shape else int(action)
+
+
+def bits(value: Any) -> bytes:
+    """Spell any value of an environment as bytes, so that equal means equal to the bit."""
+    if isinstance(value, dict):
+        return b"".join(name.encode() + bits(value[name]) for name in sorted(value))
+    if isinstance(value, str):
+        return value.encode()
+    array = np.asarray(value)
+    return str(array.shape).encode() + array.tobytes()
+
+
+def leaves(tree: Any) -> bytes:
+    """Spell the leaves of a state, params or episode as bytes."""
+    return b"".join(bits(leaf) for leaf in jax.tree.leaves(tree))
+
+
+# -- the checks: each yields a sentence for every fault that it finds --------------------------------------------------
+
+
+def check_shapes(bench: Bench) -> Iterator[str]:
+    """Trace and compile the programs, which compares every result with what was promised; the player's too."""
+    env, task = bench.env, bench.task
+    _, info = env.reset(seed=0)
+    if task.card.reference:
+        player = reference_player(task)
+        observation, _ = env.reset(seed=0)
+        state, params, mask = env.state, env.params, info.get("action_mask")
+        view = View(observation, None if mask is None else mask.astype(bool), state, params)
+
+        def act(view: View, key: jax.Array) -> Any:
+            memory = player.initial(view.params)
+            action, after = player.act(memory, view, key)
+            return as_action(player, action, task.action_space), keep_memory(player, after, memory)
+
+        with precision(task):
+            jax.eval_shape(lambda view: act(view, jax.random.key(0)), view)
+    if task.noop_action() not in task.action_space:
+        yield f"noop_action() is {task.noop_action()!r}, which is not in {task.action_space}."
+
+
+def check_gymnasium(bench: Bench) -> Iterator[str]:
+    """Run Gymnasium's own ``check_env``."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it expects scalar rewards and dislikes boxes that are unbounded
+        check_env(bench.env, skip_render_check=True)
+    yield from ()
+
+
+def check_play(bench: Bench) -> Iterator[str]:
+    """Look at everything that random play has shown: spaces, bounds, numbers, flags, names."""
+    for play in bench.plays:
+        if play.observation not in bench.task.observation_space:
+            yield f"{_at(play, 0)} the observation is outside its space: {play.observation!r:.200}."
+        for t, moment in enumerate(play.moments, 1):
+            if faults := [f"{_at(play, t)} {fault}." for fault in _faults(bench, moment)]:
+                yield from faults
+                return
+
+
+def _faults(bench: Bench, moment: Moment) -> Iterator[str]:
+    task, info, space = bench.task, moment.info, bench.env.reward_space
+    for observation in (moment.observation, *(moment.begun or ())[:1]):
+        if _has_nan(observation):
+            yield f"the observation holds NaN: {observation!r:.200}"
+        elif observation not in task.observation_space:
+            yield f"the observation is outside its space: {observation!r:.200}"
+    if _has_nan(info):
+        yield f"info holds NaN: {info!r:.200}"
+    if not (np.isfinite(moment.reward) & (space.low <= moment.reward) & (moment.reward <= space.high)).all():
+        yield f"the reward is {moment.reward!r}, outside {space}"
+    if not space.shape and type(moment.reward) is not float:
+        yield f"the reward is {moment.reward!r}, not a float"
+    if task.privileged_space is not None and info.get("privileged") not in task.privileged_space:
+        yield f"info['privileged'] is outside its space: {info.get('privileged')!r:.200}"
+    if moment.truncated:
+        yield "the task truncates; only a time limit does"
+    if type(info.get("success")) is not bool:
+        yield f"info['success'] is {info.get('success')!r}, not a bool"
+    if lost := sorted(task.measures.keys() - info.keys()):
+        yield f"info has no {lost[0]!r}, which measures declares"
+    if moment.terminated and not info.get("end_reason"):
+        yield "the episode ends, and why_over gives no reason"
+
+
+def check_repeats(bench: Bench) -> Iterator[str]:
+    """Play the same actions again in another environment: equal seeds, equal bits, over several episodes."""
+    env = bench.make()
+    env.reset(seed=3)  # what came before must not matter
+    for play in bench.plays:
+        again = bench.play(env, play.seed, [moment.action for moment in play.moments])
+        if fault := _difference(play, again):
+            yield f"The same seed and actions give another episode: {fault}."
+            return
+
+
+def check_batch(bench: Bench) -> Iterator[str]:
+    """Play the same in a batch: every entry equals the single environment of its seed to the bit."""
+    task, plays = bench.task, [bench.plays[lane] for lane in LANES]
+    programs, draw = batch.programs(task), Draw.parse("train", task)
+    kind = ActionCheck(task.action_space).dtype
+    with precision(task):
+        episodes, last, _ = programs.begin(np.stack([seed_key(play.seed) for play in plays]), draw)
+        first = [(play.observation, play.info) for play in plays]
+        faults = [f"{_at(plays[lane], 0)} {fault}." for lane, fault in _unlike_begun(first, last)]
+        for t in range(STEPS):
+            moments = [play.moments[t] for play in plays]
+            actions = np.stack([np.asarray(moment.action, kind) for moment in moments])
+            episodes, step, _ = programs.advance(episodes, actions, NO_LIMIT)
+            faults += [f"{_at(plays[lane], t + 1)} {fault}." for lane, fault in _unlike(task, moments, step)]
+            begun = [moment.begun for moment in moments]
+            if any(begun):
+                over = np.array([one is not None for one in begun])
+                episodes, last, _ = programs.reset_where(over, episodes, step, draw)
+                faults += [f"{_at(plays[lane], t + 1)} {fault}." for lane, fault in _unlike_begun(begun, last)]
+            if faults:
+                yield f"{faults[0]} {WHY_UNLIKE}"
+                return
+        _, step, _ = programs.advance(episodes, actions, np.int32(1))
+    if not np.asarray(step.truncated).all():
+        yield "A batch with a time limit does not truncate."
+
+
+def _unlike(task: Any, moments: list[Moment], step: Step) -> Iterator[tuple[int, str]]:
+    """Yield entries of a batch whose step is not the single environment's, and how it differs."""
+    step = jax.tree.map(np.asarray, step)
+    reward = scalar_return(task, step.reward) if task.card.agents > 1 else step.reward
+    named = {"observation": step.observation, "reward": reward, "terminated": step.terminated, "info": step.info}
+    for lane, moment in enumerate(moments):
+        for name, many in named.items():
+            yield from ((lane, fault) for fault in _other(name, getattr(moment, name), many, lane))
+
+
+def _unlike_begun(begun: list[Any], last: Step) -> Iterator[tuple[int, str]]:
+    """Yield entries of a batch that do not begin as the single environment, and how they differ."""
+    last = jax.tree.map(np.asarray, last)
+    for lane, one in enumerate(begun):
+        if one is not None:
+            yield from ((lane, fault) for fault in _other("first observation", one[0], last.observation, lane))
+            yield from ((lane, fault) for fault in _other("first info", one[1], last.info, lane))
+
+
+def _other(name: str, single: Any, many: Any, lane: int) -> Iterator[str]:
+    if isinstance(many, dict):  # info of the single environment holds words besides
+        for part, values in many.items():
+            yield from _other(f"{name}[{part!r}]", single[part], values, lane)
+    elif bits(np.asarray(single).astype(many.dtype)) != bits(many[lane]):
+        yield f"entry {lane} of a batch has the {name} {many[lane]!r:.200}, the single env {single!r:.200}"
+
+
+def check_masks(bench: Bench) -> Iterator[str]:
+    """Compare masks of info and method, find some action allowed, and see that a forbidden one leaves the state."""
+    env, space = bench.env, bench.task.action_space
+    for play in bench.plays:
+        shown = [(play.info, False), *((moment.info, moment.terminated) for moment in play.moments)]
+        for t, (info, over) in enumerate(shown):
+            parts = np.split(info["action_mask"], np.cumsum(action_sizes(space))[:-1])
+            if not over and not all(part.any() for part in parts):
+                yield f"{_at(play, t)} action_mask forbids every action, and the episode is not over."
+                return
+            if t and info["invalid_action"]:
+                yield f"{_at(play, t)} an action that action_mask allows is called invalid."
+                return
+    rng = np.random.default_rng(0)
+    _, info = env.reset(seed=SEEDS[0])
+    for t in range(40):
+        mask = info["action_mask"]
+        if t < 2 and bits(mask.astype(bool)) != bits(env.action_masks()):
+            yield f"info['action_mask'] is {mask}, action_masks() gives {env.action_masks().astype(int)}."
+        if not mask.all():
+            before, action = leaves(env.state), illegal_action(rng, space, mask)
+            *_, told = env.step(action)
+            if leaves(env.state) != before:
+                yield f"The action {action!r} is masked and changes the state."
+            if not (told["invalid_action"] and told.get("invalid_reason")):
+                yield f"The action {action!r} is masked, and info does not say so with a reason."
+            return
+        *_, terminated, _, info = env.step(random_action(rng, space, mask))
+        if terminated:
+            _, info = env.reset()
+
+
+def illegal_action(rng: np.random.Generator, space: Any, mask: np.ndarray) -> Any:
+    """Draw a legal action and put the first forbidden choice into it."""
+    place = int(np.flatnonzero(mask == 0)[0])
+    if not space.shape:
+        return int(space.start) + place
+    ends = np.cumsum(action_sizes(space))
+    part = int(np.searchsorted(ends, place, side="right"))
+    action = random_action(rng, space, mask)
+    action.ravel()[part] = space.start.ravel()[part] + place - (ends[part - 1] if part else 0)
+    return action
+
+
+def check_hostile_actions(bench: Bench) -> Iterator[str]:
+    """Give what is no action: each is refused with a sentence, and nothing changes."""
+    env, space = bench.env, bench.task.action_space
+    env.reset(seed=0)
+    hostile: list[Any] = ["left", None, np.zeros((7, 3)), [[1]], {}]
+    if isinstance(space, spaces.Box):
+        hostile += [np.full(space.shape, value) for value in (np.nan, np.inf, -np.inf)]
+    else:
+        hostile += [-(10**9), 10**9, 0.5, np.nan]
+    before = leaves(env.episode)
+    for action in hostile:
+        try:
+            env.step(action)
+        except (ValueError, TypeError):
+            pass
+        else:
+            yield f"The action {action!r} is taken."
+    if leaves(env.episode) != before:
+        yield "An action that is refused changes the episode."
+
+
+def check_splits(bench: Bench) -> Iterator[str]:
+    """Draw contexts of both splits: none is in both; a context of a number stays."""
+
+    def contexts(split: str | int, count: int) -> set[bytes]:
+        env = bench.make(split)
+        env.reset(seed=0)
+        found = {leaves(env.params)}
+        for _ in range(count):
+            env.reset()
+            found.add(leaves(env.params))
+        return found
+
+    train, test = contexts("train", CONTEXTS), contexts("test", CONTEXTS)
+    if both := train & test:
+        yield f"{len(both)} of {len(train)} contexts of the train split are in the test split too."
+    if len(train) < CONTEXTS // 10:
+        yield f"The card says that contexts are sampled; {CONTEXTS} episodes have {len(train)}."
+    if len(contexts(3, 3)) > 1:
+        yield "The context of split=3 changes from one episode to the next."
+
+
+def check_time_limit(bench: Bench) -> Iterator[str]:
+    """Step once under a limit of one step: the episode is truncated."""
+    env = TimeLimit(bench.make(), 1)
+    env.reset(seed=0)
+    *_, truncated, _ = env.step(bench.task.noop_action())
+    if not truncated:
+        yield "A time limit of one step does not truncate."
+
+
+def check_branches(bench: Bench) -> Iterator[str]:
+    """Save the episode, go on, restore it: the same steps follow to the bit."""
+    env, play = bench.env, bench.plays[0]
+    actions = [moment.action for moment in play.moments[:4]]
+    env.reset(seed=play.seed)
+    saved = copy.deepcopy(env.episode)
+    seen = [bits(env.step(action)[0]) for action in actions]
+    env.episode = saved
+    if [bits(env.step(action)[0]) for action in actions] != seen:
+        yield "A restored episode does not go on as it did."
+    env.state = saved.state
+    if leaves(env.state) != leaves(saved.state):
+        yield "A state that is assigned is not the state that is read."
+
+
+def check_copies(bench: Bench) -> Iterator[str]:
+    """Copy an environment in mid-episode: both go on alike, and neither moves the other."""
+    env, play = bench.make(), bench.plays[0]
+    actions = [moment.action for moment in play.moments[:4]]
+    env.reset(seed=play.seed)
+    twin = copy.deepcopy(env, {id(bench.task): bench.task})  # tasks are immutable: only the environment is copied
+    seen = [bits(twin.step(action)[0]) for action in actions]
+    if [bits(env.step(action)[0]) for action in actions] != seen:
+        yield "A copy of the environment does not go on as the environment does."
+
+
+def check_text(bench: Bench) -> Iterator[str]:
+    """Play the text view: it describes and explains; a reply that is no action is played as ``noop_action``."""
+    task, text, plain = bench.task, bench.make_text(), bench.env
+    observation, _ = text.reset(seed=0)
+    if observation not in text.observation_space:
+        yield f"The description is no text of printable characters: {observation!r:.200}."
+    if not task.how_to_act().strip():
+        yield "how_to_act() says nothing."
+    noop = task.noop_action()
+    for reply in JUNK:
+        text.reset(seed=0)
+        plain.reset(seed=0)
+        try:
+            read: Any = task.parse(reply, text.state, text.params)
+        except ValueError:
+            read = None
+        if read is not None:
+            if reply in NEVER_AN_ACTION:
+                yield f"parse reads {reply!r} as the action {read!r}: a reply that is no action raises a ValueError."
+            continue
+        observation, reward, terminated, _, info = text.step(reply)
+        _, paid, over, *_ = plain.step(noop)
+        if observation not in text.observation_space or not (info.get("invalid_action") and info["invalid_reason"]):
+            yield f"The reply {reply!r:.40} is no action, and info does not say so with a reason."
+        if (bits(reward), terminated, leaves(text.episode)) != (bits(paid), over, leaves(plain.episode)):
+            yield f"The reply {reply!r:.40} is no action, and is not played as noop_action(), to the bit."
+            return
+
+
+def check_pettingzoo(bench: Bench) -> Iterator[str]:
+    """Run PettingZoo's own test of parallel environments, which reports most faults as warnings."""
+    from pettingzoo.test import parallel_api_test
+
+    from rlbench_suite.adapters.parallel import TaskParallelEnv
+
+    with warnings.catch_warnings(), redirect_stdout(StringIO()):
+        warnings.simplefilter("error")
+        parallel_api_test(TaskParallelEnv(bench.task), num_cycles=CYCLES)
+    yield from ()
+
+
+def advise_on_card(bench: Bench) -> Iterator[str]:
+    """Say what a card lacks without breaking the contract."""
+    card, task = bench.task.card, bench.task
+    for field in ("summary", "source", "reference", "tags"):
+        if not getattr(card, field):
+            yield f"The card has no {field}."
+    if empty := [name for name, meaning in task.measures.items() if not meaning.strip()]:
+        yield f"measures does not say what {empty[0]!r} is."
+    if not task.scores.keys() >= {"random", "reference"}:
+        yield f"No measured scores, so no info['score']; run: rlsuite calibrate {card.name}"
+    try:
+        known = load(card.entry_point) is type(task)
+    except (ImportError, AttributeError, ValueError):
+        known = False
+    if not known:
+        yield f"The card's entry_point {card.entry_point!r} is not {type(task).__name__}: it cannot be made by its id."
+
+
+class Check(NamedTuple):
+    """A check, and the tasks that it concerns."""
+
+    find: Callable[[Bench], Iterator[str]]
+    concerns: Callable[[Bench], bool] = lambda bench: True
+
+
+CHECKS = {
+    "gymnasium's check_env": Check(check_gymnasium),
+    "random play inside the spaces": Check(check_play),
+    "same seed, same bits": Check(check_repeats),
+    "single equals batch": Check(check_batch, lambda bench: not bench.host),
+    "action masks": Check(check_masks, lambda bench: "action_mask" in bench.plays[0].info),
+    "hostile actions": Check(check_hostile_actions),
+    "train and test apart": Check(check_splits, lambda bench: bench.task.card.contexts and not bench.host),
+    "time limit truncates": Check(check_time_limit),
+    "save, restore, branch": Check(check_branches),
+    "copies": Check(check_copies),
+    "text view": Check(check_text),
+    "pettingzoo's parallel_api_test": Check(check_pettingzoo, lambda bench: bench.task.card.agents > 1),
+}
+
+
+def findings(task: Described) -> Iterator[Finding]:
+    """Run every check of the contract on a task, one after another.
+
+    Where shapes and dtypes are at fault nothing else can be trusted, and nothing else is run.
+    """
+    bench: Any = None
+
+    def build(_: Any) -> Iterator[str]:
+        nonlocal bench
+        bench = Bench(task)
+        yield from check_shapes(bench)
+
+    yield (first := _find("shapes and dtypes", build, bench))
+    if first.faults:
+        return
+    for name, check in CHECKS.items():
+        if check.concerns(bench):
+            yield _find(name, check.find, bench)
+    yield Finding("card", 0.0, (), tuple(advise_on_card(bench)))
+
+
+def _find(name: str, check: Callable[[Any], Iterator[str]], bench: Any) -> Finding:
+    """Run one check; whatever a stranger's task raises is a fault too."""
+    begun = time.perf_counter()
+    faults: list[str] = []
+    try:
+        faults += check(bench)
+    except Exception as error:
+        said = " ".join(str(error).split())
+        faults.append(said if isinstance(error, ContractError) else f"{type(error).__name__}: {said:.500}")
+    return Finding(name, time.perf_counter() - begun, tuple(faults), ())
+
+
+def check_task(task: Described) -> None:
+    """Check a task, registered or not, against the whole contract.
+
+    Args:
+        task: an instance, such as ``card.build()`` gives.
+
+    Raises:
+        ContractError: faults were found; a sentence each, with the name of the check.
+    """
+    found = [f"{finding.check}: {fault}" for finding in findings(task) for fault in finding.faults]
+    if found:
+        raise ContractError(f"{task.card.id} breaks its contract.\n" + "\n".join(found))
+
+
+def forget_programs() -> None:
+    """Let go of compiled programs: each maps memory, of which Linux grants a process 65,530 pieces."""
+    for programs in (single.programs, batch.programs):
+        programs.cache_clear()
+    jax.clear_caches()
+
+
+# -- where and how two plays differ ------------------------------------------------------------------------------------
+
+
+def _at(play: Play, t: int) -> str:
+    return f"At step {t} of seed {play.seed}"
+
+
+def _has_nan(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_nan(part) for part in value.values())
+    array = np.asarray(value)
+    return array.dtype.kind == "f" and bool(np.isnan(array).any())
+
+
+def _difference(one: Play, two: Play) -> str:
+    if bits(one.observation) != bits(two.observation):
+        return f"{_at(one, 0)} the first observation differs"
+    for t, (mine, theirs) in enumerate(zip(one.moments, two.moments, strict=True), 1):
+        for name, a, b in zip(Moment._fields, mine, theirs, strict=True):
+            pairs = zip(a or (), b or (), strict=True) if name == "begun" else [(a, b)]
+            if any(bits(x) != bits(y) for x, y in pairs):
+                return f"{_at(one, t)} the {'next first observation' if name == 'begun' else name} differs"
+    return ""

@@ -1,0 +1,47 @@
+"""``rlsuite check``: try the contract on tasks, as their authors do."""
+
+from typing import Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from rlbench_suite import registry
+from rlbench_suite.cli import prepare_jax
+
+
+def check(
+    suite: Annotated[str, typer.Argument(help="Suites or task ids, separated by commas.")],
+    difficulty: Annotated[str | None, typer.Option(help="Name of a tier.")] = None,
+) -> None:
+    """Check tasks against the whole contract; exit with code 1 if one breaks it.
+
+    Shapes, spaces, rewards, seeds, equal bits in a batch, masks, splits, text: what a task must keep to be played,
+    trained on and replayed. A task of a package of your own is found by its id once its family is installed.
+
+    **Example**: `rlsuite check TMaze-v0`
+    """
+    cards = registry.resolve_suite(suite)
+    for card in cards:
+        card.check_difficulty(difficulty)
+    prepare_jax()
+    from rlbench_suite.checking import findings, forget_programs
+
+    console, broken = Console(), []
+    for card in cards:
+        table = Table(title=card.id, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+        for column in ("check", "result", "seconds"):
+            table.add_column(column, justify="right" if column == "seconds" else "left")
+        said: list[str] = []
+        for finding in findings(card.build(difficulty=difficulty)):
+            result = "[red]broken" if finding.faults else "[yellow]advice" if finding.advice else "[green]kept"
+            table.add_row(finding.check, result, f"{finding.seconds:.2f}")
+            said += [f"{finding.check}: {sentence}" for sentence in finding.faults + finding.advice]
+            broken += [card.id] * bool(finding.faults)
+        console.print(table)
+        for sentence in said:
+            console.print(f"  {sentence}", markup=False, highlight=False)
+        forget_programs()
+    if broken:
+        raise typer.Exit(1)

@@ -1,0 +1,92 @@
+"""What an accelerator would be given by agents: each training program lowers for CUDA."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from rlbench_suite import lanes
+from rlbench_suite.adapters.rollout import open_stream
+from rlbench_suite.baselines import offline, ppo, replay
+from rlbench_suite.baselines.bc import BC
+from rlbench_suite.baselines.dqn import DQN
+from rlbench_suite.baselines.ppo import PPO
+from rlbench_suite.baselines.rows import rows_of
+from rlbench_suite.baselines.sac import SAC
+from rlbench_suite.baselines.td3_bc import TD3BC
+from rlbench_suite.episode import Draw
+from rlbench_suite.registry import card as find_card
+
+sys.path.insert(0, str(Path(__file__).parent))
+from toy_tasks import Cue, Picture
+
+SEED = np.zeros(2, np.uint32)
+
+
+@pytest.fixture(autouse=True)
+def accelerated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "_on_cpu", lambda: False)
+
+
+def task_of(name: str) -> Any:
+    return find_card(name).build()
+
+
+def begun(task: Any, num_envs: int) -> Any:
+    """The shapes of a batch of episodes."""
+    draw = Draw(np.int32(0), np.int32(-1))
+    return jax.eval_shape(partial(open_stream, task), np.zeros((num_envs, 2), np.uint32), draw)
+
+
+def of_ppo(task: Any) -> tuple[Any, ...]:
+    rows, config = ppo.rows_for(task), PPO().config(task, "smoke")
+    kind = ppo.variant(config)
+    start = partial(kind.start, rows, config)
+    training = jax.eval_shape(start, kind.networks(rows, config, 0), SEED, begun(task, config.num_envs))
+    return partial(kind.train_chunk, rows, config), training
+
+
+def of_replay(agent: replay.ReplayAgent, task: Any) -> tuple[Any, ...]:
+    config = agent.config(task, "smoke")
+    algorithm = agent.algorithm(task, config)
+    start = partial(replay.start, algorithm)
+    training = jax.eval_shape(start, algorithm.networks(0), SEED, begun(task, config.num_envs))
+    return partial(replay.train_chunk, algorithm), training
+
+
+def of_offline(agent: type[offline.OfflineAgent], task: Any) -> tuple[Any, ...]:
+    pytest.importorskip("minari")
+    pytest.importorskip("h5py")
+    config, rows = agent().config(task, "smoke"), rows_of(task, "this test")
+    seen = jax.ShapeDtypeStruct((64, rows.features), np.float32)
+    acted = jax.ShapeDtypeStruct((64, rows.outputs), np.float32)
+    reward, over = jax.ShapeDtypeStruct((64,), np.float32), jax.ShapeDtypeStruct((64,), np.bool_)
+    run = offline.Run(agent.algorithm.start(rows, config, 0), SEED, np.int32(0))
+    return partial(offline.train_chunk, agent.algorithm, config), run, offline.Batch(seen, acted, reward, seen, over)
+
+
+TRAININGS: dict[str, Callable[[], tuple[Any, ...]]] = {
+    "ppo": lambda: of_ppo(task_of("QuadcopterHover-v0")),
+    "ppo masked": lambda: of_ppo(task_of("SAT-v0")),
+    "ppo agents": lambda: of_ppo(task_of("QuadcopterSwarm2-v0")),
+    "ppo recurrent": lambda: of_ppo(Cue()),
+    "ppo pixels": lambda: of_ppo(Picture()),
+    "sac": lambda: of_replay(SAC(), task_of("PMSMCurrent-v0")),
+    "dqn": lambda: of_replay(DQN(), task_of("PMSMCurrentFinite-v0")),
+    "bc": lambda: of_offline(BC, task_of("QuadcopterHover-v0")),
+    "td3-bc": lambda: of_offline(TD3BC, task_of("QuadcopterHover-v0")),
+}
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+def test_every_training_lowers_for_cuda(name: str) -> None:
+    train, *arguments = TRAININGS[name]()
+    text = jax.jit(train).trace(*arguments).lower(lowering_platforms=("cuda",)).as_text()
+    assert "stablehlo.while" in text

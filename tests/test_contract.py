@@ -1,0 +1,369 @@
+"""The contract: every id keeps it, and tasks that break it are told where, in a sentence."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import rlbench_suite
+from rlbench_suite.adapters.batch import BatchPrograms
+from rlbench_suite.adapters.rollout import play
+from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.card import TaskCard
+from rlbench_suite.checking import check_task, findings
+from rlbench_suite.cli.suite import app
+from rlbench_suite.contract import ContractError
+from rlbench_suite.episode import Draw
+from rlbench_suite.policy import View
+
+sys.path.insert(0, str(Path(__file__).parent / "baselines"))
+from toy_tasks import Bandit, Chain, Clock, Cue, Digits, Picture, Target, Toy, TwoAgents, TwoObjectives, Weather
+
+
+@pytest.mark.every_id
+def test_every_id_keeps_the_contract(card: TaskCard, room_for_many: None) -> None:
+    check_task(card.build())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [Chain, Cue, Digits, Picture, Target, TwoAgents, Weather, lambda: Bandit(True), lambda: TwoObjectives((0.5, 0.5))],
+)
+def test_toys_keep_the_contract(make: Callable[[], Toy]) -> None:
+    task = make()
+    faults = {found.check: found.faults for found in findings(playable(task)) if found.faults}
+    # Toys pay what they like, and have two contexts or none.
+    assert not faults.keys() - {"train and test apart"}
+
+
+def playable(task: Toy) -> Toy:
+    """A toy with no reference player, whose card names none."""
+    object.__setattr__(task.card, "reference", "")
+    return task
+
+
+# -- broken on purpose -------------------------------------------------------------------------------------------------
+
+
+class Kept(Toy):
+    """A walk on five places with a context each; keeps the contract, so that what breaks it below is one thing."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(horizon=20, **more)
+        playable(self)
+        self.observation_space = self.box(0.0, 1.0, (2,))
+        self.reward_space = self.box(0.0, 1.0)
+
+    def sample_params(self, key, split):
+        share = (self.uniform(key, 1)[0] + split) / 2  # each split has a half
+        return Clock(share.astype(jnp.float32))
+
+    def transition(self, state, action, key, params):
+        return Clock(jnp.clip(state.place + jnp.where(action == 1, 1, -1), 0, 4))
+
+    def observation(self, state, key, params):
+        return self.stack(state.place / 4, params.place)
+
+    def reward(self, state, action, next_state, key, params):
+        return (next_state.place == 4).astype(self.dtype)
+
+    def terminal(self, state, key, params):
+        return state.place == 4
+
+    def info(self, state, params):
+        return {"success": state.place == 4}
+
+
+class FloatingState(Kept):
+    def transition(self, state, action, key, params):
+        return Clock(state.place + 0.5)
+
+
+class ShrinkingState(Kept):
+    def transition(self, state, action, key, params):
+        return (state.place,)
+
+
+class WideObservation(Kept):
+    def observation(self, state, key, params):
+        return jnp.zeros(3)
+
+
+class WholeReward(Kept):
+    def reward(self, state, action, next_state, key, params):
+        return next_state.place
+
+
+class NumberTerminal(Kept):
+    def terminal(self, state, key, params):
+        return state.place // 4
+
+
+class NoSuccess(Kept):
+    def info(self, state, params):
+        return {}
+
+
+class Forgetful(Kept):
+    measures = {"place": "where it stands"}  # noqa: RUF012
+
+
+class Chatty(Kept):
+    def info(self, state, params):
+        return super().info(state, params) | {"place": state.place}
+
+
+class ShortMask(Kept):
+    def action_mask(self, state, params):
+        return jnp.ones(3, bool)
+
+
+class NoRewardSpace(Kept):
+    def __init__(self) -> None:
+        super().__init__()
+        del self.reward_space
+
+
+class VectorReward(Kept):
+    def __init__(self) -> None:
+        super().__init__()
+        self.reward_space = self.box(0.0, 1.0, (2,))
+
+
+class WrongCost(Kept):
+    def cost(self, state, action, next_state, params):
+        return next_state.place
+
+
+class WrongPrivileged(Kept):
+    def __init__(self) -> None:
+        super().__init__()
+        self.privileged_space = self.box(0.0, 1.0, (1,))
+
+    def privileged(self, state, params):
+        return params.place
+
+
+SENTENCES = {
+    FloatingState: "FloatingState.transition returns place as float32 (), initial gave int32 ().",
+    ShrinkingState: "ShrinkingState.transition returns no place, but initial gave int32 ().",
+    WideObservation: "WideObservation.observation returns float32 (3,), its space says float32 (2,).",
+    WholeReward: "WholeReward.reward returns int32 (), its space says float32 ().",
+    NumberTerminal: "NumberTerminal.terminal returns int32 (), a flag is bool ().",
+    NoSuccess: "NoSuccess.info gives no 'success'.",
+    Forgetful: "Forgetful.info gives no 'place', which measures declares.",
+    Chatty: "Chatty.info gives 'place', which measures does not declare.",
+    ShortMask: "ShortMask.action_mask returns bool (3,), its action space asks for bool (2,).",
+    NoRewardSpace: "NoRewardSpace sets no reward_space in its __init__.",
+    WrongCost: "WrongCost.cost returns int32 (), a cost is float32 ().",
+    WrongPrivileged: "WrongPrivileged.privileged returns float32 (), its space says float32 (1,).",
+}
+
+
+@pytest.mark.parametrize("broken", SENTENCES)
+def test_a_wrong_shape_is_refused_at_the_first_use_in_a_sentence(broken: type[Kept]) -> None:
+    uses: list[Callable[[Any], Any]] = [
+        lambda task: TaskEnv(task).reset(seed=0),
+        lambda task: BatchPrograms(task).begin(np.zeros((2, 2), np.uint32), Draw(np.int32(0), np.int32(-1))),
+        lambda task: play(task, Still(), [0, 1]),
+        check_task,
+    ]
+    for use in uses:
+        with pytest.raises(ContractError) as caught:
+            use(broken())
+        assert SENTENCES[broken] in str(caught.value)
+
+
+def test_a_reward_space_has_what_the_card_says() -> None:
+    with pytest.raises(ContractError, match=r"VectorReward.reward_space is .*: the card says a scalar reward"):
+        TaskEnv(VectorReward())
+
+
+class Still(NamedTuple):
+    def initial(self, params: Any) -> Any:
+        return ()
+
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[Any, Any]:
+        return jnp.int32(0), memory
+
+
+class Hesitant(Still):
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[Any, Any]:
+        return jnp.float32(0.5), memory
+
+
+class Growing(Still):
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[Any, Any]:
+        return jnp.int32(0), jnp.int32(1)
+
+
+def test_a_player_gives_actions_of_the_space_and_keeps_its_memory() -> None:
+    play(Kept(), Still(), [0])
+    with pytest.raises(ContractError, match=r"Hesitant.act returns float32 \(\), the action space says int32 \(\)"):
+        play(Kept(), Hesitant(), [0])
+    with pytest.raises(ContractError, match=r"Growing.act returns"):
+        play(Kept(), Growing(), [0])
+
+
+class NothingAllowed(Kept):
+    def action_mask(self, state, params):
+        return jnp.array([True, True]) & (state.place != 2)
+
+
+class Fickle(Kept):
+    """Its reward is a counter of Python's that the program asks at each step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    def reward(self, state, action, next_state, key, params):
+        def ask(_: Any) -> np.ndarray:
+            self.asked += 1
+            return np.float32(self.asked % 7 / 7)
+
+        return jax.pure_callback(ask, jax.ShapeDtypeStruct((), jnp.float32), state.place, vmap_method="sequential")
+
+
+class OneSplit(Kept):
+    def sample_params(self, key, split):
+        return Clock(jnp.floor(64 * self.uniform(key, 1)[0]) / 64)
+
+
+class OneContext(Kept):
+    def sample_params(self, key, split):
+        return Clock((split / 2).astype(jnp.float32))
+
+
+class Undefined(Kept):
+    def observation(self, state, key, params):
+        return self.stack(0 * jnp.log(state.place.astype(jnp.float32)) + state.place / 4, params.place)
+
+
+class Outside(Kept):
+    def observation(self, state, key, params):
+        return self.stack(state.place / 2, params.place)
+
+
+class Generous(Kept):
+    def reward(self, state, action, next_state, key, params):
+        return next_state.place.astype(self.dtype)
+
+
+class TracedTwice(Kept):
+    """It counts how often it is traced, which nobody may see."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.traced = 0
+
+    def observation(self, state, key, params):
+        self.traced += 1
+        return self.stack(state.place / 4, 1 / self.traced)
+
+
+class LenientParser(Kept):
+    def parse(self, text, state, params):
+        return np.int32(1)
+
+
+class CrashingParser(Kept):
+    def parse(self, text, state, params):
+        return np.int32(text[0] == "r")
+
+
+class Speechless(Kept):
+    def describe(self, state, params):
+        return "café"
+
+
+class NoopOutside(Kept):
+    def noop_action(self):
+        return np.int32(7)
+
+
+class Unexplained(Kept):
+    def why_over(self, state, params, info):
+        return ""
+
+
+class Lopsided(TwoAgents):
+    """Two agents, and an observation for one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        playable(self)
+        self.observation_space = self.box(0.0, 1.0, (1, 1))
+
+    def observation(self, state, key, params):
+        return jnp.zeros((1, 1))
+
+
+BROKEN = {
+    NothingAllowed: "action masks: .*forbids every action",
+    Fickle: "same seed, same bits: .*the reward differs",
+    OneSplit: "train and test apart: .*are in the test split too",
+    OneContext: "train and test apart: .*contexts are sampled",
+    Undefined: "random play inside the spaces: .*the observation holds NaN",
+    Outside: "random play inside the spaces: .*the observation is outside its space",
+    Generous: "random play inside the spaces: .*the reward is 2.0, outside",
+    TracedTwice: "single equals batch: .*depends on more than its arguments",
+    LenientParser: "text view: parse reads '' as the action",
+    CrashingParser: "text view: IndexError",
+    Speechless: "text view: The description is no text of printable characters",
+    NoopOutside: "shapes and dtypes: noop_action",
+    Unexplained: "random play inside the spaces: .*why_over gives no reason",
+    Lopsided: "pettingzoo's parallel_api_test: .*does not have one row for each of 2 agents",
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_the_battery_names_what_is_broken(broken: type[Toy]) -> None:
+    with pytest.raises(ContractError, match=f"(?s)^rlsuite/Toy-v0 breaks its contract.*{BROKEN[broken]}"):
+        check_task(broken())
+
+
+def test_the_battery_passes_what_is_not_broken_and_reports_all_faults_together() -> None:
+    check_task(Kept())
+
+    class Both(Generous, LenientParser):
+        pass
+
+    with pytest.raises(ContractError) as caught:
+        check_task(Both())
+    assert "the reward is" in str(caught.value)
+    assert "parse reads" in str(caught.value)
+
+
+def test_a_registered_task_of_a_third_party_is_checked_by_its_id(toys: Path) -> None:
+    for task_id in ("ToyWalk-v0", "ToyDrift-v0"):
+        result = CliRunner().invoke(app, ["check", task_id])
+        assert "same seed, same bits" in result.output
+    result = CliRunner().invoke(app, ["check", "ToyWalk-v0", "--difficulty", "stormy"])
+    assert result.exit_code == 0, result.output
+
+
+def test_the_command_fails_with_a_broken_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TaskCard, "build", lambda card, **_: Generous())
+    result = CliRunner().invoke(app, ["check", "TMaze-v0"])
+    assert result.exit_code == 1
+    assert "broken" in result.output
+
+
+def test_the_check_is_exported_without_loading_jax() -> None:
+    code = (
+        "import sys, rlbench_suite\nassert 'jax' not in sys.modules\n"
+        "rlbench_suite.check_task, rlbench_suite.ContractError\nassert 'jax' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="nothing"):
+        rlbench_suite.nothing  # noqa: B018
