@@ -71,12 +71,13 @@ def judge(path: Path, *, progress: Show = lambda _: None, limits: Limits = LIMIT
     started = time.perf_counter()
     with path.open("rb") as file:
         sha256, size = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
-    known = {"sha256": sha256, "size": size}  # what the process says of itself is not asked for
     try:
         found = Verdict.model_validate_json(json.dumps(_ask("verify", path, progress, limits)))
     except (_Died, ValidationError) as death:
         said = death if isinstance(death, _Died) else "The judge's process gave no verdict"
         return Verdict(
+            sha256=sha256,
+            size=size,
             submission=None,
             problems=(plain_sentence(f"{said}."),),
             cells=(),
@@ -86,9 +87,9 @@ def judge(path: Path, *, progress: Show = lambda _: None, limits: Limits = LIMIT
             seconds=time.perf_counter() - started,
             version=rlbench_suite.__version__,
             finished=False,
-            **known,
         )
-    return found.model_copy(update={**known, "problems": tuple(map(plain_sentence, found.problems))})
+    problems = tuple(map(plain_sentence, found.problems))
+    return found.model_copy(update={"sha256": sha256, "size": size, "problems": problems})  # not the process's own word
 
 
 def open_up(path: Path, *, limits: Limits = LIMITS) -> Contents | None:

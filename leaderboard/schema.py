@@ -11,7 +11,16 @@ from urllib.parse import urlsplit
 import numpy as np
 import pyarrow as pa
 from gymnasium import spaces
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    FailFast,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 
 from rlbench_suite.evaluation.machine import Machine
 from rlbench_suite.task import Task
@@ -21,6 +30,8 @@ MANIFEST = "submission.json"
 
 MAX_JSON = 4 * 2**20
 MAX_TASKS, MAX_SEEDS = 1000, 100
+MAX_NAMES = 1000
+"""Of one object of JSON. Hyperparameters have at most half of it."""
 _MAX_DEPTH, _MAX_VALUES = 4, 500
 
 
@@ -172,7 +183,7 @@ class TaskClaim(Strict):
     score: float
     """Mean over seeds."""
     hyperparameters: Hyperparameters
-    cells: Annotated[tuple[CellClaim, ...], Field(min_length=1, max_length=MAX_SEEDS)]
+    cells: Annotated[tuple[CellClaim, ...], Field(min_length=1, max_length=MAX_SEEDS), FailFast()]
 
 
 class Submission(Strict):
@@ -186,8 +197,8 @@ class Submission(Strict):
     created: AwareDatetime
     """When the run ended."""
     entry: Entry
-    machines: Annotated[tuple[Origin, ...], Field(min_length=1, max_length=20)]
-    tasks: Annotated[tuple[TaskClaim, ...], Field(min_length=1, max_length=MAX_TASKS)]
+    machines: Annotated[tuple[Origin, ...], Field(min_length=1, max_length=20), FailFast()]
+    tasks: Annotated[tuple[TaskClaim, ...], Field(min_length=1, max_length=MAX_TASKS), FailFast()]
     iqm: float
     mean: float
 
@@ -218,6 +229,8 @@ class Submission(Strict):
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(pairs) > MAX_NAMES:
+        raise ValueError(f"one object has {len(pairs):,} names; at most {MAX_NAMES:,} can be right")
     table: dict[str, Any] = {}
     for name, value in pairs:
         if name in table:

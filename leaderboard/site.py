@@ -79,7 +79,7 @@ def _verdicts(
     verdicts: dict[str, Verdict] = {}
     refused: dict[str, tuple[str, ...]] = {}
     for path in sorted(submissions.glob("*.zip"), key=lambda path: (path.name.lower(), path.name)):
-        verdict = _judge(path, fresh, lambda doing, path=path: progress(f"{path.name}: {doing}"))
+        verdict = _judge(path, fresh, progress)
         title = verdict.submission.entry.title if verdict.submission else ""
         logged = [arrival.sha256 for arrival in arrivals if arrival.archive == path.name]
         problems = verdict.problems
@@ -199,7 +199,7 @@ def _judge(path: Path, fresh: bool, progress: Callable[[str], None]) -> Verdict:
             return Verdict.model_validate_json(kept.read_bytes())
         except (OSError, ValidationError):
             pass
-    verdict = judge(path, progress=progress)
+    verdict = judge(path, progress=lambda doing: progress(f"{path.name}: {doing}"))
     if kept and verdict.finished:
         with writing(f"a verdict to {kept.parent}"):
             kept.parent.mkdir(parents=True, exist_ok=True)

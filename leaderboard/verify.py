@@ -423,19 +423,14 @@ class _Cell:
 
         yield from _few(self.name, np.flatnonzero(record.length != claimed["length"]), of_length)
         for name, found in (("success", record.info["success"].astype(bool)), ("terminated", record.terminated)):
-            yield from _few(self.name, np.flatnonzero(found != claimed[name]), lambda i, name=name, found=found: (
-                f"{self._episode(i)}: {name} is claimed to be {claimed[name][i]} and is {found[i]}."
-            ))  # fmt: skip
+            yield from self._flags_that_differ(name, found)
         totals = record.total.astype(np.float64).reshape(len(self.seeds), -1)
         numbers = {f"return_{j}": column for j, column in enumerate(totals.T)}
         numbers["cost"] = record.cost.astype(np.float64)
         for name, found in numbers.items():
-            what = name.replace("_", " ") if len(totals.T) > 1 else name.split("_")[0]
-            differ = np.flatnonzero(~self._equal(claimed[name], found))
-            yield from _few(self.name, differ, lambda i, name=name, found=found, what=what: (
-                f"{self._episode(i)}: the {what} is claimed to be {float(claimed[name][i])!r} "
-                f"and is {float(found[i])!r}{self._manner()}."
-            ))  # fmt: skip
+            yield from self._numbers_that_differ(
+                name, found, name.replace("_", " ") if len(totals.T) > 1 else name.split("_")[0]
+            )
         slack = 0.0 if self.exact else card.replay_tolerance
         for field in ("mean_return", "score", "success_rate", "mean_length", "mean_cost"):
             allowed = _slack(card, self.exact) if field == "score" else slack
@@ -443,6 +438,21 @@ class _Cell:
             yield from _differs(label, getattr(self.cell, field), getattr(verified, field), allowed)
         if self.cell.actions != verified.actions:
             yield f"{card.id}, seed {self.cell.seed}: the actions are not those whose SHA-256 is claimed."
+
+    def _flags_that_differ(self, name: str, found: np.ndarray) -> Iterator[str]:
+        claimed = self.claimed[name]
+        differ = np.flatnonzero(found != claimed)
+        yield from _few(self.name, differ, lambda i: (
+            f"{self._episode(i)}: {name} is claimed to be {claimed[i]} and is {found[i]}."
+        ))  # fmt: skip
+
+    def _numbers_that_differ(self, name: str, found: np.ndarray, what: str) -> Iterator[str]:
+        claimed = self.claimed[name]
+        differ = np.flatnonzero(~self._equal(claimed, found))
+        yield from _few(self.name, differ, lambda i: (
+            f"{self._episode(i)}: the {what} is claimed to be {float(claimed[i])!r} "
+            f"and is {float(found[i])!r}{self._manner()}."
+        ))  # fmt: skip
 
     def _equal(self, claimed: np.ndarray, found: np.ndarray) -> np.ndarray:
         if self.exact:
