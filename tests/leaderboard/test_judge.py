@@ -55,7 +55,8 @@ def test_a_byte_that_ends_the_process_rejects_one_archive_and_no_more(
         "actions/ToyWalk-v0.parquet."
     ]
     assert "1 entry" in said.out
-    assert not list((tmp_path / "cache").rglob("verdicts/*"))  # a checkout being edited keeps none
+    kept = [path.read_text() for path in (tmp_path / "cache").rglob("verdicts/*.json")]
+    assert not [text for text in kept if "SIGABRT" in text]  # the process may live on next time
 
 
 def test_a_judge_in_a_process_of_its_own_finds_what_one_here_finds(honest: Path, toys: Path) -> None:

@@ -367,6 +367,7 @@ def test_a_build_that_fails_leaves_a_site_or_nothing(
 ):
     """Whether the first build breaks off while files are written aside, or while they are moved in."""
     folder, site = submit(packed(), tmp_path / "subs")[0].parent, tmp_path / "site"
+    build(folder, tmp_path / "other")  # its verdict is kept, or this is a checkout being edited
     calls, move = [], Path.replace
 
     def breaks_off(path: Path, target: Path) -> Path:
