@@ -31,6 +31,19 @@ _BUILT: dict[tuple[Any, ...], Task[Any, Any]] = {}
 """Tasks are immutable: one object a description, so that programs compiled for it are found again."""
 
 
+class UnknownKeyword(TypeError, ValueError):
+    """A keyword that an id does not take.
+
+    A ``TypeError`` as Python's own, by which callers of ``gymnasium.make`` learn that they may leave a keyword out
+    (TorchRL its ``frameskip``); a ``ValueError`` as any setting that is not known.
+    """
+
+
+def unexpected(task_id: str, name: str, known: Iterable[str]) -> UnknownKeyword:
+    """The error to raise for a keyword, in Python's words and ours."""
+    return UnknownKeyword(f"{task_id} got an unexpected keyword argument {name!r}. {unknown('keyword', name, known)}")
+
+
 def unknown(kind: str, given: object, known: Iterable[str]) -> str:
     """One sentence that names what was given, what is allowed (the nearest of many), and the nearest valid name."""
     names = sorted(known)

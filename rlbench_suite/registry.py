@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
-from rlbench_suite.card import TaskCard, load, unknown
+from rlbench_suite.card import TaskCard, load, unexpected, unknown
 
 if TYPE_CHECKING:
     from rlbench_suite.agent import Agent
@@ -151,7 +151,7 @@ def _with_settings(found: TaskCard, settings: dict[str, Any]) -> TaskCard:
     ]
     for name, value in settings.items():
         if name not in found.settings:
-            raise ValueError(unknown(f"keyword of {found.id}", name, [*KEYWORDS, *found.keywords]))
+            raise unexpected(found.id, name, [*KEYWORDS, *found.keywords])
         if value not in (known := [other.settings[name] for other in kin]):
             raise ValueError(unknown(f"{name} of {found.id}", value, map(str, dict.fromkeys(known))))
     for other in kin:

@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from rlbench_suite.adapters.single import RENDER_MODES, ActionCheck, TaskEnv, shown_reward_space
-from rlbench_suite.card import TaskCard, unknown
+from rlbench_suite.card import TaskCard, unexpected, unknown
 from rlbench_suite.contract import check_spaces
 from rlbench_suite.episode import (
     Draw,
@@ -360,7 +360,7 @@ def make_vec(task_id: str, num_envs: int = 1, **keywords: Any) -> gymnasium.vect
     own, chosen = [*inspect.signature(TaskVectorEnv).parameters], card.keywords
     for name in keywords:
         if name not in own + chosen:
-            raise ValueError(unknown(f"keyword of {card.id}", name, own + chosen))
+            raise unexpected(card.id, name, own + chosen)
     card = find_card(task_id, **{name: keywords.pop(name) for name in chosen if name in keywords})
     if not card.host:
         return TaskVectorEnv(card.id, num_envs, **keywords)

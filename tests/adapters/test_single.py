@@ -280,10 +280,17 @@ def test_options_make_another_task_of_the_same_id(toys: Path) -> None:
         ("ToyDrift-v0", {"friction": "ar"}, "Did you mean 'air'"),
         ("ToyDrift-v0?fricton=air", {}, "Did you mean 'friction'"),
         ("ToyDrift-v0?friction", {}, "Unknown friction"),
-        ("ToyWalk-v0", {"friction": "air"}, "keyword of rlsuite/ToyWalk-v0"),
+        ("ToyWalk-v0", {"friction": "air"}, "rlsuite/ToyWalk-v0 got an unexpected keyword argument 'friction'"),
     ):
         with pytest.raises(ValueError, match=message):
             make(task_id, **keywords)
+
+
+def test_an_unknown_keyword_is_refused_in_the_words_of_python() -> None:
+    """By which TorchRL learns that it may leave its ``frameskip`` out."""
+    for door in (gymnasium.make, gymnasium.make_vec):
+        with pytest.raises(TypeError, match=r"got an unexpected keyword argument 'frameskip'.* Known: .*split"):
+            door("rlsuite/QuadcopterHover-v0", frameskip=1)
 
 
 @pytest.mark.every_id

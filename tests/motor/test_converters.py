@@ -127,5 +127,5 @@ def test_what_no_converter_of_that_kind_does_is_refused() -> None:
         gymnasium.make("rlsuite/PermExDcCurrent-v0", converter="1qc", solver="exact")
     with pytest.raises(ValueError, match="converter of rlsuite/PermExDcPosition-v0"):
         gymnasium.make("rlsuite/PermExDcPosition-v0", converter="2qc")
-    with pytest.raises(ValueError, match="Unknown keyword of rlsuite/PMSMCurrent-v0"):
+    with pytest.raises(ValueError, match="rlsuite/PMSMCurrent-v0 got an unexpected keyword argument 'converter'"):
         gymnasium.make("rlsuite/PMSMCurrent-v0", converter="2qc")

@@ -1,0 +1,143 @@
+"""The page "Other libraries": each script on it runs as it stands there, and does what it is there for."""
+
+import re
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import gymnasium
+import numpy as np
+import pytest
+
+for library in ("stable_baselines3", "sb3_contrib", "torchrl", "supersuit", "d3rlpy", "minari", "morl_baselines"):
+    pytest.importorskip(library, reason="needs the extra peers")
+
+torch = pytest.importorskip("torch", reason="needs the extra peers")
+
+PAGE = Path(__file__).parents[2] / "docs" / "other_libraries.md"
+SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL))
+
+Names = SimpleNamespace
+"""What a script has left behind."""
+
+
+def blocks(section: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", SECTIONS[section], re.MULTILINE | re.DOTALL)
+
+
+def trained(model: object, steps: int) -> None:
+    """So many steps, and other weights than the same network had at first."""
+    assert model.num_timesteps >= steps
+    fresh = type(model)(model.policy_class, model.env, seed=model.seed, policy_kwargs=model.policy_kwargs)
+    before, after = (torch.nn.utils.parameters_to_vector(each.policy.parameters()) for each in (fresh, model))
+    assert after.isfinite().all()
+    assert (before != after).any()
+
+
+def check_sb3(names: Names) -> None:
+    trained(names.model, 2_048)
+    assert 0 < names.mean < 500  # rewards are from 0 to 1
+
+
+def check_sb3_batch(names: Names) -> None:
+    trained(names.model, 4_096)
+    assert names.model.env.num_envs == 32
+
+
+def check_masks(names: Names) -> None:
+    trained(names.model, 512)
+    assert names.illegal == 0
+    blind = 0  # masks matter: without them the same policy plays into cells that are taken
+    observation, _ = names.env.reset(seed=0)
+    for _ in range(8):
+        action, _ = names.model.predict(observation)
+        observation, *_, info = names.env.step(action)
+        blind += info["invalid_action"]
+    assert blind > 0
+
+
+def check_memory(names: Names) -> None:
+    trained(names.model, 512)
+    assert all(np.abs(part).max() > 0 for part in names.memory)
+    assert "success" in names.info
+
+
+def check_loop(names: Names) -> None:
+    rewards = np.array(names.rewards)
+    assert np.isfinite(rewards).all()
+    assert rewards[-100:].mean() > 1.3 * rewards[:100].mean()
+
+
+def check_torchrl(names: Names) -> None:
+    assert names.episode["next", "done"][-1].item()
+    assert names.episode["next", "step_count"][-1].item() == len(names.episode)
+    assert 0 < names.episode["next", "reward"].mean() < 1
+    assert names.joint.rollout(3)["next", "reward"].shape == (3, 1)
+    assert names.flight["next", "agent", "reward"].shape == (100, 16, 1)
+    assert names.flight["next", "agent", "reward"].std(dim=1).max() > 0  # one's own, not the mean
+
+
+def check_supersuit(names: Names) -> None:
+    trained(names.model, 4_096)
+    assert names.batch.num_envs == 2 * 16
+
+
+def check_d3rlpy(names: Names) -> None:
+    assert names.dataset.size() == len(names.episodes)
+    for ours, theirs in zip(names.dataset.episodes, names.episodes, strict=True):
+        np.testing.assert_array_equal(ours.observations, theirs.observations[:-1])
+        np.testing.assert_array_equal(ours.actions, theirs.actions)
+        np.testing.assert_array_equal(ours.rewards[:, 0], theirs.rewards)
+    assert names.mean > 3 * names.test.unwrapped.task.scores["random"].mean
+
+
+def check_mo_gymnasium(names: Names) -> None:
+    assert names.rewards[0] == pytest.approx([-0.25, -0.25, 0.75 * 8.2 - 0.25])
+    assert names.rewards[1] == pytest.approx(names.rewards[0])
+    assert names.scalar.unwrapped.reward_space.shape == ()
+
+
+def check_morl_baselines(names: Names) -> None:
+    exact = {tuple(np.round(point, 3)) for point in names.front}
+    found = {tuple(np.round(point, 3)) for point in names.found}
+    assert len(found) >= 4
+    assert found <= exact
+
+
+def check_processes(names: Names) -> None:
+    assert np.isfinite(names.rewards).all()
+    batch = gymnasium.make_vec("rlsuite/PMSMCurrent-v0", 2)
+    np.testing.assert_array_equal(names.first, batch.reset(seed=0)[0])
+
+
+CHECKS: dict[str, Callable[[Names], None]] = {
+    "Stable-Baselines3": check_sb3,
+    "Stable-Baselines3 on a compiled batch": check_sb3_batch,
+    "Masks: sb3-contrib's MaskablePPO": check_masks,
+    "Memory: sb3-contrib's RecurrentPPO": check_memory,
+    "A loop of your own, as CleanRL's": check_loop,
+    "TorchRL": check_torchrl,
+    "SuperSuit": check_supersuit,
+    "Minari and d3rlpy": check_d3rlpy,
+    "Several objectives: MO-Gymnasium's wrappers": check_mo_gymnasium,
+    "morl-baselines": check_morl_baselines,
+    "One process an environment": check_processes,
+}
+
+
+def test_every_script_of_the_page_is_checked() -> None:
+    assert {title: len(blocks(title, "python")) for title in SECTIONS} == dict.fromkeys(CHECKS, 1)
+
+
+@pytest.mark.parametrize("title", CHECKS)
+def test_script(title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    for command in blocks(title, "bash"):
+        subprocess.run([Path(sys.executable).with_name((words := command.split())[0]), *words[1:]], check=True)
+    script = tmp_path / "script.py"
+    script.write_text(blocks(title, "python")[0])
+    CHECKS[title](SimpleNamespace(**runpy.run_path(str(script), run_name="__main__")))
