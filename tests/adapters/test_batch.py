@@ -62,7 +62,6 @@ def test_equal_to_a_sync_vector_env_step_by_step(card: TaskCard, mode: Autoreset
         assert_same(mine[0], other[0], "second reset")
 
 
-@pytest.mark.every_id
 def test_every_entry_goes_as_the_single_env_of_its_seed(card: TaskCard) -> None:
     ours = gymnasium.make_vec(card.id, ENVS, autoreset_mode="SameStep")
     singles = [gymnasium.make(card.id) for _ in range(ENVS)]

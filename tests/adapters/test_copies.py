@@ -46,7 +46,6 @@ def assert_equal(mine: list[Any], theirs: list[Any]) -> None:
     jax.tree.map(np.testing.assert_array_equal, mine, theirs)
 
 
-@pytest.mark.every_id
 def test_a_copy_goes_on_to_the_bit(card: TaskCard) -> None:
     env = gymnasium.make(card.id, split="test", max_episode_steps=min(card.horizon, 25))
     fresh = [make(env) for make in COPIES.values()]

@@ -20,7 +20,6 @@ from rlbench_suite.registry import cards
 TREASURE = "rlsuite/DeepSeaTreasure-v0"
 
 
-@pytest.mark.every_id
 def test_reward_spaces_say_what_step_returns(card: TaskCard) -> None:
     env = gymnasium.make(card.id)
     env.reset(seed=0)

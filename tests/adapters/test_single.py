@@ -29,7 +29,6 @@ from trajectories import digest, flat, random_actions
 VIEWS = ("structured", "text", "pixels")
 
 
-@pytest.mark.every_id
 @pytest.mark.parametrize("view", VIEWS)
 def test_gymnasium_checks_pass(card: TaskCard, view: str) -> None:
     with warnings.catch_warnings():
@@ -62,7 +61,6 @@ def test_human_rendering_opens_a_window(card: TaskCard) -> None:
     env.close()
 
 
-@pytest.mark.every_id
 def test_observations_rewards_and_flags_are_what_the_spaces_say(card: TaskCard) -> None:
     env = gymnasium.make(card.id)
     task = env.unwrapped.task
@@ -87,7 +85,6 @@ def test_observations_rewards_and_flags_are_what_the_spaces_say(card: TaskCard) 
     assert episodes > 0 or card.horizon > 400
 
 
-@pytest.mark.every_id
 def test_every_action_at_its_bounds_keeps_the_observation_inside(card: TaskCard) -> None:
     env = gymnasium.make(card.id)
     rng = np.random.default_rng(0)
@@ -107,7 +104,6 @@ def test_every_action_at_its_bounds_keeps_the_observation_inside(card: TaskCard)
             env.reset()
 
 
-@pytest.mark.every_id
 def test_same_seed_same_bytes_over_many_episodes(card: TaskCard) -> None:
     assert digest(gymnasium.make(card.id), 11, 300) == digest(gymnasium.make(card.id), 11, 300)
     assert digest(gymnasium.make(card.id), 11, 300) != digest(gymnasium.make(card.id), 12, 300)
@@ -151,7 +147,6 @@ def test_reset_without_seed_goes_on_with_new_episodes(card: TaskCard) -> None:
     assert flat(env.reset(seed=0)[0]) == flat(first)
 
 
-@pytest.mark.every_id
 def test_an_episode_begun_ahead_is_the_one_that_is_begun_when_due(card: TaskCard) -> None:
     if card.host:
         pytest.skip("a host simulator draws resets from a generator of its own, which no episode holds (HostEnv)")
@@ -196,7 +191,6 @@ def test_state_is_a_value_to_save_restore_and_branch_from(card: TaskCard) -> Non
         np.testing.assert_array_equal(mine, theirs)
 
 
-@pytest.mark.every_id
 def test_hostile_actions_are_refused_with_a_sentence(card: TaskCard) -> None:
     env = gymnasium.make(card.id)
     env.reset(seed=0)
@@ -293,7 +287,6 @@ def test_an_unknown_keyword_is_refused_in_the_words_of_python() -> None:
             door("rlsuite/QuadcopterHover-v0", frameskip=1)
 
 
-@pytest.mark.every_id
 def test_a_fixed_context_stays_and_the_splits_never_overlap(card: TaskCard) -> None:
     if not card.contexts:
         with pytest.raises(ValueError, match="single context"):
