@@ -99,7 +99,7 @@ def bill_split(start: World, ask: Ask, end: World) -> World:
     world = start
     for _ in range(3):
         asked = with_request(world, lowest(guests), share)
-        columns = {c: jnp.where(guests != 0, getattr(asked, c), getattr(world, c)) for c in ASKS}
+        columns = {c: jnp.where(guests != 0, getattr(asked, c), getattr(world, c)) for c in sorted(ASKS)}
         world, guests = world._replace(**columns), guests & (guests - 1)
     return world
 
@@ -287,7 +287,8 @@ def others_on_day(world: World, ask: Ask) -> Any:
 def day_cleared(start: World, ask: Ask, end: World) -> World:
     """The others are gone."""
     gone = flags_of(others_on_day(start, ask), start.title.shape[-1])
-    return start._replace(**{c: jnp.where(gone, 0, getattr(start, c)).astype(getattr(start, c).dtype) for c in EVENT})
+    columns = {c: getattr(start, c) for c in sorted(EVENT)}  # a set's own order changes from process to process
+    return start._replace(**{c: jnp.where(gone, 0, column).astype(column.dtype) for c, column in columns.items()})
 
 
 def plan_clearing(see: Sight) -> Plan:

@@ -259,7 +259,7 @@ def plan_telling(see: Sight) -> Plan:
 def contact_deleted(start: World, ask: Ask, end: World) -> World:
     """One contact fewer."""
     who = person(start, ask)
-    return start._replace(**{column: put(getattr(start, column), who, 0) for column in CONTACT})
+    return start._replace(**{column: put(getattr(start, column), who, 0) for column in sorted(CONTACT)})
 
 
 def plan_deleting(see: Sight) -> Plan:

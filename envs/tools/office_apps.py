@@ -171,7 +171,9 @@ class OfficeApps(Task[Params, State]):
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Ids that were shown, and APIs for which there is room; bool ``(106,)``."""
         world, known, ask, sizes = state.world, state.known, params.ask, self._part_sizes
-        room = {column: (getattr(world, column) == 0).any() for column in {one.room for one in APIS if one.room}}
+        room = {
+            column: (getattr(world, column) == 0).any() for column in sorted({one.room for one in APIS if one.room})
+        }
         yes = jnp.bool_(True)
         ids = jnp.bool_(True)[None]
         return jnp.concatenate([

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import gymnasium
 import jax
@@ -248,6 +248,8 @@ class Held(NamedTuple):
 
 class Coins(Task[tuple[()], Held]):
     """Three agents hold coins; each takes 0, 1 or 2 from itself, never more than it has. Over when all are spent."""
+
+    measures: ClassVar[dict[str, str]] = {"left": "coins of each agent"}
 
     def __init__(self) -> None:
         card = TaskCard(
