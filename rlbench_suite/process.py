@@ -12,6 +12,9 @@ import numpy as np
 from rlbench_suite.compat import jax_has_run
 from rlbench_suite.task import Described
 
+KEPT = 32
+"""Tasks whose programs each adapter keeps for the next env. Every compiled kernel maps a piece or two of memory, some
+hundreds a task, and Linux grants a process 65,530: one that makes every id would die. Envs keep their own programs."""
 _forked_after_jax = False
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from copy import deepcopy
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import gymnasium
@@ -31,7 +31,7 @@ from rlbench_suite.episode import (
     weighted_sum,
 )
 from rlbench_suite.lanes import in_lanes
-from rlbench_suite.process import precision, refuse_after_fork
+from rlbench_suite.process import KEPT, precision, refuse_after_fork
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
@@ -83,7 +83,7 @@ class BatchPrograms:
         return shapes
 
 
-programs = cache(BatchPrograms)
+programs = lru_cache(KEPT)(BatchPrograms)
 
 
 def check_batch(

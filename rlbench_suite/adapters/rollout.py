@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -29,7 +29,7 @@ from rlbench_suite.episode import (
 from rlbench_suite.host import HostTask
 from rlbench_suite.lanes import apart, in_lanes
 from rlbench_suite.policy import Policy, View
-from rlbench_suite.process import precision, refuse_after_fork
+from rlbench_suite.process import KEPT, precision, refuse_after_fork
 from rlbench_suite.task import Task
 
 _BLOCK = 64
@@ -141,7 +141,7 @@ def first_episodes(task: Task[Any, Any], keys: np.ndarray, split: str | int) -> 
     return stream
 
 
-@cache
+@lru_cache(KEPT)
 def _beginner(task: Task[Any, Any]) -> Any:
     return jax.jit(partial(open_stream, task))
 
@@ -150,7 +150,7 @@ def _keys(seeds: Sequence[int] | np.ndarray) -> np.ndarray:
     return np.stack([seed_key(int(seed)) for seed in seeds])
 
 
-@cache
+@lru_cache(KEPT)
 def _player(task: Task[Any, Any], horizon: int) -> Any:
     return jax.jit(partial(_play, task, horizon))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from functools import cache, cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, SupportsFloat
 
 import gymnasium
@@ -33,7 +33,7 @@ from rlbench_suite.episode import (
 )
 from rlbench_suite.lanes import apart, in_lanes, in_one_kernel
 from rlbench_suite.policy import Policy, reference_player
-from rlbench_suite.process import precision, refuse_after_fork
+from rlbench_suite.process import KEPT, precision, refuse_after_fork
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
@@ -141,7 +141,7 @@ def order(seed: np.ndarray, index: int, draw: Draw) -> np.ndarray:
     return np.array([*seed, index, *draw], np.int64).astype(np.uint32)
 
 
-programs = cache(Programs)
+programs = lru_cache(KEPT)(Programs)
 
 
 class ActionCheck:
