@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rlbench_suite import registry
-from rlbench_suite.cli import App, prepare_jax, puzzles
+from rlbench_suite.cli import App, check_at_least, check_positive, prepare_jax, puzzles
 
 if TYPE_CHECKING:
     from rlbench_suite.card import TaskCard
@@ -225,8 +225,8 @@ def bench(
 
     **Example**: `rlsuite bench QuadcopterHover-v0,SAT-v0 --envs 8192`
     """
-    if envs < 1 or not seconds > 0:
-        raise ValueError(f"--envs is at least 1 and --seconds above 0, got {envs} and {seconds:g}.")
+    check_at_least("--envs", envs, 1)
+    check_positive("--seconds", seconds)
     cards = registry.resolve_suite(suite)
     prepare_jax()
     import jax
@@ -257,6 +257,7 @@ def calibrate(
 
     **Example**: `rlsuite calibrate SAT-v0 --difficulty hard`
     """
+    check_at_least("--episodes", episodes, 2)  # one has no interval
     cards = registry.resolve_suite(suite)
     for card in cards:
         card.check_difficulty(difficulty)

@@ -148,7 +148,11 @@ def test_a_failed_cell_costs_the_exit_code_and_nothing_else(call: Callable[..., 
         (("--seeds", "three"), "--seeds"),
         (("--budget", "huge"), "Unknown budget 'huge'"),
         (("--workers", "-1"), "--workers is at least 0"),
-        (("--silence", "0"), "--silence above 0"),
+        (("--workers", "none"), "--workers"),
+        (("--silence", "0"), "--silence is a finite number above 0, got 0"),
+        (("--silence", "-3"), "--silence is a finite number above 0, got -3"),
+        (("--silence", "nan"), "--silence is a finite number above 0, got nan"),
+        (("--silence", "inf"), "--silence is a finite number above 0, got inf"),
         (("--resume",), "no run to resume"),
         (("--out", "{file}"), "is no run directory"),
         (("--out", "{file}/run"), "Cannot write to the run directory"),
@@ -172,7 +176,7 @@ def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
     assert code == 2
     assert words in " ".join(err.replace("│", " ").split())
     assert "Traceback" not in out + err
-    assert len(err.strip().splitlines()) == 1 or "three" in given  # the option parser draws a box
+    assert len(err.strip().splitlines()) == 1 or {"three", "none"} & set(given)  # the option parser draws a box
     assert not places["new"].exists()
     assert places["file"].read_text() == (places["full"] / "thesis.tex").read_text() == "mine"
     assert json.loads((places["foreign"] / "manifest.json").read_text()) == {"name": "web app"}

@@ -114,7 +114,7 @@ def test_an_agent_beats_random_only_where_intervals_do_not_overlap(
     row = Row(
         agent="toy", card=card("ToyWalk-v0"), mean_return=0.0, score=Estimate(point, low, high), success_rate=0.0,
         random=Score(10, 9, 11, 100), reference=Score(20, 19, 21, 100),
-        steps_per_second=None, wall_seconds=1.0, seeds=5,
+        training_steps=0, step_unit="", train_seconds=0.0, steps_per_second=None, wall_seconds=1.0, seeds=5,
     )  # fmt: skip
     assert row.beats_random == verdict
 

@@ -57,6 +57,11 @@ class Learner:
 
         save_file({"skill": np.asarray(policy.skill)}, path)
 
+    def load(self, path: str, task: Task[Any, Any], *, budget: str) -> Any:
+        from safetensors.numpy import load_file
+
+        return Inclined(load_file(path)["skill"])
+
 
 class Sampler:
     """A policy of the host: torch agents look like this."""
