@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
 from safetensors import safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
+
+from rlbench_suite.evaluation.checkpoint import read_header, read_hyperparameters
+
+Config = TypeVar("Config")
 
 
 def write(path: str, weights: Any, agent: str, task_id: str, config: Any) -> None:
@@ -23,27 +31,78 @@ def write(path: str, weights: Any, agent: str, task_id: str, config: Any) -> Non
         task_id: id of the task's card.
         config: the agent's hyperparameters, a dataclass.
     """
-    header = {"agent": agent, "task": task_id, "config": json.dumps(asdict(config))}
     named = {jax.tree_util.keystr(place): np.array(leaf, order="C") for place, leaf in _places(weights)}
-    unfinished = f"{path}.{os.getpid()}.tmp"
-    save_file(named, unfinished, metadata=header)
-    os.replace(unfinished, path)
+    write_bytes(path, save(named, metadata=header(agent, task_id, asdict(config))))
 
 
-def read_config(path: str, agent: str, task_id: str, kind: type[Any]) -> Any:
-    """The hyperparameters beside the weights, of the dataclass ``kind``.
+def header(agent: str, task_id: str, config: dict[str, Any]) -> dict[str, str]:
+    """What a file says of itself: who made it, for which task, with which hyperparameters."""
+    return {"agent": agent, "task": task_id, "config": json.dumps(config)}
+
+
+def write_bytes(path: str, content: bytes) -> None:
+    """Write a file that appears whole or not at all."""
+    unfinished = Path(f"{path}.{os.getpid()}.tmp")
+    unfinished.write_bytes(content)
+    unfinished.replace(path)
+
+
+def read_plain_config(path: str, agent: str, task_id: str, otherwise: dict[str, Any]) -> dict[str, Any]:
+    """The hyperparameters beside the weights, as plain data; ``otherwise`` where the file names none.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not safetensors, or belongs to another agent or task.
+        ValueError: it is not safetensors, belongs to another agent or task, or its header is damaged.
     """
-    with _opened(path) as file:
-        header = file.metadata() or {}
-    owner = header.get("agent"), header.get("task")
+    said = read_header(path)
+    owner = said.get("agent", agent), said.get("task", task_id)
     if owner != (agent, task_id):
         raise ValueError(f"{path} holds a policy of {owner[0]} for {owner[1]}, not of {agent} for {task_id}.")
-    stored = json.loads(header["config"])
-    return kind(**stored | {"hidden": tuple(stored["hidden"])})
+    return read_hyperparameters(path, said) if "config" in said else otherwise
+
+
+def read_config(path: str, agent: str, task_id: str, otherwise: Config) -> Config:
+    """The hyperparameters beside the weights, of the kind of ``otherwise``, which is given back where there are none.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: as :func:`read_plain_config`, or a hyperparameter is none of the agent's.
+    """
+    plain = read_plain_config(path, agent, task_id, asdict(otherwise))  # type: ignore[call-overload]
+    try:
+        return TypeAdapter(type(otherwise)).validate_python(plain)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"The header of {path} is damaged: its config has {where}: {first['msg']}.") from None
+
+
+def refuse_wider(path: str, widths: Sequence[int]) -> None:
+    """Refuse layers that the file is too small to hold, before room for them is made.
+
+    Args:
+        path: the file.
+        widths: units of layers that follow each other.
+
+    Raises:
+        ValueError: a width is no positive number, or two layers need more than the file.
+    """
+    size = Path(path).stat().st_size
+    for before, after in pairwise([*widths, 1]):
+        if after < 1 or 4 * before * after > size:
+            raise ValueError(f"{path} has {size:,} bytes, too few for layers of {before} and {after} units.")
+
+
+def refuse_other_shapes(path: str, stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Refuse arrays that are not those of the networks.
+
+    Raises:
+        ValueError: one is missing, too many, or of another shape.
+    """
+    for name in sorted(wanted.keys() | stored.keys()):
+        shapes = [tuple(table[name].shape) if name in table else "nothing" for table in (stored, wanted)]
+        if shapes[0] != shapes[1]:
+            raise ValueError(f"{path}: array {name} has shape {shapes[0]}, expected {shapes[1]}.")
 
 
 def read(path: str, like: Any) -> Any:
@@ -53,24 +112,13 @@ def read(path: str, like: Any) -> Any:
         OSError: the file cannot be read.
         ValueError: it is not safetensors, or its arrays are not those of ``like``.
     """
-    with _opened(path) as file:
+    read_header(path)
+    with safe_open(path, framework="numpy") as file:
         stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (no dict)
     wanted = {jax.tree_util.keystr(place): np.asarray(leaf) for place, leaf in _places(like)}
-    for name in wanted.keys() | stored.keys():
-        shapes = [table[name].shape if name in table else None for table in (wanted, stored)]
-        if shapes[0] != shapes[1]:
-            raise ValueError(f"{path}: array {name} has shape {shapes[1]}, expected {shapes[0]}.")
+    refuse_other_shapes(path, stored, wanted)
     return jax.tree.unflatten(jax.tree.structure(like), [stored[name] for name in wanted])
 
 
 def _places(tree: Any) -> Any:
     return jax.tree_util.tree_flatten_with_path(tree)[0]
-
-
-def _opened(path: str) -> Any:
-    try:
-        return safe_open(path, framework="numpy")
-    except OSError:
-        raise
-    except Exception as error:
-        raise ValueError(f"{path} is not a safetensors file: {error}") from error

@@ -1,10 +1,15 @@
-"""Hyperparameters as data: a file's defaults, what a task changes, what the caller changes."""
+"""Hyperparameters as data: a file's defaults, what a task changes, what the caller changes.
+
+How long an agent trains is data of the task and the budget, not of the agent. One table
+(``hyperparameters/steps.yaml``) gives every agent its ``total_steps``. An agent's own file or the caller may say
+otherwise: the manifest of a run records it, and the report warns where agents trained unequally long on a task.
+"""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import yaml
 
@@ -12,11 +17,35 @@ from rlbench_suite.card import TaskCard, unknown
 
 BUDGETS = ("smoke", "quick", "full")
 FOLDER = Path(__file__).parent / "hyperparameters"
+STEPS = FOLDER / "steps.yaml"
+
+Unit = Literal["environment", "gradient"]
+"""What training steps are steps of; gradient steps are those of agents that learn from a dataset."""
 
 Config = TypeVar("Config")
 
 
-def configure(kind: type[Config], path: Path, card: TaskCard, budget: str, overrides: dict[str, Any]) -> Config:
+def training_steps(card: TaskCard, budget: str, unit: Unit = "environment") -> int:
+    """Return the training steps of a task at a budget, the same for every agent.
+
+    Args:
+        card: the card of the task.
+        budget: ``smoke``, ``quick`` or ``full``.
+        unit: what is counted.
+
+    Raises:
+        ValueError: there is no such budget.
+    """
+    if budget not in BUDGETS:
+        raise ValueError(unknown("budget", budget, BUDGETS))
+    table = yaml.safe_load(STEPS.read_text())[unit]
+    steps: int = (table["default"] | table.get(card.family, {}) | table.get(card.id, {}))[budget]
+    return steps
+
+
+def configure(
+    kind: type[Config], path: Path, card: TaskCard, budget: str, overrides: dict[str, Any], unit: Unit = "environment"
+) -> Config:
     """The file's defaults, then its family's, the task's own, the caller's; a mapping gives one value a budget.
 
     Args:
@@ -25,14 +54,14 @@ def configure(kind: type[Config], path: Path, card: TaskCard, budget: str, overr
         card: the card of the task.
         budget: ``smoke``, ``quick`` or ``full``.
         overrides: the caller's own, by name.
+        unit: what ``total_steps`` counts, for its default (:func:`training_steps`).
 
     Raises:
         ValueError: no such budget or hyperparameter; the message names the nearest valid one.
     """
-    if budget not in BUDGETS:
-        raise ValueError(unknown("budget", budget, BUDGETS))
     table = yaml.safe_load(path.read_text())
-    chosen = table["default"] | table.get(card.family, {}) | table.get(card.id, {}) | overrides
+    steps = {"total_steps": training_steps(card, budget, unit)}
+    chosen = steps | table["default"] | table.get(card.family, {}) | table.get(card.id, {}) | overrides
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for name, value in chosen.items():
         if name not in known:

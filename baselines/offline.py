@@ -29,7 +29,7 @@ from rlbench_suite.process import refuse_after_fork
 from rlbench_suite.task import Task
 
 from . import checkpoint
-from .configuration import FOLDER, configure
+from .configuration import FOLDER, Unit, configure
 from .networks import Linear, Moments, initial_layers, multilayer
 from .rows import Rows, rows_of
 from .training import Returns, compiled, in_chunks
@@ -212,6 +212,7 @@ class OfflineAgent:
 
     name: ClassVar[str]
     learns = True
+    step_unit: ClassVar[Unit] = "gradient"
     algorithm: ClassVar[Any]
     """An :class:`Algorithm`."""
     configuration: ClassVar[type[OfflineConfig]]
@@ -239,7 +240,7 @@ class OfflineAgent:
     def config(self, task: Task[Any, Any], budget: str) -> Any:
         """The hyperparameters, checked."""
         path = FOLDER / f"{self.name}.yaml"
-        config = configure(self.configuration, path, task.card, budget, self.overrides)
+        config = configure(self.configuration, path, task.card, budget, self.overrides, self.step_unit)
         found = registry.datasets().of_task(task.card.id)
         if config.dataset not in found:
             raise ValueError(unknown(f"dataset of {task.card.id}", config.dataset, found))
@@ -274,15 +275,16 @@ class OfflineAgent:
         """The policy as safetensors: actor, normalisation, and in the header what they belong to."""
         checkpoint.write(path, (policy.actor, policy.moments), self.name, policy.rows.task.card.id, policy.config)
 
-    def load(self, path: str, task: Task[Any, Any]) -> OfflinePolicy:
-        """A saved policy.
+    def load(self, path: str, task: Task[Any, Any], *, budget: str = "smoke") -> OfflinePolicy:
+        """A saved policy; ``budget`` chooses the hyperparameters of a file that names none.
 
         Raises:
             OSError: the file cannot be read.
             ValueError: it is not a policy of this agent for this task.
         """
-        config = checkpoint.read_config(path, self.name, task.card.id, self.configuration)
+        config = checkpoint.read_config(path, self.name, task.card.id, self.config(task, budget))
         rows = rows_of(task, self.name)
+        checkpoint.refuse_wider(path, (rows.features, *config.hidden))
         moments = Moments(*(np.zeros(rows.features, np.float32),) * 2, np.float32(0))
         like = actor_layers(rows, config.hidden, np.random.default_rng(0)), moments
         actor, moments = checkpoint.read(path, like)

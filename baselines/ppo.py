@@ -544,15 +544,18 @@ class PPO:
         """The policy as safetensors: actor, normalisation, and in the header what they belong to."""
         checkpoint.write(path, (policy.actor, policy.moments), self.name, policy.rows.task.card.id, policy.config)
 
-    def load(self, path: str, task: Task[Any, Any]) -> PPOPolicy:
-        """A saved policy.
+    def load(self, path: str, task: Task[Any, Any], *, budget: str = "smoke") -> PPOPolicy:
+        """A saved policy; ``budget`` chooses the hyperparameters of a file that names none.
 
         Raises:
             OSError: the file cannot be read.
             ValueError: it is not a policy of PPO for this task.
         """
-        config = checkpoint.read_config(path, self.name, task.card.id, Config)
+        config = checkpoint.read_config(path, self.name, task.card.id, self.config(task, budget))
         rows = rows_for(task)
+        checkpoint.refuse_wider(path, (rows.features, *config.hidden))
+        if config.recurrent == "gru":
+            checkpoint.refuse_wider(path, (config.memory, config.memory))
         like = (
             variant(config).networks(rows, config, 0).actor,
             Moments(*(np.zeros(rows.features, np.float32),) * 2, np.float32(0)),

@@ -42,6 +42,9 @@ from .networks import Moments
 from .rows import Rows, rows_of
 from .training import Returns, begun, compiled, in_chunks
 
+_MOST_UPDATES = 10_000
+"""Updates of one chunk at most: seconds, so that a long run still gives signs of life."""
+
 # -- configuration -------------------------------------------------------------------------------------------------
 
 
@@ -68,7 +71,7 @@ class ReplayConfig:
     hidden: tuple[int, ...] = (64, 64)
     """Widths of the ReLU layers."""
     reports: int = 15
-    """Chunks of a run, about."""
+    """Chunks of a run, about; more where a chunk would make more than ``_MOST_UPDATES`` updates."""
 
     def __post_init__(self) -> None:
         for name in ("total_steps", "num_envs", "updates", "batch_size", "capacity", "reports"):
@@ -80,7 +83,7 @@ class ReplayConfig:
     @property
     def chunk(self) -> int:
         """Steps of all environments in one chunk."""
-        return -(-self.total_steps // (self.num_envs * self.reports))
+        return min(-(-self.total_steps // (self.num_envs * self.reports)), max(1, _MOST_UPDATES // self.updates))
 
     @property
     def chunks(self) -> int:
@@ -401,14 +404,15 @@ class ReplayAgent:
         owner = self.name, algorithm.rows.task.card.id
         checkpoint.write(path, (policy.actor, policy.moments), *owner, algorithm.config)
 
-    def load(self, path: str, task: Task[Any, Any]) -> ReplayPolicy:
-        """A saved policy.
+    def load(self, path: str, task: Task[Any, Any], *, budget: str = "smoke") -> ReplayPolicy:
+        """A saved policy; ``budget`` chooses the hyperparameters of a file that names none.
 
         Raises:
             OSError: the file cannot be read.
             ValueError: it is not a policy of this agent for this task.
         """
-        config = checkpoint.read_config(path, self.name, task.card.id, self.configuration)
+        config = checkpoint.read_config(path, self.name, task.card.id, self.config(task, budget))
+        checkpoint.refuse_wider(path, (rows_of(task, self.name).features, *config.hidden))
         algorithm = self.algorithm(task, config)
         empty = Moments(*(np.zeros(algorithm.rows.features, np.float32),) * 2, np.float32(0))
         actor, moments = checkpoint.read(path, (algorithm.actor(algorithm.networks(0)), empty))

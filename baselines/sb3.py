@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
+import safetensors
 import yaml
 from gymnasium import spaces
 
@@ -21,20 +23,28 @@ from rlbench_suite.card import unknown
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.task import Task
 
-from .configuration import BUDGETS, FOLDER
+from . import checkpoint
+from .configuration import FOLDER, training_steps
 
 try:
     import stable_baselines3
     import torch
     from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.noise import NormalActionNoise
+    from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
     from stable_baselines3.common.vec_env import VecEnv
 except ImportError as error:
     raise ImportError("Agents named sb3-... need stable-baselines3: pip install 'rlbench-suite[sb3]'") from error
 
+from . import sb3_zip  # imports torch
+
 HYPERPARAMETERS = FOLDER / "sb3.yaml"
 REPORTS = 15
-"""Progress reports of a run, about."""
+"""Progress reports of a run, about; more where one would take more than ``MOST_STEPS``."""
+MOST_STEPS = 20_000
+"""Environment steps between two reports at most, so that a long run still gives signs of life."""
+ARCHITECTURE = ("net_arch", "activation_fn", "n_critics", "share_features_extractor")
+"""Hyperparameters that a policy is rebuilt from; SB3's own, but the activation by its name."""
 
 
 class SuiteVecEnv(VecEnv):
@@ -117,10 +127,16 @@ class SuiteVecEnv(VecEnv):
 
 
 class SB3Policy:
-    """A trained model, playing its most likely or most valued actions."""
+    """A trained model, playing its most likely or most valued actions.
 
-    def __init__(self, model: BaseAlgorithm) -> None:
-        self.model = model
+    Args:
+        model: the model.
+        task_id: id of the task it was trained on.
+        hyperparameters: those it was made with, as plain data.
+    """
+
+    def __init__(self, model: BaseAlgorithm, task_id: str, hyperparameters: dict[str, Any]) -> None:
+        self.model, self.task_id, self.hyperparameters = model, task_id, hyperparameters
 
     def act(self, observations: Any, action_masks: np.ndarray | None) -> np.ndarray:
         """Actions ``(n, ...)``, inside the space."""
@@ -154,13 +170,12 @@ class SB3:
         Raises:
             ValueError: the file names an unknown hyperparameter, or there is no such budget.
         """
-        if budget not in BUDGETS:
-            raise ValueError(unknown("budget", budget, BUDGETS))
         table = yaml.safe_load(HYPERPARAMETERS.read_text())[self.name]
-        chosen = table["default"] | table.get(task.card.id, {})
+        default = {"total_steps": training_steps(task.card, budget)} | table["default"]
+        chosen = default | table.get(task.card.id, {})
         for name, value in chosen.items():
-            if name not in table["default"]:
-                raise ValueError(unknown("hyperparameter", name, table["default"]))
+            if name not in default:
+                raise ValueError(unknown("hyperparameter", name, default))
             if isinstance(value, dict):
                 chosen[name] = value[budget]
         return chosen
@@ -168,7 +183,8 @@ class SB3:
     def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Progress | HostPolicy]:
         """Train on the train split. Yields :class:`Progress` some fifteen times and, last, the policy."""
         self.check(task)
-        chosen = self.hyperparameters(task, budget)
+        hyperparameters = self.hyperparameters(task, budget)
+        chosen = dict(hyperparameters)
         total = chosen.pop("total_steps")
         torch.set_num_threads(1)  # a second thread buys nothing on networks this small
         env = SuiteVecEnv(TaskVectorEnv(task.card.id, chosen.pop("n_envs"), autoreset_mode="SameStep"))
@@ -184,8 +200,9 @@ class SB3:
         model = self.build(env, total, chosen, seed)
         grain = env.num_envs * chosen.get("train_freq", chosen.get("n_steps", 1))
         rounds = -(-total // grain)
-        for report in range(1, REPORTS + 1):
-            goal = rounds * report // REPORTS * grain
+        reports = max(REPORTS, total // MOST_STEPS)
+        for report in range(1, reports + 1):
+            goal = rounds * report // reports * grain
             if goal > model.num_timesteps:
                 model.learn(goal - model.num_timesteps, reset_num_timesteps=report == 1)
             returns, env.finished = env.finished, []
@@ -196,7 +213,7 @@ class SB3:
                 compile_seconds=compile_seconds,
                 episode_return=float(np.mean(returns)) if returns else float("nan"),
             )
-        yield SB3Policy(model)
+        yield SB3Policy(model, task.card.id, hyperparameters)
 
     def build(self, env: SuiteVecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
         """The model; ``chosen`` goes to it by SB3's own names, but for ``net_arch`` and the noise's size."""
@@ -209,12 +226,43 @@ class SB3:
         return type(self).model("MlpPolicy", env, seed=seed, device="cpu", **chosen)
 
     def save(self, policy: SB3Policy, path: str) -> None:
-        """The weights as safetensors."""
-        from safetensors.torch import save_file
+        """The weights as safetensors, and in the header what they belong to."""
+        from safetensors.torch import save
 
         spaces_of = {"observation": str(policy.model.observation_space), "action": str(policy.model.action_space)}
+        header = checkpoint.header(self.name, policy.task_id, policy.hyperparameters)
         weights = {name: tensor.contiguous() for name, tensor in policy.model.policy.state_dict().items()}
-        save_file(weights, path, metadata={"spaces": json.dumps(spaces_of)})
+        checkpoint.write_bytes(path, save(weights, metadata=header | {"spaces": json.dumps(spaces_of)}))
+
+    def load(self, path: str, task: Task[Any, Any], *, budget: str = "smoke") -> SB3Policy:
+        """A saved policy: what :meth:`save` wrote, or the zip of SB3's own ``model.save()``, of which nothing is run.
+
+        ``budget`` chooses the hyperparameters of a file that names none.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it is not a policy of this agent for this task, or cannot be read safely.
+        """
+        self.check(task)
+        if zipfile.is_zipfile(path):
+            weights, named = sb3_zip.read_zip(path)
+        else:
+            named = checkpoint.read_plain_config(path, self.name, task.card.id, self.hyperparameters(task, budget))
+            with safetensors.safe_open(path, framework="pt") as file:
+                weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (no dict)
+        given = {name: named[name] for name in ARCHITECTURE if name in named}
+        chosen = sb3_zip.check_arguments(dict(given), path)
+        layers = chosen.get("net_arch", [])
+        for widths in layers.values() if isinstance(layers, dict) else [layers]:
+            checkpoint.refuse_wider(path, (int(np.prod(task.observation_space.shape or ())), *widths))
+        if "activation_fn" in chosen:
+            chosen["activation_fn"] = getattr(torch.nn, chosen["activation_fn"])
+        env = SuiteVecEnv(TaskVectorEnv(task.card.id, 1, autoreset_mode="SameStep"))
+        room = {"buffer_size": 1} if issubclass(type(self).model, OffPolicyAlgorithm) else {}  # type: ignore[arg-type]
+        model = type(self).model("MlpPolicy", env, seed=0, device="cpu", policy_kwargs=chosen, **room)
+        checkpoint.refuse_other_shapes(path, weights, model.policy.state_dict())
+        model.policy.load_state_dict(weights)
+        return SB3Policy(model, task.card.id, named)
 
 
 class OnPolicy(SB3):

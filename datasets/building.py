@@ -11,7 +11,7 @@ import numpy as np
 
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation.staging import replace as replace_file
-from rlbench_suite.evaluation.staging import writing
+from rlbench_suite.evaluation.writing import writing
 
 from . import storage
 from .catalogue import FINGERPRINTS, Entry, Fingerprint

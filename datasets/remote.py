@@ -37,7 +37,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlbench_suite.card import unknown
-from rlbench_suite.evaluation.staging import replace, staging, writing
+from rlbench_suite.evaluation.staging import replace, staging
+from rlbench_suite.evaluation.writing import writing
 
 from . import storage
 from .building import Show

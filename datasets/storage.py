@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import rlbench_suite
-from rlbench_suite.evaluation.staging import Unwritten
 from rlbench_suite.evaluation.staging import staging as staged
+from rlbench_suite.evaluation.writing import CannotWrite
 
 from .catalogue import NAMESPACE, Entry
 from .recipe import SPLIT, Episode
@@ -180,7 +180,7 @@ def _refuse_full(entry: Entry, where: Path) -> None:
     """Ask for room before anything is written: on a full disk HDF5 ends the process."""
     needed, free = 1.2e6 * entry.fingerprint.megabytes if entry.fingerprint else 0.0, shutil.disk_usage(where).free
     if free < needed:
-        raise Unwritten(
+        raise CannotWrite(
             f"Cannot write {entry.id}: it takes about {needed / 1e6:.1f} MB, and {root()} has room for "
             f"{free / 1e6:.1f} MB."
         )

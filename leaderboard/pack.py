@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 
 from rlbench_suite.card import unknown
 from rlbench_suite.evaluation.protocol import Cell
-from rlbench_suite.evaluation.staging import staging, writing
+from rlbench_suite.evaluation.staging import staging
 from rlbench_suite.evaluation.statistics import iqm, mean
 from rlbench_suite.evaluation.store import EPISODES, CellResult, Run, read_manifest
+from rlbench_suite.evaluation.writing import writing
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import resolve_suite
 from rlbench_suite.task import Task

@@ -15,7 +15,8 @@ from pydantic import ValidationError
 import rlbench_suite
 from rlbench_suite.evaluation.machine import Machine
 from rlbench_suite.evaluation.protocol import VERSION
-from rlbench_suite.evaluation.staging import replace, staging, writing
+from rlbench_suite.evaluation.staging import replace, staging
+from rlbench_suite.evaluation.writing import writing
 from rlbench_suite.registry import cards
 
 from .boards import Board, Standing, boards, standings

@@ -8,7 +8,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from rlbench_suite.evaluation.staging import locked, staging, writing
+from rlbench_suite.evaluation.staging import locked, staging
+from rlbench_suite.evaluation.writing import writing
 
 from .copies import Actions, episodes, is_copy, shared
 from .judge import judge, open_up

@@ -41,7 +41,12 @@ class HostPolicy(Protocol):
 
 
 class Agent(Protocol):
-    """A named way to get a policy for a task."""
+    """A named way to get a policy for a task.
+
+    An agent may have two things more. ``load(path, task, *, budget)`` reads what ``save`` wrote, so that saved policies
+    can be judged; ``budget`` chooses the hyperparameters where the file names none. ``step_unit`` is ``"gradient"``
+    where training steps are not steps of the environment but gradient steps on a dataset.
+    """
 
     name: str
     #: Whether a result depends on the training seed; players that learn nothing are run once a seed all the same.

@@ -3,18 +3,27 @@
 Commands import what is heavy when they run, so that ``rlsuite list`` and ``--help`` answer at once.
 """
 
+import math
 import os
 import sys
+from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from rlbench_suite.evaluation.staging import Unwritten
+from rlbench_suite.evaluation.writing import DISK, CannotWrite
+
+CACHE_BYTES = 2**30
+"""Compiled programs that are kept, about."""
 
 
 class App(typer.Typer):
-    """A program whose errors are one sentence on stderr: exit code 2 for those a user can mend, 1 for a full disk."""
+    """A program whose errors that a user can mend are one sentence on stderr.
+
+    The exit code is 2 for a wrong argument, and 1 where a file could not be written.
+    """
 
     def __init__(self, help: str) -> None:
         super().__init__(help=help, rich_markup_mode="markdown", add_completion=False, pretty_exceptions_enable=False)
@@ -23,12 +32,29 @@ class App(typer.Typer):
         """Run the program."""
         try:
             return super().__call__(*args, **kwargs)
-        except Unwritten as error:
-            print(f"error: {error}", file=sys.stderr)
-            sys.exit(1)
         except (ValueError, OSError, ImportError) as error:
             print(f"error: {error}", file=sys.stderr)
-            sys.exit(2)
+            sys.exit(1 if isinstance(error, CannotWrite) or getattr(error, "errno", None) in DISK else 2)
+
+
+def check_at_least(option: str, value: float, least: int) -> None:
+    """Refuse a number below ``least``, NaN and infinity.
+
+    Raises:
+        ValueError: the message names the option, the number, and what is allowed.
+    """
+    if not (math.isfinite(value) and value >= least):
+        raise ValueError(f"{option} is at least {least}, got {value}.")
+
+
+def check_positive(option: str, value: float) -> None:
+    """Refuse zero, what is below it, NaN and infinity.
+
+    Raises:
+        ValueError: the message names the option, the number, and what is allowed.
+    """
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{option} is a finite number above 0, got {value}.")
 
 
 def prepare_jax(pool: int | None = None) -> None:
@@ -37,10 +63,7 @@ def prepare_jax(pool: int | None = None) -> None:
     Args:
         pool: threads of JAX's pool on the CPU; as many as cores if None.
     """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rlbench_suite", "xla")
     settings = {
-        "JAX_COMPILATION_CACHE_DIR": str(cache),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.5",
         # Several workers share an accelerator's memory.
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
         # Workers run side by side: one thread each for torch and BLAS.
@@ -50,5 +73,32 @@ def prepare_jax(pool: int | None = None) -> None:
     }
     if pool is not None:
         settings["PJRT_NPROC"] = str(pool)
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ and (cache := _compilation_cache()):
+        settings["JAX_COMPILATION_CACHE_DIR"] = str(cache)
+        settings["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     for name, value in settings.items():
         os.environ.setdefault(name, value)
+
+
+def _compilation_cache() -> Path | None:
+    """The folder in which JAX keeps compiled programs from one command to the next; None where it cannot be written.
+
+    It is not JAX that bounds its size: that takes another package, and stops keeping anything once a process is killed
+    while it writes.
+    """
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rlbench_suite", "xla")
+        mine = folder / f"jaxlib-{version('jaxlib')}"
+        mine.mkdir(parents=True, exist_ok=True)
+        if not os.access(mine, os.W_OK | os.X_OK):
+            return None
+        files = [(path.stat(), path) for path in folder.rglob("*") if path.is_file()]
+    except (OSError, RuntimeError):  # the latter where there is no home
+        return None
+    room = CACHE_BYTES
+    for status, path in sorted(files, key=lambda file: file[0].st_mtime, reverse=True):
+        room -= status.st_size
+        if room < 0:  # the oldest
+            with suppress(OSError):
+                path.unlink()
+    return mine

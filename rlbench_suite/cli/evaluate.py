@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from rlbench_suite import registry
-from rlbench_suite.cli import App, prepare_jax
+from rlbench_suite.cli import App, check_at_least, check_positive, prepare_jax
 
 if TYPE_CHECKING:
+    from rlbench_suite.evaluation.checkpoint import Checkpoint
     from rlbench_suite.evaluation.protocol import Cell
     from rlbench_suite.evaluation.runner import Event
     from rlbench_suite.evaluation.store import Run
@@ -31,17 +32,36 @@ _EVERY = 10.0
 
 @app.command()
 def evaluate(
-    agent: Annotated[str, typer.Option(help="Agents by name, separated by commas: `ppo`, `ppo,reference`.")] = "ppo",
+    agent: Annotated[
+        str | None,
+        typer.Option(
+            help="Agents by name, separated by commas: `ppo`, `ppo,reference`. [default: ppo, or the checkpoint's]",
+            show_default=False,
+        ),
+    ] = None,
     suite: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Suites or task ids, separated by commas: `smoke`, `all` (without variants), `motor`, "
-            "`SAT-v0,Wordle-v0`."
+            "`SAT-v0,Wordle-v0`. [default: smoke, or the checkpoint's task]",
+            show_default=False,
         ),
-    ] = "smoke",
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Judge this saved policy instead of training: a `policy.safetensors` of a run, or what "
+            "stable-baselines3's `model.save()` wrote.",
+            show_default=False,
+        ),
+    ] = None,
     seeds: Annotated[int, typer.Option(help="Training runs for each agent and task, seeds 0 to N-1.")] = 5,
     budget: Annotated[
-        str, typer.Option(help="How long to train and judge: `smoke` (seconds a run), `quick`, `full`.")
+        str,
+        typer.Option(
+            help="How long to train and judge: `smoke`, `quick` or `full`. Every agent gets the task's own number of "
+            "steps; `smoke` takes `ppo` seconds, agents that are slower a step minutes."
+        ),
     ] = "smoke",
     out: Annotated[
         Path | None,
@@ -71,19 +91,29 @@ def evaluate(
 
     * `rlsuite-eval --agent sb3-ppo --suite QuadcopterHover-v0 --out runs/hover`
 
-    Exit codes: 0 done, 1 a run failed, 2 a wrong argument, 130 interrupted.
+    * `rlsuite-eval --checkpoint runs/hover/cells/sb3-ppo/QuadcopterHover-v0/0/policy.safetensors --budget full`
+
+    Exit codes: 0 done, 1 a run failed or could not be written, 2 a wrong argument, 130 interrupted.
     """
     if workers is None:
         workers = min(_cores(), 8)
-    if workers < 0 or silence <= 0:
-        raise ValueError(f"--workers is at least 0 and --silence above 0, got {workers} and {silence:g}.")
+    check_at_least("--seeds", seeds, 1)
+    check_at_least("--workers", workers, 0)
+    check_positive("--silence", silence)
+    saved = _saved(checkpoint, agent) if checkpoint else None
+    if saved:
+        agent = saved.agent
+        if suite is None and (suite := saved.task) is None:
+            raise ValueError(f"{checkpoint} does not say which task it was trained on; name it with --suite.")
+    agent, suite = agent or "ppo", suite or "smoke"
     prepare_jax(_pool(agent, workers))
     from rlbench_suite.evaluation import runner
     from rlbench_suite.evaluation.report import Report, print_report, write_html
     from rlbench_suite.evaluation.store import Run
 
-    manifest = runner.plan(agent, suite, seeds, budget)
-    path = out or Path("runs", f"{agent}-{suite}-{budget}".replace("/", "_").replace(",", "+").replace(" ", ""))
+    manifest = runner.plan(agent, suite, seeds, budget, saved)
+    name = f"{saved.label if saved else agent}-{suite}-{budget}".replace("rlsuite/", "")
+    path = out or Path("runs", name.replace("/", "_").replace(",", "+").replace(" ", ""))
     console = Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
     with Run.open(path, manifest, resume=resume) as run:
         failed = []
@@ -93,6 +123,8 @@ def evaluate(
                 runner.in_pool(run, min(workers, len(missing)), silence=silence) if workers else runner.in_process(run)
             )
             with run.sitting():
+                if saved:
+                    run.keep(saved)
                 try:
                     failed = _watch(events, run, console)
                 except KeyboardInterrupt:
@@ -115,6 +147,15 @@ def evaluate(
             print(f"failed: {cell}: {reason} (more in {path / runner.LOG})", file=sys.stderr)
     if failed:
         raise typer.Exit(1)
+
+
+def _saved(path: Path, agent: str | None) -> "Checkpoint":
+    """What a file to be judged says of itself."""
+    from rlbench_suite.evaluation.checkpoint import open_checkpoint
+
+    if agent is not None and "," in agent:
+        raise ValueError(f"A checkpoint is of one agent, and --agent names several: {agent}.")
+    return open_checkpoint(path, agent)
 
 
 def _cores() -> int:

@@ -9,6 +9,7 @@ import typer
 
 from rlbench_suite import registry
 from rlbench_suite.card import SPLITS
+from rlbench_suite.cli import check_at_least
 
 app = typer.Typer(help="See, export and judge puzzles as questions with one answer.", rich_markup_mode="markdown")
 
@@ -29,6 +30,7 @@ def show(
 
     **Example**: `rlsuite puzzles show Sudoku-v0 --seed 3 --answer`
     """
+    check_at_least("--seed", seed, 0)
     from rlbench_suite.puzzle_dataset import puzzle_of
 
     puzzle = puzzle_of(task_id, difficulty)
@@ -49,6 +51,7 @@ def verify(
 
     **Example**: `rlsuite puzzles verify Sudoku-v0 --seed 3 < reply.txt`
     """
+    check_at_least("--seed", seed, 0)
     from rlbench_suite.puzzle_dataset import puzzle_of
 
     puzzle = puzzle_of(task_id, difficulty)
@@ -70,6 +73,8 @@ def export(
 
     **Example**: `rlsuite puzzles export Sudoku-v0 --n 1000 --split train`
     """
+    check_at_least("--n", n, 1)
+    check_at_least("--seed", seed, 0)
     from rich.console import Console
     from rich.progress import track
 

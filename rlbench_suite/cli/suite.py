@@ -17,7 +17,7 @@ from rich.table import Table
 
 from rlbench_suite import registry
 from rlbench_suite.card import unknown
-from rlbench_suite.cli import App, check, prepare_jax, puzzles
+from rlbench_suite.cli import App, check, check_at_least, check_positive, prepare_jax, puzzles
 from rlbench_suite.component import explained
 
 if TYPE_CHECKING:
@@ -297,8 +297,8 @@ def bench(
 
     **Example**: `rlsuite bench QuadcopterHover-v0,SAT-v0 --envs 8192`
     """
-    if envs < 1 or not seconds > 0:
-        raise ValueError(f"--envs is at least 1 and --seconds above 0, got {envs} and {seconds:g}.")
+    check_at_least("--envs", envs, 1)
+    check_positive("--seconds", seconds)
     cards = registry.resolve_suite(suite)
     prepare_jax()
     import jax
@@ -329,6 +329,7 @@ def calibrate(
 
     **Example**: `rlsuite calibrate SAT-v0 --difficulty hard`
     """
+    check_at_least("--episodes", episodes, 2)  # one has no interval
     cards = registry.resolve_suite(suite)
     for card in cards:
         card.check_difficulty(difficulty)

@@ -15,7 +15,7 @@ from rlbench_suite.card import SCORES_FILE, Score, TaskCard
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation.protocol import calibration_seeds, evaluate
 from rlbench_suite.evaluation.statistics import mean
-from rlbench_suite.evaluation.store import replacing
+from rlbench_suite.evaluation.writing import replacing
 from rlbench_suite.task import Task
 
 PLAYERS = ("random", "noop", "reference")

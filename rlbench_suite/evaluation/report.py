@@ -18,7 +18,8 @@ from rich.table import Table
 from rlbench_suite.card import Score, TaskCard
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.statistics import Comparison, Estimate, compare, mean, probability_of_improvement
-from rlbench_suite.evaluation.store import CellResult, Run, replacing
+from rlbench_suite.evaluation.store import CellResult, Run
+from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.registry import card as find_card
 
 AGGREGATES = {"iqm": "IQM", "mean": "Mean", "median": "Median", "optimality_gap": "Optimality gap"}
@@ -36,8 +37,16 @@ class Row:
     score: Estimate
     """Mean normalised score and its 95 % interval over seeds."""
     success_rate: float
+    training_steps: float
+    """Mean over seeds."""
+    step_unit: str
+    """``environment`` or ``gradient``, what the training steps are steps of; empty for a player that was not trained
+    here."""
+    train_seconds: float
+    """Mean over seeds, compilation excluded."""
     steps_per_second: float | None
     wall_seconds: float
+    """Of all seeds together, compilation and evaluation included."""
     seeds: int
 
     @property
@@ -123,6 +132,9 @@ def _row(run: Run, agent: str, task: str, results: list[CellResult]) -> Row:
         mean_return=float(np.mean([result.mean_return for result in results])),
         score=mean({task: [result.score for result in results]}),
         success_rate=float(np.mean([result.success_rate for result in results])),
+        training_steps=float(np.mean([result.training_steps for result in results])),
+        step_unit=results[0].step_unit if any(result.training_steps for result in results) else "",
+        train_seconds=float(np.mean([result.train_seconds for result in results])),
         steps_per_second=float(np.median(speeds)) if speeds else None,
         wall_seconds=sum(result.wall_seconds for result in results),
         seeds=len(results),
@@ -140,7 +152,10 @@ def _transfer(agent: str, card: TaskCard, groups: Mapping[tuple[str, str], list[
 _VERDICT = {"yes": "[green]yes[/]", "no": "[red]no[/]", "unclear": "[yellow]unclear[/]"}
 
 
-_LEAST = ("time", "steps/s", "success", "reference", "random", "Median", "Mean")
+_LEAST = (
+    "all seeds", "steps/s", "reference", "random", "return", "success", "Median", "Mean", "beats random",
+    "Optimality gap",
+)  # fmt: skip
 """Columns that a narrow terminal does without, the first to go first; the page has them all."""
 
 
@@ -156,8 +171,10 @@ def print_report(report: Report, console: Console) -> None:
             "score": _with_interval(row.score),
             "beats random": _VERDICT[row.beats_random],
             "success": f"{row.success_rate:.0%}",
+            "training steps": _steps(row),
+            "training seconds": _seconds(row),
             "steps/s": _speed(row.steps_per_second),
-            "time": f"{row.wall_seconds:.0f} s",
+            "all seeds": f"{row.wall_seconds:.0f} s",
         }
         for row in report.rows
     ]
@@ -178,9 +195,15 @@ def print_report(report: Report, console: Console) -> None:
         for agent, summary in report.comparison.agents.items():
             values = {title: getattr(summary, name) for name, title in AGGREGATES.items()}
             values["P(beats random)"] = report.above_random[agent]
-            rows.append({"agent": agent} | {title: _with_interval(value) for title, value in values.items()})
+            steps, seconds = _training(report, agent)
+            costs = {"training steps": steps, "training seconds": seconds}
+            rows.append({"agent": agent} | {title: _with_interval(value) for title, value in values.items()} | costs)
         _print_table(f"Together ({len(report.comparison.tasks)} tasks)", rows, console)
-    console.print("Scores: 0 is a random player, 1 the task's reference; with 95 % intervals over seeds.", style="dim")
+    console.print(
+        "Scores: 0 is a random player, 1 the task's reference; with 95 % intervals over seeds. Training: of one seed, "
+        'compilation excluded; "all seeds" is their whole time, with compilation and evaluation.',
+        style="dim",
+    )
     for sentence in _remarks(report):
         console.print(sentence, style="yellow", highlight=False, markup=False)
 
@@ -192,7 +215,8 @@ def _print_table(title: str, rows: list[dict[str, str]], console: Console) -> No
         table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
         for name in (name for name in rows[0] if name not in dropped):
             left = name in ("task", "agent")
-            table.add_column(name, justify="left" if left else "right", no_wrap=True)
+            heading = name.replace(" ", "\n")  # numbers are narrower than their names
+            table.add_column(heading, justify="left" if left else "right", vertical="bottom", no_wrap=True)
         for row in rows:
             table.add_row(*(text for name, text in row.items() if name not in dropped))
         if Measurement.get(console, console.options.update(width=500), table).maximum <= console.width:
@@ -202,6 +226,12 @@ def _print_table(title: str, rows: list[dict[str, str]], console: Console) -> No
 
 def _remarks(report: Report) -> Iterable[str]:
     """What must be known to read the numbers rightly."""
+    yield from _unequal_training(report)
+    for name, saved in report.run.manifest.checkpoints.items():
+        yield (
+            f"{name} is one saved policy of {saved.agent}, not trained here: its intervals hold the luck of the "
+            "episodes, not that of training."
+        )
     for agent, tasks in report.run.manifest.not_applicable.items():
         for task, reason in tasks.items():
             yield f"Not applicable: {agent} on {task}: {reason.rstrip('.')}."
@@ -221,6 +251,50 @@ def _remarks(report: Report) -> Iterable[str]:
         yield f"Missing, and in no number here: {'; '.join(report.missing[:3])}{more}."
     if any(row.seeds == 1 for row in report.rows):
         yield "One seed has no interval; ask for at least 5 seeds to know how sure a score is."
+
+
+UNEQUAL = 1.1
+"""Ratio of training steps above which agents count as trained unequally long: agents round up to whole updates."""
+
+
+def _unequal_training(report: Report) -> Iterable[str]:
+    """Warn where scores of a task were not bought by the same number of steps."""
+    for task in dict.fromkeys(row.card.name for row in report.rows):
+        rows = [row for row in report.rows if row.card.name == task and row.step_unit]
+        if any(
+            max(steps) > UNEQUAL * min(steps)
+            for unit in ("environment", "gradient")
+            if (steps := [row.training_steps for row in rows if row.step_unit == unit])
+        ):
+            counts = ", ".join(f"{row.agent} {row.training_steps:,.0f}{_of(row)}" for row in rows)
+            yield f"Unequal training on {task}, so its scores do not compare agents alone: {counts} steps."
+    for agent in dict.fromkeys(row.agent for row in report.rows if row.step_unit == "gradient"):
+        yield (
+            f"{agent} learns from a recorded dataset: its training steps are gradient steps, each on a minibatch of "
+            "the dataset, and do not compare with steps of an environment, of which it makes none."
+        )
+
+
+def _training(report: Report, agent: str) -> tuple[str, str]:
+    """Training steps and seconds of a seed on all the tasks that are aggregated."""
+    tasks = report.comparison.tasks if report.comparison else ()
+    rows = [row for row in report.rows if row.agent == agent and row.card.id in tasks and row.step_unit]
+    if not rows:
+        return "-", "-"
+    steps = chart.number(sum(row.training_steps for row in rows))
+    return steps + _of(rows[0])[:5], f"{sum(row.train_seconds for row in rows):.1f}"
+
+
+def _steps(row: Row) -> str:
+    return f"{chart.number(row.training_steps)}{_of(row)[:5]}" if row.step_unit else "-"
+
+
+def _of(row: Row) -> str:
+    return " gradient" if row.step_unit == "gradient" else ""
+
+
+def _seconds(row: Row) -> str:
+    return f"{row.train_seconds:.1f}" if row.step_unit else "-"
 
 
 def _with_interval(estimate: Estimate) -> str:
@@ -279,7 +353,8 @@ def write_html(report: Report) -> None:
         ),
         manifest=escape(manifest.model_dump_json(indent=2)),
     )
-    with replacing(report.run.path / "report.html") as unfinished:
+    path = report.run.path / "report.html"
+    with writing(path), replacing(path) as unfinished:
         unfinished.write_text(page)
 
 
@@ -294,6 +369,9 @@ def _headlines(report: Report) -> Iterable[str]:
             best, tasks = report.comparison.agents[agent].iqm, len(report.comparison.tasks)
             figure = f'<p class="figure">{best.point:.2f}</p>'
             note = f"IQM {_interval(best)} over {tasks} task{'s' * (tasks > 1)}<br>"
+            steps, seconds = _training(report, agent)
+            if steps != "-":
+                note += f"{steps} training steps in {seconds} s a seed<br>"
         yield (
             f'<div class="tile"><h3>{escape(agent)}</h3>{figure}'
             f"<p>{note}beats random on {beaten} of {len(rows)} tasks</p></div>"
@@ -342,7 +420,8 @@ def _task_row(row: Row) -> str:
         f"<td>{row.random.mean:.4g}</td><td>{row.reference.mean:.4g}</td><td>{row.mean_return:.4g}</td>"
         f"<td><b>{row.score.point:.3f}</b> <small>{_interval(row.score)}</small></td>"
         f'<td class="{row.beats_random}">{row.beats_random}</td><td>{row.success_rate:.0%}</td>'
-        f"<td>{row.seeds}</td><td>{_speed(row.steps_per_second)}</td><td>{row.wall_seconds:.1f} s</td></tr>"
+        f"<td>{row.seeds}</td><td>{f'{row.training_steps:,.0f}{_of(row)}' if row.step_unit else '–'}</td>"
+        f"<td>{_seconds(row)}</td><td>{_speed(row.steps_per_second)}</td><td>{row.wall_seconds:.1f} s</td></tr>"
     )
 
 

@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from functools import cache
 from multiprocessing.connection import Connection, wait
@@ -25,8 +25,10 @@ from typing import Any, Literal, NamedTuple
 from rlbench_suite import registry
 from rlbench_suite.agent import Agent, CannotPlay
 from rlbench_suite.card import TaskCard, unknown
+from rlbench_suite.evaluation.checkpoint import Checkpoint, SavedAgent
 from rlbench_suite.evaluation.protocol import EPISODES, TRAINING_SEEDS, Cell, Outcome, run_cell, training_task
 from rlbench_suite.evaluation.store import Manifest, Run
+from rlbench_suite.evaluation.writing import CannotWrite
 
 SILENCE = 180.0
 """Seconds without a sign of life, compilation included, after which a worker counts as stuck."""
@@ -47,7 +49,7 @@ class Event(NamedTuple):
     value: Any = None
 
 
-def plan(agents: str, suite: str, seeds: int, budget: str) -> Manifest:
+def plan(agents: str, suite: str, seeds: int, budget: str, checkpoint: Checkpoint | None = None) -> Manifest:
     """Check what is asked for, before anything runs.
 
     Args:
@@ -55,31 +57,26 @@ def plan(agents: str, suite: str, seeds: int, budget: str) -> Manifest:
         suite: comma-separated names of suites and ids.
         seeds: number of training seeds, 0 to ``seeds - 1``.
         budget: ``smoke``, ``quick`` or ``full``.
+        checkpoint: a saved policy to judge in place of agents that train; ``agents`` is not read then.
 
     Raises:
         ValueError: a name is unknown, a number out of range, a task was never calibrated or cannot be trained on
-            another, or nothing is left to run.
+            another, the checkpoint is not for a task, or nothing is left to run.
         ImportError: an agent needs an extra that is not installed.
     """
     if budget not in EPISODES:
         raise ValueError(unknown("budget", budget, EPISODES))
     if not 1 <= seeds <= TRAINING_SEEDS:
-        raise ValueError(f"The number of seeds is at least 1, got {seeds}.")
+        raise ValueError(f"The number of seeds is at most {TRAINING_SEEDS} and at least 1, got {seeds}.")
     cards = registry.resolve_suite(suite)
-    names = list(dict.fromkeys(name.strip() for name in agents.split(",") if name.strip()))
-    if not names:
-        raise ValueError(f"No agent named in {agents!r}. Known: {', '.join(registry.agent_entry_points())}.")
-    players = {name: _agent(name) for name in names}
-    for name, player in players.items():
-        if lacks := [part for part in ("check", "hyperparameters", "train", "save") if not hasattr(player, part)]:
-            raise ValueError(f"The agent {name!r} is incomplete: it has no {' and no '.join(lacks)} (see agent.py).")
+    players = _players(agents, checkpoint)
     references = {}
     for card in cards:
         scores = card.scores()
         if not {"random", "reference"} <= scores.keys():
             raise ValueError(f"{card.id} has no measured reference scores; run: rlsuite calibrate {card.id}")
         references[card.id] = {player: vars(scores[player]) for player in ("random", "reference")}
-    hyperparameters: dict[str, dict[str, Any]] = {name: {} for name in names}
+    hyperparameters: dict[str, dict[str, Any]] = {name: {} for name in players}
     not_applicable: dict[str, dict[str, str]] = {}
     for name, player in players.items():
         for card in cards:
@@ -87,19 +84,35 @@ def plan(agents: str, suite: str, seeds: int, budget: str) -> Manifest:
                 _check_installed(card)
                 trained = training_task(card.build())
                 player.check(trained)
+                if checkpoint:
+                    next(iter(player.train(trained, seed=0, budget=budget)))  # it can be read
                 hyperparameters[name][card.id] = player.hyperparameters(trained, budget)
             except CannotPlay as reason:
                 not_applicable.setdefault(name, {})[card.id] = str(reason)
     if not any(hyperparameters.values()):
         reasons = [f"{task}: {why}" for tasks in not_applicable.values() for task, why in tasks.items()]
-        raise ValueError(f"None of the agents ({', '.join(names)}) can play any of the tasks: {'; '.join(reasons)}.")
+        raise ValueError(f"None of the agents ({', '.join(players)}) can play any of the tasks: {'; '.join(reasons)}.")
     return Manifest.now(
         budget=budget,
         seeds=seeds,
         references=references,
         hyperparameters=hyperparameters,
         not_applicable=not_applicable,
+        checkpoints={checkpoint.label: {"agent": checkpoint.agent, "sha256": checkpoint.sha256}} if checkpoint else {},
     )
+
+
+def _players(names: str, checkpoint: Checkpoint | None) -> dict[str, Agent]:
+    """The checkpoint, or the agents of a comma-separated list, by their names in the run."""
+    if checkpoint:
+        return {checkpoint.label: SavedAgent(checkpoint, _agent(checkpoint.agent))}
+    players = {name: _agent(name) for name in dict.fromkeys(filter(None, map(str.strip, names.split(","))))}
+    if not players:
+        raise ValueError(f"No agent named in {names!r}. Known: {', '.join(registry.agent_entry_points())}.")
+    for name, player in players.items():
+        if lacks := [part for part in ("check", "hyperparameters", "train", "save") if not hasattr(player, part)]:
+            raise ValueError(f"The agent {name!r} is incomplete: it has no {' and no '.join(lacks)} (see agent.py).")
+    return players
 
 
 def _check_installed(card: TaskCard) -> None:
@@ -117,21 +130,33 @@ def _agent(name: str) -> Agent:
     return registry.agent(name)
 
 
+def _player(name: str, run: Run) -> Agent:
+    """The agent of that name in a run: one of the registry, or a checkpoint."""
+    checkpoint = run.checkpoint(name)
+    return SavedAgent(checkpoint, _agent(checkpoint.agent)) if checkpoint else _agent(name)
+
+
 def perform(cell: Cell, run: Run) -> Iterator[Event]:
-    """Run and store one cell in this process. Errors of the agent or the task become a ``failed`` event."""
+    """Run and store one cell in this process. Errors of the agent or the task become a ``failed`` event.
+
+    Raises:
+        CannotWrite: the result cannot be stored.
+    """
     yield Event("started", cell)
     try:
         import jax
 
-        agent, task = _agent(cell.agent), registry.card(cell.task).build()
+        agent, task = _player(cell.agent, run), registry.card(cell.task).build()
         for event in run_cell(agent, task, cell.seed, run.manifest.budget):
             if isinstance(event, Outcome):
                 result = run.write(cell, event, agent, task, jax.devices()[0].device_kind)
             else:
                 yield Event("progress", cell, event)
         yield Event("finished", cell, result)
+    except CannotWrite:  # nor can the next cells be stored
+        raise
     except Exception as error:
-        with (run.path / LOG).open("a") as log:
+        with suppress(OSError), (run.path / LOG).open("a") as log:
             log.write(f"\n{cell}\n{traceback.format_exc()}")
         yield Event("failed", cell, f"{type(error).__name__}: {error}")
 
@@ -153,8 +178,11 @@ def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Generator[Ev
         run: the open run directory.
         workers: number of processes, at least 1.
         silence: seconds without a sign of life after which a worker is killed.
+
+    Raises:
+        CannotWrite: a result cannot be stored; all workers are ended.
     """
-    waiting = _groups(run.missing())
+    waiting = _groups(run)
     attempts: Counter[Cell] = Counter()
     team: list[_Worker] = []
     try:
@@ -184,15 +212,15 @@ def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Generator[Ev
             worker.end()
 
 
-def _groups(cells: Sequence[Cell]) -> dict[tuple[str, str], list[Cell]]:
+def _groups(run: Run) -> dict[tuple[str, str], list[Cell]]:
     """Cells by (agent, task), the longest work first as far as it can be known: learners, long horizons, many seeds."""
     groups: dict[tuple[str, str], list[Cell]] = {}
-    for cell in cells:
+    for cell in run.missing():
         groups.setdefault(cell[:2], []).append(cell)
 
     def size(group: tuple[str, str]) -> tuple[bool, int]:
         agent, task = group
-        return _agent(agent).learns, registry.card(task).horizon * len(groups[group])
+        return _player(agent, run).learns, registry.card(task).horizon * len(groups[group])
 
     return {group: groups[group] for group in sorted(groups, key=size, reverse=True)}
 
@@ -242,10 +270,12 @@ class _Worker:
     def listen(self) -> Generator[Event, None, str | None]:
         """Pass on what the worker says; returns what is wrong if it is dead."""
         try:
-            event: Event = self.connection.recv()
+            event: Event | CannotWrite = self.connection.recv()
         except (EOFError, OSError):
             self.process.join()
             return f"its process died (exit code {self.process.exitcode}; see {LOG})"
+        if isinstance(event, CannotWrite):
+            raise event
         self.heard = time.monotonic()
         if event.kind in ("finished", "failed"):
             self.cell = None
@@ -272,5 +302,8 @@ def _serve(connection: Connection, path: Path, manifest: Manifest) -> None:
     run = Run(path, manifest, ())
     while True:
         cell = connection.recv()
-        for event in perform(cell, run):
-            connection.send(event)
+        try:
+            for event in perform(cell, run):
+                connection.send(event)
+        except CannotWrite as error:
+            connection.send(error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import tempfile
@@ -14,28 +13,8 @@ from pathlib import Path
 PREFIX = ".rlsuite-"
 """Begins the names of unfinished files."""
 
-_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 _ABANDONED = 24 * 3600.0
 """Seconds after which unfinished files count as left behind where folders cannot be locked."""
-
-
-class Unwritten(OSError):
-    """The disk refused a file. The message says which file and why."""
-
-
-@contextmanager
-def writing(what: str | Path) -> Iterator[None]:
-    """Say what was being written when the disk is full, broken or read-only.
-
-    Raises:
-        Unwritten: it is.
-    """
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _DISK:
-            raise
-        raise Unwritten(f"Cannot write {what}: {os.strerror(error.errno)}. Nothing of it was kept.") from error
 
 
 @contextmanager

@@ -6,6 +6,7 @@
     cells/<agent>/<task>/<seed>/result.json   one cell's numbers
                                /episodes.parquet  curve.parquet  trace.parquet  policy.safetensors
     episodes.parquet  curves.parquet  traces/<agent>-<task>.parquet  report.html   all cells together
+    checkpoints/<agent>                       copies of the files that were judged in place of agents that train
     workers.log                               what agents printed, and errors in full
 """
 
@@ -31,8 +32,10 @@ import rlbench_suite
 from rlbench_suite.agent import Agent
 from rlbench_suite.card import Score
 from rlbench_suite.episode import scalar_return
+from rlbench_suite.evaluation.checkpoint import Checkpoint
 from rlbench_suite.evaluation.machine import Machine, joules
 from rlbench_suite.evaluation.protocol import VERSION, Cell, Outcome
+from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
@@ -71,6 +74,13 @@ class Sitting(_Strict):
     """Of the processor packages, where the machine lets it be read."""
 
 
+class SavedFile(_Strict):
+    """A checkpoint of a run: which agent made it, and which file it is."""
+
+    agent: str
+    sha256: str
+
+
 class Manifest(_Strict):
     """What a run directory holds."""
 
@@ -85,6 +95,8 @@ class Manifest(_Strict):
     """By agent and task id."""
     not_applicable: dict[str, dict[str, str]]
     """Why an agent cannot play a task, by agent and task id."""
+    checkpoints: dict[str, SavedFile] = {}
+    """Agents of the run that are saved policies, not trained in it."""
     sittings: list[Sitting] = []
 
     @classmethod
@@ -128,6 +140,8 @@ class CellResult(_Strict):
     mean_returns: list[float]
     """By objective or agent; one number otherwise."""
     training_steps: int
+    step_unit: Literal["environment", "gradient"] = "environment"
+    """What the training steps are steps of; gradient steps are those of agents that learn from a dataset."""
     train_seconds: float
     """Training without compilation."""
     compile_seconds: float
@@ -177,14 +191,16 @@ class Run:
             path.mkdir(parents=True, exist_ok=True)
             lock = _lock(path / ".lock")
         except OSError as error:
-            raise OSError(f"Cannot write to the run directory {path}: {error.strerror or error}.") from None
+            refusal = OSError(f"Cannot write to the run directory {path}: {error.strerror or error}.")
+            refusal.errno = error.errno  # tells a full disk from a wrong path
+            raise refusal from None
         try:
-            for leftover in path.glob("cells/*/*/.*.tmp"):
-                shutil.rmtree(leftover)
+            _sweep(path)
             run = cls(path, manifest, wanted)
             run.results()  # damaged cells are found now, not after hours of work
             yield run
         finally:
+            _sweep(path)  # of workers that were ended while they wrote
             os.close(lock)
 
     def cell_path(self, cell: Cell) -> Path:
@@ -195,23 +211,47 @@ class Run:
         """The cell's result, or None if it has not been run.
 
         Raises:
-            ValueError: the cell's files are damaged or another cell's.
+            ValueError: a file of the cell is damaged or another cell's.
         """
-        path = self.cell_path(cell)
-        if not path.exists():
+        if not self.cell_path(cell).exists():
             return None
-        try:
-            result = CellResult.model_validate_json((path / "result.json").read_bytes())
-            for name, schema in _TABLES.items():
-                if not pq.read_schema(path / name).equals(schema):
-                    raise ValueError(f"{name} has other columns")
+        with self._reading(cell, "result.json") as path:
+            result = CellResult.model_validate_json(path.read_bytes())
             if result.cell != cell:
                 raise ValueError(f"it is that of {result.cell}")
+        for name, schema in _TABLES.items():
+            with self._reading(cell, name) as path:
+                found = pq.read_metadata(path)
+                if not found.schema.to_arrow_schema().equals(schema):
+                    raise ValueError("it has other columns")
+                if schema is not CURVE and found.num_rows != result.episodes:
+                    raise ValueError(f"it has {found.num_rows} rows for {result.episodes} episodes")
+        return result
+
+    @contextmanager
+    def _reading(self, cell: Cell, name: str) -> Iterator[Path]:
+        """Yield a file of a cell, and say what to do where it cannot be read.
+
+        Raises:
+            ValueError: it is missing or damaged.
+        """
+        path = self.cell_path(cell) / name
+        try:
+            yield path
         except (ValueError, OSError, pa.ArrowException) as error:
             raise ValueError(
-                f"The result of {cell} in {path} is damaged ({_first_line(error)}); delete that folder to run it again."
+                f"{path} is damaged ({_first_line(error)}); delete the folder {path.parent} and run the same command "
+                f"again, which computes {cell} anew."
             ) from None
-        return result
+
+    def _table(self, cell: Cell, name: str) -> pa.Table:
+        """One of a cell's tables.
+
+        Raises:
+            ValueError: it is damaged.
+        """
+        with self._reading(cell, name) as path:
+            return pq.read_table(path, schema=_TABLES[name], page_checksum_verification=True)
 
     def results(self) -> list[CellResult]:
         """Results of all cells that have been run, in the manifest's order."""
@@ -221,18 +261,48 @@ class Run:
         """What was asked for this time and has not been run yet."""
         return [cell for cell in self.wanted if not self.cell_path(cell).exists()]
 
+    def checkpoint(self, agent: str) -> Checkpoint | None:
+        """The run's copy of a saved policy; None where the agent of that name is trained."""
+        if saved := self.manifest.checkpoints.get(agent):
+            return Checkpoint(self.path / "checkpoints" / agent, saved.sha256, saved.agent, None, {})
+        return None
+
+    def keep(self, checkpoint: Checkpoint) -> None:
+        """Copy a saved policy into the run, unless its copy is there.
+
+        Raises:
+            CannotWrite: the system refused.
+        """
+        if (copy := self.checkpoint(checkpoint.label)) and not copy.path.exists():
+            with writing(copy.path), replacing(copy.path) as unfinished:
+                copy.path.parent.mkdir(exist_ok=True)
+                shutil.copyfile(checkpoint.path, unfinished)
+
     def write(self, cell: Cell, outcome: Outcome, agent: Agent, task: Task[Any, Any], device: str) -> CellResult:
-        """Store a cell: all of its files or none."""
-        result, tables = _tabulate(cell, outcome, task, device)
+        """Store a cell: all of its files or none.
+
+        Raises:
+            CannotWrite: the system refused.
+        """
+        result, tables = _tabulate(cell, outcome, task, device, getattr(agent, "step_unit", "environment"))
         path = self.cell_path(cell)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = Path(tempfile.mkdtemp(prefix=f".{cell.seed}-", suffix=".tmp", dir=path.parent))
-        for name, table in tables.items():
-            pq.write_table(table, unfinished / name, compression="zstd")
-        agent.save(outcome.policy, str(unfinished / "policy.safetensors"))
-        (unfinished / "result.json").write_text(result.model_dump_json(indent=2))
-        unfinished.chmod(0o755)
-        unfinished.replace(path)
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = Path(tempfile.mkdtemp(prefix=f".{cell.seed}-", suffix=".tmp", dir=path.parent))
+        try:
+            for name, table in tables.items():
+                with writing(path / name):
+                    _write_table(table, unfinished / name)
+            with writing(path / "policy.safetensors"):
+                agent.save(outcome.policy, str(unfinished / "policy.safetensors"))
+            with writing(path / "result.json"):
+                (unfinished / "result.json").write_text(result.model_dump_json(indent=2))
+            with writing(path):
+                unfinished.chmod(0o755)
+                unfinished.replace(path)
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
         return result
 
     def merge(self) -> None:
@@ -245,23 +315,23 @@ class Run:
             self._merge("trace.parquet", group, self.path / "traces" / f"{agent}-{find_card(task).name}.parquet")
 
     def _merge(self, name: str, cells: Iterable[Cell], path: Path) -> None:
-        tables = [pq.read_table(self.cell_path(cell) / name, schema=_TABLES[name]) for cell in cells]
-        path.parent.mkdir(exist_ok=True)
-        with replacing(path) as unfinished:
-            pq.write_table(pa.concat_tables(tables), unfinished, compression="zstd")
+        tables = [self._table(cell, name) for cell in cells]
+        with writing(path), replacing(path) as unfinished:
+            path.parent.mkdir(exist_ok=True)
+            _write_table(pa.concat_tables(tables), unfinished)
 
     def read_curves(self) -> dict[tuple[str, str], dict[int, tuple[np.ndarray, np.ndarray]]]:
         """Steps and mean training returns (NaN where no episode ended) by (agent, task) and seed."""
         curves: dict[tuple[str, str], dict[int, tuple[np.ndarray, np.ndarray]]] = {}
         for cell in (result.cell for result in self.results()):
-            table = pq.read_table(self.cell_path(cell) / "curve.parquet", schema=CURVE)
+            table = self._table(cell, "curve.parquet")
             columns = (table[name].to_numpy() for name in ("steps", "episode_return"))
             curves.setdefault((cell.agent, cell.task), {})[cell.seed] = (next(columns), next(columns))
         return curves
 
     def read_trace(self, cell: Cell, task: Task[Any, Any]) -> tuple[range, np.ndarray]:
         """Environment seeds and actions ``(n, horizon, *action shape)`` of a cell, as ``rollout.replay`` takes them."""
-        table = pq.read_table(self.cell_path(cell) / "trace.parquet", schema=TRACE)
+        table = self._table(cell, "trace.parquet")
         first = table["episode_seed"][0].as_py()
         space = task.action_space
         actions = np.zeros((len(table), task.card.horizon, *(space.shape or ())), space.dtype)
@@ -288,7 +358,8 @@ class Run:
 
     def _write_manifest(self, sittings: list[Sitting]) -> None:
         self.manifest = self.manifest.model_copy(update={"sittings": sittings})
-        with replacing(self.path / "manifest.json") as unfinished:
+        path = self.path / "manifest.json"
+        with writing(path), replacing(path) as unfinished:
             unfinished.write_text(self.manifest.model_dump_json(indent=2))
 
 
@@ -308,12 +379,14 @@ def read_manifest(path: Path) -> Manifest:
         ) from None
 
 
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A file to write that takes the place of ``path`` when all went well; readers see the old or the new one."""
-    unfinished = path.with_name(f".{path.name}.tmp")
-    yield unfinished
-    unfinished.replace(path)
+def _sweep(path: Path) -> None:
+    """Remove what was half written."""
+    for leftover in path.glob("cells/*/*/.*.tmp"):
+        shutil.rmtree(leftover)
+
+
+def _write_table(table: pa.Table, path: Path) -> None:
+    pq.write_table(table, path, compression="zstd", write_page_checksum=True)
 
 
 def _lock(path: Path) -> int:
@@ -344,11 +417,12 @@ def _widen(path: Path, earlier: Manifest, wanted: Manifest) -> Manifest:
     for table in ("hyperparameters", "not_applicable"):
         old, new = getattr(earlier, table), getattr(wanted, table)
         update[table] = {agent: old.get(agent, {}) | new.get(agent, {}) for agent in old | new}
+    update["checkpoints"] = earlier.checkpoints | wanted.checkpoints
     return earlier.model_copy(update=update)
 
 
 def _tabulate(
-    cell: Cell, outcome: Outcome, task: Task[Any, Any], device: str
+    cell: Cell, outcome: Outcome, task: Task[Any, Any], device: str, step_unit: Literal["environment", "gradient"]
 ) -> tuple[CellResult, dict[str, pa.Table]]:
     record, count = outcome.record, len(outcome.seeds)
     totals = record.total.astype(np.float64)
@@ -391,6 +465,7 @@ def _tabulate(
         mean_cost=record.cost.mean(dtype=np.float64),
         mean_returns=totals.reshape(count, -1).mean(0).tolist(),
         training_steps=curve[-1].steps if curve else 0,
+        step_unit=step_unit,
         train_seconds=curve[-1].seconds if curve else 0.0,
         compile_seconds=curve[-1].compile_seconds if curve else 0.0,
         evaluate_seconds=outcome.evaluate_seconds,
@@ -404,4 +479,6 @@ def _first_line(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         return f"{'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.splitlines()[0]
     return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -324,7 +324,7 @@ def test_dqn_finds_treasures_in_a_smoke_budget() -> None:
 
 
 @pytest.mark.slow
-def test_sac_controls_currents_in_a_smoke_budget() -> None:
+def test_sac_controls_currents_in_24_000_steps() -> None:
     task = registry.card("PMSMCurrent-v0").build()
-    record = play(task, trained(SAC(), task), evaluation_seeds(0, "smoke"))
+    record = play(task, trained(SAC(total_steps=24_000), task), evaluation_seeds(0, "smoke"))
     assert task.card.normalise(float(record.total.mean())) >= 0.85

@@ -174,4 +174,4 @@ def test_bench_and_calibrate(call: Callable[..., tuple], toys: Path, tmp_path: P
     assert np.isfinite([list(s.values()) for s in stormy.values()]).all()
     code, _, err = call("calibrate", "ToyWalk-v0", "--episodes", "1")
     assert code == 2
-    assert "at least 2 episodes, got 1" in err
+    assert "--episodes is at least 2, got 1" in err

@@ -16,7 +16,7 @@ from PIL import Image
 from scipy.stats import trim_mean
 
 from rlbench_suite.evaluation.machine import Machine
-from rlbench_suite.evaluation.staging import Unwritten
+from rlbench_suite.evaluation.writing import CannotWrite
 from rlbench_suite.leaderboard import site as sites
 from rlbench_suite.leaderboard import submit as submitting
 from rlbench_suite.leaderboard.log import read_log
@@ -181,7 +181,7 @@ def test_a_full_disk_is_named_and_leaves_nothing_of_a_submission(
     before = (folder / "log.jsonl").read_bytes()
     monkeypatch.setattr(submitting.os, "fsync", full)
     with pytest.raises(
-        Unwritten, match=r"Cannot write .*random-v1.zip: No space left on device\. Nothing of it was kept"
+        CannotWrite, match=r"Cannot write .*random-v1.zip: No space left on device\. Nothing of it was kept"
     ):
         submit(second, folder)
     assert sorted(os.listdir(folder)) == ["log.jsonl", "toy-v1.zip"]
@@ -380,7 +380,7 @@ def test_a_build_that_fails_leaves_a_site_or_nothing(
         patch.setattr(Path, "replace", breaks_off)
         if after == 0:
             patch.setattr(Path, "write_text", full)
-        with pytest.raises(Unwritten, match=r"Cannot write the site .*: No space left on device"):
+        with pytest.raises(CannotWrite, match=r"Cannot write the site .*: No space left on device"):
             build(folder, site)
     if after == 0:
         assert list(site.iterdir()) == []

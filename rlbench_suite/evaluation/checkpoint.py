@@ -1,0 +1,146 @@
+"""Judge a policy that is there already: read what a saved file says of itself, and play it as an agent that is trained.
+
+A file is safetensors as agents write it (``policy.safetensors`` of a run), or whatever else the agent's own ``load``
+reads (a zip of stable-baselines3). Nothing in it is executed. A run keeps a copy, so that it can be resumed and checked
+without the original.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from safetensors import SafetensorError, safe_open
+
+if TYPE_CHECKING:  # a header is read before JAX may load
+    from rlbench_suite.agent import Agent, HostPolicy
+    from rlbench_suite.policy import Policy
+    from rlbench_suite.task import Task
+
+
+class Checkpoint(NamedTuple):
+    """A file with a trained policy."""
+
+    path: Path
+    sha256: str
+    agent: str
+    """Name of the agent that made it and can load it."""
+    task: str | None
+    """Id of the task it was trained on, where the file says so."""
+    hyperparameters: dict[str, Any]
+    """Those the file names."""
+
+    @property
+    def label(self) -> str:
+        """Name of its agent in a run: two files of one agent differ, and so does the agent trained anew."""
+        return f"{self.agent}.{self.sha256[:8]}"
+
+
+def open_checkpoint(path: Path, agent: str | None) -> Checkpoint:
+    """Read what a file says of itself; its weights are read when it is played.
+
+    Args:
+        path: the file.
+        agent: the agent that made it; as the file says if None.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it does not say which agent made it, and ``agent`` is None; or it says another one.
+    """
+    digest, readable = sha256(path), _is_safetensors(path)
+    header = read_header(path) if readable else {}
+    owner = header.get("agent")
+    if agent is None and owner is None:
+        why = "its header does not name one" if readable else "it is not a safetensors file"
+        raise ValueError(f"{path} does not say which agent made it ({why}); name it with --agent.")
+    if agent is not None and owner not in (None, agent):
+        raise ValueError(f"{path} holds a policy of {owner}, not of {agent}.")
+    return Checkpoint(path, digest, agent or str(owner), header.get("task"), read_hyperparameters(path, header))
+
+
+def read_header(path: str | Path) -> dict[str, str]:
+    """Return the words in the header of a safetensors file.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is not safetensors.
+    """
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            return file.metadata() or {}
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a safetensors file ({error}).") from None
+
+
+def read_hyperparameters(path: str | Path, header: dict[str, str]) -> dict[str, Any]:
+    """Return the hyperparameters that a header names.
+
+    Raises:
+        ValueError: they are no JSON object.
+    """
+    try:
+        stored = json.loads(header.get("config", "{}"))
+        if isinstance(stored, dict):
+            return stored
+    except (ValueError, RecursionError):
+        pass
+    raise ValueError(f"The header of {path} is damaged: its config is no JSON object.")
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal digits.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise OSError(f"Cannot read the checkpoint {path}: {error.strerror}.") from None
+
+
+def _is_safetensors(path: Path) -> bool:
+    """Whether a file begins as safetensors do: the length of a JSON object, then the object."""
+    with path.open("rb") as file:
+        return file.read(9)[8:] == b"{"
+
+
+class SavedAgent:
+    """An agent whose training is to read a file. Its results are cells like those of any other."""
+
+    learns = False
+
+    def __init__(self, checkpoint: Checkpoint, agent: Agent) -> None:
+        self.name, self.checkpoint, self.agent = checkpoint.label, checkpoint, agent
+
+    def check(self, task: Task[Any, Any]) -> None:
+        """Raise :class:`CannotPlay` where the agent that made the file cannot play the task."""
+        self.agent.check(task)
+
+    def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
+        """Return those that the file names, and which file it is."""
+        return self.checkpoint.hyperparameters | {"checkpoint": self.checkpoint.sha256}
+
+    def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Policy | HostPolicy]:
+        """Yield the policy of the file; every seed is judged on its own episodes.
+
+        Raises:
+            ValueError: the file is no longer the one that was asked for, or no policy of the agent for the task.
+        """
+        path = self.checkpoint.path
+        if sha256(path) != self.checkpoint.sha256:
+            raise ValueError(
+                f"{path} is not the file that the manifest names; delete it and run the same command again."
+            )
+        load: Any = getattr(self.agent, "load", None)
+        if load is None:
+            raise ValueError(f"The agent {self.agent.name!r} reads no saved policies: it has no load.")
+        yield load(str(path), task, budget=budget)
+
+    def save(self, policy: Policy | HostPolicy, path: str) -> None:
+        """Write the policy as its agent does."""
+        self.agent.save(policy, path)

@@ -1,0 +1,69 @@
+"""How long agents train: the task's own number of steps, the same for every agent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from rlbench_suite import registry
+from rlbench_suite.baselines.configuration import BUDGETS, STEPS, training_steps
+from rlbench_suite.baselines.ppo import PPO
+from rlbench_suite.baselines.sac import SAC
+from rlbench_suite.evaluation.protocol import EPISODES
+
+LEARNERS = [name for name in registry.AGENTS if name not in ("random", "noop", "reference")]
+
+
+def hyperparameters(agent: Any, task_id: str, budget: str) -> dict[str, Any]:
+    """Of an agent on a task that is not built."""
+    chosen: dict[str, Any] = agent.hyperparameters(SimpleNamespace(card=registry.card(task_id)), budget)
+    return chosen
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_agent_trains_for_the_tasks_own_steps(name: str) -> None:
+    agent = registry.agent(name)
+    offline = getattr(agent, "step_unit", "environment") == "gradient"
+    assert offline == (name in ("bc", "td3-bc"))
+    tasks = ["QuadcopterHover-v0", "PMSMCurrent-v0", "PointMaze-v0"]
+    tasks += [] if offline else ["SAT-v0", "Wordle-v0", "Vicsek-v0", "DeepSeaTreasure-v0", "Hopper-v0", "Slant-v0"]
+    for task in tasks:
+        for budget in BUDGETS:
+            wanted = training_steps(registry.card(task), budget, "gradient" if offline else "environment")
+            assert hyperparameters(agent, task, budget)["total_steps"] == wanted, (task, budget)
+
+
+def test_the_table_names_tasks_that_are_there_and_every_budget() -> None:
+    assert set(BUDGETS) == set(EPISODES)
+    known = {"default"} | set(registry.cards()) | {card.family for card in registry.cards().values()}
+    for table in yaml.safe_load(STEPS.read_text()).values():
+        assert table.keys() <= known
+        for name, steps in table.items():
+            assert list(steps) == list(BUDGETS), name
+            assert 0 < steps["smoke"] <= steps["quick"] <= steps["full"], name
+
+
+def test_no_agents_own_file_says_how_long_it_trains() -> None:
+    """Its scores would not compare with those of the others. A caller may say it, and the report then warns."""
+    for path in STEPS.parent.glob("*.yaml"):
+        assert path == STEPS or "total_steps" not in Path(path).read_text(), path.name
+    assert hyperparameters(PPO(total_steps=7), "SAT-v0", "smoke")["total_steps"] == 7
+
+
+def test_unknown_budgets_are_refused() -> None:
+    for name in ("ppo", "sb3-ppo"):
+        with pytest.raises(ValueError, match=r"Unknown budget 'smok'\. Did you mean 'smoke'"):
+            hyperparameters(registry.agent(name), "SAT-v0", "smok")
+
+
+def test_long_runs_give_signs_of_life() -> None:
+    """No chunk of a replay agent makes more updates than take seconds, however long the run."""
+    task: Any = SimpleNamespace(card=registry.card("QuadcopterHover-v0"))
+    for budget in BUDGETS:
+        config = SAC().config(task, budget)
+        assert config.chunk * config.updates <= 10_000
+        assert config.total_steps <= config.steps < config.total_steps + config.chunk * config.num_envs
