@@ -1,7 +1,10 @@
 """``rlsuite-eval`` as people meet it: the main job, interruption, wrong arguments."""
 
+import errno
+import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -9,11 +12,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import safetensors.numpy
 
 from rlbench_suite.cli import evaluate
+from rlbench_suite.evaluation import store
 from rlbench_suite.evaluation.store import read_manifest
 
 PROGRAM = str(Path(sys.executable).with_name("rlsuite-eval"))
@@ -118,7 +124,7 @@ def test_the_main_job(call: Callable[..., tuple], tmp_path: Path, monkeypatch: p
     path = tmp_path / "runs" / "toy+toy-picky-ToyWalk-v0+ToyDrift-v0-smoke"  # where the same command finds it again
     assert "[6/6] " in out
     assert "toy-picky on rlsuite/ToyWalk-v0, seed 1: score " in out
-    assert "beats random" in out
+    assert "P(beats" in out
     assert "Not applicable: toy-picky on rlsuite/ToyDrift-v0: one objective is enough for me." in out
     for name in ("manifest.json", "episodes.parquet", "curves.parquet", "report.html", "traces/toy-ToyWalk-v0.parquet"):
         assert (path / name).stat().st_size > 0
@@ -207,6 +213,82 @@ def assert_refused(result: tuple[int, str, str], *words: str) -> None:
     assert code == 2
     assert len(err.strip().splitlines()) == 1
     assert all(word in err for word in words), err
+
+
+FILES = ("episodes.parquet", "curve.parquet", "trace.parquet", "policy.safetensors", "result.json")
+MERGED = ("manifest.json", "curves.parquet", "toy-ToyWalk-v0.parquet", "report.html")
+
+
+@pytest.mark.parametrize("name", [*FILES, *MERGED])
+def test_a_full_disk_is_no_wrong_argument_and_leaves_nothing_half_written(
+    call: Callable[..., tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+):
+    run = ("--agent", "toy", "--suite", "ToyWalk-v0", "--seeds", "1", "--workers", "0", "--out", str(tmp_path / "run"))
+
+    def filling(write: Callable[..., Any], place: int) -> Callable[..., Any]:
+        def half(*arguments: Any, **options: Any) -> Any:
+            path = Path(arguments[place])
+            if name not in (path.name, path.name[1:].removesuffix(".tmp")):
+                return write(*arguments, **options)
+            path.write_bytes(b"half")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        return half
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.pq, "write_table", filling(pq.write_table, 1))
+        patch.setattr(Path, "write_text", filling(Path.write_text, 0))
+        patch.setattr("safetensors.numpy.save_file", filling(safetensors.numpy.save_file, 1))
+        code, out, err = call(*run)
+    assert code == 1
+    assert "Traceback" not in out + err
+    assert len(err.strip().splitlines()) == 1
+    assert re.match(rf"error: Cannot write \S*/{name}: No space left on device\. What is stored is whole", err)
+    left = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in left if path.suffix == ".tmp" or path.read_bytes() == b"half"]
+    code, out, err = call(*run)
+    assert (code, err) == (0, "")
+    assert ("1 of 1 cells to run" in out) == (name in (*FILES, "manifest.json"))
+    assert len(pq.read_table(tmp_path / "run" / "episodes.parquet")) == 50
+
+
+def test_a_full_disk_ends_the_workers_too(toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TOY_FULL", "1")
+    monkeypatch.setenv("TOY_PAUSE", "0.1")
+    run = start(tmp_path, "--agent", "toy", "--suite", "ToyWalk-v0", "--seeds", "4", "--workers", "2")
+    _, err = run.communicate(timeout=60)
+    assert run.returncode == 1
+    assert re.match(r"error: Cannot write \S*/policy.safetensors: No space left on device", err)
+    assert_nothing_left_running(run.pid)
+    assert not list(tmp_path.glob("cells/*/*/*"))
+
+
+def test_a_saved_policy_is_judged(call: Callable[..., tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = ("--suite", "ToyWalk-v0", "--seeds", "2", "--workers", "0")
+    assert call("--agent", "toy", *arguments, "--out", "run")[0] == 0
+    file = "run/cells/toy/ToyWalk-v0/1/policy.safetensors"
+    code, out, err = call("--agent", "toy", "--checkpoint", file, *arguments, "--out", "run")
+    assert (code, err) == (0, "")
+    digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    label = f"toy.{digest[:8]}"
+    assert f"[2/2] {label} on rlsuite/ToyWalk-v0, seed 1: score " in out
+    assert f"{label} is one saved policy of toy, not trained here" in " ".join(out.split())
+    assert read_manifest(tmp_path / "run").checkpoints[label].sha256 == digest
+    cells = tmp_path / "run" / "cells"
+    trained, judged = (pq.read_table(cells / a / "ToyWalk-v0" / "1" / "episodes.parquet") for a in ("toy", label))
+    assert trained.drop_columns(["agent"]).equals(judged.drop_columns(["agent"]))
+    for given, words in {
+        (): "does not say which agent made it",
+        ("--agent", "toy,ppo"): "A checkpoint is of one agent, and --agent names several: toy,ppo.",
+        ("--agent", "random"): "The agent 'random' reads no saved policies",
+    }.items():
+        code, _, err = call("--checkpoint", file, *arguments, *given)
+        assert code == 2
+        assert words in err
+        assert len(err.splitlines()) == 1
+    code, _, err = call("--checkpoint", file, "--agent", "toy", "--out", "run")
+    assert (code, "does not say which task it was trained on; name it with --suite." in err) == (2, True)
 
 
 def test_help_and_errors_of_the_installed_program(toys: Path):

@@ -236,6 +236,7 @@ def changed(zipped: Path, to: Path, **members: bytes) -> Path:
     return to
 
 
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol")
 def test_nothing_in_a_zip_is_run(zipped: Path, tmp_path: Path):
     import base64
 

@@ -3,8 +3,11 @@
 import io
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from scipy.stats import trim_mean
 
 from rlbench_suite.card import Score
 from rlbench_suite.evaluation import chart
-from rlbench_suite.evaluation.report import Report, Row, print_report, write_html
+from rlbench_suite.evaluation.report import Report, Row, _unequal_training, print_report, write_html
 from rlbench_suite.evaluation.runner import in_process, plan
 from rlbench_suite.evaluation.statistics import Estimate
 from rlbench_suite.evaluation.store import Run
@@ -52,6 +55,11 @@ def test_report(report: Report):
         assert report.above_random[agent].point == np.mean(np.array(scores) > 0)
     assert [(r.card.name, r.agent) for r in report.rows][:2] == [("ToyWalk-v0", "toy"), ("ToyWalk-v0", "toy-host")]
     assert [r.steps_per_second for r in report.rows] == [1000.0, None, 1000.0, 1000.0, None]
+    trained = ("environment", 1000.0, 1.0)
+    none = ("", 0.0, 0.0)
+    assert [(r.step_unit, r.training_steps, r.train_seconds) for r in report.rows] == [
+        trained, none, trained, trained, none,
+    ]  # fmt: skip
 
     # Terminal: everything in a wide one, what matters most in a narrow one, no line too long.
     wide, narrow = shown(report, 160), shown(report, 80)
@@ -61,6 +69,10 @@ def test_report(report: Report):
     assert max(map(len, narrow.splitlines()[:12])) <= 80
     for row in report.rows:
         assert re.search(rf"{row.card.name} +{row.agent} .*{row.score.point:.3f} .*{row.beats_random}", narrow)
+        steps, seconds = ("1k", "1.0") if row.training_steps else ("-", "-")
+        assert re.search(rf"{row.card.name} +{row.agent} .* {steps} +{seconds}", narrow)
+    assert re.search(r"toy +\d\.\d{3} .* 1k +1\.0 *\n", narrow.split("Together")[1])
+    assert "Unequal" not in wide
 
     # Page: one file that asks the network for nothing, every tag closed, every agent and task in it.
     write_html(report)
@@ -74,6 +86,8 @@ def test_report(report: Report):
     assert "prefers-color-scheme: dark" in page
     for row in report.rows:
         assert f"<b>{row.score.point:.3f}</b>" in page
+    assert page.count("<td>1,000</td><td>1.0</td>") == 3
+    assert "1k training steps in 1.0 s a seed" in page
     assert "nan" not in page.lower().replace("nano", "")
 
 
@@ -117,6 +131,31 @@ def test_an_agent_beats_random_only_where_intervals_do_not_overlap(
         training_steps=0, step_unit="", train_seconds=0.0, steps_per_second=None, wall_seconds=1.0, seeds=5,
     )  # fmt: skip
     assert row.beats_random == verdict
+
+
+def test_unequal_training_is_said(toys: Path):
+    zero = Estimate(0.5, 0.4, 0.6)
+    one = Row(
+        agent="a", card=card("ToyWalk-v0"), mean_return=0.0, score=zero, success_rate=0.0,
+        random=Score(10, 9, 11, 100), reference=Score(20, 19, 21, 100),
+        training_steps=50_000, step_unit="environment", train_seconds=1.0, steps_per_second=None, wall_seconds=1.0,
+        seeds=5,
+    )  # fmt: skip
+
+    def said(*changes: dict[str, Any]) -> list[str]:
+        report: Any = SimpleNamespace(rows=[one, *(replace(one, agent="b", **change) for change in changes)])
+        return list(_unequal_training(report))
+
+    (warning,) = said({"training_steps": 500_000})
+    assert "Unequal training on ToyWalk-v0" in warning
+    assert "a 50,000, b 500,000 steps" in warning
+    assert said({"training_steps": 52_000}) == []  # rounded up to whole updates
+    assert said({"training_steps": 500_000, "card": card("ToyDrift-v0")}) == []  # another task
+    assert said({"training_steps": 0, "step_unit": ""}) == []  # a player that learns nothing
+    (offline,) = said({"training_steps": 5_000, "step_unit": "gradient"})
+    assert offline.startswith("b learns from a recorded dataset: its training steps are gradient steps")
+    unequal, _ = said(*({"training_steps": steps, "step_unit": "gradient"} for steps in (5_000, 9_000)))
+    assert "b 5,000 gradient, b 9,000 gradient steps" in unequal
 
 
 def test_missing_cells_are_said(toys: Path, tmp_path: Path):

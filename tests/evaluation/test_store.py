@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def done(toys: Path, finished: Path, tmp_path: Path) -> Path:
     """A copy of a finished run of two seeds on both toys."""
-    import shutil
-
     if not finished.exists():
         finish(finished, plan("toy", "ToyWalk-v0,ToyDrift-v0", 2, "smoke"))
     return Path(shutil.copytree(finished, tmp_path / "run"))
@@ -147,6 +146,8 @@ def damage(path: Path, how: str) -> None:
         case "cut parquet":
             file = cell / "episodes.parquet"
             file.write_bytes(file.read_bytes()[:-100])
+        case "fewer episodes":
+            pq.write_table(pq.read_table(cell / "episodes.parquet").slice(1), cell / "episodes.parquet")
         case "no trace":
             (cell / "trace.parquet").unlink()
         case "other columns":
@@ -165,7 +166,16 @@ def damage(path: Path, how: str) -> None:
             (path / "manifest.json").unlink()
 
 
-CELL_DAMAGE = ("cut parquet", "no trace", "other columns", "cut result", "foreign result", "another cell's")
+CELL_DAMAGE = {
+    "cut parquet": "episodes.parquet",
+    "fewer episodes": "episodes.parquet",
+    "no trace": "trace.parquet",
+    "other columns": "trace.parquet",
+    "cut result": "result.json",
+    "foreign result": "result.json",
+    "another cell's": "result.json",
+}
+"""What is done to the files of a cell, and which file must be named."""
 
 
 @pytest.mark.parametrize("how", [*CELL_DAMAGE, "cut manifest", "foreign manifest", "no manifest"])
@@ -175,8 +185,28 @@ def test_half_written_and_foreign_files_are_refused_in_one_sentence(done: Path, 
     with pytest.raises(ValueError, match="run") as refusal, Run.open(done, plan("toy", "ToyWalk-v0", 2, "smoke")):
         pass
     assert "\n" not in str(refusal.value)
-    assert (str(done / "cells/toy/ToyWalk-v0/0") if how in CELL_DAMAGE else str(done)) in str(refusal.value)
+    assert str(done) in str(refusal.value)
+    if how in CELL_DAMAGE:
+        folder = done / "cells/toy/ToyWalk-v0/0"
+        assert str(refusal.value).startswith(f"{folder / CELL_DAMAGE[how]} is damaged (")
+        assert f"delete the folder {folder} and run the same command again" in str(refusal.value)
     assert contents(done) == before
+    if how in CELL_DAMAGE:  # the advice helps
+        shutil.rmtree(folder)
+        finish(done, plan("toy", "ToyWalk-v0", 2, "smoke"))
+
+
+@pytest.mark.parametrize("name", ["episodes.parquet", "trace.parquet", "curve.parquet"])
+def test_damage_inside_a_table_is_named(done: Path, toys: Path, name: str):
+    file = done / "cells" / "toy" / "ToyWalk-v0" / "1" / name
+    content = bytearray(file.read_bytes())
+    content[len(content) // 8] ^= 0xFF  # in a column, not in the footer, which holds what its schema is
+    file.write_bytes(content)
+    with Run.open(done, plan("toy", "ToyWalk-v0", 2, "smoke")) as run:
+        with pytest.raises(ValueError, match="is damaged") as refusal:
+            run.merge()
+        assert str(refusal.value).startswith(f"{file} is damaged (")
+        assert "\n" not in str(refusal.value)
 
 
 def test_directories_that_are_no_runs_are_refused(toys: Path, tmp_path: Path):
@@ -218,6 +248,8 @@ def test_a_cell_is_stored_whole_or_not_at_all(toys: Path, tmp_path: Path, monkey
             run.write(cell, outcome, agent, task, "cpu")
         assert run.missing() == [cell]
         assert run.result(cell) is None
+        assert os.listdir(tmp_path / "cells/toy/ToyWalk-v0") == []
+        (tmp_path / "cells/toy/ToyWalk-v0/.0-killed.tmp").mkdir()
     with Run.open(tmp_path, manifest) as run:
         assert os.listdir(tmp_path / "cells/toy/ToyWalk-v0") == []  # the leftover was swept up
         monkeypatch.undo()

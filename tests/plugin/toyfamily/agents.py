@@ -1,6 +1,7 @@
 """Agents that learn, refuse, crash, hang and die. ``TOY_PAUSE`` slows training down, ``TOY_MARKS`` is a folder for
-what must be remembered from one process to the next."""
+what must be remembered from one process to the next, ``TOY_FULL`` leaves no room for their policies."""
 
+import errno
 import os
 import time
 from collections.abc import Iterator
@@ -55,6 +56,8 @@ class Learner:
     def save(self, policy: Any, path: str) -> None:
         from safetensors.numpy import save_file
 
+        if "TOY_FULL" in os.environ:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         save_file({"skill": np.asarray(policy.skill)}, path)
 
     def load(self, path: str, task: Task[Any, Any], *, budget: str) -> Any:

@@ -1,0 +1,122 @@
+"""What all programs have in common: JAX's cache of compiled programs, and numbers that are refused."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+import pyarrow.parquet as pq
+import pytest
+
+from rlbench_suite import cli
+from rlbench_suite.cli import data, evaluate, leaderboard, puzzles, suite
+
+SETTINGS = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An environment in which nothing is set; gives the user's cache folder."""
+    for name in list(os.environ):  # what prepare_jax sets is taken back after the test
+        monkeypatch.setenv(name, os.environ[name])
+    for name in SETTINGS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_compiled_programs_are_kept_in_the_users_cache_by_version(bare: Path):
+    cli.prepare_jax()
+    import jaxlib
+
+    assert os.environ[SETTINGS[0]] == str(bare / "rlbench_suite" / "xla" / f"jaxlib-{jaxlib.__version__}")
+    assert os.environ[SETTINGS[1]] == "0"
+
+
+def test_a_cache_of_the_users_own_is_left_alone(bare: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(SETTINGS[0], "mine")
+    cli.prepare_jax()
+    assert os.environ[SETTINGS[0]] == "mine"
+    assert SETTINGS[1] not in os.environ
+    assert not bare.exists()
+
+
+def test_a_folder_that_cannot_be_written_is_done_without(bare: Path):
+    bare.write_text("a file")
+    cli.prepare_jax()
+    assert not set(SETTINGS) & os.environ.keys()
+
+
+def test_the_oldest_programs_make_room(bare: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cli, "CACHE_BYTES", 250)
+    other = bare / "rlbench_suite" / "xla" / "jaxlib-0.0.1"
+    other.mkdir(parents=True)
+    for age in range(4):
+        (other / str(age)).write_bytes(bytes(100))
+        os.utime(other / str(age), (1e9 - age, 1e9 - age))
+    cli.prepare_jax()
+    assert sorted(os.listdir(other)) == ["0", "1"]
+
+
+def test_workers_share_it_and_results_do_not_depend_on_it(bare: Path, toys: Path, tmp_path: Path):
+    """Empty, full and damaged: the same episodes."""
+    program = str(Path(sys.executable).with_name("rlsuite-eval"))
+    kept: list[set[str]] = []
+    tables = []
+    for name in ("empty", "full", "damaged"):
+        files = [path for path in bare.rglob("*-cache")]
+        kept.append({path.name for path in files})
+        if name == "damaged":
+            for path in files:
+                path.write_bytes(path.read_bytes()[:20])
+        arguments = ["--agent", "toy", "--suite", "ToyWalk-v0", "--seeds", "1", "--workers", "1"]
+        command = [program, *arguments, "--out", str(tmp_path / name)]
+        subprocess.run(command, check=True, capture_output=True)
+        tables.append(pq.read_table(tmp_path / name / "episodes.parquet"))
+    assert kept[0] == set()
+    assert kept[1] == kept[2] != set()
+    assert all(table.equals(tables[0]) for table in tables)
+
+
+@pytest.mark.parametrize(
+    ("app", "arguments", "words"),
+    [
+        (evaluate.app, ("--seeds", "0"), "--seeds is at least 1, got 0"),
+        (evaluate.app, ("--workers", "-1"), "--workers is at least 0, got -1"),
+        (evaluate.app, ("--silence", "nan"), "--silence is a finite number above 0, got nan"),
+        (suite.app, ("bench", "--envs", "0"), "--envs is at least 1, got 0"),
+        (suite.app, ("bench", "--seconds", "nan"), "--seconds is a finite number above 0, got nan"),
+        (suite.app, ("bench", "--seconds", "inf"), "--seconds is a finite number above 0, got inf"),
+        (suite.app, ("bench", "--seconds", "0"), "--seconds is a finite number above 0, got 0.0"),
+        (suite.app, ("calibrate", "SAT-v0", "--episodes", "-5"), "--episodes is at least 2, got -5"),
+        (suite.app, ("puzzles", "show", "Slant-v0", "--seed", "-1"), "--seed is at least 0, got -1"),
+        (suite.app, ("puzzles", "verify", "Slant-v0", "--seed", "-1"), "--seed is at least 0, got -1"),
+        (suite.app, ("puzzles", "export", "Slant-v0", "--n", "0"), "--n is at least 1, got 0"),
+        (suite.app, ("puzzles", "export", "Slant-v0", "--seed", "-1"), "--seed is at least 0, got -1"),
+    ],
+)
+def test_senseless_numbers_are_refused(
+    bare: Path, capsys: pytest.CaptureFixture[str], app: cli.App, arguments: tuple[str, ...], words: str
+):
+    with pytest.raises(SystemExit) as left:
+        app(list(arguments))
+    assert left.value.code == 2
+    assert capsys.readouterr().err == f"error: {words}.\n"
+
+
+def test_every_option_that_is_a_number_is_among_them():
+    """A new one is to be checked too; the seed of ``play`` and the version of ``pack`` are checked where they are used."""
+    numbers = {
+        (command.callback.__name__, name)
+        for program in (evaluate.app, suite.app, leaderboard.app, data.app, puzzles.app)
+        for command in program.registered_commands
+        if command.callback
+        for name, kind in get_type_hints(command.callback).items()
+        if {int, float} & {kind, *get_args(kind)}
+    }
+    assert numbers == {
+        ("evaluate", "seeds"), ("evaluate", "workers"), ("evaluate", "silence"), ("bench", "envs"),
+        ("bench", "seconds"), ("calibrate", "episodes"), ("play", "seed"), ("pack", "entry_version"),
+        ("show", "seed"), ("verify", "seed"), ("export", "n"), ("export", "seed"),
+    }  # fmt: skip
