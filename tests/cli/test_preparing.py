@@ -106,7 +106,7 @@ def test_senseless_numbers_are_refused(
 
 
 def test_every_option_that_is_a_number_is_among_them():
-    """A new one is to be checked too; the seed of ``play`` and the version of ``pack`` are checked where they are used."""
+    """A new one is to be checked too. ``play --seed`` and ``pack --entry-version`` are, where they are used."""
     numbers = {
         (command.callback.__name__, name)
         for program in (evaluate.app, suite.app, leaderboard.app, data.app, puzzles.app)
