@@ -114,6 +114,9 @@ def read(path: str, like: Any) -> Any:
     """
     read_header(path)
     with safe_open(path, framework="numpy") as file:
+        for name in file.keys():  # noqa: SIM118  (no dict)
+            if (kind := file.get_slice(name).get_dtype()) != "F32":
+                raise ValueError(f"{path}: array {name} is of kind {kind}, expected F32.")
         stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (no dict)
     wanted = {jax.tree_util.keystr(place): np.asarray(leaf) for place, leaf in _places(like)}
     refuse_other_shapes(path, stored, wanted)

@@ -1,7 +1,8 @@
 """Algorithms of stable-baselines3 (Raffin et al. 2021, JMLR 22) on the same vector env, under the same protocol.
 
-The environments run batched and compiled; the networks and the updates are torch. It has no action masks: an illegal
-action is refused by the environment (the state stays, time passes), so it can play masked tasks all the same.
+The environments run batched and compiled (simulators of the host in turn); the networks and the updates are torch. It
+has no action masks: an illegal action is refused by the environment (the state stays, time passes), so it can play
+masked tasks all the same.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import safetensors
 import yaml
 from gymnasium import spaces
 
-from rlbench_suite.adapters.batch import TaskVectorEnv
+from rlbench_suite.adapters.batch import make_vec
 from rlbench_suite.agent import CannotPlay, HostPolicy, Progress
 from rlbench_suite.card import unknown
 from rlbench_suite.episode import scalar_return
@@ -57,7 +58,7 @@ class SuiteVecEnv(VecEnv):
         env: a vector env in the autoreset mode ``SameStep``.
     """
 
-    def __init__(self, env: TaskVectorEnv) -> None:
+    def __init__(self, env: Any) -> None:
         self.env = env  # asked for its render_mode at once
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
         self._seeds: Any = None
@@ -187,7 +188,7 @@ class SB3:
         chosen = dict(hyperparameters)
         total = chosen.pop("total_steps")
         torch.set_num_threads(1)  # a second thread buys nothing on networks this small
-        env = SuiteVecEnv(TaskVectorEnv(task.card.id, chosen.pop("n_envs"), autoreset_mode="SameStep"))
+        env = SuiteVecEnv(make_vec(task.card.id, chosen.pop("n_envs"), autoreset_mode="SameStep"))
         begun = time.perf_counter()
         env.seed(seed)
         env.reset()
@@ -257,7 +258,7 @@ class SB3:
             checkpoint.refuse_wider(path, (int(np.prod(task.observation_space.shape or ())), *widths))
         if "activation_fn" in chosen:
             chosen["activation_fn"] = getattr(torch.nn, chosen["activation_fn"])
-        env = SuiteVecEnv(TaskVectorEnv(task.card.id, 1, autoreset_mode="SameStep"))
+        env = SuiteVecEnv(make_vec(task.card.id, 1, autoreset_mode="SameStep"))
         room = {"buffer_size": 1} if issubclass(type(self).model, OffPolicyAlgorithm) else {}  # type: ignore[arg-type]
         model = type(self).model("MlpPolicy", env, seed=0, device="cpu", policy_kwargs=chosen, **room)
         checkpoint.refuse_other_shapes(path, weights, model.policy.state_dict())

@@ -272,6 +272,15 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         )
 
     @property
+    def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The seed of each entry, as Gymnasium's vector environments tell them.
+
+        Raises:
+            gymnasium.error.ResetNeeded: no episode was begun.
+        """
+        return tuple(int(high) << 32 | int(low) for high, low in np.asarray(self.episodes.seed))
+
+    @property
     def episodes(self) -> Episode:
         """The running episodes, batched on axis 0: a value to save.
 

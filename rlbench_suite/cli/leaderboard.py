@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rlbench_suite.card import load
-from rlbench_suite.cli import App, check_at_least, prepare_jax
+from rlbench_suite.cli import App, prepare_jax
 
 if TYPE_CHECKING:
     from rlbench_suite.leaderboard.verify import Verdict
@@ -58,7 +58,6 @@ def pack(
 
     * `rlsuite-leaderboard pack runs/all --agent ppo --name ppo-wide --suite motor --out wide.zip`
     """
-    check_at_least("--entry-version", entry_version, 1)
     _prepare()
     from pydantic import ValidationError
 

@@ -77,6 +77,19 @@ SIX = {"sb3-ppo": 2_048, "sb3-a2c": 256, "sb3-dqn": 1_100, "sb3-sac": 1_060, "sb
 """Steps of a short run with some updates."""
 
 
+def test_sb3_plays_simulators_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rlbench_suite.evaluation.protocol import evaluate
+
+    pytest.importorskip("mujoco")
+    task, agent = registry.card("Hopper-v0").build(), registry.agent("sb3-ppo")
+    short = agent.hyperparameters(task, "smoke") | {"total_steps": 256, "n_steps": 16, "batch_size": 64}
+    monkeypatch.setattr(type(agent), "hyperparameters", lambda *_: dict(short))
+    *progress, policy = agent.train(task, seed=0, budget="smoke")
+    assert progress[-1].steps == 256
+    assert not np.isnan([event.episode_return for event in progress]).all()
+    assert evaluate(task, policy, range(2)).length.min() > 1
+
+
 @pytest.mark.filterwarnings("error::UserWarning")
 @pytest.mark.parametrize("name", SIX)
 def test_every_sb3_agent_trains_plays_inside_the_space_and_is_saved(

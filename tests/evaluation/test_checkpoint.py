@@ -137,6 +137,8 @@ def test_what_is_no_policy_for_the_task_is_refused_in_one_sentence(trained: Path
     assert "not a safetensors file" in refused(tmp_path / "junk", "sb3-ppo")
     (tmp_path / "cut").write_bytes(file.read_bytes()[:-10])
     assert "is not a safetensors file" in refused(tmp_path / "cut")
+    save_file({name: array.astype(np.float64) for name, array in load_file(file).items()}, tmp_path / "wide")
+    assert "is of kind F64, expected F32" in refused(tmp_path / "wide", "ppo")
     assert "No such file" in refused(tmp_path / "nothing")
     assert "Is a directory" in refused(tmp_path)
     with pytest.raises(ValueError, match=r"Unknown agent 'ppp'\. Did you mean 'ppo'"):
@@ -236,6 +238,7 @@ def changed(zipped: Path, to: Path, **members: bytes) -> Path:
     return to
 
 
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol")
 def test_nothing_in_a_zip_is_run(zipped: Path, tmp_path: Path):
     import base64
 
