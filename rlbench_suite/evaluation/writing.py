@@ -31,8 +31,7 @@ def writing(what: str | Path) -> Iterator[None]:
         if error.errno not in DISK:
             raise
         raise CannotWrite(
-            f"Cannot write {what}: {os.strerror(error.errno)}. Nothing of it was kept; make room and run the same "
-            "command again."
+            f"Cannot write {what}: {os.strerror(error.errno)}. Nothing of it was kept, and what is stored is whole."
         ) from error
 
 

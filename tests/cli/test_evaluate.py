@@ -243,7 +243,7 @@ def test_a_full_disk_is_no_wrong_argument_and_leaves_nothing_half_written(
     assert code == 1
     assert "Traceback" not in out + err
     assert len(err.strip().splitlines()) == 1
-    assert re.match(rf"error: Cannot write \S*/{name}: No space left on device\. What is stored is whole", err)
+    assert re.match(rf"error: Cannot write \S*/{name}: No space left on device\. Nothing of it was kept", err)
     left = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert not [path for path in left if path.suffix == ".tmp" or path.read_bytes() == b"half"]
     code, out, err = call(*run)

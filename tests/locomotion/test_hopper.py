@@ -104,7 +104,7 @@ def test_ppo_learns_through_simulators_of_the_host() -> None:
         ({"num_envs": 0}, "at least 1, got 0"),
         ({"backend": "jax"}, "backend of rlsuite/Hopper-v0"),
         ({"autoreset_mode": "SameStap"}, "Did you mean 'SameStep'"),
-        ({"render_mode": "human"}, "A batch has no picture"),
+        ({"render_mode": "human"}, "Unknown render_mode 'human'"),
         ({"max_episode_steps": 0}, "at least 1, got 0"),
     ],
 )
