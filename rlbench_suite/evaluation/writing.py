@@ -30,9 +30,7 @@ def writing(what: str | Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in DISK:
             raise
-        raise CannotWrite(
-            f"Cannot write {what}: {os.strerror(error.errno)}. Nothing of it was kept, and what is stored is whole."
-        ) from error
+        raise CannotWrite(f"Cannot write {what}: {os.strerror(error.errno)}. Nothing of it was kept.") from error
 
 
 @contextmanager

@@ -471,7 +471,7 @@ def test_a_full_disk_is_named_and_leaves_nothing(
     code, _, err = call("download", "hover/random", "--remote", published.as_uri())
     assert (code, visible(root)) == (1, [])
     assert err.startswith("error: Cannot write rlsuite/hover/random-v0 to ")
-    assert err.endswith("No space left on device. Nothing of it was kept, and what is stored is whole.\n")
+    assert err.endswith("No space left on device. Nothing of it was kept.\n")
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(shelf))
     code, _, err = call("publish", "hover/random", "--to", str(tmp_path / "public"))
     assert (code, visible(tmp_path / "public")) == (1, [])

@@ -36,7 +36,7 @@ def wide_run(toys: Path, shelf: Path) -> Path:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Archives are judged in this process: a new one takes seconds, and tests/leaderboard/test_judging.py starts them."""
+    """Archives are judged in this process: a new one takes seconds, and ``test_judging.py`` starts them."""
 
     def open_up(path: Path) -> Contents | None:
         try:
