@@ -24,13 +24,13 @@ from gymnasium.wrappers import TimeLimit
 from rlbench_suite.adapters import batch, single
 from rlbench_suite.adapters.host import HostEnv, HostTextEnv
 from rlbench_suite.adapters.single import ActionCheck, TaskEnv
-from rlbench_suite.adapters.text import LONGEST_ACTION, TextEnv
+from rlbench_suite.adapters.text import LONGEST_ACTION, LONGEST_OBSERVATION, TextEnv
 from rlbench_suite.card import load
 from rlbench_suite.contract import ContractError, as_action, check_spaces, keep_memory
 from rlbench_suite.episode import NO_LIMIT, Draw, Step, action_sizes, scalar_return, seed_key
 from rlbench_suite.host import HostTask
 from rlbench_suite.policy import View, reference_player
-from rlbench_suite.process import precision
+from rlbench_suite.process import precision, refuse_after_fork
 from rlbench_suite.task import Described
 
 SEEDS = (7, 2**40)
@@ -38,17 +38,18 @@ LANES = (0, 1, 1, 0)
 """Which of the plays each entry of a batch repeats."""
 STEPS = 160
 RESET_AFTER = 48
-"""Steps of an episode that does not end by itself, so that every play holds several episodes."""
+"""Steps of an episode of the first play that does not end by itself, so that it holds several. The other play goes on:
+some faults come late."""
 CONTEXTS = 100
 """Contexts drawn from each split."""
 CYCLES = 40
 """Steps of PettingZoo's own test."""
-NEVER_AN_ACTION = ("", "\x00\x07", "[[[")
+NEVER_AN_ACTION = ("", "\x00\x07", "[[[", "1_0", "\N{ARABIC-INDIC DIGIT ONE}")
 WHY_UNLIKE = (
     "A function of the task depends on more than its arguments (Python's state, global random numbers), or rounds "
     "otherwise in a batch (reductions, linear algebra)."
 )
-JUNK = (*NEVER_AN_ACTION, "help", "NaN", "1" * (LONGEST_ACTION + 1), "résumé", "__import__('os')")
+JUNK = (*NEVER_AN_ACTION, "7", "99999", "help", "NaN", "1" * (LONGEST_ACTION + 1), "résumé", "__import__('os')")
 
 
 class Finding(NamedTuple):
@@ -113,7 +114,7 @@ class Bench:
             action = random_action(rng, self.task.action_space, info.get("action_mask")) if not actions else actions[t]
             observation, reward, terminated, truncated, info = env.step(action)
             age += 1
-            begun = env.reset() if terminated or truncated or age == RESET_AFTER else None
+            begun = env.reset() if terminated or truncated or (age == RESET_AFTER and seed == SEEDS[0]) else None
             moments.append(Moment(action, observation, reward, terminated, truncated, info, begun))
             if begun:
                 age, info = 0, begun[1]
@@ -408,8 +409,11 @@ def check_text(bench: Bench) -> Iterator[str]:
     """Play the text view: it describes and explains; a reply that is no action is played as ``noop_action``."""
     task, text, plain = bench.task, bench.make_text(), bench.env
     observation, _ = text.reset(seed=0)
-    if observation not in text.observation_space:
-        yield f"The description is no text of printable characters: {observation!r:.200}."
+    if fault := _no_text(text, observation):
+        yield fault
+        return
+    if task.describe(text.state, text.params) != task.describe(text.state, text.params):
+        yield "describe gives other words for the same state."
     if not task.how_to_act().strip():
         yield "how_to_act() says nothing."
     noop = task.noop_action()
@@ -423,14 +427,38 @@ def check_text(bench: Bench) -> Iterator[str]:
         if read is not None:
             if reply in NEVER_AN_ACTION:
                 yield f"parse reads {reply!r} as the action {read!r}: a reply that is no action raises a ValueError."
+                return
+            if reply and np.asarray(read) not in task.action_space:
+                yield f"parse reads {reply!r:.40} as {read!r}, which is not in {task.action_space}."
+                return
             continue
         observation, reward, terminated, _, info = text.step(reply)
         _, paid, over, *_ = plain.step(noop)
-        if observation not in text.observation_space or not (info.get("invalid_action") and info["invalid_reason"]):
+        if fault := _no_text(text, observation):
+            yield fault
+            return
+        if not (info.get("invalid_action") and info["invalid_reason"]):
             yield f"The reply {reply!r:.40} is no action, and info does not say so with a reason."
         if (bits(reward), terminated, leaves(text.episode)) != (bits(paid), over, leaves(plain.episode)):
             yield f"The reply {reply!r:.40} is no action, and is not played as noop_action(), to the bit."
             return
+
+
+def _no_text(text: TextEnv, observation: str) -> str:
+    """Say what is wrong with a text observation, if anything is."""
+    if observation in text.observation_space:
+        return ""
+    return f"describe gives no text of printable ASCII characters, {LONGEST_OBSERVATION} at most: {observation!r:.200}."
+
+
+def check_picture(bench: Bench) -> Iterator[str]:
+    """Draw the first state."""
+    env, task = bench.env, bench.task
+    env.reset(seed=0)
+    picture = task.draw(env.state, env.params)
+    if not (isinstance(picture, np.ndarray) and picture.dtype == np.uint8 and picture.shape == task.picture_shape):
+        kind = getattr(picture, "dtype", type(picture).__name__)
+        yield f"draw gives {kind} {np.shape(picture)}, not uint8 {task.picture_shape}."
 
 
 def check_pettingzoo(bench: Bench) -> Iterator[str]:
@@ -482,6 +510,7 @@ CHECKS = {
     "save, restore, branch": Check(check_branches),
     "copies": Check(check_copies),
     "text view": Check(check_text),
+    "picture": Check(check_picture),
     "pettingzoo's parallel_api_test": Check(check_pettingzoo, lambda bench: bench.task.card.agents > 1),
 }
 
@@ -491,6 +520,7 @@ def findings(task: Described) -> Iterator[Finding]:
 
     Where shapes and dtypes are at fault nothing else can be trusted, and nothing else is run.
     """
+    refuse_after_fork()
     bench: Any = None
 
     def build(_: Any) -> Iterator[str]:

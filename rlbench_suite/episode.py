@@ -226,10 +226,12 @@ def check_weights(task: Described, weights: Sequence[float] | None) -> tuple[flo
     if not names:
         raise ValueError(f"{task.card.id} has one objective; leave weights out (given: {weights!r}).")
     try:
-        given = np.asarray(weights, float)
+        given = np.asarray(weights)
+        with np.errstate(over="ignore"):
+            finite = given.dtype.kind in "iuf" and np.isfinite(given.astype(task.dtype)).all()
     except (TypeError, ValueError):
-        given = np.zeros(())
-    if given.shape != (len(names),) or not np.isfinite(given).all():
+        finite = False
+    if not finite or given.shape != (len(names),):
         raise ValueError(
             f"weights of {task.card.id} are {len(names)} finite numbers, one for each of {', '.join(names)}; "
             f"got {weights!r}."
@@ -245,10 +247,11 @@ def is_legal(task: Task[Any, Any], mask: jax.Array | None, action: jax.Array) ->
 
 
 def action_offsets(space: spaces.Space[Any]) -> np.ndarray:
-    """Where each part of a (multi-)discrete action begins in the flat mask."""
+    """What to add to each part of a (multi-)discrete action for its place in the flat mask."""
     sizes = action_sizes(space)
-    offsets = np.cumsum([0, *sizes[:-1]], dtype=np.int32)
-    return offsets if isinstance(space, spaces.MultiDiscrete) else offsets[0]
+    offsets = np.cumsum([0, *sizes[:-1]], dtype=np.int32).reshape(space.shape or ())
+    numbered: Any = space  # from its start on, which both kinds have
+    return np.asarray(offsets - numbered.start, np.int32)
 
 
 def action_sizes(space: spaces.Space[Any]) -> tuple[int, ...]:

@@ -12,12 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gymnasium import spaces
 from typer.testing import CliRunner
 
 import rlbench_suite
 from rlbench_suite.adapters.batch import BatchPrograms
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.text import TextEnv
 from rlbench_suite.card import TaskCard
 from rlbench_suite.checking import check_task, findings
 from rlbench_suite.cli.suite import app
@@ -281,9 +283,55 @@ class CrashingParser(Kept):
         return np.int32(text[0] == "r")
 
 
+class DigitParser(Kept):
+    """It reads any digit, and there are two actions."""
+
+    def parse(self, text, state, params):
+        if len(text) == 1 and text in "0123456789":
+            return np.int32(text)
+        raise ValueError("expected a digit")
+
+
+class PythonsParser(Kept):
+    def parse(self, text, state, params):
+        if int(text) in (0, 1, 10):
+            return np.int32(int(text) % 2)
+        raise ValueError("expected 0, 1 or 10")
+
+
 class Speechless(Kept):
     def describe(self, state, params):
         return "café"
+
+
+class Moody(Kept):
+    said = 0
+
+    def describe(self, state, params):
+        self.said += 1
+        return f"place {int(state.place)}, said {self.said} times"
+
+
+class WidePicture(Kept):
+    def draw(self, state, params):
+        return np.zeros((8, 16, 3), np.uint8)
+
+
+class LateNaN(Kept):
+    """It walks about without end, and its reward is undefined from step 100 on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = self.box(0.0, 1000.0, (2,))
+
+    def transition(self, state, action, key, params):
+        return Clock(state.place + 1)
+
+    def reward(self, state, action, next_state, key, params):
+        return jnp.where(state.place < 100, 0.0, jnp.nan).astype(self.dtype)
+
+    def terminal(self, state, key, params):
+        return jnp.bool_(False)
 
 
 class NoopOutside(Kept):
@@ -319,7 +367,12 @@ BROKEN = {
     TracedTwice: "single equals batch: .*depends on more than its arguments",
     LenientParser: "text view: parse reads '' as the action",
     CrashingParser: "text view: IndexError",
-    Speechless: "text view: The description is no text of printable characters",
+    DigitParser: r"text view: parse reads '7' as .*, which is not in Discrete\(2\)",
+    PythonsParser: "text view: parse reads '1_0' as the action",
+    Speechless: "text view: describe gives no text of printable ASCII characters",
+    Moody: "text view: describe gives other words for the same state",
+    WidePicture: r"picture: draw gives uint8 \(8, 16, 3\), not uint8 \(8, 8, 3\)",
+    LateNaN: "random play inside the spaces: .*the reward is nan",
     NoopOutside: "shapes and dtypes: noop_action",
     Unexplained: "random play inside the spaces: .*why_over gives no reason",
     Lopsided: "pettingzoo's parallel_api_test: .*does not have one row for each of 2 agents",
@@ -332,8 +385,44 @@ def test_the_battery_names_what_is_broken(broken: type[Toy]) -> None:
         check_task(broken())
 
 
+class FromFive(Kept):
+    """Its two actions are 5 and 6, and the way back is closed at the start."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.action_space = spaces.Discrete(2, start=5)
+
+    def noop_action(self):
+        return np.int64(5)
+
+    def action_mask(self, state, params):
+        return jnp.stack([state.place > 0, jnp.bool_(True)])
+
+    def transition(self, state, action, key, params):
+        return super().transition(state, action - 5, key, params)
+
+
+def test_masks_of_actions_that_do_not_begin_at_zero() -> None:
+    env = TaskEnv(FromFive())
+    env.reset(seed=0)
+    *_, info = env.step(5)
+    assert info["invalid_action"]
+    *_, info = env.step(6)
+    assert not info["invalid_action"]
+    assert env.state.place == 1
+
+
+def test_a_reply_that_is_parsed_to_no_action_is_played_as_the_noop_action() -> None:
+    env = TextEnv(DigitParser())
+    env.reset(seed=0)
+    observation, *_, info = env.step("7")
+    assert info["invalid_action"]
+    assert "no-op action was played" in observation
+
+
 def test_the_battery_passes_what_is_not_broken_and_reports_all_faults_together() -> None:
     check_task(Kept())
+    check_task(FromFive())
 
     class Both(Generous, LenientParser):
         pass

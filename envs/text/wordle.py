@@ -285,7 +285,7 @@ class Wordle(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """The board in letters; the hidden word only once the game is over."""
-        tries = int(state.tries)
+        tries = min(int(state.tries), TRIES)
         lines = [
             f"Wordle: guess {tries} of {TRIES} made. G: right letter, right place. Y: in the word, but elsewhere. "
             "-: no (further) such letter."
@@ -347,5 +347,5 @@ class Wordle(Task[Params, State]):
 
     def _rows(self, state: State) -> list[tuple[str, np.ndarray]]:
         """The rows of the board: word and marks."""
-        used = range(int(state.tries))
+        used = range(min(int(state.tries), TRIES))  # a step after the end counts on
         return [(self.words[int(state.guesses[i])], decode(state.codes[i])) for i in used]

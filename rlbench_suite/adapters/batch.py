@@ -12,6 +12,7 @@ import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
+from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
@@ -115,6 +116,13 @@ def check_batch(
     return AUTORESET[mode], limit
 
 
+def with_resets(space: spaces.Box, mode: AutoresetMode) -> spaces.Box:
+    """The rewards of a space, and zero where steps that only reset earn it."""
+    if mode is not AutoresetMode.NEXT_STEP:
+        return space
+    return spaces.Box(np.minimum(space.low, 0), np.maximum(space.high, 0), space.shape, space.dtype.type)
+
+
 class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     """A batch of episodes; entry ``i`` seeded with ``seed + i`` goes step by step as the single env of that seed.
 
@@ -161,7 +169,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.action_space = batch_space(task.action_space, num_envs)
         self.weights = check_weights(task, weights)
         self.single_reward_space = shown_reward_space(task, self.weights)
-        self.reward_space = batch_space(self.single_reward_space, num_envs)
+        self.reward_space = batch_space(with_resets(self.single_reward_space, mode), num_envs)
         self._limit = np.int32(limit)
         self._draw = Draw.parse(split, task)
         self._check_actions = ActionCheck(task.action_space, num_envs)

@@ -368,6 +368,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
 
     @episode.setter
     def episode(self, episode: Episode) -> None:
+        refuse_after_fork()
         if self._memory is None:
             raise gymnasium.error.ResetNeeded("Call reset() before restoring an episode.")
         self._seed, self._index = np.asarray(episode.seed, np.uint32), int(episode.index)

@@ -51,7 +51,7 @@ class TextEnv(TaskEnv):
         refusal = None
         try:
             played = self._read_reply(action)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             played = self.task.noop_action()
             refusal = str(error)[:500].encode("ascii", "backslashreplace").decode()
         observation, reward, terminated, truncated, info = super().step(played)
@@ -66,13 +66,13 @@ class TextEnv(TaskEnv):
         """Return the action that a whole reply is.
 
         Raises:
-            ValueError: it is none, or not in the action space.
+            ValueError, TypeError: it is none, or not in the action space.
         """
         if len(reply) > LONGEST_ACTION:
             raise ValueError(f"expected at most {LONGEST_ACTION} characters, got {len(reply)}")
         if odd := sorted(set(reply) - CHARACTERS):
             raise ValueError(f"expected printable ASCII characters, got {odd[0]!r}")
-        return self.task.parse(reply, self.state, self.params)
+        return self._check_action(self.task.parse(reply, self.state, self.params))
 
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         _, *rest = super()._show()

@@ -57,6 +57,14 @@ def test_a_batch_renders_as_its_envs(name: str, mode: str) -> None:
         np.testing.assert_array_equal(shown, env.render())
 
 
+@pytest.mark.parametrize("keywords", [{}, {"weights": (-1.0, 2.0)}, {"weights": (1e-30, 1e30)}])
+def test_the_space_holds_the_zero_of_a_step_that_only_resets(keywords: dict[str, Any]) -> None:
+    batch = gymnasium.make_vec(TREASURE, 2, max_episode_steps=2, **keywords).unwrapped
+    batch.reset(seed=0)
+    for _ in range(4):
+        assert batch.step(np.array([0, 0]))[1] in batch.reward_space
+
+
 # -- masks -----------------------------------------------------------------------------------------------------------
 
 
@@ -130,6 +138,8 @@ def test_a_scalar_env_of_weights_runs_in_wrappers_and_vectors_for_scalars() -> N
         (TREASURE, (1.0,), "2 finite numbers, one for each of"),
         (TREASURE, (1.0, np.nan), "2 finite numbers"),
         (TREASURE, "ab", "2 finite numbers"),
+        (TREASURE, ("1", "2"), "2 finite numbers"),
+        (TREASURE, (1e39, 1.0), "2 finite numbers"),
         ("rlsuite/SAT-v0", (1.0,), "has one objective"),
         ("rlsuite/Hopper-v0", (1.0,), "has one objective"),
     ],
@@ -197,6 +207,25 @@ def _step_in_child(queue: multiprocessing.Queue, envs: tuple[Any, ...]) -> None:
             queue.put("ran")
         except RuntimeError as error:
             queue.put(str(error))
+
+
+def _restore_in_child(queue: multiprocessing.Queue, env: Any, state: Any) -> None:
+    try:
+        env.state = state
+        queue.put("ran")
+    except RuntimeError as error:
+        queue.put(str(error))
+
+
+def test_a_forked_child_refuses_to_restore_a_state() -> None:
+    env = gymnasium.make("rlsuite/SAT-v0").unwrapped
+    env.reset(seed=0)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_restore_in_child, args=(queue, env, env.state))
+    child.start()
+    assert "context='spawn'" in queue.get(timeout=30)
+    child.join(timeout=10)
 
 
 def test_a_forked_child_refuses_to_step() -> None:

@@ -72,6 +72,22 @@ def test_junk_alone_earns_no_more_than_noop_and_random(card: TaskCard) -> None:
     assert np.mean(scores) <= card.normalise(bound + 2 * width) + 1e-3
 
 
+def test_words_and_pictures_stand_steps_after_the_end(card: TaskCard) -> None:
+    """Gymnasium leaves them undefined; they must not break the loop of who makes one."""
+    plain, text = (gymnasium.make(card.id, view=view).unwrapped for view in ("structured", "text"))
+    plain.reset(seed=0)
+    text.reset(seed=0)
+    plain.action_space.seed(0)
+    for _ in range(200):
+        if plain.step(plain.action_space.sample())[2]:
+            break
+    for _ in range(3):
+        plain.step(plain.action_space.sample())
+        text.episode = plain.episode
+        assert text.step("")[0] in text.observation_space
+        assert plain.task.draw(plain.state, plain.params).shape == plain.task.picture_shape
+
+
 @pytest.mark.parametrize("text", [*FORGED_NUMBERS, ".", "1 2", " 1", "1\n"])
 def test_no_reader_of_numbers_takes_forged_ones(text: str) -> None:
     for read in (read_integer, read_real):
