@@ -521,6 +521,8 @@ def findings(task: Described) -> Iterator[Finding]:
     Where shapes and dtypes are at fault nothing else can be trusted, and nothing else is run.
     """
     refuse_after_fork()
+    if not isinstance(task, Described):
+        raise TypeError(f"A task is checked, such as card.build() or env.unwrapped.task gives; got {task!r}.")
     bench: Any = None
 
     def build(_: Any) -> Iterator[str]:

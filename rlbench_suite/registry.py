@@ -114,7 +114,12 @@ def card(task_id: str, **settings: Any) -> TaskCard:
         if not isinstance(value, bool):
             raise ValueError(f"{name} of {full} is True or False, got {value!r}.")
     found = _with_settings(found, settings)
-    found = next((found.modes[name] for name, wanted in modes.items() if wanted), found)
+    for name in (name for name, wanted in modes.items() if wanted):
+        if name not in found.modes:
+            raise ValueError(f"{found.id} has no {name}; {full} has it.")
+        if options:
+            raise ValueError(f"{name}=True makes {found.modes[name].id}, which takes no {', '.join(options)}.")
+        found = found.modes[name]
     return found.with_options(**options) if options else found
 
 

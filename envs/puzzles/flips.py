@@ -123,7 +123,7 @@ class FlipTask(Task[Context, State], Generic[Context]):
 
     def action_components(self) -> tuple[Component, ...]:
         """A variable each."""
-        meaning = "negate the variable of this number; legal are those of unsatisfied clauses"
+        meaning = "action i negates variable i + 1; legal are those of unsatisfied clauses"
         return (Component("flip", meaning, shape=(self.variables,)),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Context) -> jax.Array:

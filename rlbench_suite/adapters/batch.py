@@ -100,7 +100,7 @@ def check_batch(
     Raises:
         ValueError: an argument of a vector env is unknown or out of range.
     """
-    if num_envs < 1:
+    if isinstance(num_envs, bool) or not isinstance(num_envs, (int, np.integer)) or num_envs < 1:
         raise ValueError(f"num_envs is at least 1, got {num_envs}.")
     backends = BACKENDS[:1] if card.host else BACKENDS
     if backend not in backends:

@@ -8,7 +8,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.adapters.single import TaskEnv
+from rlbench_suite.adapters.single import FEW, TaskEnv
 from rlbench_suite.task import Task
 
 LONGEST_OBSERVATION = 20_000
@@ -21,6 +21,11 @@ class PrintableText(spaces.Text):
 
     def __init__(self, max_length: int) -> None:
         super().__init__(max_length, min_length=0, charset=CHARACTERS)
+
+
+def _spelt(action: np.ndarray) -> str:
+    """An action in brackets, where it is short."""
+    return f" ({' '.join(map(str, np.ravel(action).tolist()))})" if np.size(action) <= FEW else ""
 
 
 class TextEnv(TaskEnv):
@@ -57,7 +62,7 @@ class TextEnv(TaskEnv):
         observation, reward, terminated, truncated, info = super().step(played)
         if refusal is not None:
             info |= {"invalid_action": True, "invalid_reason": refusal}
-            observation += f"\nNot understood: {refusal}\nThe no-op action was played instead."
+            observation += f"\nNot understood: {refusal}\nThe no-op action was played instead{_spelt(played)}."
         elif "invalid_reason" in info:
             observation += f"\nNot allowed: {info['invalid_reason']}"
         return observation, reward, terminated, truncated, info

@@ -121,6 +121,7 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         "action": _space(task.action_space),
         "reward": _space(task.reward_space),
         "tags": ", ".join(card.tags),
+        **{keyword: f"{value} (a setting)" for keyword, value in card.settings.items() if keyword not in card.options},
         **{f"{keyword}=True": mode.summary for keyword, mode in card.modes.items()},
         **{keyword: f"{', '.join(choices)} (an option)" for keyword, choices in card.options.items()},
     }

@@ -26,7 +26,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
 import rlbench_suite
 from rlbench_suite.agent import Agent
@@ -131,8 +131,8 @@ class CellResult(_Strict):
     task: str
     seed: int
     episodes: int
-    mean_return: float
-    score: float
+    mean_return: FiniteFloat
+    score: FiniteFloat
     """Normalised: 0 random, 1 reference."""
     success_rate: float
     mean_length: float
@@ -372,7 +372,8 @@ def read_manifest(path: Path) -> Manifest:
     try:
         return Manifest.model_validate_json((path / "manifest.json").read_bytes())
     except OSError:
-        raise ValueError(f"{path} exists and is no run directory (it has no manifest.json); choose another.") from None
+        what = "exists and is no run directory (it has no manifest.json)" if path.exists() else "does not exist"
+        raise ValueError(f"{path} {what}; choose another.") from None
     except ValidationError as error:
         raise ValueError(
             f"{path / 'manifest.json'} is no manifest of this program ({_first_line(error)}); choose another directory."

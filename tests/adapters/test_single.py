@@ -254,6 +254,13 @@ def test_whole_numbers_in_info_keep_their_sign(toys: Path) -> None:
         assert info["x"] < 0
 
 
+def test_modes_are_refused_where_they_have_no_meaning() -> None:
+    with pytest.raises(ValueError, match="SCIMPosition-v0 has no gem_compat"):
+        make("rlsuite/PMSMTorque-v0", gem_compat=True, machine="SCIM", goal="position")
+    with pytest.raises(ValueError, match="takes no noise"):
+        make("rlsuite/PMSMTorque-v0", gem_compat=True, noise="one percent")
+
+
 def test_options_make_another_task_of_the_same_id(toys: Path) -> None:
     plain, chosen = make("ToyDrift-v0", friction="none"), make("ToyDrift-v0", push="strong", friction="air")
     assert plain.card is make("ToyDrift-v0").card
