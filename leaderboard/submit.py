@@ -113,7 +113,8 @@ def _place(source: Path, verdict: Verdict, target: Path, checkout: Path | None) 
             raise ValueError(f"There is already a file {target}.")
         before, arrivals = log.read_bytes() if log.exists() else None, read_log(folder)
         archives, _ = list_archives(folder, arrivals)
-        there = [(path.name, file_sha256(path)) for path in archives]  # some came without submit
+        known = {arrival.archive for arrival in arrivals}  # a file that was changed since stays refused
+        there = [(path.name, file_sha256(path)) for path in archives if path.name not in known]  # came without submit
         shutil.copyfile(source, aside / target.name)
         (aside / LOG).write_bytes(extended(arrivals, [*there, (target.name, verdict.sha256)]))
         (aside / "before").write_bytes(before or b"")

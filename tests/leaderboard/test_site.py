@@ -151,6 +151,8 @@ def test_an_archive_that_was_changed_after_it_arrived_is_refused(packed: Callabl
     place, _ = submit(packed(), tmp_path / "subs")
     shutil.copy(packed(description="better"), place)
     assert "It is not the file that arrived" in build(place.parent, tmp_path / "site").refused["toy-v1.zip"][0]
+    submit(packed("random"), place.parent)  # which must not log the changed file
+    assert "It is not the file that arrived" in build(place.parent, tmp_path / "site").refused["toy-v1.zip"][0]
 
 
 @pytest.mark.parametrize(
