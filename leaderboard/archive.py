@@ -31,7 +31,7 @@ _OVERHEAD = 2**20
 """Bytes of a Parquet file beyond its values: footer, page headers."""
 
 _END = struct.Struct("<4s4H2LH")
-_LOCAL_HEADER = 30
+_LOCAL_HEADER = struct.Struct("<4s5H3L2H")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _REGULAR_FILE = 0o100644 << 16
 _PHYSICAL = {"float": "FLOAT", "double": "DOUBLE", "int32": "INT32", "int64": "INT64", "bool": "BOOLEAN"}
@@ -75,8 +75,8 @@ def write_table(schema: pa.Schema, groups: Sequence[Sequence[np.ndarray]]) -> by
 class Archive:
     """An archive open for reading. Use :meth:`open`."""
 
-    def __init__(self, zipped: zipfile.ZipFile) -> None:
-        self._zipped = zipped
+    def __init__(self, file: IO[bytes], zipped: zipfile.ZipFile) -> None:
+        self._file, self._zipped = file, zipped
 
     @classmethod
     @contextmanager
@@ -94,8 +94,8 @@ class Archive:
             directory = _check_end(file, size)
             try:
                 with zipfile.ZipFile(file) as zipped:
-                    _check_members(zipped, directory)
-                    yield cls(zipped)
+                    _check_members(file, zipped, directory)
+                    yield cls(file, zipped)
             except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, UnicodeDecodeError) as error:
                 raise Rejected(f"The zip is damaged ({error}).") from None
 
@@ -111,18 +111,30 @@ class Archive:
             Rejected: there is no such member, it is larger than ``limit`` once inflated, or damaged.
         """
         try:
-            declared = self._zipped.getinfo(name).file_size
+            info = self._zipped.getinfo(name)
         except KeyError:
             raise Rejected(f"The member {name} is missing.") from None
+        declared = info.file_size
         if declared > limit:
             raise Rejected(f"{name} inflates to {declared:,} bytes; at most {limit:,} can be right.")
-        try:
-            with self._zipped.open(name) as member:
-                data = member.read(limit + 1)
-        except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError) as error:
-            raise Rejected(f"{name} is damaged ({error}).") from None
+        if info.compress_size > declared + declared // 1000 + 1000:  # of bytes that cannot be compressed
+            raise Rejected(f"{name} takes {info.compress_size:,} bytes for {declared:,}; it has some that are no data.")
+        self._file.seek(info.header_offset + _LOCAL_HEADER.size + len(name))
+        data = self._file.read(info.compress_size)
+        if info.compress_type == zipfile.ZIP_DEFLATED:  # zipfile would pass over what lies behind the end of the stream
+            stream = zlib.decompressobj(-zlib.MAX_WBITS)
+            try:
+                data = stream.decompress(data, declared + 1)
+            except zlib.error as error:
+                raise Rejected(f"{name} is damaged ({error}).") from None
+            if len(data) <= declared and (stream.unused_data or not stream.eof):
+                raise Rejected(f"{name} is damaged (the compressed data end before or after where they are said to).")
         if len(data) != declared:
-            raise Rejected(f"{name} is said to hold {declared:,} bytes and holds {len(data):,} or more.")
+            raise Rejected(
+                f"{name} is damaged (it is said to hold {declared:,} bytes and holds {len(data):,} or more)."
+            )
+        if zlib.crc32(data) != info.CRC:
+            raise Rejected(f"{name} is damaged (the checksum differs).")
         return data
 
     def submission(self) -> Submission:
@@ -174,7 +186,7 @@ def _check_end(file: IO[bytes], size: int) -> int:
     return start
 
 
-def _check_members(zipped: zipfile.ZipFile, directory: int) -> None:
+def _check_members(file: IO[bytes], zipped: zipfile.ZipFile, directory: int) -> None:
     """Members lie one after another from the first byte on, plain files, each name once and safe."""
     if (inflated := sum(info.file_size for info in zipped.infolist())) > MAX_INFLATED:
         raise Rejected(f"The members inflate to {inflated:,} bytes in all; at most {MAX_INFLATED:,} are allowed.")
@@ -193,11 +205,27 @@ def _check_members(zipped: zipfile.ZipFile, directory: int) -> None:
             raise Rejected(f"The member {name[:80]} is no plain file (a link, a folder or a device).")
         if info.flag_bits & ~0x800 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise Rejected(f"The member {name[:80]} is encrypted, streamed or compressed in another way than deflate.")
-        if info.header_offset != place or info.extra:
+        if info.header_offset != place or info.extra or info.comment:
             raise Rejected(f"Before or in the member {name[:80]} lie bytes that belong to no member.")
-        place += _LOCAL_HEADER + len(name.encode()) + info.compress_size
+        header = _local_header(info)
+        file.seek(place)
+        if file.read(len(header)) != header:
+            raise Rejected(f"The member {name[:80]} begins with another header than the zip's directory says.")
+        place += len(header) + info.compress_size
     if place != directory:
         raise Rejected("After the last member lie bytes that belong to no member.")
+
+
+def _local_header(info: zipfile.ZipInfo) -> bytes:
+    """What lies before a member, by the directory: the same numbers, the name, and no extra field."""
+    year, month, day, hour, minute, second = info.date_time
+    name = info.orig_filename.encode()
+    numbers = (
+        info.extract_version, info.flag_bits, info.compress_type,
+        hour << 11 | minute << 5 | second // 2, (year - 1980) << 9 | month << 5 | day,
+        info.CRC, info.compress_size, info.file_size, len(name), 0,
+    )  # fmt: skip
+    return _LOCAL_HEADER.pack(b"PK\3\4", *numbers) + name
 
 
 def _check_table(

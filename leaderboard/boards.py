@@ -18,7 +18,7 @@ from rlbench_suite.evaluation.statistics import (
 )
 from rlbench_suite.registry import cards, suites
 
-from .copies import episodes, is_copy, shared
+from .copies import copied_tasks, episodes, is_copy, shared
 from .schema import Submission
 from .verify import Verdict
 
@@ -54,6 +54,9 @@ class Standing:
     shared: Mapping[str, int] = field(default_factory=dict)
     """Episodes played with the actions of another entry: its title to their number, where that is a tenth or more."""
 
+    copied: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    """Tasks most of whose episodes are those of an earlier entry by others: its title and their number."""
+
     @cached_property
     def by_task(self) -> dict[str, Estimate]:
         """Task id to mean score over seeds."""
@@ -79,6 +82,11 @@ class Standing:
     def title(self) -> str:
         """Name and version."""
         return self.submission.entry.title
+
+    @property
+    def lawful(self) -> bool:
+        """Whether its episodes and its name are its own."""
+        return not self.copy_of and not self.name_of
 
     @property
     def unranked(self) -> str | None:
@@ -149,24 +157,33 @@ def standings(verdicts: Iterable[Verdict], arrivals: Mapping[str, int]) -> list[
         entry, mine = submission.entry, verdict.played
         same = {e.title: shared(mine, e.verdict.played) for e in result}
         namesakes = {
-            e.title: e.submission.entry for e in result if e.submission.entry.name.lower() == entry.name.lower()
+            e.title: e.submission.entry
+            for e in result
+            if e.lawful and e.submission.entry.name.lower() == entry.name.lower()
         }
-        copied = [e.title for e in result if is_copy(mine, e.verdict.played, same_entry=e.title in namesakes)]
+        copies = [e.title for e in result if is_copy(mine, e.verdict.played, same_entry=e.title in namesakes)]
+        by_others = [e for e in result if not e.submission.entry.may_become(entry)]
+        copied = {
+            task: (e.title, count)
+            for e in reversed(by_others)  # the first to arrive has the last word
+            for task, count in copied_tasks(mine, e.verdict.played).items()
+        }
         result.append(
             Standing(
                 verdict=verdict,
                 submission=submission,
                 arrived=arrivals.get(verdict.sha256),
-                copy_of=max(copied, key=lambda title: same[title], default=None),
+                copy_of=max(copies, key=lambda title: same[title], default=None),
                 name_of=next((title for title, other in namesakes.items() if not other.may_become(entry)), None),
+                copied=copied,
                 shared={title: count for title, count in same.items() if 10 * count >= episodes(mine)},
             )
         )
     newest: dict[str, Standing] = {}
     for standing in result:
         name = standing.submission.entry.name.lower()
-        lawful = not standing.copy_of and not standing.name_of
-        if lawful and (name not in newest or standing.submission.entry.version > newest[name].submission.entry.version):
+        version = standing.submission.entry.version
+        if standing.lawful and (name not in newest or version > newest[name].submission.entry.version):
             newest[name] = standing
     return [replace(e, superseded_by=_successor(e, newest)) for e in result]
 
@@ -214,6 +231,12 @@ def _board(suite: str, budget: str, tasks: tuple[TaskCard, ...], entries: Sequen
             reasons[entry.title] = (
                 f"covers {len(ids) - len(absent)} of {len(ids)} tasks; {', '.join(absent[:4])}{more} missing"
             )
+        elif copied := [card for card in tasks if card.id in entry.copied]:
+            reasons[entry.title] = "; ".join(
+                f"plays the episodes of {title}, which arrived first, on {card.name} ({count:,} equal step for step)"
+                for card in copied[:4]
+                for title, count in (entry.copied[card.id],)
+            ) + (f"; and on {len(copied) - 4} more tasks" if len(copied) > 4 else "")
         else:
             scores[entry.title] = {task: theirs[task] for task in ids}
     if not scores:

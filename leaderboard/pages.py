@@ -357,6 +357,8 @@ def _entry_task(entry: Standing, task: str) -> tuple[str, str]:
 def _entry_remarks(entry: Standing, boards: Sequence[Board]) -> Iterable[str]:
     if entry.unranked:
         yield f"Not ranked: it {entry.unranked if not entry.superseded_by else f'is {entry.unranked}'}."
+    for task, (title, same) in entry.copied.items():
+        yield f"It plays the episodes of {title}, which arrived first, on {cards()[task].name} ({same:,} equal)."
     for title, same in entry.shared.items():
         if title != entry.copy_of:
             yield f"{same:,} of its episodes take the same actions, step for step, as those of {title}."

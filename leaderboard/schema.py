@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from datetime import datetime
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ from pydantic import (
     AfterValidator,
     AwareDatetime,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     FailFast,
     Field,
@@ -43,6 +45,14 @@ def _printable(text: str) -> str:
     if not all(line.isprintable() for line in text.split("\n")):
         raise ValueError("holds characters that cannot be printed")
     return text
+
+
+def _written_time(value: Any) -> Any:
+    """Pydantic would take the seconds since 1970 too, as a number or as digits."""
+    written = isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\d[T ]", value, re.ASCII)
+    if not written and not isinstance(value, datetime):
+        raise ValueError("is no date and time with a time zone, such as 2026-01-31T12:00:00Z")
+    return value
 
 
 def _plain_url(text: str) -> str:
@@ -94,7 +104,8 @@ Url = Annotated[str, StringConstraints(max_length=300), AfterValidator(_plain_ur
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Hyperparameters = Annotated[dict[str, Any], AfterValidator(_plain_values)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
-Duration = Annotated[float, Field(ge=0)]
+Duration = Annotated[float, Field(ge=0, le=1e9)]
+"""Seconds, thirty years at most: sums of them stay finite."""
 Rate = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -120,8 +131,11 @@ class Entry(Strict):
         return f"{self.name}-v{self.version}"
 
     def may_become(self, other: Entry) -> bool:
-        """Whether ``other`` may be a version of this entry: names are kept by their authors."""
-        return {*self.authors} <= {*other.authors}
+        """Whether ``other`` may be a version of this entry: names are kept by their authors.
+
+        An entry without authors has no later version: anybody could make it.
+        """
+        return bool(self.authors) and {*self.authors} <= {*other.authors}
 
 
 class Origin(Strict):
@@ -194,7 +208,7 @@ class Submission(Strict):
     """Of the package that made the run."""
     protocol: Count
     budget: Annotated[str, StringConstraints(max_length=20)]
-    created: AwareDatetime
+    created: Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_written_time)]
     """When the run ended."""
     entry: Entry
     machines: Annotated[tuple[Origin, ...], Field(min_length=1, max_length=20), FailFast()]

@@ -20,6 +20,7 @@ from rlbench_suite.evaluation.writing import writing
 from rlbench_suite.registry import cards
 
 from .boards import Board, Standing, boards, standings
+from .folder import list_archives
 from .judge import judge
 from .log import Arrival, file_sha256, read_log
 from .pages import board_page, entry_page, index_page
@@ -38,7 +39,7 @@ class Site(NamedTuple):
     entries: list[Standing]
     boards: list[Board]
     refused: dict[str, tuple[str, ...]]
-    """File name to the reasons, a sentence each."""
+    """Escaped file name to the reasons, a sentence each."""
 
 
 def build(
@@ -78,8 +79,9 @@ def _verdicts(
 ) -> tuple[list[Verdict], dict[str, tuple[str, ...]]]:
     """Verdicts on the archives that are accepted, and why others are refused."""
     verdicts: dict[str, Verdict] = {}
-    refused: dict[str, tuple[str, ...]] = {}
-    for path in sorted(submissions.glob("*.zip"), key=lambda path: (path.name.lower(), path.name)):
+    archives, others = list_archives(submissions, arrivals)
+    refused: dict[str, tuple[str, ...]] = {name: (reason,) for name, reason in others.items()}
+    for path in archives:
         verdict = _judge(path, fresh, progress)
         title = verdict.submission.entry.title if verdict.submission else ""
         logged = [arrival.sha256 for arrival in arrivals if arrival.archive == path.name]
@@ -87,7 +89,7 @@ def _verdicts(
         if not problems and path.name != f"{title}.zip":
             problems = (f"It is the archive of {title}, so its name has to be {title}.zip.",)
         if not problems and title.lower() in verdicts:
-            problems = (f"There is another archive of {title}; names differ in more than capital letters.",)
+            problems = (f"Another archive of {title} arrived first; names differ in more than capital letters.",)
         if not problems and logged and verdict.sha256 not in logged:
             problems = (f"It is not the file that arrived: the log has the SHA-256 {logged[-1]} for {path.name}.",)
         if problems:
@@ -114,7 +116,7 @@ def _write(submissions: Path, site: Path, earlier: set[str], built: Site) -> Non
         for name, text in pages.items():
             (aside / name).write_text(text, encoding="utf-8")
         for name, files in (("before", sorted({*names, *earlier})), (RESULTS, names)):
-            text = json.dumps(_results(entries, ranked, refused, files), indent=1)
+            text = json.dumps(_results(entries, ranked, refused, files), indent=1, allow_nan=False)
             (aside / name).write_text(text, encoding="utf-8")
         (aside / "before").replace(site / RESULTS)  # a build that is killed from here on leaves a site
         for folder in _FOLDERS:
@@ -156,6 +158,7 @@ def _results(entries: list[Standing], ranked: list[Board], refused: dict[str, An
                 "arrived": entry.arrived,
                 "training": {task: training._asdict() for task, training in entry.training.items()},
                 "copy_of": entry.copy_of,
+                "copied": {task: list(whose) for task, whose in entry.copied.items()},
                 "superseded_by": entry.superseded_by,
             }
             for entry in entries

@@ -12,9 +12,10 @@ from rlbench_suite.evaluation.staging import locked, staging
 from rlbench_suite.evaluation.writing import writing
 
 from .copies import Actions, episodes, is_copy, shared
+from .folder import list_archives
 from .judge import judge, open_up
 from .log import LOG, extended, file_sha256, read_log
-from .schema import Submission
+from .schema import Entry, Submission
 from .verify import Verdict
 
 FOLDER = "submissions"
@@ -65,8 +66,11 @@ def cache_folder() -> Path:
 
 
 def _refuse_twice(submission: Submission, played: Actions, folder: Path, progress: Callable[[str], None]) -> None:
-    entry = submission.entry
-    for path in sorted(folder.glob("*.zip")):
+    entry, arrivals = submission.entry, read_log(folder)
+    logged = {arrival.sha256 for arrival in arrivals}
+    holders: list[Entry] = []
+    """Versions of the name by those who have it: the first in the log, and who names the authors before."""
+    for path in list_archives(folder, arrivals)[0]:
         progress(f"comparing with {path.name}")
         contents = open_up(path)
         if contents is None:
@@ -76,12 +80,15 @@ def _refuse_twice(submission: Submission, played: Actions, folder: Path, progres
         other = contents.submission
         if other.entry.title.lower() == entry.title.lower():
             raise ValueError(f"{entry.title} is already in {folder}; a new result needs a new name or --entry-version.")
-        same_entry = other.entry.name.lower() == entry.name.lower()
-        if same_entry and not other.entry.may_become(entry):
-            raise ValueError(
-                f"{other.entry.title} in {folder} is by {', '.join(other.entry.authors)}; a version of it names its "
-                "authors too. Choose another --name."
-            )
+        same_entry = (
+            other.entry.name.lower() == entry.name.lower()
+            and file_sha256(path) in logged
+            and all(holder.may_become(other.entry) for holder in holders)
+        )
+        if same_entry:
+            holders.append(other.entry)
+            if not other.entry.may_become(entry):
+                raise ValueError(_kept(other.entry, folder))
         if is_copy(played, contents.played, same_entry=same_entry):
             raise ValueError(
                 f"{entry.title} takes the same actions, step for step, as {other.entry.title}, which is already in "
@@ -89,14 +96,25 @@ def _refuse_twice(submission: Submission, played: Actions, folder: Path, progres
             )
 
 
+def _kept(entry: Entry, folder: Path) -> str:
+    if not entry.authors:
+        return f"{entry.title} in {folder} names no authors, so it has no later version. Choose another --name."
+    return (
+        f"{entry.title} in {folder} is by {', '.join(entry.authors)}; a version of it names its authors too. "
+        "Choose another --name."
+    )
+
+
 def _place(source: Path, verdict: Verdict, target: Path, checkout: Path | None) -> None:
     """Put an archive where it belongs, never over another, and log it; nothing stays if one of the two fails."""
     folder, log = target.parent, target.with_name(LOG)
     with staging(folder) as aside, locked(folder):
-        if target.exists():
+        if os.path.lexists(target):
             raise ValueError(f"There is already a file {target}.")
         before, arrivals = log.read_bytes() if log.exists() else None, read_log(folder)
-        there = [(path.name, file_sha256(path)) for path in sorted(folder.glob("*.zip"))]  # some came without submit
+        archives, _ = list_archives(folder, arrivals)
+        known = {arrival.archive for arrival in arrivals}  # a file that was changed since stays refused
+        there = [(path.name, file_sha256(path)) for path in archives if path.name not in known]  # came without submit
         shutil.copyfile(source, aside / target.name)
         (aside / LOG).write_bytes(extended(arrivals, [*there, (target.name, verdict.sha256)]))
         (aside / "before").write_bytes(before or b"")

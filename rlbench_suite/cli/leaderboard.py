@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from rlbench_suite.card import load
@@ -92,7 +93,7 @@ def pack(
         f"{_manner(verdict) if check else 'not verified'}."
     )
     if not entry.authors:
-        print("No authors are named; --author adds them.", file=sys.stderr)
+        print("No authors are named, so no later version can follow; --author adds them.", file=sys.stderr)
 
 
 @app.command()
@@ -188,7 +189,7 @@ def _verify(path: Path) -> "Verdict":
 def _progress() -> Iterator[Callable[..., None]]:
     console = Console(stderr=True)
     with console.status("reading") as status:
-        yield status.update
+        yield lambda doing: status.update(escape(doing))  # file names may look like markup
 
 
 def _manner(verdict: "Verdict") -> str:
@@ -236,5 +237,6 @@ def _count(number: int, one: str, many: str = "") -> str:
 
 
 def _say_rejected(path: Path, verdict: "Verdict") -> None:
+    name = load(f"{WING}.folder:escaped")(path.name)
     for problem in verdict.problems:
-        print(f"rejected: {path.name}: {problem}", file=sys.stderr)
+        print(f"rejected: {name}: {problem}", file=sys.stderr)

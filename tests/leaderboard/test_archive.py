@@ -4,6 +4,7 @@ import io
 import re
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,48 @@ def bomb(path: Path) -> bytes:
     return file.getvalue()
 
 
+def by_hand(path: Path, behind: bytes = b"", comment: bytes = b"", wrong: int = 0, name: bytes = b"") -> bytes:
+    """The archive written byte by byte, the first member with something that a reader may pass over.
+
+    Args:
+        path: the archive.
+        behind: bytes after the end of the compressed data and within their stated size.
+        comment: on the member, in the directory.
+        wrong: added to the size in the local header.
+        name: in the local header, in place of the true one.
+    """
+    members = directory = b""
+    contents = Forgery(path).members
+    for said, data in contents.items():
+        odd = not members
+        packed = zlib.compress(data, wbits=-15) + behind * odd
+        numbers = (20, 0, 8, 0, 33, zlib.crc32(data), len(packed))
+        true, local = said.encode(), name if odd and name else said.encode()
+        note, size, place = comment * odd, len(data) + wrong * odd, len(members)
+        members += struct.pack("<4s5H3L2H", b"PK\3\4", *numbers, size, len(local), 0) + local + packed
+        lengths = (len(true), 0, len(note), 0, 0, 0o100644 << 16, place)
+        directory += struct.pack("<4s6H3L5H2L", b"PK\1\2", 0x314, *numbers, len(data), *lengths) + true + note
+    count = len(contents)
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, count, count, len(directory), len(members), 0)
+    return members + directory + end
+
+
+def test_a_zip_written_by_hand_is_accepted(honest: Path, tmp_path: Path):
+    (tmp_path / "hand.zip").write_bytes(by_hand(honest))
+    assert verify(tmp_path / "hand.zip").problems == ()
+
+
+def with_hidden_field(path: Path) -> bytes:
+    """A field in the local header that the stated size covers, so that all places still fit."""
+    field = struct.pack("<HH4s", 0xCAFE, 4, b"code")
+    data = bytearray(by_hand(path, behind=field))
+    start = 30 + len("submission.json")
+    end = start + struct.unpack("<L", data[18:22])[0]
+    data[28:30] = struct.pack("<H", len(field))
+    data[start:end] = field + data[start : end - len(field)]
+    return bytes(data)
+
+
 ZIPS: dict[str, tuple[Callable[[Path], bytes], str]] = {
     "empty": (lambda _: b"", "is no zip"),
     "no zip": (lambda _: b"\x80\x04\x95" * 1000, "is no zip"),
@@ -115,7 +158,13 @@ ZIPS: dict[str, tuple[Callable[[Path], bytes], str]] = {
     "encrypted": (flagged, "encrypted"),
     "name twice": (duplicated, "submission.json twice"),
     "overlapping members": (overlapping, "belong to no member"),
-    "size that lies": (lying_size, "damaged"),
+    "size that lies": (lying_size, "begins with another header"),
+    "bytes behind the compressed data": (lambda p: by_hand(p, behind=b"code" * 10), "end before or after"),
+    "many bytes behind the data": (lambda p: by_hand(p, behind=b"code" * 10**6), "some that are no data"),
+    "field of the local header": (with_hidden_field, "begins with another header"),
+    "local size that lies": (lambda p: by_hand(p, wrong=1), "begins with another header"),
+    "local name that lies": (lambda p: by_hand(p, name=b"Submission.json"), "begins with another header"),
+    "comment on a member": (lambda p: by_hand(p, comment=b"code"), "belong to no member"),
     "bomb": (bomb, "inflates to 300,000,000 bytes; at most"),
     "flipped bit": (lambda p: bytes([*(d := p.read_bytes())[:2000], d[2000] ^ 1, *d[2001:]]), "damaged"),
 }

@@ -66,10 +66,10 @@ def test_what_is_rejected_leaves_nothing_behind(honest: Path, tmp_path: Path):
     ],
 )
 def test_nothing_is_submitted_twice(known: dict, words: str, packed: Callable[..., Path], tmp_path: Path):
-    submit(packed(), tmp_path / "subs")
+    submit(packed(authors=("Ada",)), tmp_path / "subs")
     before = (tmp_path / "subs" / "toy-v1.zip").read_bytes()
     with pytest.raises(ValueError, match=words):
-        submit(packed(**known), tmp_path / "subs")
+        submit(packed(authors=("Ada",), **known), tmp_path / "subs")
     assert sorted(os.listdir(tmp_path / "subs")) == ["log.jsonl", "toy-v1.zip"]
     assert (tmp_path / "subs" / "toy-v1.zip").read_bytes() == before
     assert [arrival.archive for arrival in read_log(tmp_path / "subs")] == ["toy-v1.zip"]
@@ -150,6 +150,8 @@ def test_a_new_version_may_keep_most_of_an_old_one(packed: Callable[..., Path], 
 def test_an_archive_that_was_changed_after_it_arrived_is_refused(packed: Callable[..., Path], tmp_path: Path):
     place, _ = submit(packed(), tmp_path / "subs")
     shutil.copy(packed(description="better"), place)
+    assert "It is not the file that arrived" in build(place.parent, tmp_path / "site").refused["toy-v1.zip"][0]
+    submit(packed("random"), place.parent)  # which must not log the changed file
     assert "It is not the file that arrived" in build(place.parent, tmp_path / "site").refused["toy-v1.zip"][0]
 
 

@@ -284,6 +284,9 @@ claim("text turned round", "cannot be printed", lambda c: c["entry"].update(desc
 claim("script address", "is no http or https address", lambda c: c["entry"].update(links=["javascript:alert(1)"]))
 claim("address that breaks out", "characters that an address", lambda c: c["entry"].update(links=['https://a.b/"x=']))
 claim("address in disguise", "is no http or https", lambda c: c["entry"].update(links=["https://good.org@evil.org"]))
+claim("time without a zone", "created: Input should have timezone", lambda c: c.update(created="2026-01-31T12:00:00"))
+for since in ("1700000000", 1700000000, 1.7e9):
+    claim(f"seconds since 1970 {since!r}", "created: Value error, is no date", lambda c, s=since: c.update(created=s))
 claim("infinite machine", "cores: Input should be less", lambda c: c["machines"][0].update(cores=10**12))
 
 
@@ -323,6 +326,7 @@ cell_claim("cell length", "the mean length is claimed to be 6.0", mean_length=6.
 cell_claim("cell cost", "the mean cost is claimed to be -1.0", mean_cost=-1.0)
 cell_claim("digest of other actions", "the actions are not those whose SHA-256", actions="0" * 64)
 cell_claim("seed a string", "seed: Input should be a valid integer", seed="0")
+cell_claim("endless training", "seconds: Input should be less than or equal to 1", train_seconds=1.7e308)
 cell_claim("rate above one", "success_rate: Input should be less than or equal to 1", success_rate=1.01)
 
 

@@ -1,0 +1,53 @@
+"""Which files of a directory are archives, in the order in which they arrived."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+from .archive import MAX_ARCHIVE
+from .log import Arrival
+
+_NAME = re.compile(r"[A-Za-z0-9._-]+\.zip")
+
+
+def list_archives(folder: Path, arrivals: Sequence[Arrival]) -> tuple[list[Path], dict[str, str]]:
+    """Archives in the order of the log, those that it lacks last, by name; and what else is called ``.zip``.
+
+    Nothing is opened, so no pipe can block and no link can lead elsewhere.
+
+    Returns:
+        Paths of archives, and for each other thing its escaped name and the reason, a sentence.
+    """
+    place = {arrival.archive: arrival.sequence for arrival in arrivals[::-1]}
+    archives, others = [], {}
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.name.endswith(".zip"):
+            if fault := _fault(path):
+                others[escaped(path.name)] = fault
+            else:
+                archives.append(path)
+    archives.sort(key=lambda path: (place.get(path.name, float("inf")), path.name.lower(), path.name))
+    return archives, dict(sorted(others.items()))
+
+
+def _fault(path: Path) -> str | None:
+    """Why a path is no archive, whatever it holds."""
+    status = path.lstat()
+    if not stat.S_ISREG(status.st_mode):
+        return "It is no plain file (a link, a folder, a pipe or a device)."
+    if not _NAME.fullmatch(path.name):
+        return "Its name is not NAME-vVERSION.zip, of letters, digits, '.', '_' and '-'."
+    if status.st_size > MAX_ARCHIVE:
+        return f"It has {status.st_size:,} bytes; at most {MAX_ARCHIVE:,} are allowed."
+    if not os.access(path, os.R_OK):
+        return "It cannot be read."
+    return None
+
+
+def escaped(name: str) -> str:
+    """A file name in printable characters, other names in other ones; bytes that are no UTF-8 included."""
+    return "".join(c if c.isprintable() and c != "\\" else c.encode("unicode_escape").decode() for c in name)
