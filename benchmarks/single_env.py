@@ -51,7 +51,7 @@ def figures(task_id: str) -> list[float]:
 
     own = programs(env.unwrapped.task)
     argument = np.zeros(own.action.words.stop, own.layout.word)
-    empty = Program(lambda words: words[:8], own.advance.context)
+    empty = Program(lambda words: words[:8], own.task)
     elsewhere = jax.jit(own.advance.function.__wrapped__)
     there = jax.device_put(argument, jax.devices("cpu")[0])
     return [

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any
 
 import jax
 import numpy as np
 from jax.sharding import SingleDeviceSharding
 
 from rlbench_suite.compat import calling_thread_device
+from rlbench_suite.process import precision
+from rlbench_suite.task import Described
 
 
 class Program:
@@ -21,21 +21,22 @@ class Program:
 
     Args:
         function: to be traced; from an array to an array.
-        context: makes the context in which it is traced and called.
+        task: whose precision it is computed in.
     """
 
-    def __init__(
-        self, function: Callable[[jax.Array], jax.Array], context: Callable[[], AbstractContextManager[Any]]
-    ) -> None:
+    def __init__(self, function: Callable[[jax.Array], jax.Array], task: Described) -> None:
         self.function = jax.jit(function, out_shardings=SingleDeviceSharding(calling_thread_device()))
-        self.context = context
+        self.task = task
+        self._single = task.dtype == np.float32
 
     def __call__(self, argument: np.ndarray) -> np.ndarray:
         """Return the result, which is read-only. The argument may be changed after the call."""
-        with self.context():
+        if self._single:  # a context costs time at each step, and this one changes nothing
+            return np.asarray(self.function(argument))
+        with precision(self.task):
             return np.asarray(self.function(argument))
 
     def trace(self, argument: np.ndarray) -> None:
         """Trace it for the first call, which does not trace again: what is wrong in it is found, nothing compiled."""
-        with self.context():
+        with precision(self.task):
             self.function.trace(argument)

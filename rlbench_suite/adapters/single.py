@@ -82,12 +82,12 @@ class Programs:
     @cached_property
     def begin(self) -> Program:
         """From an :func:`order`."""
-        return Program(self._begin, partial(precision, self.task))
+        return Program(self._begin, self.task)
 
     @cached_property
     def advance(self) -> Program:
         """From the words of an episode with those of an action behind them."""
-        return Program(self._advance, partial(precision, self.task))
+        return Program(self._advance, self.task)
 
     @cached_property
     def action_mask(self) -> Callable[[Any, Any], jax.Array]:
@@ -229,6 +229,8 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         self.reward_space = shown_reward_space(task, self.weights)
         if self.reward_space.shape and self.card.objectives:
             self.reward_dim = len(self.card.objectives)
+        self._shown_whole = task.card.agents == 1 and weights is None
+        """Whether rewards are shown as the task gives them."""
         self._draw = Draw.parse(split, task)
         self._check_action = ActionCheck(task.action_space)
         self._seed: np.ndarray | None = None
@@ -328,7 +330,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return observation, reward, terminated, truncated, info
 
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        if self.card.agents == 1 and self.weights is None:
+        if self._shown_whole:
             return self._read()
         observation, reward, terminated, truncated, info = self._read()
         if self.weights is not None:
