@@ -36,7 +36,7 @@ def write(path: str, weights: Any, agent: str, task_id: str, config: Any) -> Non
 
 
 def header(agent: str, task_id: str, config: dict[str, Any]) -> dict[str, str]:
-    """What a file says of itself: who made it, for which task, with which hyperparameters."""
+    """Header of a file: who made it, for which task, with which hyperparameters."""
     return {"agent": agent, "task": task_id, "config": json.dumps(config)}
 
 

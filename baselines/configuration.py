@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent / "hyperparameters"
 STEPS = FOLDER / "steps.yaml"
 
 Unit = Literal["environment", "gradient"]
-"""What training steps are steps of; gradient steps are those of agents that learn from a dataset."""
+"""Unit of the training steps; gradient steps are those of agents that learn from a dataset."""
 
 Config = TypeVar("Config")
 

@@ -1,4 +1,4 @@
-"""How long an id takes to start in a new process, where JAX's cache on disk holds its programs.
+"""Time the start of an id in a new process, where JAX's cache on disk holds its programs.
 
 python benchmarks/start.py                 # every id
 python benchmarks/start.py rlsuite/SAT-v0  # these

@@ -198,7 +198,7 @@ def wanted_files(entry: Entry, place: Place) -> dict[str, File]:
 
 
 def plain(said: object) -> str:
-    """What a remote said, as part of a sentence: printable characters of one line, 200 at most."""
+    """Return what a remote said, as part of a sentence: printable characters of one line, 200 at most."""
     text = str(said)
     return "".join(c if c.isprintable() else "?" for c in text[:200]) + ("..." if len(text) > 200 else "")
 

@@ -102,7 +102,7 @@ def page(card: TaskCard) -> str:
 
 
 def components(found: list[Row]) -> list[str]:
-    """What each entry of a space is, as a table; ``rlsuite show`` prints the same."""
+    """Explain each entry of a space in a table; ``rlsuite show`` prints the same."""
     lines = ["| entries | name | meaning | unit | low | high |", "| --- | --- | --- | --- | --- | --- |"]
     for row in found:
         bounds = ("" if bound is None else f"{bound:g}" for bound in (row.low, row.high))

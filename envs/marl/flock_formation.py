@@ -246,7 +246,7 @@ class FlockFormation(Task[Params, State]):
         return jnp.clip(jnp.stack(values, 1), -SHOWN, SHOWN)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """Of each vehicle; see the table."""
+        """List the entries of each vehicle; see the table."""
         place, speed = f"{SCALE:g} m", f"{SCALE:g} m/s"
         axes = "along x, y, z of the world"
         neighbours = (
