@@ -102,7 +102,7 @@ def test_a_run_that_does_not_replay_is_not_packed(call: Callable, run: str, tmp_
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("pack", "nowhere"), "nowhere exists and is no run directory"),
+        (("pack", "nowhere"), "nowhere does not exist"),
         (("pack", "run", "--agent", "ppo"), "Unknown agent of the run in run 'ppo'"),
         (("pack", "run", "--name", "a b"), "name cannot be 'a b'"),
         (("pack", "run", "--link", "ftp://x.org"), "links cannot be 'ftp://x.org'"),
