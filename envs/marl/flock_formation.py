@@ -270,7 +270,7 @@ class FlockFormation(Task[Params, State]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """Of each vehicle."""
+        """List the entries of each vehicle."""
         level = "commanded acceleration along x and y of the world, shortened to length one"
         return (
             Component("level", level, f"{HORIZONTAL:g} m/s^2", (2,)),

@@ -149,7 +149,7 @@ class Vicsek(Task[Params, State]):
         return jnp.clip(jnp.stack(seen, 1), -1, 1)  # rounding alone can pass the bounds
 
     def observation_components(self) -> tuple[Component, ...]:
-        """Of each agent; see the table."""
+        """List the entries of each agent; see the table."""
         return (
             Component("cos_heading", "cosine of the neighbours' mean heading, relative to its own"),
             Component("sin_heading", "sine of the neighbours' mean heading, relative to its own"),
@@ -160,7 +160,7 @@ class Vicsek(Task[Params, State]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """Of each agent."""
+        """List the entries of each agent."""
         return (Component("turn", "by how much the heading turns to the left in this step", f"{MAX_TURN:.4g} rad"),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:

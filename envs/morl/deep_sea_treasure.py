@@ -53,7 +53,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where the submarine is, and since when."""
+    """Place of the submarine, and steps so far."""
 
     row: jax.Array
     """int32 in [0, 10], downwards."""

@@ -1,4 +1,4 @@
-"""What the entries of a drive's observations and actions are, from the names that plants give to their quantities.
+"""Explain a drive's observations and actions entry by entry, from the names that plants give to their quantities.
 
 A name is a kind (``i`` current, ``u`` voltage, ``psi`` flux linkage) and a place: ``i_sd`` is the stator's current
 along the d axis.
@@ -28,7 +28,7 @@ WINDINGS = {"s": "stator", "r": "rotor"}
 NUMBERS = {"1": "first", "2": "second"}
 ARMATURE = "of the armature"
 WHOLE = {"SeriesDc": "of armature and field winding in series", "ShuntDc": "of both windings in parallel"}
-"""What a voltage or current without a place belongs to, where that is not the armature."""
+"""Part that a voltage or current without a place belongs to, where that is not the armature."""
 BY_NAME = {"e": "of the field winding", "sum": "of both windings together", "sup": "of the supply", "r": "of the rotor"}
 
 

@@ -125,7 +125,7 @@ class Fleet(Pictured, Task[Params, State]):
         return jnp.concatenate([shown, near.reshape(self.card.agents, 6 * self.seen)], 1)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """Of each vehicle."""
+        """List the entries of each vehicle."""
         neighbours = (
             part
             for rank in range(1, self.seen + 1)
