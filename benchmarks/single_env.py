@@ -18,7 +18,7 @@ import gymnasium
 import jax
 import numpy as np
 
-from rlbench_suite.adapters.program import Program
+from rlbench_suite.adapters.program import program
 from rlbench_suite.adapters.single import programs
 from rlbench_suite.registry import SMOKE
 
@@ -51,14 +51,14 @@ def figures(task_id: str) -> list[float]:
 
     own = programs(env.unwrapped.task)
     argument = np.zeros(own.action.words.stop, own.layout.word)
-    empty = Program(lambda words: words[:8], own.task)
-    elsewhere = jax.jit(own.advance.function.__wrapped__)
+    empty = program(lambda words: words[:8], own.task, argument)
+    elsewhere = jax.jit(own._advance)
     there = jax.device_put(argument, jax.devices("cpu")[0])
     return [
         microseconds(step),
         microseconds(lambda i: env.reset()),
-        microseconds(lambda i: own.advance(argument)),
-        microseconds(lambda i: empty(argument)),
+        microseconds(lambda i: np.asarray(own.advance(argument))),
+        microseconds(lambda i: np.asarray(empty(argument))),
         microseconds(lambda i: np.asarray(elsewhere(there))),
     ]
 

@@ -203,7 +203,7 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
         """The context, start and first observation that the pure task has for the same seed, episode and split."""
         refuse_after_fork()
         drawn = programs(self.pure)
-        episode, step = drawn.layout.unpack_numpy(drawn.begin(order(key, index, draw))[0])
+        episode, step = drawn.layout.unpack_numpy(np.asarray(drawn.begin(order(key, index, draw)))[0])
         simulator.put(episode.state, episode.params)
         return step.observation, step.info
 

@@ -109,8 +109,8 @@ class Layout:
         part = part.reshape(place.shape)
         return part.copy if part.dtype == dtype else partial(part.astype, dtype)
 
-    def scalars(self, places: list[Place]) -> struct.Struct:
-        """What reads scalars from a buffer on the host, in order of their places, as Python's own: one call for all."""
+    def scalars(self, places: list[Place]) -> Callable[[Any], tuple[Any, ...]]:
+        """A function that reads scalars from a buffer on the host, in order of their places, as Python's own: one call for all."""
         size = self.word.itemsize
         codes = {"f": "fd", "i": "iq", "u": "IQ", "b": "??"}
         spelt, end = "<", 0
@@ -118,7 +118,7 @@ class Layout:
             code = codes[place.dtype.kind][size == 8]
             spelt += f"{(place.words.start - end) * size}x{code}{size - struct.calcsize('<' + code)}x"
             end = place.words.stop
-        return struct.Struct(spelt)
+        return struct.Struct(spelt).unpack_from
 
     def _to_words(self, leaf: Any) -> jax.Array:
         if jnp.issubdtype(leaf.dtype, jnp.floating):

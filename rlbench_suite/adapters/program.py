@@ -13,30 +13,28 @@ from rlbench_suite.process import precision
 from rlbench_suite.task import Described
 
 
-class Program:
-    """A function of one array, compiled at its first call.
+def program(
+    function: Callable[[jax.Array], jax.Array], task: Described, example: np.ndarray
+) -> Callable[[np.ndarray], jax.Array]:
+    """Trace a function of one array, and compile it at its first call.
 
-    JAX's jitted calls take NumPy arrays of the host as they lie, and what they return is read where it lies: a call
-    costs JAX's dispatch and no copy (``benchmarks/single_env.py``).
+    JAX's jitted calls take NumPy arrays of the host as they lie, and NumPy reads what they return where it lies: a call
+    costs JAX's dispatch and no copy (``benchmarks/single_env.py``). The argument may be changed after the call.
 
     Args:
-        function: to be traced; from an array to an array.
+        function: from an array to an array.
         task: whose precision it is computed in.
+        example: an argument, of which only shape and dtype count. What is wrong in the function shows while tracing,
+            before anything is compiled.
     """
+    jitted = jax.jit(function, out_shardings=SingleDeviceSharding(calling_thread_device()))
+    with precision(task):
+        jitted.trace(example)
+    if task.dtype == np.float32:
+        return jitted  # the context below would change nothing, and costs time at each step
 
-    def __init__(self, function: Callable[[jax.Array], jax.Array], task: Described) -> None:
-        self.function = jax.jit(function, out_shardings=SingleDeviceSharding(calling_thread_device()))
-        self.task = task
-        self._single = task.dtype == np.float32
+    def call(argument: np.ndarray) -> jax.Array:
+        with precision(task):
+            return jitted(argument)
 
-    def __call__(self, argument: np.ndarray) -> np.ndarray:
-        """Return the result, which is read-only. The argument may be changed after the call."""
-        if self._single:  # a context costs time at each step, and this one changes nothing
-            return np.asarray(self.function(argument))
-        with precision(self.task):
-            return np.asarray(self.function(argument))
-
-    def trace(self, argument: np.ndarray) -> None:
-        """Trace it for the first call, which does not trace again: what is wrong in it is found, nothing compiled."""
-        with precision(self.task):
-            self.function.trace(argument)
+    return call

@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.adapters.packing import Layout, Place
-from rlbench_suite.adapters.program import Program
+from rlbench_suite.adapters.program import program
 from rlbench_suite.card import VIEWS, TaskCard, unknown
 from rlbench_suite.contract import check_spaces
 from rlbench_suite.episode import (
@@ -39,9 +39,7 @@ from rlbench_suite.task import Task
 
 RENDER_MODES = ("rgb_array", "ansi")
 INTEGERS = {int, np.int64, np.int32}
-REWARD, TERMINATED, TRUNCATED = RESULTS = "step.reward", "step.terminated", "step.truncated"
-"""Names of a step's own scalars beside those of its info."""
-_MADE_AGAIN = {"_programs", "_words", "_read", "_action", "_following"}
+_MADE_AGAIN = {"_programs", "_advance", "_words", "_read", "_action", "_following"}
 """Attributes of an env that no copy takes along."""
 FEW = 8
 """So many numbers are compared faster one by one than by NumPy."""
@@ -71,23 +69,10 @@ class Programs:
         self.action = Place(words, shape, ActionCheck(task.action_space).dtype)
         """Where an action lies, behind the episode."""
         self.places: tuple[Episode, Step] = self.layout.treedef.unflatten(self.layout.places)
-        step = self.places[1]
-        results = zip(RESULTS, (step.reward, step.terminated, step.truncated), strict=True)
-        scalars = [(name, place) for name, place in (*results, *step.info.items()) if place.shape == ()]
-        scalars.sort(key=lambda named: named[1].words.start)
-        self.scalar_names = [name for name, _ in scalars]
-        self.scalars: Any = self.layout.scalars([place for _, place in scalars]).unpack_from
-        self.advance.trace(np.zeros(self.action.words.stop, self.layout.word))  # a broken contract shows before a step
-
-    @cached_property
-    def begin(self) -> Program:
+        self.begin = program(self._begin, task, np.zeros(5, np.uint32))
         """From an :func:`order`."""
-        return Program(self._begin, self.task)
-
-    @cached_property
-    def advance(self) -> Program:
+        self.advance = program(self._advance, task, np.zeros(self.action.words.stop, self.layout.word))
         """From the words of an episode with those of an action behind them."""
-        return Program(self._advance, self.task)
 
     @cached_property
     def action_mask(self) -> Callable[[Any, Any], jax.Array]:
@@ -112,26 +97,31 @@ class Programs:
         return advance(self.task, episode, action, NO_LIMIT)
 
     def reader(self, words: np.ndarray) -> Callable[[], tuple[Any, Any, bool, bool, dict[str, Any]]]:
-        """What tells, time and again, what the step in these words shows: Python's own scalars, copies of arrays."""
+        """Make a function that tells what the step in these words shows: Python's own scalars, copies of arrays."""
 
         def copies(place: Place, dtype: Any = None) -> Callable[[], np.ndarray]:
             return self.layout.reader(words, place, dtype or place.dtype)
 
-        shown, rewarded, _, _, told = self.places[1]
+        shown, rewarded, terminated, truncated, told = self.places[1]
         masks = {"action_mask": np.int8}  # what Space.sample(mask) asks for
         arrays = {name: copies(place, masks.get(name)) for name, place in told.items() if place.shape != ()}
         rewards = copies(rewarded) if rewarded.shape else None
         parts = jax.tree.map(copies, shown, is_leaf=lambda part: isinstance(part, Place))
         observe = (lambda: {name: copy() for name, copy in parts.items()}) if isinstance(shown, dict) else parts
-        names, scalars = self.scalar_names, self.scalars
+        names = [name for name in told if name not in arrays]
+        names.sort(key=lambda name: told[name].words.start)
+        # One call for each is faster than one for all and taking the reward and the ends out of it.
+        scalars, reward_alone, ends = (
+            self.layout.scalars(places)
+            for places in ([told[name] for name in names], [] if rewards else [rewarded], [terminated, truncated])
+        )
 
         def read() -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-            info: dict[str, Any] = dict(zip(names, scalars(words), strict=True))
-            terminated, truncated = info.pop(TERMINATED), info.pop(TRUNCATED)
-            reward = info.pop(REWARD) if rewards is None else rewards()
+            info: dict[str, Any] = dict(zip(names, scalars(words)))  # noqa: B905  # checking lengths takes its time
             for name, copy in arrays.items():
                 info[name] = copy()
-            return observe(), reward, terminated, truncated, info
+            reward = reward_alone(words)[0] if rewards is None else rewards()
+            return observe(), reward, *ends(words), info
 
         return read
 
@@ -151,12 +141,13 @@ class ActionCheck:
         self.space = space
         self.shape = (*(() if batch is None else (batch,)), *(space.shape or ()))
         self.discrete = isinstance(space, spaces.Discrete) and batch is None
-        self.bounds: list[tuple[float, float]] = []
-        """Of each number, where there are few."""
+        self.bounds: tuple[float, float] | None = None
+        """Those of all numbers, where they are few and have the same."""
         if isinstance(space, spaces.Box):
             self.dtype, self.low, self.high = space.dtype, space.low, space.high
             if batch is None and len(self.shape) == 1 and math.prod(self.shape) <= FEW:
-                self.bounds = list(zip(space.low.tolist(), space.high.tolist(), strict=True))
+                pairs = {*zip(space.low.tolist(), space.high.tolist(), strict=True)}
+                self.bounds = pairs.pop() if len(pairs) == 1 else None
         elif isinstance(space, spaces.Discrete):
             self.dtype, self.low, self.high = np.dtype(np.int32), space.start, space.start + space.n - 1
         elif isinstance(space, spaces.MultiDiscrete):
@@ -174,7 +165,8 @@ class ActionCheck:
         if self.discrete and type(action) in INTEGERS and self.low <= action <= self.high:
             return np.int32(action)  # type: ignore[return-value]  # the common case, ten times as fast
         if self.bounds and type(action) is np.ndarray and action.dtype == self.dtype and action.shape == self.shape:
-            for number, (low, high) in zip(action.tolist(), self.bounds, strict=True):
+            low, high = self.bounds
+            for number in action.tolist():
                 if not low <= number <= high:
                     break
             else:
@@ -260,7 +252,8 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         if self._memory is None:
             self._open()
         if self._following is None:
-            self._words[:], self._following = self._programs.begin(order(self._seed, self._index, self._draw))
+            begun = self._programs.begin(order(self._seed, self._index, self._draw))
+            self._words[:], self._following = np.asarray(begun)
         else:
             self._words[:], self._following = self._following, None
         observation, *_, info = self._show()
@@ -269,6 +262,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
     def _open(self) -> np.ndarray:
         """Make room for an episode and an action, which is returned."""
         self._programs = programs(self.task)
+        self._advance = self._programs.advance
         layout, action = self._programs.layout, self._programs.action
         self._memory = np.zeros(action.words.stop, layout.word)
         self._words = self._memory[: layout.size]
@@ -319,7 +313,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             raise gymnasium.error.ResetNeeded("Call reset() before step().")
         checked = self._check_action(action)
         self._action[...] = checked
-        self._words[:] = self._programs.advance(self._memory)
+        self._words[:] = self._advance(self._memory)
         observation, reward, terminated, truncated, info = self._show()
         if info.get("invalid_action"):
             episode = self.episode
