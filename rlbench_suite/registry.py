@@ -1,15 +1,18 @@
 """One table of families and agents, projected onto Gymnasium, PettingZoo, suites and the command line.
 
-Built-in families and agents are named here as strings; third parties add theirs through the entry-point groups
+A family is a folder of ``rlbench_suite.envs``; the ``CARDS`` of every ``cards.py`` below it are found without being
+listed. Built-in agents are named here as strings. Third parties add theirs through the entry-point groups
 ``rlbench_suite.families`` (a module with ``CARDS``) and ``rlbench_suite.agents`` (an agent factory).
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -18,23 +21,6 @@ from rlbench_suite.card import TaskCard, load, unexpected, unknown
 
 if TYPE_CHECKING:
     from rlbench_suite.agent import Agent
-
-FAMILIES = {
-    "puzzles": "rlbench_suite.envs.puzzles",
-    "text": "rlbench_suite.envs.text",
-    "motor": "rlbench_suite.envs.motor",
-    "quadcopter": "rlbench_suite.envs.quadcopter",
-    "morl": "rlbench_suite.envs.morl",
-    "marl": "rlbench_suite.envs.marl",
-    "locomotion": "rlbench_suite.envs.locomotion",
-    "tools": "rlbench_suite.envs.tools",
-    "memory": "rlbench_suite.envs.memory",
-    "greenhouse": "rlbench_suite.envs.greenhouse",
-    "operations": "rlbench_suite.envs.operations",
-    "driving": "rlbench_suite.envs.driving",
-    "offline": "rlbench_suite.envs.offline",
-    "exploration": "rlbench_suite.envs.exploration",
-}
 
 AGENTS = {
     "random": "rlbench_suite.baselines.scripted:RandomAgent",
@@ -54,6 +40,7 @@ AGENTS = {
 }
 
 DATASETS = "rlbench_suite.datasets"
+ENVS = "rlbench_suite.envs"
 
 KEYWORDS = ("split", "difficulty", "view", "dtype", "render_mode", "weights")
 """What ``gymnasium.make`` takes for every id, beside the keywords of its card."""
@@ -68,6 +55,28 @@ SMOKE = (
 )
 
 
+def _folder() -> Path:
+    """Find the folder of all built-in families; imports nothing of them."""
+    spec = importlib.util.find_spec(ENVS)
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+@cache
+def families() -> tuple[str, ...]:
+    """Name the built-in families, in alphabetical order."""
+    return tuple(dict.fromkeys(module.removeprefix(f"{ENVS}.").split(".")[0] for module in _card_modules()))
+
+
+@cache
+def _card_modules() -> tuple[str, ...]:
+    """Name the module of every ``cards.py``."""
+    folder = _folder()
+    files = sorted(file.relative_to(folder) for file in folder.glob("*/**/cards.py"))
+    return tuple(".".join((ENVS, *file.with_suffix("").parts)) for file in files)
+
+
 @cache
 def cards() -> dict[str, TaskCard]:
     """Every task card by id, in the order of the families.
@@ -77,7 +86,7 @@ def cards() -> dict[str, TaskCard]:
     """
     plugins = {point.name: point.value for point in entry_points(group="rlbench_suite.families")}
     table: dict[str, TaskCard] = {}
-    for module in (FAMILIES | plugins).values():
+    for module in (*_card_modules(), *plugins.values()):
         for card in importlib.import_module(module).CARDS:
             if card.id in table:
                 raise ValueError(f"{card.id} is defined twice, the second time by {module}")

@@ -1,19 +1,1 @@
 """Crops under glass: climate, growth and the money in it."""
-
-from rlbench_suite.card import TaskCard
-
-CARDS = (
-    TaskCard(
-        id="rlsuite/Lettuce-v0",
-        family="greenhouse",
-        summary="Earn the most from forty days of lettuce under glass: heat, vent, dose carbon dioxide.",
-        source="van Henten 1994, thesis Wageningen; van Henten 2003, doi:10.1016/S1537-5110(03)00068-0",
-        entry_point="rlbench_suite.envs.greenhouse.lettuce:Lettuce",
-        reference="rlbench_suite.envs.greenhouse.grower:Grower",
-        horizon=1920,
-        replay_tolerance=0.0001,
-        difficulties={"medium": 0.1, "easy": 0.0, "hard": 0.25},
-        partially_observed=True,
-        tags=("continuous", "constrained", "economic"),
-    ),
-)

@@ -110,7 +110,7 @@ class Layout:
         return part.copy if part.dtype == dtype else partial(part.astype, dtype)
 
     def scalars(self, places: list[Place]) -> Callable[[Any], tuple[Any, ...]]:
-        """A function that reads scalars from a buffer on the host, in order of their places, as Python's own: one call for all."""
+        """Make a function that reads all scalars at these places, which are in order, as Python's own in one call."""
         size = self.word.itemsize
         codes = {"f": "fd", "i": "iq", "u": "IQ", "b": "??"}
         spelt, end = "<", 0

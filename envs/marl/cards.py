@@ -1,0 +1,33 @@
+"""Cards of the family ``marl``."""
+
+from rlbench_suite.card import TaskCard
+
+CARDS = (
+    TaskCard(
+        id="rlsuite/Vicsek-v0",
+        family="marl",
+        summary="Self-propelled particles learn to align their headings from what they see nearby, under noise.",
+        source="Vicsek et al. 1995, doi:10.1103/PhysRevLett.75.1226",
+        entry_point="rlbench_suite.envs.marl.vicsek:Vicsek",
+        reference="rlbench_suite.envs.marl.vicsek:NeighbourAveraging",
+        horizon=100,
+        replay_tolerance=0.001,
+        difficulties={"medium": 1.0, "easy": 0.3, "hard": 2.0},
+        agents=16,
+        tags=("continuous", "multi-agent", "partially-observed"),
+    ),
+    TaskCard(
+        id="rlsuite/FlockFormation-v0",
+        family="marl",
+        summary="Quadcopters gather into a formation around a moving, turning leader and do not collide, in wind.",
+        source="Turpin, Michael & Kumar 2012, doi:10.1007/s10514-012-9279-y",
+        entry_point="rlbench_suite.envs.marl.flock_formation:FlockFormation",
+        reference="rlbench_suite.envs.marl.flock_formation:FormationPID",
+        horizon=300,
+        replay_tolerance=0.5,
+        difficulties={"medium": 1.0, "easy": 0.5, "hard": 2.0},
+        agents=5,
+        partially_observed=True,
+        tags=("continuous", "multi-agent", "partially-observed", "safety"),
+    ),
+)

@@ -1,0 +1,24 @@
+"""Cards of the family ``offline``."""
+
+from rlbench_suite.card import TaskCard
+
+CARDS = (
+    TaskCard(
+        id="rlsuite/PointMaze-v0",
+        family="offline",
+        summary="Push a ball through a maze to a goal, with forces; sparse or dense reward.",
+        source="Fu et al. 2020 (D4RL), arXiv:2004.07219, section 5 (Maze2D)",
+        entry_point="rlbench_suite.envs.offline.point_maze:PointMaze",
+        reference="rlbench_suite.envs.offline.point_maze:WaypointPD",
+        horizon=600,
+        difficulties={
+            "umaze": 0,
+            "medium": 1,
+            "large": 2,
+            "umaze-dense": 10,
+            "medium-dense": 11,
+            "large-dense": 12,
+        },
+        tags=("continuous", "navigation", "sparse"),
+    ),
+)

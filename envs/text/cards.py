@@ -1,0 +1,29 @@
+"""Cards of the family ``text``."""
+
+from rlbench_suite.card import TaskCard
+
+CARDS = (
+    TaskCard(
+        id="rlsuite/Wordle-v0",
+        family="text",
+        summary="Guess a committed five-letter word in six tries from coloured feedback.",
+        source="Wardle 2021; player by expected information: Shannon 1948",
+        entry_point="rlbench_suite.envs.text.wordle:Wordle",
+        reference="rlbench_suite.envs.text.maximum_entropy:MaximumEntropy",
+        horizon=12,  # six guesses end the game
+        replay_tolerance=1e-06,
+        tags=("discrete", "text", "partially-observed"),
+    ),
+    TaskCard(
+        id="rlsuite/TwentyQuestions-v0",
+        family="text",
+        summary="Find the thing that was thought of by yes/no questions, on tables made up anew or of the real world.",
+        source="Abdulhai et al. 2023, arXiv:2311.18232 (LMRL-Gym); the parlour game",
+        entry_point="rlbench_suite.envs.text.twenty_questions:TwentyQuestions",
+        reference="rlbench_suite.envs.text.optimal_questions:OptimalQuestions",
+        horizon=30,  # twenty turns end the game; the rest is for masked questions and guesses
+        difficulties={"medium": 32, "easy": 16, "real": 64},
+        optimum=0.775,  # no table allows more, and every one of many thousand drawn allows it
+        tags=("discrete", "masked", "text", "partially-observed"),
+    ),
+)
