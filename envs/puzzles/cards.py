@@ -10,9 +10,9 @@ def _card(name: str, task: str, puzzle: str, *tags: str, player: str = "puzzle_t
     return TaskCard(
         id=f"rlsuite/{name}-v0",
         family="puzzles",
-        entry_point=f"{__name__}.{task}",
-        puzzle=f"{__name__}.{puzzle}",
-        reference=f"{__name__}.{player}",
+        entry_point=f"{__package__}.{task}",
+        puzzle=f"{__package__}.{puzzle}",
+        reference=f"{__package__}.{player}",
         tags=("discrete", *tags),
         **facts,
     )
