@@ -30,7 +30,7 @@ context                 parameters within their tolerance; current and torque: t
                         alternating bands
 ======================  ====================================================================================
 
-That is the task of a plain id. Its parts are data (``card.options``): another choice of them is another task of the
+That is the task of a plain id. Its parts are data (``card.choices``): another choice of them is another task of the
 same id, in which a part that is not chosen costs nothing. What it remembers is the last field of the state, and what
 can be measured of it ends the observation:
 
@@ -182,10 +182,10 @@ class Drive(Task[Params, State]):
             )
         )
         self.states = self.plant.states
-        self.references = REFERENCES[card.option("reference")](card.horizon)
-        self.load_kind = card.option("load")
-        self.noise = float(card.option("noise"))
-        supply, solver = card.option("supply"), card.option("solver")
+        self.references = REFERENCES[card.settings["reference"]](card.horizon)
+        self.load_kind = card.settings["load"]
+        self.noise = float(card.settings["noise"])
+        supply, solver = card.settings["supply"], card.settings["solver"]
         if solver == "exact" and (supply.startswith("ac") or self.load_kind == "profile"):
             raise ValueError(
                 f"{card.id}: solver 'exact' is for linear systems, not for supply {supply!r} with load "
@@ -193,8 +193,8 @@ class Drive(Task[Params, State]):
             )
         self.solve = SOLVERS[solver]
         self.supply: Supply | None = None if supply == "ideal" else SUPPLIES[supply]()
-        self.delayed = card.option("dead_time") == "1"
-        self.interlocking = float(card.option("interlocking"))
+        self.delayed = card.settings["dead_time"] == "1"
+        self.interlocking = float(card.settings["interlocking"])
         self.turned = self.three_phase and (self.finite or self.interlocking > 0)
         """Whether it matters where the rotor stands."""
         measured = len(self.plant.measured_names) + 1 + (self.kind == "torque") + 2 * len(self.names)

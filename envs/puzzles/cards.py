@@ -350,7 +350,7 @@ CARDS = (
         source="one arrangement by exhaustive search; as a task for seeing models: Wu et al. 2025, arXiv:2509.25190",
         horizon=50, optimum=1.9, variant=True,
         difficulties={"medium": 3, "easy": 2, "hard": 4},
-        options={"observation": ("structured", "pixels")},
+        choices={"observation": ("structured", "pixels")},
     ),
     _card(
         "Game24Cards", "game24_cards:Game24Cards", "game24_cards:Game24CardsPuzzle",
@@ -359,7 +359,7 @@ CARDS = (
         source="Points24 and EZPoints of Zhai et al. 2024, arXiv:2405.10292; every hand that can be solved",
         horizon=12, optimum=1.0, variant=True,
         difficulties={"medium": 2, "easy": 0, "hard": 3},
-        options={"observation": ("pixels", "symbols")},
+        choices={"observation": ("pixels", "symbols")},
     ),
     _card(
         "CipherKnownKey", "cipher_known_key:CipherKnownKey", "cipher_known_key:CipherKnownKeyPuzzle", "text", "cipher",

@@ -374,7 +374,7 @@ def make_vec(task_id: str, num_envs: int = 1, **keywords: Any) -> gymnasium.vect
         ValueError: no such keyword, or a value that is unknown or out of range.
     """
     card = find_card(task_id)
-    own, chosen = [*inspect.signature(TaskVectorEnv).parameters], card.keywords
+    own, chosen = [*inspect.signature(TaskVectorEnv).parameters], [*card.settings]
     for name in keywords:
         if name not in own + chosen:
             raise unexpected(card.id, name, own + chosen)

@@ -453,8 +453,8 @@ def make(
         render_mode: ``"rgb_array"`` or ``"ansi"`` (Gymnasium makes ``"human"`` of the first).
         weights: one number an objective of a multi-objective task: rewards are then the weighted sum, a float, and
             ``info["vector_reward"]`` has the vector. ``info["score"]`` stays that of the card's own weights.
-        settings: of the card, for the variant that differs by them: ``control="finite"`` of a drive; its modes, as
-            ``gem_compat=True``; and its options.
+        settings: settings of the card, for the task that differs by them: ``control="finite"`` or ``supply="rc"`` of a
+            drive.
 
     Raises:
         ValueError: a value is unknown, or has no meaning for this task.
