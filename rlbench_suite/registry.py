@@ -28,7 +28,7 @@ AGENTS = {
     "reference": "rlbench_suite.baselines.scripted:ReferenceAgent",
     "bc": "rlbench_suite.baselines.bc:BC",
     "td3-bc": "rlbench_suite.baselines.td3_bc:TD3BC",
-    "ppo": "rlbench_suite.baselines.ppo:PPO",
+    "ppo": "rlbench_suite.baselines.ppo_agent:PPO",
     "sac": "rlbench_suite.baselines.sac:SAC",
     "dqn": "rlbench_suite.baselines.dqn:DQN",
     "sb3-ppo": "rlbench_suite.baselines.sb3:SB3PPO",

@@ -20,10 +20,10 @@ from gymnasium.utils.env_checker import check_env
 from scipy import stats
 
 from rlbench_suite import registry
-from rlbench_suite.envs.motor import gem_reference
-from rlbench_suite.envs.motor.gem_compat import environment
-from rlbench_suite.envs.motor.gem_drive import GemDrive, State, peer_id
-from rlbench_suite.envs.motor.gem_reference import Walk, Wiener, reference
+from rlbench_suite.envs.motor.gem import reference as gem_reference
+from rlbench_suite.envs.motor.gem.drive import GemDrive, State, peer_id
+from rlbench_suite.envs.motor.gem.environment import environment
+from rlbench_suite.envs.motor.gem.reference import Walk, Wiener, reference
 
 sys.path.insert(0, str(Path(__file__).parent))
 from record_gem import PUSH, push, wave
