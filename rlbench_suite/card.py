@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rlbench_suite.task import Task
 
-VIEWS = ("structured", "text", "pixels")
 SPLITS = ("train", "test")
 DTYPES = ("float32", "float64")
 SCORES_FILE = "reference_scores.json"

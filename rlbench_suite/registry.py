@@ -131,7 +131,7 @@ def _kin(card: TaskCard) -> list[TaskCard]:
 
 def allowed_settings(card: TaskCard) -> dict[str, tuple[Any, ...]]:
     """Return the values that each setting of a card may take while the others stay, the default or its own first."""
-    allowed = {name: (value,) for name, value in card.fixed.items()}
+    allowed: dict[str, tuple[Any, ...]] = {name: (value,) for name, value in card.fixed.items()}
     for other in _kin(card):
         differing = [name for name, value in card.fixed.items() if other.fixed[name] != value]
         if len(differing) == 1:
@@ -218,8 +218,8 @@ def register() -> None:
         if card.id not in gymnasium.registry:
             gymnasium.register(
                 id=card.id,
-                entry_point="rlbench_suite.adapters.single:make",
-                vector_entry_point="rlbench_suite.adapters.batch:make_vec",
+                entry_point="rlbench_suite.adapters.entry_points:make",
+                vector_entry_point="rlbench_suite.adapters.entry_points:make_vec",
                 max_episode_steps=card.horizon,
                 kwargs={"task_id": card.id},
                 # Both wrappers do what the environment does itself, at a tenth of the time of a step.

@@ -5,7 +5,7 @@ import pettingzoo
 import pytest
 
 from rlbench_suite import registry
-from rlbench_suite.adapters.single import make
+from rlbench_suite.adapters.entry_points import make
 from rlbench_suite.card import unknown
 
 

@@ -220,7 +220,7 @@ def play(
     prepare_jax()
     import gymnasium
 
-    from rlbench_suite.adapters.single import make
+    from rlbench_suite.adapters.entry_points import make
 
     # Not by gymnasium.make, which knows listed ids only.
     env: gymnasium.Env[Any, Any] = make(card.id, difficulty=difficulty, render_mode="rgb_array")

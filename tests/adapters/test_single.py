@@ -16,8 +16,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
-from rlbench_suite.adapters.batch import make_vec
-from rlbench_suite.adapters.single import make
+from rlbench_suite.adapters.entry_points import make, make_vec
 from rlbench_suite.card import TaskCard
 from rlbench_suite.episode import NO_LIMIT, Draw, action_sizes, advance, begin, seed_key
 from rlbench_suite.process import precision

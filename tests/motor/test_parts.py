@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from rlbench_suite.adapters.batch import make_vec
+from rlbench_suite.adapters.entry_points import make, make_vec
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import make
 from rlbench_suite.card import load
 from rlbench_suite.registry import card, cards
 
