@@ -9,14 +9,14 @@ _card = partial(puzzle_card, __name__)
 # fmt: off
 CARDS = (
     _card(
-        "SAT", "sat:SAT", "sat_puzzle:SATPuzzle", "masked", "text", player="dpll:DPLL",
+        "SAT", "sat:SAT", "sat:SATPuzzle", "masked", "text", player="dpll:DPLL",
         summary="Find a model of a quietly planted random 3-SAT formula by flipping variables.",
         source="Jia, Moore & Strain 2007, doi:10.1613/jair.2039; focused search: Papadimitriou 1991",
         horizon=60, optimum=1.125,
         difficulties={"medium": 20, "easy": 10, "hard": 32},
     ),
     _card(
-        "SAT50", "sat_puzzle:SAT50", "sat_puzzle:SAT50Puzzle", "masked", "text", "formula", player="flips:ToGoal",
+        "SAT50", "sat:SAT50", "sat:SAT50Puzzle", "masked", "text", "formula", player="flips:ToGoal",
         summary="Find a model of a quietly planted random 3-SAT formula of 50 variables by flipping variables.",
         source="Jia, Moore & Strain 2007, doi:10.1613/jair.2039; focused search: Papadimitriou 1991",
         horizon=150, optimum=1.125, variant=True,
@@ -45,7 +45,7 @@ CARDS = (
         difficulties={"medium": 12, "easy": 8, "hard": 16},
     ),
     _card(
-        "RefuteSAT", "branching:RefuteSAT", "refute_sat:RefuteSATPuzzle", "masked", "text", "formula",
+        "RefuteSAT", "refute_sat:RefuteSAT", "refute_sat:RefuteSATPuzzle", "masked", "text", "formula",
         summary="Decide whether a 3-SAT formula has a model, by branching; half of them have one.",
         source="Davis, Logemann & Loveland 1962; sizes: Crawford & Auton 1996, doi:10.1016/0004-3702(95)00046-1",
         horizon=160, optimum=2.0, variant=True,
