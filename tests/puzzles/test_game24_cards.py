@@ -16,11 +16,11 @@ import pytest
 from comparison import Compared
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles import card_pictures, running_value
-from rlbench_suite.envs.puzzles.card_pictures import lit
-from rlbench_suite.envs.puzzles.combine import Instance
-from rlbench_suite.envs.puzzles.game24_cards import LENGTH, TOKENS, Game24Cards, Game24CardsPuzzle, Writing
-from rlbench_suite.envs.puzzles.puzzle_task import Params
+from rlbench_suite.envs.puzzles.arithmetic import card_pictures, running_value
+from rlbench_suite.envs.puzzles.arithmetic.card_pictures import lit
+from rlbench_suite.envs.puzzles.arithmetic.combine import Instance
+from rlbench_suite.envs.puzzles.arithmetic.game24_cards import LENGTH, TOKENS, Game24Cards, Game24CardsPuzzle, Writing
+from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants

@@ -15,9 +15,9 @@ from pysat.card import CardEnc
 from pysat.solvers import Cadical153
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.jigsaw import SIDE, Instance, JigsawPuzzle, Lying, restoring_swaps
-from rlbench_suite.envs.puzzles.painting import BRIGHT, CODES, DARK, lit, painted
-from rlbench_suite.envs.puzzles.puzzle_task import Params
+from rlbench_suite.envs.puzzles.moves.jigsaw import SIDE, Instance, JigsawPuzzle, Lying, restoring_swaps
+from rlbench_suite.envs.puzzles.moves.random_pictures import BRIGHT, CODES, DARK, lit, painted
+from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
