@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from rlbench_suite.lanes import computed_once
+from rlbench_suite.bit_exact import computed_once
 
 Scalar = Any
 """A scalar array; on the host, where a state is described or drawn, a float."""
