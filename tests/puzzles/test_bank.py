@@ -44,7 +44,10 @@ def test_a_bank_is_made_anew_when_code_changes_that_it_depends_on(
     bank._recipe.cache_clear()
     puzzle = importlib.import_module("family.own").Own(30)
     before = bank_path(puzzle, "train", 4)
-    (folder / f"{changed}.py").write_text(MODULES[changed] + "\n# changed\n")
+    (folder / f"{changed}.py").write_text('"""Words."""\n' + MODULES[changed] + '\n# changed\n"""More words."""\n')
+    bank._recipe.cache_clear()
+    assert bank_path(puzzle, "train", 4) == before
+    (folder / f"{changed}.py").write_text(MODULES[changed] + "\nCHANGED = 1\n")
     bank._recipe.cache_clear()
     assert (bank_path(puzzle, "train", 4) != before) == (
         changed.rsplit("/", maxsplit=1)[-1] not in ("__init__", "beside")
