@@ -341,7 +341,7 @@ class Road(Task[Fleet, State]):
         return (next_state.crashed | near).astype(self.dtype)
 
     def info(self, state: State, params: Fleet) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         time = jnp.maximum(state.steps, 1) * np.asarray(self.duration, self.dtype)
         return {
             "success": ~state.crashed,
@@ -485,7 +485,7 @@ class Highway(Road):
         )
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         return (
             *self.own_components(),
             Component("speed_to_keep", "number of the speed that it keeps, of 10 to 30 m/s", f"{LEVELS - 1} levels"),
@@ -515,7 +515,7 @@ class Highway(Road):
         return np.array(ACTIONS.index(word))
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer."""
         return f"Answer with one of {', '.join(ACTIONS)}, once a second."
 
     def why_illegal(self, action: np.ndarray, state: State, params: Fleet) -> str:
@@ -577,7 +577,7 @@ class HighwayContinuous(Road):
         return self.stack(*self.see_itself(state, lane), *self.see(state, params, lane))
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         return *self.own_components(), *self.others_components()
 
     def action_components(self) -> tuple[Component, ...]:
@@ -588,7 +588,7 @@ class HighwayContinuous(Road):
         )
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer."""
         return (
             "Answer with two numbers from -1 to 1: acceleration (1 is +3 m/s^2, -1 is -6 m/s^2) and steering to the "
             "left, in parts of the largest safe angle, for the next 0.2 s."

@@ -66,11 +66,11 @@ class ReferenceDriver(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> ReferenceDriver:
-        """The player of any density."""
+        """Make the player; it is the same for every density."""
         return cls()
 
     def initial(self, params: Fleet) -> tuple[()]:
-        """Nothing to remember."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
@@ -95,7 +95,7 @@ class ContinuousReferenceDriver(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> ContinuousReferenceDriver:
-        """The player of any density."""
+        """Make the player; it is the same for every density."""
         return cls()
 
     def initial(self, params: Fleet) -> Scalar:

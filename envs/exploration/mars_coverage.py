@@ -136,7 +136,7 @@ class MarsCoverage(Task[Params, State]):
         ])  # fmt: skip
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         near, far = (WINDOW, WINDOW), (BLOCKS, BLOCKS)
         cells = "[row from below, column]: whether the cell, about the rover, is known to be"
         return (
@@ -154,7 +154,7 @@ class MarsCoverage(Task[Params, State]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """The four moves."""
+        """List the four moves."""
         return singles({move: f"drive one cell to the {move}" for move in MOVES})
 
     def _blocks(self, cells: jax.Array, state: State) -> jax.Array:
@@ -212,7 +212,7 @@ class MarsCoverage(Task[Params, State]):
         ])  # fmt: skip
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer."""
         return f"Answer with one word, the way to drive one cell: {', '.join(MOVES)}."
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
@@ -232,7 +232,7 @@ class MarsCoverage(Task[Params, State]):
         return f"there is rock to the {list(MOVES)[int(action)]}"
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """The only end there is."""
+        """Name the only end there is."""
         return f"at least {GOAL[0] / GOAL[1]:.0%} of the ground is covered"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
@@ -288,7 +288,7 @@ class NearestFrontier(NamedTuple):
         return cls()
 
     def initial(self, params: Params) -> tuple[()]:
-        """Nothing to remember."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:

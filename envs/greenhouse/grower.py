@@ -49,7 +49,7 @@ class Grower(NamedTuple):
         return cls()
 
     def initial(self, params: Params) -> tuple[()]:
-        """Nothing to remember."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:

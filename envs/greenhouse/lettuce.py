@@ -221,7 +221,7 @@ class Lettuce(Task[Params, State]):
         )
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         measured = {
             "dry_weight": ("dry weight of the crop", "kg/m2"),
             "co2": ("carbon dioxide inside", "ppm"),
@@ -279,7 +279,7 @@ class Lettuce(Task[Params, State]):
         return violation(next_state.climate)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         climate = state.climate
         mean = state.violation / jnp.maximum(state.steps, 1).astype(self.dtype)
         return {
@@ -302,7 +302,7 @@ class Lettuce(Task[Params, State]):
         return f"harvest after 40 days: {float(state.climate.dry_weight):.3f} kg/m2 of dry weight"
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer."""
         return "Answer with three numbers from 0 to 1: carbon dioxide, ventilation and heating, parts of their ranges."
 
     def describe(self, state: State, params: Params) -> str:

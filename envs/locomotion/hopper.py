@@ -99,7 +99,7 @@ class Hopper(HostTask[MujocoState]):
         return HopperEnv()
 
     def info(self, simulator: Any, told: dict[str, Any]) -> dict[str, Any]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         distance = float(simulator.data.qpos[0])
         return {"success": distance >= DISTANCE, "distance": distance, "speed": float(told.get("x_velocity", 0.0))}
 
@@ -125,7 +125,7 @@ class Hopper(HostTask[MujocoState]):
         )
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer."""
         return "Answer with three numbers from -1 to 1: the torques of hip, knee and ankle."
 
     def why_over(self, state: MujocoState, params: Any, info: dict[str, Any]) -> str:
@@ -189,7 +189,7 @@ class LinearFeedback(NamedTuple):
         return cls(*(np.asarray(part, task.dtype) for part in _found()))
 
     def initial(self, params: Any) -> tuple[()]:
-        """No memory."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:

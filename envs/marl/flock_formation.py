@@ -278,7 +278,7 @@ class FlockFormation(Task[Params, State]):
         )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Of each vehicle, ``(n,)``."""
+        """Return the reward of each vehicle, ``(n,)``."""
         error = distances(errors(next_state.vehicles, next_state.leader, params))
         nearest = separations(next_state.vehicles).min(1)
         proximity = jnp.clip((SAFE - nearest) * (1 / (SAFE - COLLISION)), 0, 1)
@@ -294,7 +294,7 @@ class FlockFormation(Task[Params, State]):
         return lost | (separations(state.vehicles).min() < COLLISION)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         separation = separations(state.vehicles).min()
         return {
             "success": (state.mean_error < SETTLED) & (separation >= COLLISION),

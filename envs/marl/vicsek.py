@@ -170,7 +170,7 @@ class Vicsek(Task[Params, State]):
         return jnp.where(order > NO_DIRECTION, jnp.clip(share, -1, 1), 0)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Never."""
+        """Return false: only the time limit ends an episode."""
         return jnp.bool_(False)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
@@ -275,7 +275,7 @@ class NeighbourAveraging(eqx.Module):
         return cls()
 
     def initial(self, params: Params) -> tuple[()]:
-        """Nothing to remember."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, Any]:

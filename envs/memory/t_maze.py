@@ -145,7 +145,7 @@ class TMaze(Task[Params, State]):
         self.reward_space = self.box(0.0, 1.0, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """The only context."""
+        """Return the only context."""
         return Params()
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -185,7 +185,7 @@ class TMaze(Task[Params, State]):
         return self.stack(sign == LEFT, sign == RIGHT, walked)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         return singles(
             {
                 "sign_left": "whether a sign is in sight and points left",
@@ -211,7 +211,7 @@ class TMaze(Task[Params, State]):
         return (next_state.right_turns - state.right_turns).astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Never."""
+        """Return false: only the time limit ends an episode."""
         return jnp.bool_(False)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:

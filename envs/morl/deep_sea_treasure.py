@@ -82,7 +82,7 @@ class DeepSeaTreasure(Task[Params, State]):
         self.reward_space = self.box([0.0, -1.0], [self.value.max(), -1.0])
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """The only context."""
+        """Return the only context."""
         return Params()
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -109,7 +109,7 @@ class DeepSeaTreasure(Task[Params, State]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """The four moves."""
+        """List the four moves."""
         return singles({move: f"move one cell {move}" for move in MOVES})
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -273,7 +273,7 @@ class ShortestPath(eqx.Module):
         return cls(task.best_moves(task.card.weights)[0])
 
     def initial(self, params: Params) -> tuple[()]:
-        """Nothing to remember."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, Any]:

@@ -126,7 +126,7 @@ class PointMaze(Task[Params, Motion]):
         return self.stack(*state, params.goal_x, params.goal_y)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         return (
             Component("position", "x (to the right) and y (up) of the ball, from the lower left corner", "m", (2,)),
             Component("velocity", "velocity of the ball along x and y", "m/s", (2,)),
@@ -152,11 +152,11 @@ class PointMaze(Task[Params, Motion]):
         return {"success": distance <= GOAL_RADIUS, "distance": distance}
 
     def why_over(self, state: Motion, params: Params, info: dict[str, Any]) -> str:
-        """The only end there is."""
+        """Name the only end there is."""
         return f"the ball is within {GOAL_RADIUS} m of the goal"
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer."""
         return "Answer with two numbers from -1 to 1: the force along x (to the right) and along y (up)."
 
     def describe(self, state: Motion, params: Params) -> str:
@@ -235,7 +235,7 @@ class WaypointPD(NamedTuple):
         return cls(task.maze.next_cell, np.asarray(task.maze.width, np.int32))
 
     def initial(self, params: Params) -> tuple[()]:
-        """Nothing to remember."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:

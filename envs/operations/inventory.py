@@ -232,7 +232,7 @@ class Inventory(Task[Params, State]):
         return self.stack(*quantities, *costs, *([] if state.warehouse is None else [params.warehouse_holding]))
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         shops = [f"shop_{i}" for i in range(1, len(self.network.leads) + 1)]
         places = [(name, lead, f"{SHOP_UNIT:g} units") for name, lead in zip(shops, self.network.leads, strict=True)]
         if self.network.warehouse_lead is not None:
@@ -271,11 +271,11 @@ class Inventory(Task[Params, State]):
         return -next_state.cost
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Never."""
+        """Return false: only the time limit ends an episode."""
         return jnp.bool_(False)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         fill_rate = state.served.astype(self.dtype) / jnp.maximum(state.demanded, 1).astype(self.dtype)
         mean_stock = state.stored.astype(self.dtype) / jnp.maximum(state.periods, 1).astype(self.dtype)
         enough = PERIODS_IN_STOCK * _sum([shop.demand for shop in params.shops])
@@ -289,7 +289,7 @@ class Inventory(Task[Params, State]):
     # -- text and pixels ---------------------------------------------------------------------------------------
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer."""
         shops = len(self.network.leads)
         first = "" if self.network.warehouse_lead is None else f"the warehouse's order, 0 to {WAREHOUSE_ORDER}, then "
         return f"Answer with whole numbers: {first}the order of each of {shops} shop(s), 0 to {SHOP_ORDER}."

@@ -272,7 +272,7 @@ class TwentyQuestions(Task[Params, State]):
         return jnp.concatenate(parts)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         a, n = self.properties, self.things
         parts = (
             Component("answers", "answer to the question for each property: 1 yes, -1 no, 0 not asked", shape=(a,)),
@@ -349,7 +349,7 @@ class TwentyQuestions(Task[Params, State]):
         return "Yes." if bool(state.found) and turn + 1 == int(state.turns) else "No."
 
     def how_to_act(self) -> str:
-        """What an answer looks like."""
+        """Tell a text player how to answer."""
         return (
             "Ask for one property in a question that can be answered yes or no ('Can it fly?', 'Does it have ...?', "
             "'Is it ...?'), or guess one thing ('Is it a ...?', 'I guess ...'). One question or guess an answer."

@@ -233,7 +233,7 @@ class Wordle(Task[Params, State]):
         return jnp.concatenate([block.ravel().astype(self.dtype) for block in blocks])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         letters = "letters a to z"
         return (
             Component(
@@ -297,7 +297,7 @@ class Wordle(Task[Params, State]):
         return "\n".join(lines)
 
     def how_to_act(self) -> str:
-        """What an answer looks like."""
+        """Tell a text player how to answer."""
         return f"Answer with one five-letter word of the game's list of {len(self.words)} common English words."
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:

@@ -218,7 +218,7 @@ class OfficeApps(Task[Params, State]):
         return "\n\n".join(parts)
 
     def how_to_act(self) -> str:
-        """What an answer looks like."""
+        """Tell a text player how to answer."""
         return 'Answer with one call as JSON: {"api": "contacts.search_by_name", "args": {"name": "Ana"}}'
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
