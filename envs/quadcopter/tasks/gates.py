@@ -138,7 +138,7 @@ class QuadcopterGates(Flight[Track, State]):
         return State(Quadcopter(body, dynamics.hovering_rotors(params.airframe)), jnp.int32(0), jnp.bool_(False))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Track) -> State:
-        """Make one Runge-Kutta step under constant commands, then check where it crossed the gate's plane, if it did."""
+        """Make a Runge-Kutta step under constant commands, then check where it crossed the gate's plane, if it did."""
         vehicle = dynamics.step(state.vehicle, dynamics.commanded_speeds(action), params.airframe, STEP, CRAZYFLIE_AIR)
         before, after = (crossing(moving, state.passed, params) for moving in (state.vehicle, vehicle))
         forwards, backwards = (before.along < 0) & (after.along >= 0), (before.along >= 0) & (after.along < 0)
