@@ -22,7 +22,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Row, explained
 from rlbench_suite.evaluation.one_shot import PLAYERS, skill
 from rlbench_suite.puzzle_dataset import puzzle_of
-from rlbench_suite.registry import cards
+from rlbench_suite.registry import allowed_settings, cards
 
 ROOT = Path(__file__).resolve().parent.parent
 log = logging.getLogger(f"mkdocs.plugins.{__name__}")
@@ -89,11 +89,7 @@ def page(card: TaskCard) -> str:
         "optimum": "" if card.optimum is None else f"{card.optimum:g}",
         "partially observed": "yes: an agent needs a memory" if card.partially_observed else "",
         "tags": ", ".join(card.tags),
-        **{f"`{keyword}=True`": mode.summary for keyword, mode in card.modes.items()},
-        **{
-            f"`{keyword}=`, an option": ", ".join(f"`{choice}`" for choice in choices)
-            for keyword, choices in card.options.items()
-        },
+        **{f"`{name}=`": ", ".join(map(repr, allowed)) for name, allowed in allowed_settings(card).items()},
     }
     text = [f"# {card.name}", "", card.summary, "", moving_picture(card, ".."), ""]
     text += ["| | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in facts.items() if value), ""]
