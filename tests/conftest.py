@@ -68,7 +68,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         further[card.family].discard(card.default_difficulty or "")
 
     def runs(item: pytest.Item) -> bool:
-        values = item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
+        values = (
+            item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
+        )
         names = {name for value in values if isinstance(name := getattr(value, "name", value), str)}
         if names & left_out:
             return False

@@ -74,7 +74,11 @@ def imported_files(file: Path) -> set[Path]:
 def _imports(file: Path) -> list[Path]:
     """List where the modules could lie that a file imports; some of the paths exist."""
     found = []
-    for node in (ast.parse(statement).body[0] for statement in IMPORT.findall(file.read_text())):
+    for statement in IMPORT.findall(file.read_text()):
+        try:
+            [node] = ast.parse(statement).body
+        except (SyntaxError, ValueError):  # a line of prose, or several statements in one
+            continue
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
