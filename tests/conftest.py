@@ -10,15 +10,6 @@ from __future__ import annotations
 import os
 import sys
 
-os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-os.environ.setdefault("MPLBACKEND", "Agg")
-
-from rlbench_suite.cli import prepare_jax
-
-# Most of the time goes into compiling: the user's cache keeps programs for the next run and for processes that tests
-# start. Test processes run side by side, and small programs lose time to a second thread.
-prepare_jax(pool=1)
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +19,14 @@ from selection import Selection, is_of_variants
 
 from rlbench_suite import registry
 from rlbench_suite.card import TaskCard
+from rlbench_suite.cli import prepare_jax
 from rlbench_suite.registry import cards
+
+os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+os.environ.setdefault("MPLBACKEND", "Agg")
+# Nothing has imported JAX yet. Most of the time goes into compiling: the user's cache keeps programs for the next run
+# and for processes that tests start. Test processes run side by side, and small programs lose time to a second thread.
+prepare_jax(pool=1)
 
 MOST_MAPS = 20_000
 TESTS = Path(__file__).parent
@@ -158,7 +156,7 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Register the toy family and agents of ``tests/plugin`` as a third party does, and return their folder."""
     monkeypatch.syspath_prepend(str(PLUGIN))
     monkeypatch.setenv("PYTHONPATH", str(PLUGIN))  # for programs that a test starts
-    tables = (registry.cards, registry.agent_entry_points)
+    tables = (registry.all_cards, registry.agent_entry_points)
     for table in tables:
         table.cache_clear()
     yield PLUGIN

@@ -176,11 +176,11 @@ class Selection:
             return "selection: every id, difficulty and file"
         files = [file for file in (ROOT / "tests").rglob("test_*.py") if is_of_variants(file)]
         ids, run = variants(), sum(map(self.runs_card, variants()))
-        since = f", and {len(self.changed_ids)} whose code changed since {self.base[:12]}" if self.base else ""
+        since = f"; {len(self.changed_ids)} have changed since {self.base[:12]}" if self.base else ""
         return (
-            f"selection: all ids of the suite all; of {len(ids)} variants {run}, {len(ids) - run} left out; of "
-            f"{len(files)} files about variants {sum(map(self.runs_file, files))} (one in {self.part} by a hash of name "
-            f"and {self.commit}{since}). All: pytest --every"
+            f"selection: all ids of the suite all; {run} of {len(ids)} variants, {len(ids) - run} are left out; "
+            f"{sum(map(self.runs_file, files))} of {len(files)} files about variants (one in {self.part} by a hash of "
+            f"name and {self.commit}{since}). All: pytest --every"
         )
 
 

@@ -1,9 +1,8 @@
 """Notice that a trajectory has changed, for which an id needs a new version.
 
-Each id has a file in ``golden/``. ``python tests/adapters/test_golden.py`` writes those that are missing;
-``python tests/adapters/test_golden.py NAME...`` writes those of the named ids anew and says what has changed. Numbers
-are compared within 1e-4, which any processor keeps over so few steps; a change of rules, physics, units, keys or seeding
-moves them by far more.
+Each id has a file in ``golden/``. ``python tests/adapters/test_golden.py`` writes those that are missing. With names of
+ids it writes theirs anew and says what has changed. Numbers are compared within 1e-4, which any processor keeps over so
+few steps; a change of rules, physics, units, keys or seeding moves them by far more.
 """
 
 from __future__ import annotations
