@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
-import jax
-import numpy as np
 import pytest
 
 from rlbench_suite.card import TaskCard
@@ -22,12 +20,9 @@ from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards
 
 sys.path.insert(0, str(Path(__file__).parent))
-from trajectories import random_actions
+from trajectories import differences, trajectory
 
 GOLDEN = Path(__file__).parent / "golden"
-STEPS = 60
-SHOWN = 100
-"""Entries of an observation, at most, spread evenly over it."""
 
 
 def golden_file(card: TaskCard, folder: Path = GOLDEN) -> Path:
@@ -35,38 +30,9 @@ def golden_file(card: TaskCard, folder: Path = GOLDEN) -> Path:
     return folder / f"{card.name}.json"
 
 
-def trajectory(task_id: str) -> dict[str, Any]:
-    """Play both splits with seeded random actions; return the reward of each episode and the last observation."""
-    shown: dict[str, Any] = {}
-    for split in ("train", "test"):
-        env = gymnasium.make(task_id, split=split)
-        observation, _ = env.reset(seed=2026)
-        returns = [np.zeros(env.unwrapped.reward_space.shape if env.unwrapped.card.objectives else ())]
-        for action in random_actions(env.action_space, 2026, STEPS):
-            observation, reward, terminated, truncated, _ = env.step(action)
-            returns[-1] = returns[-1] + reward
-            if terminated or truncated:
-                observation, _ = env.reset()
-                returns.append(np.zeros_like(returns[-1]))
-        entries = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(observation)])
-        some = np.linspace(0, entries.size - 1, min(SHOWN, entries.size)).astype(int)
-        shown[split] = {
-            "returns": [np.round(total, 6).tolist() for total in returns],
-            "observation": np.round(entries[some], 6).tolist(),
-        }
-    return shown
-
-
-def differences(found: dict[str, Any], golden: dict[str, Any]) -> list[str]:
-    """Say where a trajectory differs from the golden one."""
-    faults = []
-    for split, parts in golden.items():
-        for name, expected in parts.items():
-            try:
-                np.testing.assert_allclose(found[split][name], expected, rtol=1e-4, atol=1e-4)
-            except AssertionError as error:
-                faults.append(f"{split} {name}: {' '.join(str(error).split())}")
-    return faults
+def played(card: TaskCard) -> dict[str, Any]:
+    """Play the trajectory of an id."""
+    return trajectory(lambda split: gymnasium.make(card.id, split=split))
 
 
 def write(names: list[str], folder: Path = GOLDEN) -> None:
@@ -76,7 +42,7 @@ def write(names: list[str], folder: Path = GOLDEN) -> None:
     else:
         chosen = [card for card in cards().values() if card.installed and not golden_file(card, folder).exists()]
     for card in chosen:
-        file, found = golden_file(card, folder), trajectory(card.id)
+        file, found = golden_file(card, folder), played(card)
         faults = differences(found, json.loads(file.read_text())) if file.exists() else ["new"]
         print(card.id, "; ".join(faults) or "unchanged")
         if faults:
@@ -85,7 +51,7 @@ def write(names: list[str], folder: Path = GOLDEN) -> None:
 
 @pytest.mark.every_id
 def test_trajectories_are_those_of_this_version(card: TaskCard) -> None:
-    assert not differences(trajectory(card.id), json.loads(golden_file(card).read_text()))
+    assert not differences(played(card), json.loads(golden_file(card).read_text()))
 
 
 def test_every_id_has_a_golden_trajectory() -> None:
