@@ -257,8 +257,10 @@ class TaskCard:
         return self._measured.get(self._tier(difficulty), {})
 
     def one_shot_scores(self, difficulty: str | float | None = None) -> dict[str, Score]:
-        """Measured scores of one-shot answers by who gives them (:mod:`rlbench_suite.evaluation.one_shot`), and the
-        mean ``difficulty`` of instances, written by ``rlsuite calibrate``. Empty where there is no one-shot form.
+        """Return measured scores of one-shot answers by player (:mod:`rlbench_suite.evaluation.one_shot`).
+
+        The entry ``difficulty`` is the mean difficulty of instances. ``rlsuite calibrate`` writes them; they are empty
+        where there is no one-shot form.
         """
         return self._one_shot.get(self._tier(difficulty), {})
 
