@@ -12,10 +12,10 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.agent import CannotPlay
+from rlbench_suite.bit_exact import computed_once
+from rlbench_suite.bitset import BitSet
 from rlbench_suite.episode import action_sizes
 from rlbench_suite.keys import uniform
-from rlbench_suite.lanes import computed_once
-from rlbench_suite.members import Members
 from rlbench_suite.policy import Policy, View, reference_player
 from rlbench_suite.task import Task
 
@@ -48,9 +48,9 @@ class Uniform(eqx.Module):
 
 def nth_legal(mask: jax.Array, share: jax.Array) -> jax.Array:
     """Return the legal action at the fraction ``share`` in [0, 1) of the list of legal actions."""
-    legal = Members.of(mask)
+    legal = BitSet.from_mask(mask)
     rank = jnp.floor(share * legal.size).astype(jnp.int32)
-    return jnp.where(rank < legal.size, legal.ranked(rank), 0)
+    return jnp.where(rank < legal.size, legal.select(rank), 0)
 
 
 class Constant(eqx.Module):

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite import lanes
+from rlbench_suite import bit_exact
 from rlbench_suite.adapters.rollout import open_stream
 from rlbench_suite.baselines import offline, ppo_agent, replay
 from rlbench_suite.baselines.bc import BC
@@ -32,7 +32,7 @@ SEED = np.zeros(2, np.uint32)
 
 @pytest.fixture(autouse=True)
 def accelerated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "_on_cpu", lambda: False)
+    monkeypatch.setattr(bit_exact, "_on_cpu", lambda: False)
 
 
 def task_of(name: str) -> Any:
