@@ -13,7 +13,7 @@ reward         1 on reaching the target
 termination    the target is reached, or one number is left
 =============  =====================================================================================================
 
-What is used up does not come back, so an episode lasts n - 1 steps at most. The best return is 1.
+Used numbers do not come back, so an episode lasts n - 1 steps at most. The best return is 1.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ OPERATIONS = (("+", False), ("*", False), ("-", False), ("-", True), ("/", False
 
 
 class Instance(NamedTuple):
-    """Numbers and what to make of them."""
+    """Numbers, and the target to make of them."""
 
     numbers: np.ndarray
     """int16 ``(count,)``, positive."""
@@ -57,7 +57,7 @@ class CombinePuzzle(Puzzle[Instance]):
     """The one-shot form. Subclasses set ``count``, the number of numbers, in ``__init__``."""
 
     count: int
-    #: Whether every number has to be used; otherwise the target may be made of some of them.
+    #: True if every number has to be used; otherwise some are enough.
     uses_all: ClassVar[bool]
 
     @abc.abstractmethod

@@ -12,7 +12,7 @@ from fractions import Fraction
 from rlbench_suite.puzzle import Malformed
 
 Tree = int | tuple[str, "Tree", "Tree"]
-"""The place of a number among those given, or an operator and what it takes."""
+"""The place of a number among those given, or an operator and its two operands."""
 
 OPERATORS = "+-*/"
 _TOKEN = re.compile(r" *([0-9]{1,6}(?![0-9])|[-+*/()])")

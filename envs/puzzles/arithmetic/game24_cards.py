@@ -21,8 +21,8 @@ termination    ``=``
 =============  =====================================================================================================
 
 Numbers never stand side by side, and every formula that is begun can be completed, so that an episode ends after at
-most 12 steps. The mask says which ranks are there: a player who is to read them from the picture does without it. The
-best return is 1.
+most 12 steps. The mask tells the ranks, so a player who should read them from the picture does without it. The best
+return is 1.
 
 Source of the task: Points24 and EZPoints of Zhai et al. 2024, arXiv:2405.10292.
 """
@@ -56,13 +56,13 @@ from .running_value import Levels, Quotient
 TOKENS = (*map(str, range(1, HIGHEST + 1)), *OPERATORS, "(", ")", "=")
 PLUS, OPEN, CLOSE, EQUALS = (TOKENS.index(token) for token in "+()=")
 NUMBERS = tuple(map(str, range(1, TARGET + 1)))
-"""Targets."""
+"""All targets, as text."""
 LENGTH = 12
 """Tokens of the longest formula: four cards, three operators, two pairs of parentheses, and ``=``."""
 EASY_CARDS = 2
 _TOKEN = re.compile(r"[0-9]+|\S")
 ENLARGED = 4
-"""Pixels of :meth:`Game24Cards.draw` along one of the observation."""
+"""Pixels of :meth:`Game24Cards.draw` for one pixel of the observation, along each axis."""
 
 
 class Game24CardsPuzzle(Game24Puzzle):
@@ -140,20 +140,20 @@ class Writing(NamedTuple):
     suits: jax.Array
     """int8 ``(4,)``: places in :data:`.card_pictures.SUITS`."""
     down: jax.Array
-    """int8 ``(4,)``: where each card lies in its slot, in pixels."""
+    """int8 ``(4,)``: distance of each card from the top of its slot, in pixels."""
     right: jax.Array
     unused: jax.Array
     """bool ``(4,)``: the cards that are not in the formula yet."""
     formula: jax.Array
     """int8 ``(12,)``: tokens, counted from 1; 0 where none is written yet."""
     length: jax.Array
-    """int32: how many are."""
+    """int32: number of tokens written."""
     due: jax.Array
-    """bool: whether a value is due."""
+    """bool: a value is due."""
     pairs: jax.Array
     """int32: parentheses opened so far."""
     open: jax.Array
-    """int32: those that are not closed."""
+    """int32: parentheses that are still open."""
     levels: Levels
     """Value of the formula so far."""
 

@@ -1,17 +1,18 @@
-"""rlsuite/Geometry-v0: construct points in the plane, one from another, and compute something of the last, exactly.
+"""rlsuite/Geometry-v0: construct points in the plane, one from another, and answer a question about the last one
+exactly.
 
 ``difficulty`` is the number of constructions, 1 to 4: with 1 they are midpoints, centroids, parallelograms and the
 like, with 2 also those about lines, from 3 on also circumcentres and orthocentres. Each uses the point made before it.
-Points that are given have whole coordinates. All arithmetic is with fractions.
-Figures that are moved, turned or reflected are the same: of 4,000 with one construction 3,752 differ, of 2,000 with two
-all do; on the board below there are fewer.
+Points that are given have whole coordinates. All arithmetic is with fractions. Moved, turned or reflected figures count
+as the same. Of 4,000 figures with one construction 3,752 differ, and of 2,000 with two all do; on the board below there
+are fewer.
 
 Interactively, all points lie on the whole coordinates of a board of 7 + 2 * ``difficulty`` lines each way, and the
 coordinates of each constructed point are written, first x, then y: see :mod:`..shared.writing` for actions and rewards.
 Observed are, one-hot, the construction; for each point it uses (nothing for none) the coordinate along the axis that is
 due, then the other one; the same coordinates as numbers from 0 to 1; the x that is written (nothing before it is);
-whether y is due; and which construction it is. A uniformly random coordinate is right with probability 1 in
-7 + 2 * ``difficulty``.
+whether y is due; and which construction it is. A uniformly random coordinate is right with probability 1 in 7 + 2 *
+``difficulty``.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ from ..shared.writing import Writing, WritingTask
 from .plane import CONSTRUCTIONS, COORDINATES, QUESTIONS, TURN, Order, Point, mean
 
 FREE = 4
-"""Points that can be given; constructed ones are numbered after them."""
+"""Most points that can be given; constructed ones are numbered after them."""
 NAMES = "ABCDEFGH"
 NONE = -1
 FARTHEST = 20
-"""Coordinates of given points are at most so large."""
+"""Largest coordinate of given points, in absolute value."""
 LARGEST = 1000
-"""Numerators and denominators of constructed points, at most."""
+"""Largest numerator or denominator of constructed points."""
 LARGEST_ANSWER = 1_000_000
 _TRIES = 60
 _NUMBER = "(-?[0-9]{1,9})(?:/([0-9]{1,9}))?"
@@ -50,7 +51,7 @@ _POINTS = re.compile(rf"\({_NUMBER}, ?{_NUMBER}\)")
 
 
 class Instance(NamedTuple):
-    """A figure and a question. Points are numbered: those given, then those constructed."""
+    """A figure and a question. Points are numbered, the given ones first, then the constructed ones."""
 
     points: np.ndarray
     """int8 ``(FREE, 2)``: x and y of those given; zeros where there are fewer."""

@@ -29,11 +29,11 @@ from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle
 from ..shared.symmetry import least
 
 TO_FILL = {3: (4, 7), 4: (10, 10), 5: (14, 14)}
-"""Side to the least and the most cells to fill."""
+"""Least and greatest number of cells to fill, by side."""
 PATIENCE = 250
-"""Numbers that the search for a full square tries before it gives up: few beginnings need many."""
+"""Numbers that the search for a full square tries before it gives up: most squares are found after few."""
 ROUNDS = {3: 1, 4: 1, 5: 4}
-"""Side to how often cells are emptied."""
+"""Number of times that cells are emptied, by side."""
 
 
 class Instance(NamedTuple):
@@ -144,13 +144,13 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
 
 
 class _Search:
-    """Depth-first completion of a square: the cell with the fewest numbers that fit first.
+    """Searches depth-first for completions of a square: it fills the cell with the fewest numbers that fit first.
 
     Args:
-        puzzle: knows the lines.
+        puzzle: holds the lines.
         cells: numbers, 0 where a cell is to fill.
         dice: numbers are tried in random order; without, the least first.
-        most: it gives up after so many trials.
+        most: number of trials after which the search gives up.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Puzzles that ask for an assignment of a formula in conjunctive normal form: what they share.
+"""The base of puzzles that ask for an assignment of a formula in conjunctive normal form.
 
 The formula is shown in DIMACS CNF, and the answer is the assignment as literals, ``1 -2 -3 4``: one for each variable,
 in order.
@@ -25,16 +25,16 @@ class CNF(NamedTuple):
     """A formula in conjunctive normal form."""
 
     variables: np.int32
-    """Their number."""
+    """Number of variables."""
     clauses: np.ndarray
     """int16 ``(clauses, longest)``: literals as DIMACS writes them, 0 behind the last one of a shorter clause."""
 
 
 class MaxCNF(NamedTuple):
-    """A formula of which not every clause can be satisfied."""
+    """A formula whose clauses cannot all be satisfied."""
 
     variables: np.int32
-    """Their number."""
+    """Number of variables."""
     clauses: np.ndarray
     """Clauses, as in :class:`CNF`."""
     least: np.int32
@@ -42,10 +42,10 @@ class MaxCNF(NamedTuple):
 
 
 class DecidedCNF(NamedTuple):
-    """A formula of which it is known whether it has a model."""
+    """A formula that is known to have a model or to have none."""
 
     variables: np.int32
-    """Their number."""
+    """Number of variables."""
     clauses: np.ndarray
     """Clauses, as in :class:`CNF`."""
     satisfiable: np.int8
@@ -81,7 +81,7 @@ def unsatisfied(instance: SomeCNF, true: np.ndarray) -> np.ndarray:
 
 
 class CNFPuzzle(Puzzle[AnyCNF]):
-    """An instance is a formula; what is asked of it, subclasses say."""
+    """A puzzle whose instance is a formula; subclasses say what to find."""
 
     def canonical(self, instance: AnyCNF) -> bytes:
         """Return an invariant: equal for formulas that differ by names and signs of variables and by order, and

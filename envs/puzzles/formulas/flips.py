@@ -12,10 +12,10 @@ termination    no more clauses are unsatisfied than must be: the goal
 Rewards telescope: a return is 1 if solved, plus (unsatisfied at the start - unsatisfied at the end) / clauses. Cycling
 earns nothing.
 
-Only flips in unsatisfied clauses are legal (focused search, Papadimitriou 1991), and no shortest path is lost by it:
-let a be an assignment and a' a better one at distance d; some clause that a leaves unsatisfied is satisfied by a', so
-it holds a variable in which they differ; flipping that one is legal and leaves distance d - 1. So the goal is at most n
-legal flips away.
+Only flips in unsatisfied clauses are legal (focused search, Papadimitriou 1991). No shortest path is lost: let a be an
+assignment and a' a better one at distance d. Some clause that a leaves unsatisfied is satisfied by a', so it holds a
+variable in which they differ. To flip that variable is legal and leaves distance d - 1. So the goal is at most n legal
+flips away.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Context = TypeVar("Context", bound=tuple[Any, ...])
 
 
 class State(NamedTuple):
-    """An assignment and what it does; the verdict is kept because mask, reward and observation all need it."""
+    """An assignment and its effect. The verdict is kept because mask, reward and observation all need it."""
 
     assignment: jax.Array
     """uint32 ``()`` or ``(words,)``: bit v % 32 of word v // 32 is the value of variable v."""
@@ -67,9 +67,7 @@ class State(NamedTuple):
 
 
 class FlipTask(Task[Context, State], Generic[Context]):
-    """The game on any formula. Subclasses call :meth:`play_on`, and say what the formula of a context is and how an
-    episode begins.
-    """
+    """The game on any formula. Subclasses call :meth:`play_on`, return the formula of a context, and begin episodes."""
 
     measures: ClassVar[dict[str, str]] = {"unsatisfied": "number of unsatisfied clauses"}
     picture_shape: ClassVar[tuple[int, int, int]] = (360, 760, 3)
@@ -230,12 +228,12 @@ class Given(NamedTuple):
     least: np.ndarray
     """int32: clauses that must stay unsatisfied."""
     elsewhere: np.ndarray
-    """uint32 ``(words of variables,)``: an assignment that leaves more unsatisfied."""
+    """uint32 ``(words of variables,)``: an assignment that leaves more clauses unsatisfied than the goal."""
 
 
 class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
-    """The game on formulas of a puzzle. A return's best expectation depends on the formulas; a plan of the bank flips
-    from the all-false assignment, wherever an episode begins.
+    """The game on formulas of a puzzle. The best expected return depends on the formulas. A plan of the bank flips from
+    the all-false assignment, wherever an episode begins.
     """
 
     puzzle: CNFPuzzle[Any]

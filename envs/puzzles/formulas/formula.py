@@ -25,10 +25,10 @@ THRESHOLD = 4.267
 
 
 class Formula(NamedTuple):
-    """A formula in conjunctive normal form, by where its literals occur; public to every player.
+    """A formula in conjunctive normal form, as the places where its literals occur; public to every player.
 
-    Bit ``j % 32`` of ``positive[j // 32, v]`` says that clause ``j`` holds variable ``v``, and likewise for
-    ``negative`` and its negation. Both are uint32 of shape ``(words, variables)``.
+    Bit ``j % 32`` of ``positive[j // 32, v]`` is set if clause ``j`` holds variable ``v``; ``negative`` holds the same
+    for its negation. Both are uint32 of shape ``(words, variables)``.
     """
 
     positive: jax.Array
@@ -39,9 +39,9 @@ class Verdict(NamedTuple):
     """Effect of an assignment on the clauses: two sets of clauses, uint32 ``(words,)`` each."""
 
     unsatisfied: jax.Array
-    """No true literal."""
+    """Clauses without a true literal."""
     critical: jax.Array
-    """Exactly one true literal: flipping its variable breaks the clause."""
+    """Clauses with exactly one true literal: flipping its variable breaks them."""
 
 
 def clause_count(variables: int) -> int:

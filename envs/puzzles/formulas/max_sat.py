@@ -69,6 +69,6 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
 
 
 class MaxSAT(PuzzleFlips):
-    """Flipping variables until no assignment is better."""
+    """The game of flipping variables until no assignment is better."""
 
     puzzle_class = MaxSATPuzzle

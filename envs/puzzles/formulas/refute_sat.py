@@ -1,12 +1,12 @@
 """rlsuite/RefuteSAT-v0: find a model of a 3-SAT formula, or prove that there is none.
 
-Of every two seeds, one gets a formula with a model and the other one without. Formulas are uniform, at the number of
-clauses where half of all formulas of the size have one: 4.258 n + 58.26 n**(-2/3) (Crawford & Auton 1996), and are
-drawn until one is of the kind. ``difficulty`` is the number of variables n.
+Of every two seeds, one gets a formula with a model and the other one without. Formulas are uniform and are drawn until
+one is of the seed's kind. They have the number of clauses at which half of all formulas of the size have a model: 4.258
+n + 58.26 n**(-2/3) (Crawford & Auton 1996). ``difficulty`` is the number of variables n.
 
-A proof is a tree of case distinctions, written in preorder: a variable, the tree for the case that it is true, the tree
-for the case that it is false; ``#j`` where every literal of clause j is false. Checking it takes time linear in its
-length, and claiming that there is no model without a proof is worth nothing.
+A proof is a tree of case distinctions, written in preorder: a variable, the tree for the case that it is true, then the
+tree for the case that it is false; a leaf is ``#j``, where every literal of clause j is false. A check takes time
+linear in the proof's length. The claim that there is no model scores nothing without a proof.
 
 Interactively, the player chooses the variables to branch on:
 
@@ -20,11 +20,11 @@ reward         the fraction of all assignments settled by the step, and +1 on de
 termination    the formula is decided, or no branching is left
 =============  =====================================================================================================
 
-The search is depth-first and does all but choose: when a clause has no literal left, the case is closed, and the last
-variable with an untried value takes it, until no clause is falsified. Every case closed under d variables settles
-2**-d of the assignments; a model settles all of them, and so does an empty stack: there is none. Rewards telescope, and
-the best return is 2. There are half as many branchings again as the exact search needs, so branching at random fails
-mostly.
+The environment runs the depth-first search; the player only chooses. When a clause has no literal left, the case is
+closed, and the last variable with an untried value takes it, until no clause is falsified. A case closed under d
+variables settles 2**-d of the assignments. A model settles all of them, and so does an empty stack, which proves that
+there is none. Rewards telescope, and the best return is 2. The limit is one and a half times the branchings of the
+exact search, so branching at random mostly fails.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class State(NamedTuple):
 
 
 class RefuteSAT(PuzzleTask[State]):
-    """Branching on variables."""
+    """The interactive form: branch on variables."""
 
     puzzle: RefuteSATPuzzle
     puzzle_class = RefuteSATPuzzle

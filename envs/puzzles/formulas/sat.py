@@ -36,7 +36,7 @@ class SATPuzzle(ModelPuzzle):
     difficulty_is = "decisions of a DPLL search until it has a model"
     most_variables = 200
     longest_formula = 1800
-    """Variables of a formula of one's own, at most: an assignment must fit into an answer."""
+    """Most variables of a formula of your own: an assignment must fit into an answer."""
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
@@ -124,14 +124,14 @@ class SAT(FlipTask[Formula]):
 
 
 class SAT50Puzzle(SATPuzzle):
-    """Up to 64 variables, drawn by the host and played interactively from a bank."""
+    """Formulas of up to 64 variables, drawn on the host and played interactively from a bank."""
 
     name = "SAT50"
     most_variables = 64
 
 
 class SAT50(PuzzleFlips):
-    """Flipping variables of formulas beyond one word."""
+    """The game on formulas of up to 64 variables, which need two words."""
 
     puzzle_class = SAT50Puzzle
     picture_shape = (520, 1100, 3)

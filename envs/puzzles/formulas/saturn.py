@@ -5,9 +5,9 @@ the clauses uniformly among the C(k, n) (2**n - 1) that it satisfies. ``difficul
 ``SaturnPuzzle.sizes``, where (n, k, l) stand; ``SaturnPuzzle.comparable`` gives the number D(n, k, l) by which Liu et
 al. order them.
 
-The leak is known and part of the construction: a literal agrees with the hidden assignment with probability
-2**(n-1) / (2**n - 1), 4/7 for n = 3, so a vote of each variable's signs (the ``heuristic``) finds models far more often
-than chance, as the card's scores show. SAT-v0 is planted such that signs tell nothing.
+The construction has a known leak: a literal agrees with the hidden assignment with probability 2**(n-1) / (2**n - 1),
+4/7 for n = 3, so a vote of each variable's signs (the ``heuristic``) finds models far more often than chance, as the
+card's scores show. In SAT-v0 the signs tell nothing.
 
 Half of all assignments are models of a formula (3, 5, 5), so that random flips find one nearly always, and there are
 few such formulas: no tier of the card has that size.

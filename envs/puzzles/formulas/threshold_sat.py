@@ -1,11 +1,11 @@
 """rlsuite/ThresholdSAT-v0: find a model of a random 3-SAT formula, or say that it has none.
 
-Formulas are uniform and nothing is planted in them. They have as many clauses as leave a model to half of all formulas
-of the size (:func:`.cnf.half_satisfiable`: 4.65, 4.34 and 4.30 a variable for 20, 50 and 75 variables), where search is
-hardest (Mitchell, Selman & Levesque 1992). Of every two seeds, one gets a formula with a model and the other one
-without, as an exact search has found; they are drawn until one is of the kind. So to answer ``UNSATISFIABLE`` always is
-right for exactly half of them, in either split, which is the chance that any other player has to beat; a guess tosses a
-coin and then has to guess a model, too. ``difficulty`` is the number of variables.
+Formulas are uniform and nothing is planted in them. They have the number of clauses at which half of all formulas of
+the size have a model (:func:`.cnf.half_satisfiable`: 4.65, 4.34 and 4.30 a variable for 20, 50 and 75 variables), where
+search is hardest (Mitchell, Selman & Levesque 1992). Of every two seeds, one gets a formula with a model and the other
+one without, as an exact search has found; they are drawn until one is of the seed's kind. So the answer
+``UNSATISFIABLE`` is right for exactly half of them in either split, and every other player has to beat that. A guess
+tosses a coin and then has to guess a model, too. ``difficulty`` is the number of variables.
 
 Interactively, it is the game of :mod:`.flips` with one more action:
 
@@ -18,7 +18,7 @@ reward         decrease of the fraction of clauses that are unsatisfied; +1 on r
 termination    a model, the last action, or ``4 n`` flips
 =============  =====================================================================================================
 
-So a solved episode returns 1 and what was unsatisfied at first, of either kind: 1 + 1/8 on average.
+So a solved episode of either kind returns 1 plus the fraction unsatisfied at first: 1 + 1/8 on average.
 """
 
 from __future__ import annotations
@@ -125,21 +125,21 @@ class Given(NamedTuple):
 
     formula: flips.Given
     satisfiable: np.ndarray
-    """int8: 1 if it has a model."""
+    """int8: 1 if it has a model, 0 if not."""
 
 
 class Deciding(NamedTuple):
-    """An assignment, and what was said."""
+    """An assignment, and the claim."""
 
     game: flips.State
     claimed: jax.Array
-    """bool: that there is no model."""
+    """bool: the player has claimed that there is no model."""
     used: jax.Array
-    """int32: flips."""
+    """int32: flips so far."""
 
 
 class ThresholdSAT(PuzzleTask[Deciding]):
-    """Flipping variables until every clause is satisfied, or saying that they cannot be."""
+    """The game of flipping variables until every clause is satisfied, or claiming that they cannot be."""
 
     puzzle: ThresholdSATPuzzle
     puzzle_class = ThresholdSATPuzzle

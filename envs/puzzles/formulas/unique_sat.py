@@ -39,6 +39,6 @@ class UniqueSATPuzzle(ModelPuzzle):
 
 
 class UniqueSAT(PuzzleFlips):
-    """Flipping variables until every clause is satisfied."""
+    """The game of flipping variables until every clause is satisfied."""
 
     puzzle_class = UniqueSATPuzzle

@@ -10,10 +10,10 @@ reward         1 when the game ends as well for X as it could from the first pos
 termination    four in a row, or no empty cell left
 =============  =====================================================================================================
 
-The opponent plays a move that is best for it, each of them with equal probability. Positions are random ones with as
-many O as X or one more, in which some moves are best and some are not, but none completes four in a row, and nor would
-one of O. ``difficulty`` (of the task) is the number of empty cells. Every game from there is solved to the end. Up to
-rotation and reflection, some 6,700 positions with 4 empty cells come up, and some 24,000 with 6.
+The opponent plays one of its best moves, each with equal probability. Positions are random, with as many O as X or one
+more. Some moves are best and some are not, and no move of either side completes four in a row. ``difficulty`` (of the
+task) is the number of empty cells. Every game from there is solved to the end. Up to rotation and reflection, some
+6,700 positions with 4 empty cells come up, and some 24,000 with 6.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _LINES_OF = [[line for line in LINES if line >> cell & 1] for cell in range(CELL
 
 
 class Position(NamedTuple):
-    """X is to move."""
+    """A position with X to move."""
 
     cells: np.ndarray
     """int8 ``(16,)``: 0 empty, 1 X, 2 O; in reading order."""
@@ -204,7 +204,7 @@ def values_of_moves(mine: int, theirs: int) -> dict[int, int]:
 
 
 class Solver:
-    """Values of positions by full search: 1 if the player to move wins, 0 for a draw, -1 for a loss."""
+    """Solves positions by full search: 1 if the player to move wins, 0 for a draw, -1 for a loss."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[int, int], int] = {}
@@ -256,14 +256,17 @@ def written(cells: Sequence[int]) -> str:
 
 
 class Game(NamedTuple):
-    """A first position with the values of all that can follow: ``3**e`` ways to fill its ``e`` empty cells."""
+    """A first position with the values of all positions that can follow: ``3**e`` ways to fill its ``e`` empty
+    cells.
+    """
 
     cells: Any
     weights: Any
-    """int32 ``(16,)``: what an X in the cell adds to the number of a position (an O twice that): 1, 3, 9, ... for the
-    empty cells in reading order, 0 for the others."""
+    """int32 ``(16,)``: what an X in the cell adds to the number of a position (an O adds twice that): 1, 3, 9, ... for
+    the empty cells in reading order, 0 for the others.
+    """
     values: Any
-    """int8 ``(3**e,)``: what the position of this number is worth to X: -1, 0, 1; 4 more where the game is over."""
+    """int8 ``(3**e,)``: value for X of the position of each number: -1, 0 or 1; 4 more if the game is over."""
 
 
 def games(positions: np.ndarray) -> Game:

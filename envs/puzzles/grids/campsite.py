@@ -1,8 +1,8 @@
 """rlsuite/Campsite-v0: pitch a tent beside every tree, no two tents touching, by the counts of rows and columns.
 
-``difficulty`` is the side of the grid. Instances have exactly one arrangement that keeps the counts, in which no tents
-touch and tents and trees each have at least one neighbour of the other kind; it gives every tree a tent of its own.
-What the interactive task checks is therefore all that matters. ``judge`` checks the pairing too.
+``difficulty`` is the side of the grid. In an instance, exactly one arrangement keeps the counts, lets no tents touch,
+and puts a tent beside every tree and a tree beside every tent. It also gives every tree a tent of its own, so the
+interactive task need not check the pairing; ``judge`` does.
 
 See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a tent that touches another,
 has no tree beside it, or is one too many in its row or column, and grass that leaves a row or column too few cells for

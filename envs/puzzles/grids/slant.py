@@ -1,12 +1,12 @@
 r"""rlsuite/Slant-v0: a diagonal in every cell, so many at each numbered corner, and no loop (Gokigen Naname).
 
-Instances have exactly one solution, and no number could be left out: cells get a random diagonal in random order, the
-other one where it would close a loop; where the numbers of all corners leave one solution, they are taken away in
-random order as long as it stays the only one. ``difficulty`` (of the task) is the side; on boards of side 3 some
-instances repeat.
+Instances have exactly one solution, which would not be the only one without any of the numbers. Cells get a random
+diagonal in random order, the other one if it would close a loop. If the numbers of all corners leave one solution, they
+are taken away in random order as long as it stays the only one. ``difficulty`` (of the task) is the side; on boards of
+side 3 some instances repeat.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids what takes the diagonals at a
-corner beyond its number, and what leaves too few cells to reach it; loops are judged when the grid is full.
+See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids to exceed the number of a
+corner and to leave too few cells to reach it; loops are judged when the grid is full.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ NO_CLUE = -1
 LARGEST_SIDE = 8
 
 _State = tuple[int, int, list[int]]
-"""Cells with a slash, cells with a backslash, and for every corner the corners that it hangs together with."""
+"""Cells with a slash, cells with a backslash, and for every corner the corners that it is connected with."""
 
 
 class Instance(NamedTuple):
     """Numbers at corners that leave one solution."""
 
     givens: np.ndarray
-    """int8 ``(side**2,)``: zeros, for no diagonal is given."""
+    """int8 ``(side**2,)``: zeros, because no diagonal is given."""
     corners: np.ndarray
-    """int8 ``((side + 1)**2,)``: how many diagonals end at each corner; -1 where it is not told."""
+    """int8 ``((side + 1)**2,)``: number of diagonals that end at each corner; -1 where it is hidden."""
 
 
 class SlantPuzzle(GridPuzzle[Instance]):

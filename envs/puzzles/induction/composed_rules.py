@@ -1,12 +1,12 @@
-"""Puzzles of induction: a hidden rule is shown by examples and is to be applied to something new.
+"""Puzzles of induction: examples show a hidden rule, which is then applied to something new.
 
 A rule is one to ``tier`` steps, one after another; the prompt names all steps there are. An instance is kept only if
-every rule that fits all of its examples makes the same of the query, proven by applying every rule there is; and only
-if no rule of fewer than ``tier`` steps fits. So there is one answer, whatever rule a player may have found.
-Rows are drawn from a pool, the same in every process, for which what every rule makes of it is computed once.
+all rules that fit its examples agree on the query, which is proven by applying every rule, and if no rule of fewer than
+``tier`` steps fits. So there is one answer, whichever fitting rule a player has found. Rows are drawn from a pool, the
+same in every process; the results of every rule on the pool are computed once.
 
-One-shot, the answer is what the rule makes of the query. Interactively, the rule is put together, and each step is seen
-at once in all rows:
+One-shot, the answer is the result of the rule on the query. Interactively, the player puts the rule together and sees
+the effect of each step on all rows:
 
 =============  =====================================================================================================
 action         the step to apply, ``Discrete(steps)``, numbered as in the prompt
@@ -43,13 +43,14 @@ from ..shared.board import Board
 from ..shared.puzzle_task import Params, PuzzleTask
 
 _BECOMES = 16
-"""Stands between a row and what becomes of it; the next number ends a line."""
+"""Number between a row and its output in bytes; the next number ends a line."""
 _ARROW, _LINE = bytes((_BECOMES,)), bytes((_BECOMES + 1,))
 _POOL = 512
-"""Different rows that instances are made of, so that what rules make of them is known: 10**10 choices of three
-examples and a query, for each rule."""
+"""Number of different rows that instances are made of. It is small, so that the results of all rules are known, and
+large enough for 10**10 choices of three examples and a query, for each rule.
+"""
 _QUERIES = 30
-"""Tried for some examples, until all rules that fit make the same of one."""
+"""Number of queries tried for some examples, until all rules that fit agree on one."""
 
 
 class Step(Protocol):
@@ -60,16 +61,16 @@ class Step(Protocol):
 
 
 class Instance(NamedTuple):
-    """Examples of a rule, and what to apply it to; entries are indices of symbols."""
+    """Examples of a rule, and a query; entries are indices of symbols."""
 
     inputs: np.ndarray
     """int8 ``(examples, width)``."""
     outputs: np.ndarray
-    """int8 ``(examples, width)``: what the rule makes of each."""
+    """int8 ``(examples, width)``: output of the rule for each input."""
     query: np.ndarray
     """int8 ``(width,)``."""
     target: np.ndarray
-    """int8 ``(width,)``: what every rule that fits makes of the query. For the verifier; no solver reads it."""
+    """int8 ``(width,)``: result of every rule that fits on the query. It is for the verifier; no solver reads it."""
 
 
 def picked(rows: Any, source: Any, blank: int, of: Any) -> Any:
@@ -86,24 +87,24 @@ def packed(rows: Any, keep: Any, blank: int, of: Any) -> Any:
 
 
 class Known(NamedTuple):
-    """All that there is to know. Rows are numbered: entries are the digits of a row's number. So are rules: steps,
-    counted from 1, are the digits, and a 0 waits; a rule that is shorter waits first, and again where it waits later.
+    """Everything known about rows and rules. The entries of a row are the digits of its number. The digits of a rule's
+    number are its steps, counted from 1; a 0 waits, and a shorter rule waits first and stays waiting.
     """
 
     entries: np.ndarray
-    """int8 ``(rows, width)``: every row there is."""
+    """int8 ``(rows, width)``: entries of every row."""
     worth_showing: np.ndarray
-    """bool ``(rows,)``: whether each can be an output."""
+    """bool ``(rows,)``: true for rows that can be an output."""
     following: np.ndarray
-    """int32 ``(rows, 1 + steps)``: each row, then what each step makes of it."""
+    """int32 ``(rows, 1 + steps)``: each row, then its result under each step."""
     pool: list[int]
-    """The rows that instances are made of."""
+    """Rows that instances are made of."""
     made: np.ndarray
-    """int32 ``(pool, rules)``: what each rule makes of each row of the pool."""
+    """int32 ``(pool, rules)``: result of each rule on each row of the pool."""
     sides: list[str]
-    """The split of each row of the pool, as a query."""
+    """Split of each row of the pool, as a query."""
     shown: dict[int, Shown]
-    """For rules met so far, what :meth:`shown_by` finds."""
+    """Results of :meth:`shown_by` for the rules met so far."""
 
     def shown_by(self, rule: int) -> Shown:
         """Return the rows of the pool that show what a rule does."""
@@ -116,7 +117,7 @@ class Known(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """Rows of the pool, by their places there, that a rule changes into what is worth showing."""
+    """Rows of the pool, by their places in it, that a rule changes into a row worth showing."""
 
     rows: list[int]
     queries: dict[str, list[int]]
@@ -127,13 +128,13 @@ class InductionPuzzle(Puzzle[Instance]):
     """``tier`` is the number of steps of the rule, 1 to 3."""
 
     difficulty_is = "how often the rules must be halved until those that fit the examples are left"
-    #: The steps there are, by what they do, in words.
+    #: The steps by their descriptions in words.
     steps: ClassVar[Mapping[str, Step]]
-    #: What may stand in a row.
+    #: Symbols that a row may hold.
     symbols: ClassVar[str]
-    #: The entry that only fills a row up.
+    #: Entry that only pads a row.
     unwritten: ClassVar[bytes] = b""
-    #: For each tier, the examples of the rule and the entries of a row.
+    #: For each tier, number of examples and number of entries of a row.
     sizes: ClassVar[Mapping[float, tuple[int, int]]]
 
     def __init__(self, tier: float) -> None:
@@ -326,7 +327,7 @@ def in_order(width: int, inputs: bytes, outputs: bytes) -> bytes:
 
 
 _DIGITS = b"0123456789a".ljust(256)
-"""Translates entries to digits of the number of a row."""
+"""Table that turns entries to digits of the number of a row."""
 
 
 @cache
@@ -345,12 +346,12 @@ def _all(puzzle: type[InductionPuzzle], width: int, tier: float) -> Known:
 
 
 class Rewriting(NamedTuple):
-    """The rows as the steps so far have made them."""
+    """The rows after the steps so far."""
 
     rows: jax.Array
     """int8 ``(examples + 1, width)``: examples, then the query."""
     made: jax.Array
-    """int32: steps made."""
+    """int32: steps applied so far."""
 
 
 class InductionTask(PuzzleTask[Rewriting]):
@@ -359,7 +360,7 @@ class InductionTask(PuzzleTask[Rewriting]):
     puzzle: InductionPuzzle
     measures: ClassVar[dict[str, str]] = {"alike": "fraction of the examples' entries that are as in their output"}
     picture_shape: ClassVar[tuple[int, int, int]] = (400, 400, 3)
-    #: The paper of each symbol in pictures; none to write the symbols.
+    #: Background colour of each symbol in pictures; none to write the symbols.
     papers: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:

@@ -1,4 +1,4 @@
-"""rlsuite/RuleInduction-v0, interactive: put the body of a clause together from the literals that it can have.
+"""rlsuite/RuleInduction-v0, interactive: put the body of a clause together, literal by literal.
 
 =============  =====================================================================================================
 action         the literal to add, ``Discrete(literals)``, numbered as in :func:`.horn_rules.literals`; legal are those
@@ -50,32 +50,32 @@ class Given(NamedTuple):
     """
 
     kind: np.ndarray
-    """int8."""
+    """int8: kind of the world."""
     relation: np.ndarray
-    """int8 ``(8, 8)``."""
+    """int8 ``(8, 8)``: the relation."""
     marked: np.ndarray
-    """int8 ``(8,)``."""
+    """int8 ``(8,)``: the marks."""
     examples: np.ndarray
-    """int8 ``(most, 3)``."""
+    """int8 ``(most, 3)``: the examples."""
     tables: np.ndarray
     """uint32 ``(literals, cases, 2)``: :func:`.horn_rules.truths`."""
     positive: np.ndarray
-    """uint32 ``(2,)``: pairs of which the target is shown to hold."""
+    """uint32 ``(2,)``: pairs for which the target is shown to hold."""
     negative: np.ndarray
-    """uint32 ``(2,)``: pairs of which it is shown not to hold."""
+    """uint32 ``(2,)``: pairs for which it is shown not to hold."""
 
 
 class Rule(NamedTuple):
-    """A body, and where it is true."""
+    """A body, and the pairs for which it is true."""
 
     chosen: jax.Array
-    """uint32: its literals."""
+    """uint32: literals of the body, as bits."""
     cases: jax.Array
     """uint32 ``(cases, 2)``: the pairs for which it is true, for each choice of objects for the other variables."""
 
 
 class RuleInduction(PuzzleTask[Rule]):
-    """Adding a literal to the body."""
+    """The interactive form: add a literal to the body."""
 
     puzzle: RuleInductionPuzzle
     puzzle_class = RuleInductionPuzzle

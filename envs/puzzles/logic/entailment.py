@@ -1,15 +1,16 @@
 """rlsuite/Entailment-v0: do the premises entail the conclusion, contradict it, or neither?
 
-Sentences of monadic first-order logic without equality: "every", "no" and "some" over up to three of k properties, and
-a thing with a name. What a thing is like is one of 2**k kinds. A sentence about all says of some kinds that nothing is
-of them, one about some that something is of one of them; so sentences can be true together exactly if each of the
-latter, and the named thing, finds a kind that none of the former forbids. This decides every case, and shows that what
-can be true at all is true in a world with one thing for each such sentence (and one at least).
+Sentences are those of monadic first-order logic without equality: "every", "no" and "some" over up to three of k
+properties, and a thing with a name. A thing is of one of 2**k kinds. A sentence about all forbids some kinds; a
+sentence about some asks for a thing of one of its kinds. So sentences can be true together exactly if each of the
+latter, and the named thing, finds a kind that none of the former forbids. This decides every case. It also shows that
+sentences that can be true together are true in a world with one thing for each sentence about some (and at least one
+thing).
 
-Premises never contradict each other. More than half of them make a derivation of the conclusion or of its denial, which
-is spoiled where the answer is "neither"; the others are any. Of every three seeds, each gets another answer.
-``difficulty`` is how many premises settle the question. Of three premises there are a few thousand different puzzles,
-of more far more.
+Premises never contradict each other. At least half of them make a derivation of the conclusion or of its denial, which
+is spoiled where the answer is "neither"; the others are random. Of every three seeds, each gets another answer.
+``difficulty`` is the number of premises that settle the question. Three premises make a few thousand different puzzles,
+more premises far more.
 
 =============  =====================================================================================================
 action         0 entailed, 1 contradicted, 2 neither
@@ -54,7 +55,7 @@ property p, -(p + 1) its absence."""
 
 
 class Instance(NamedTuple):
-    """Premises, and a conclusion in the last row."""
+    """Premises, with the conclusion in the last row."""
 
     forms: np.ndarray
     """int8 ``(premises + 1,)``: ``ALL``, ``SOME`` or ``NAMED``."""
@@ -63,8 +64,9 @@ class Instance(NamedTuple):
 
 
 class EntailmentPuzzle(Puzzle[Instance]):
-    """``tier`` is the number of premises; half of them, rounded up, make a derivation, and there is one property more
-    than those."""
+    """``tier`` is the number of premises. Half of them, rounded up, make a derivation, and there is one property more
+    than those.
+    """
 
     name = "Entailment"
     difficulty_is = "fewest premises that give the answer alone; all of them for 'neither'"
@@ -307,7 +309,7 @@ class Answered(NamedTuple):
     """The answer that was given."""
 
     answer: jax.Array
-    """int32: a place in ``ANSWERS``, counted from 1; 0 before the answer."""
+    """int32: index in ``ANSWERS``, counted from 1; 0 before the answer."""
 
 
 class Entailment(PuzzleTask[Answered]):

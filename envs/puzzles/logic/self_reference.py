@@ -5,11 +5,11 @@ truth values makes every true statement right and every false one wrong, proven 
 equally likely to be the one. ``difficulty`` is how long a depth-first search takes to find it.
 
 See :mod:`..shared.grid_filling` for actions, observations and rewards: statements are the cells of one row, and the
-mask forbids what makes a statement wrong that the values so far settle, whatever the others may be. After the cells
-come, for each statement, which ones it is about and with how many true ones among them it is right (a bit each); then
-the mask.
+mask forbids a value that makes a statement wrong whatever the open values are. After the cells come, for each
+statement, the statements that it is about and the numbers of true ones among them with which it is right (a bit each);
+then the mask.
 
-Of three statements there are some 2,000 different puzzles, of four far more.
+Three statements make some 2,000 different puzzles, four far more.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class Instance(NamedTuple):
     """Contents of the statements."""
 
     givens: np.ndarray
-    """int8 ``(statements,)``: zeros, no truth value is given."""
+    """int8 ``(statements,)``: zeros, because no truth value is given."""
     about: np.ndarray
-    """int16 ``(statements,)``: which statements each is about, a bit each."""
+    """int16 ``(statements,)``: statements that each is about, a bit each."""
     counts: np.ndarray
-    """int16 ``(statements,)``: with how many true ones among those each is right, bit k for k."""
+    """int16 ``(statements,)``: numbers of true ones among those with which each is right, bit k for k."""
 
 
 @cache

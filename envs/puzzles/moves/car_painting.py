@@ -4,9 +4,9 @@ Each car may leave its place by at most three places, as a buffer before a paint
 Oertel 2004, doi:10.1016/S0166-218X(03)00442-6, on paint shops with a fixed order of cars). ``difficulty`` is the number
 of cars.
 
-The fewest changes are found by dynamic programming over the places: what matters at a place is which of the seven cars
-that may stand there are left, and the last colour. Of cars of one colour the foremost may go first, since two that are
-out of order can trade places and stay within their bounds.
+The fewest changes are found by dynamic programming over the places. The state at a place is the last colour and the set
+of cars left among the seven that may stand there. The foremost of the cars of one colour may always go first, because
+two that are out of order can trade places and stay within their bounds.
 
 =============  =====================================================================================================
 action         which car goes to the next place, by how far behind it it stands in the line: 0 to 6 for three before to
@@ -49,14 +49,16 @@ MOST = 28
 _PAINTS = ("#56b4e9", "#e69f00", "#009e73")
 _WINDOW = 2 * REACH + 1
 Chooser = Callable[[list[int], int], int]
-"""Takes the cars that may stand at a place and the car before it, -1 if there is none; gives one of the former."""
+"""Function of the cars that may stand at a place and of the car before it (-1 if there is none); it returns one of the
+former.
+"""
 
 
 class Instance(NamedTuple):
     """A line of cars."""
 
     colours: np.ndarray
-    """int8 ``(cars,)``: the colour of each, from 0."""
+    """int8 ``(cars,)``: colour of each car, from 0."""
     fewest: np.int16
     """Colour changes of the best order."""
 
@@ -215,7 +217,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
 
 
 class Lining(NamedTuple):
-    """The new order as far as it is made."""
+    """The new order so far."""
 
     order: jax.Array
     """int8 ``(cars,)``: the car at each place, counted from 0; -1 where there is none yet."""
@@ -224,7 +226,7 @@ class Lining(NamedTuple):
     place: jax.Array
     """int32: the next place."""
     last: jax.Array
-    """int32: the colour of the last car; -1 at the start."""
+    """int32: colour of the last car; -1 at the start."""
     changes: jax.Array
     """int32: colour changes so far."""
 

@@ -1,11 +1,11 @@
 """rlsuite/CubeRotation-v0: a cube with coloured sides is turned; where is a colour now, and how is it turned back?
 
-``difficulty`` is the number of turns. One-shot, the colour on a named side after the turns is asked for. Interactively,
-the cube lies as the turns left it and is to be turned back by quarter turns: see :mod:`..shared.group`. The observation
-holds for each side, one-hot, the side at which its colour was at first.
+``difficulty`` is the number of turns. One-shot, the question is the colour on a named side after the turns.
+Interactively, the player turns the cube back by quarter turns: see :mod:`..shared.group`. The observation holds for
+each side, one-hot, the side at which its colour was at first.
 
-Colours are all different and only names, and the cube may
-be looked at from any of 24 sides: there are some 6**turns / 4 different puzzles.
+The colours are all different and only names, and the cube can be looked at from 24 directions, so there are some
+6**turns / 4 different puzzles.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _CYCLES = {
     "counterclockwise": ("front", "right", "back", "left"),
 }
 TURNS = tuple(_CYCLES)
-"""Clockwise and counterclockwise as seen from above."""
+"""Turns, clockwise and counterclockwise as seen from above."""
 
 Orientation = tuple[int, ...]
-"""For each side, the side at which what is there was at first."""
+"""Permutation: for each side, the side at which its colour was at first."""
 
 _START: Orientation = tuple(range(6))
 
@@ -89,7 +89,7 @@ class Instance(NamedTuple):
     """A cube, turns, and a question."""
 
     colours: np.ndarray
-    """int8 ``(6,)``: of each side at first, an index of :data:`COLOURS`."""
+    """int8 ``(6,)``: colour of each side at first, an index of :data:`COLOURS`."""
     turns: np.ndarray
     """int8 ``(difficulty,)``: indices of :data:`TURNS`."""
     asked: np.int8
@@ -200,7 +200,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
 
 class CubeRotation(UndoTask):
-    """Turn the cube back."""
+    """The interactive form: turn the cube back."""
 
     puzzle: CubeRotationPuzzle
     puzzle_class = CubeRotationPuzzle

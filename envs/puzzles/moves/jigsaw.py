@@ -1,12 +1,12 @@
 """rlsuite/Jigsaw-v0: put the shuffled patches of a picture back into their places.
 
 A random picture (:mod:`.random_pictures`) is cut into n x n square patches. Cuts run along lines of pixels, and both
-patches keep the line, so that the borders of neighbours agree. So do others: the pattern of the picture repeats from
-patch to patch, and only the shapes on it tell them apart. But of all arrangements of the patches in a square, the
-picture alone has borders that agree everywhere; an exhaustive search proves it for every instance. ``tier`` is n.
-``difficulty`` is how many patches that search tries.
+patches keep the line, so that the borders of neighbours agree. Other borders agree too: the pattern of the picture
+repeats from patch to patch, and only the shapes on it tell patches apart. But the picture is the only square
+arrangement of the patches whose borders agree everywhere; an exhaustive search proves it for every instance. ``tier``
+is n. ``difficulty`` is the number of patches that the search tries.
 
-One-shot, a patch is described by the colours of its four borders, and the answer is what patch to put where.
+One-shot, a patch is described by the colours of its four borders, and the answer says which patch to put where.
 Interactively, two patches change places a step:
 
 =============  =====================================================================================================
@@ -22,8 +22,8 @@ reward         decrease of the number of patches out of place, divided by what i
 termination    the picture is restored
 =============  =====================================================================================================
 
-The first part telescopes to 1 at the goal, whatever the way. Fewest swaps are the patches less the cycles of their
-permutation, so the best return is exactly 19/10.
+The first part telescopes to 1 at the goal, whatever the way. The fewest swaps are the number of patches minus the
+number of cycles of their permutation, so the best return is exactly 19/10.
 """
 
 from __future__ import annotations
@@ -51,25 +51,25 @@ from .random_pictures import CODES, NAMES, lit, painted
 SIDE = 12
 """Pixels along a patch; the last line of one is the first of the next."""
 POINTS = (1, 5, 10)
-"""The pixels of a border that the structured observation shows."""
+"""Pixels of a border that the structured observation shows."""
 PRICE = 0.1
 """Price of the fewest swaps, all together."""
 _MOST_TRIED = 5_000
-"""A picture whose patches take more than this to tell apart is too plain."""
+"""Limit of the search: a picture whose patches take more trials to tell apart is too plain."""
 
 Borders = tuple[bytes, bytes, bytes, bytes]
-"""The colours of a patch along its top and bottom from the left, and along its left and right from the top."""
+"""Colours of a patch along its top and bottom from the left, and along its left and right from the top."""
 
 
 class Instance(NamedTuple):
-    """A picture, and how its patches lie."""
+    """A picture, and the places of its patches."""
 
     patches: np.ndarray
     """int8 ``(n**2, 12, 12)``: colours of the patches by the place in which they belong, in reading order."""
     cells: np.ndarray
     """int8 ``(n**2,)``: the patch that lies in each place."""
     shortest: np.int16
-    """The fewest swaps that restore the picture."""
+    """Fewest swaps that restore the picture."""
 
 
 class JigsawPuzzle(Puzzle[Instance]):

@@ -1,13 +1,12 @@
 """rlsuite/StackPermutation-v0: let 1, 2, 3, ... pass through a stack so that they come out in a given order.
 
-``difficulty`` is how many numbers there are. Of every two one-shot instances one is impossible. An order is possible
-exactly if no three of its numbers, wherever they stand, go high, low, middle (Knuth, The Art of Computer Programming 1,
-section 2.2.1, exercise 5). Possible and impossible orders are made alike: two numbers of a random possible order trade
-places, and that is repeated until the result is of the kind whose turn it is. The interactive form has possible orders
-only.
+``difficulty`` is the number of numbers. Of every two one-shot instances one is impossible. An order is possible exactly
+if no three of its numbers, wherever they stand, go high, low, middle (Knuth, The Art of Computer Programming 1, section
+2.2.1, exercise 5). Possible and impossible orders are made alike: two numbers of a random possible order trade places,
+again and again until the result is of the seed's kind. The interactive form has possible orders only.
 
-Orders of 6 numbers are few: 132 are possible, and 496 others are two numbers away from one. With 14, 2,674,440 are
-possible.
+There are few orders of 6 numbers: 132 are possible, and 496 others differ from a possible one by two numbers. With 14
+numbers, 2,674,440 are possible.
 
 =============  =====================================================================================================
 action         0 push the next number, 1 pop the top; legal while there is one
@@ -76,7 +75,7 @@ def operations(order: Sequence[int]) -> tuple[list[int], bool]:
 
 
 class StackPermutationPuzzle(Puzzle[Instance]):
-    """``tier`` is how many numbers there are."""
+    """``tier`` is the number of numbers."""
 
     name = "StackPermutation"
     difficulty_is = "pushes and pops until the order is reached, or cannot be"
@@ -214,7 +213,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
 
 
 class PossiblePermutationPuzzle(StackPermutationPuzzle):
-    """Possible orders only."""
+    """The puzzle with possible orders only."""
 
     name = "StackPermutation, possible"
 
@@ -229,11 +228,11 @@ class Passing(NamedTuple):
     stack: jax.Array
     """uint32: bit v is set if number v + 1 is in the stack."""
     pushed: jax.Array
-    """int32: how many were pushed."""
+    """int32: number of numbers pushed."""
     popped: jax.Array
-    """int32: how many came out in their turn."""
+    """int32: number of numbers that came out in their turn."""
     failed: jax.Array
-    """bool: one came out that was not wanted."""
+    """bool: a number came out of turn."""
 
 
 class StackPermutation(PuzzleTask[Passing]):

@@ -1,12 +1,12 @@
 """Puzzles in which tiles on a square board are brought into order by moves that can be undone.
 
 Tiles are numbered by the cell in which they belong, so that ``0, 1, 2, ...`` in reading order is the goal. Instances
-are arrangements whose shortest solution has exactly ``tier`` moves. How far an arrangement is from the goal is found by
-breadth-first search from there, as deep as the board allows, and beyond by iterative deepening from the arrangement
-(Korf 1985, doi:10.1016/0004-3702(85)90084-0) until it meets what the first search has seen.
+are arrangements whose shortest solution has exactly ``tier`` moves. Breadth-first search from the goal finds the
+distances, as deep as the board allows. Beyond, iterative deepening from the arrangement (Korf 1985,
+doi:10.1016/0004-3702(85)90084-0) goes on until it meets an arrangement that the first search has seen.
 
-Where the breadth-first search reaches the tier, instances are uniform among the arrangements at that distance;
-otherwise they are random walks outward from its last level that turn out to be shortest ways.
+If the breadth-first search reaches the tier, instances are uniform among the arrangements at that distance; otherwise
+they are ends of random walks outward from its last level that turn out to be shortest ways.
 
 =============  =====================================================================================================
 action         one of the moves; the mask leaves out those that cannot be made, where there are such
@@ -62,11 +62,11 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
     side: ClassVar[int]
     #: The largest tier.
     hardest: ClassVar[int]
-    #: How far from the goal the breadth-first search goes.
+    #: Depth of the breadth-first search from the goal.
     reach: ClassVar[int]
-    #: By how much one move changes :meth:`apart`, at most.
+    #: Largest change of :meth:`apart` by one move.
     stride: ClassVar[int]
-    #: Whether distances wrap around the board.
+    #: True if distances wrap around the board.
     wraps: ClassVar[bool] = False
     #: The tile that is a hole, if there is one; it does not count in :meth:`apart`.
     blank: ClassVar[int | None] = None
@@ -272,7 +272,7 @@ class Arrangement(NamedTuple):
     apart: jax.Array
     """int32: summed distances of the tiles from their cells."""
     at_first: jax.Array
-    """int32: the same at the start."""
+    """int32: summed distances at the start."""
 
 
 class RearrangementTask(PuzzleTask[Arrangement]):
@@ -385,7 +385,7 @@ class RearrangementTask(PuzzleTask[Arrangement]):
 
 
 class PermutingPuzzle(RearrangementPuzzle):
-    """Every move can be made anywhere, and permutes the same cells.
+    """A board on which every move can be made anywhere and permutes the same cells.
 
     Subclasses define :meth:`sources`.
     """
@@ -413,7 +413,7 @@ class PermutingPuzzle(RearrangementPuzzle):
 
 
 class PermutingTask(RearrangementTask):
-    """The interactive form, where tiles go from a cell to one beside it (around the border, where it wraps)."""
+    """The interactive form. Tiles go from a cell to one beside it (around the border, where it wraps)."""
 
     puzzle: PermutingPuzzle
 

@@ -1,9 +1,9 @@
 """rlsuite/QuantumSynthesis-v0: come near enough to a given one-qubit gate by few gates of the Clifford+T set.
 
-See :mod:`.gate_synthesis` for rules and interactive form. Up to phase, what a circuit makes is a rotation of the Bloch
-sphere whose entries are (a + b sqrt(2)) / sqrt(2)**k with integers a, b, k, and equal rotations are found by equal
-integers (Giles & Selinger 2013, arXiv:1312.6584). Targets that are no products are random by Haar's measure. There are
-few products: 24, 89 and 336 of 3, 6 and 10 gates. The view of what is left to do is its rotation, 3 x 3.
+See :mod:`.gate_synthesis` for the rules and the interactive form. Up to phase, a circuit is a rotation of the Bloch
+sphere whose entries are (a + b sqrt(2)) / sqrt(2)**k with integers a, b, k; equal integers mean equal rotations (Giles
+& Selinger 2013, arXiv:1312.6584). Targets that are no products are random by Haar's measure. There are few products:
+24, 89 and 336 of 3, 6 and 10 gates. The player sees the rotation that is left to make, 3 x 3.
 """
 
 from __future__ import annotations
@@ -58,8 +58,9 @@ def product(
 
 
 Rotation = tuple[int, ...]
-"""k, then for each entry of a 3 x 3 matrix, row by row, a and b: the entry is (a + b sqrt(2)) / sqrt(2)**k, and k is as
-small as can be."""
+"""Numbers of a rotation: k, then for each entry of a 3 x 3 matrix, row by row, a and b. The entry is (a + b sqrt(2)) /
+sqrt(2)**k, and k is as small as can be.
+"""
 
 _IDENTITY: Rotation = (0, *(value for row in range(3) for column in range(3) for value in (int(row == column), 0)))
 
@@ -112,14 +113,14 @@ def circuits(most: int) -> Circuits:
 
 
 class QuantumSynthesisPuzzle(SynthesisPuzzle):
-    """Targets are quaternions in units of 10**-6, int32 ``(4,)``, of length 1 up to rounding."""
+    """Puzzle whose targets are quaternions in units of 10**-6, int32 ``(4,)``, of length 1 up to rounding."""
 
     name = "QuantumSynthesis"
     names = GATES
     inverses = (0, 2, 1, 4, 3)
     longest = 14
     dimension = 2
-    # Only the eighth that has to be hit repeats: random targets never do.
+    # Only the eighth of the targets that are products repeat; random targets never do.
     few: ClassVar[dict[float, float]] = {3: 73_000, 6: 74_000, 10: 53_000}
 
     @property
@@ -202,7 +203,7 @@ class Left(NamedTuple):
     y: jax.Array
     z: jax.Array
     used: jax.Array
-    """int32: gates of the circuit."""
+    """int32: number of gates of the circuit."""
 
 
 class QuantumSynthesis(SynthesisTask[Left]):
@@ -214,7 +215,7 @@ class QuantumSynthesis(SynthesisTask[Left]):
     def initial(self, key: jax.Array, params: Params) -> Left:
         """Begin with the whole target, scaled to length 1."""
         target = params.instance.target.astype(self.dtype) / UNIT
-        # The inverse root of what is 1 but for 4e-6, by its tangent: XLA makes an approximate instruction of the root.
+        # The inverse root of a number that is 1 up to 4e-6, by its tangent: XLA would use an approximate instruction.
         w, x, y, z = target * (1.5 - 0.5 * (target * target).sum())
         return Left(w, x, y, z, jnp.int32(0))
 

@@ -1,8 +1,8 @@
 """rlsuite/HamiltonianPath-v0 and rlsuite/HamiltonianCycle-v0: visit every vertex of a graph once.
 
-``difficulty`` is the number of vertices. Graphs are uniform among those with a fixed number of edges that are connected
-and have no vertex that rules a solution out by its degree: for a cycle all have at least two neighbours, for a path at
-most two have only one. Of every two one-shot instances one has no solution, proven by exhaustive search; the number of
+``difficulty`` is the number of vertices. Graphs are uniform among the connected ones with a fixed number of edges in
+which no degree rules a solution out: for a cycle every vertex has at least two neighbours, for a path at most two
+vertices have only one. Of every two one-shot instances one has no solution, proven by exhaustive search; the number of
 edges does not tell them apart. The interactive form has graphs with a solution only.
 
 =============  =====================================================================================================
@@ -57,9 +57,9 @@ class HamiltonianPuzzle(Puzzle[Instance]):
     """``tier`` is the number of vertices."""
 
     difficulty_is = "vertices that a depth-first search enters until it has a solution or has proven that there is none"
-    #: Whether an edge has to lead from the last vertex back to the first.
+    #: True if an edge has to lead from the last vertex back to the first.
     closed: ClassVar[bool]
-    #: Edges a vertex, in eighths.
+    #: Edges per vertex, in eighths.
     density: ClassVar[int]
 
     def __init__(self, tier: float) -> None:
@@ -177,7 +177,7 @@ class HamiltonianPuzzle(Puzzle[Instance]):
 
 
 class HamiltonianPathPuzzle(HamiltonianPuzzle):
-    """Through every vertex."""
+    """A path through every vertex."""
 
     name = "HamiltonianPath"
     few: ClassVar[dict[float, float]] = {8: 780, 12: 830_000}
@@ -185,7 +185,7 @@ class HamiltonianPathPuzzle(HamiltonianPuzzle):
 
 
 class HamiltonianCyclePuzzle(HamiltonianPuzzle):
-    """And back."""
+    """A cycle through every vertex."""
 
     name = "HamiltonianCycle"
     few: ClassVar[dict[float, float]] = {8: 800}
@@ -193,7 +193,7 @@ class HamiltonianCyclePuzzle(HamiltonianPuzzle):
 
 
 class SolvablePathPuzzle(HamiltonianPathPuzzle):
-    """Graphs with a Hamiltonian path only."""
+    """The puzzle on graphs with a Hamiltonian path only."""
 
     name = "HamiltonianPath, solvable"
 
@@ -203,7 +203,7 @@ class SolvablePathPuzzle(HamiltonianPathPuzzle):
 
 
 class SolvableCyclePuzzle(HamiltonianCyclePuzzle):
-    """Graphs with a Hamiltonian cycle only."""
+    """The puzzle on graphs with a Hamiltonian cycle only."""
 
     name = "HamiltonianCycle, solvable"
 
@@ -216,11 +216,11 @@ class Visiting(NamedTuple):
     """The path so far."""
 
     path: jax.Array
-    """int8 ``(n,)``: the vertices in order; -1 where there is none yet."""
+    """int8 ``(n,)``: vertices in order; -1 where there is none yet."""
     left: jax.Array
     """int32: bit v is set if vertex v is unvisited."""
     visited: jax.Array
-    """int32: how many are visited."""
+    """int32: number of visited vertices."""
     last: jax.Array
     """int32: the last vertex visited; -1 at first."""
     ahead: jax.Array
@@ -228,7 +228,7 @@ class Visiting(NamedTuple):
 
 
 class HamiltonianPath(PuzzleTask[Visiting]):
-    """The interactive form."""
+    """The interactive form, for a path."""
 
     puzzle: HamiltonianPuzzle
     puzzle_class: ClassVar[type[HamiltonianPuzzle]] = SolvablePathPuzzle
@@ -374,6 +374,6 @@ class HamiltonianPath(PuzzleTask[Visiting]):
 
 
 class HamiltonianCycle(HamiltonianPath):
-    """The interactive form."""
+    """The interactive form, for a cycle."""
 
     puzzle_class = SolvableCyclePuzzle

@@ -3,8 +3,7 @@
 ``difficulty`` is the side of the map: its places lie on a square lattice, and neighbours are joined by a random tree of
 roads and by half of the other roads there could be. Roads wind: their lengths, 1 to 9 km, are drawn independently. See
 :mod:`.lattice_routes` for actions, observations and rewards; the mask forbids directions without a road. ``success``
-means arriving by a shortest route, as the puzzle asks for: a random walk arrives too, in more than half of its
-episodes.
+means to arrive by a shortest route, because a random walk arrives too, in more than half of its episodes.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ NAMES = tuple(
 
 
 class Instance(NamedTuple):
-    """A road map with names, and the way to be found; see :class:`.lattice_routes.Roads`."""
+    """A road map with names, a start and a goal; see :class:`.lattice_routes.Roads`."""
 
     right: np.ndarray
     """int8 ``(side**2,)``: kilometres of the road east of each place; 0 for none."""
     down: np.ndarray
-    """int8 ``(side**2,)``: of the road south."""
+    """int8 ``(side**2,)``: kilometres of the road south of each place; 0 for none."""
     start: np.int16
     """A place."""
     goal: np.int16
@@ -51,7 +50,7 @@ class Instance(NamedTuple):
 
 
 class NavigationPuzzle(RoutePuzzle[Instance]):
-    """Places with names; roads are told in alphabetical order, each once."""
+    """A road map of named places; the prompt lists the roads in alphabetical order, each once."""
 
     name = "Navigation"
     difficulty_is = "kilometres of a shortest route"
@@ -134,9 +133,9 @@ class Travel(NamedTuple):
     """The player's place, and the distance gone."""
 
     place: jax.Array
-    """int32."""
+    """int32: the place."""
     travelled: jax.Array
-    """km, int32."""
+    """int32: kilometres gone."""
 
 
 class Navigation(RouteTask[Travel]):

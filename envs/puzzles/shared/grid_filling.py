@@ -11,8 +11,8 @@ reward         1 / (cells to fill) for each cell filled, and +1 on completing th
 termination    the grid is full, or no legal action is left
 =============  =====================================================================================================
 
-The mask forbids what anybody sees is wrong and looks no step ahead: every solution stays within reach, and most
-fillings run into a dead end. Nothing that was filled in is taken back. The best return is 2.
+The mask forbids visible errors and does not look ahead: every solution stays within reach, and most fillings run into a
+dead end. Symbols are never taken back. The best return is 2.
 """
 
 from __future__ import annotations
@@ -207,21 +207,21 @@ class GridPuzzle(Puzzle[Instance]):
 
 
 class Filling(NamedTuple):
-    """The grid as far as it is filled."""
+    """The grid so far."""
 
     cells: jax.Array
     """int8 ``(rows * columns,)``: 0 empty, ``v`` for the symbol ``v`` of the puzzle."""
     empty: jax.Array
-    """int32: how many cells are empty."""
+    """int32: number of empty cells."""
     at_first: jax.Array
-    """int32: how many were empty at first."""
+    """int32: number of cells that were empty at first."""
 
 
 def either(first: jax.Array, second: jax.Array) -> jax.Array:
     """Return the symbols allowed, of two, from whether each of them is, cell by cell: bool ``(cells, 2)``."""
 
     def alternating(first: jax.Array, second: jax.Array) -> jax.Array:
-        # Not stack: XLA would look at every entry to see from which of the two it comes.
+        # Not ``stack``: XLA would check for every entry which of the two it comes from.
         return jnp.where(np.arange(2) == 0, first[:, None], second[:, None])
 
     # A call, so that each of the two is computed for its own entries only, and once.

@@ -1,7 +1,7 @@
 """Puzzles of undoing: generators bring an element of a finite group back to its unit in few steps.
 
-The group is small enough to be written down: its elements are numbered by breadth-first search from the unit, which is
-0, and so every distance is exact.
+The group is small enough to be listed: breadth-first search numbers its elements from the unit, which is 0, so every
+distance is exact.
 
 =============  =====================================================================================================
 action         a generator, ``Discrete(generators)``; all can always be applied
@@ -38,9 +38,9 @@ class Group(Generic[Element]):
     """A group, found by applying generators to its unit.
 
     Args:
-        unit: its unit.
-        generators: their names.
-        after: the element that a generator, by its number, makes of one.
+        unit: unit of the group.
+        generators: names of the generators.
+        after: function of an element and the number of a generator; it returns their product.
     """
 
     def __init__(self, unit: Element, generators: Sequence[str], after: Callable[[Element, int], Element]) -> None:

@@ -1,9 +1,9 @@
 """rlsuite/Crossword-v0: fill a crossword with the words of a list, each in one place (a fill-in, or kriss-kross).
 
-``difficulty`` is the side of the grid. Instances have exactly one solution: letters are given where two solutions
-differ until there is one. Words are those of the instance and mean nothing; vowels and consonants alternate in the
-grid, so that they can be spoken. Patterns of blocked cells are the same after half a turn and have no runs of two
-cells.
+``difficulty`` is the side of the grid. Instances have exactly one solution: a letter is given where two solutions
+differ, until one solution is left. Every instance has its own words, which mean nothing; vowels and consonants
+alternate in the grid, so that they can be spoken. Patterns of blocked cells are the same after half a turn and have no
+runs of two cells.
 
 One-shot, the answer is the whole grid. Interactively, a word is placed a step:
 
@@ -17,8 +17,7 @@ reward         1 / slots for each word, and +1 on placing the last
 termination    every word is placed, or no placement is legal
 =============  =====================================================================================================
 
-The mask forbids what anybody sees is wrong and looks no step ahead. Nothing that was placed is taken back. The best
-return is 2.
+The mask forbids visible errors and does not look ahead. Words are never taken back. The best return is 2.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from .pseudo_words import VOWELS
 LETTERS = "ABDEIL"
 BLOCK = "#"
 END = -1
-"""After the end of a word or slot."""
+"""Number after the end of a word or slot."""
 
 
 class Tier(NamedTuple):
@@ -55,7 +54,7 @@ class Tier(NamedTuple):
     blocks: int
     slots: int
     given: int
-    """Letters that are given at least."""
+    """Least number of given letters."""
     most_given: int
 
 
@@ -64,11 +63,14 @@ TIERS = {4: Tier(4, 6, 3, 5), 5: Tier(4, 10, 0, 4), 6: Tier(12, 12, 0, 4)}
 
 
 class Instance(NamedTuple):
-    """Words and a grid with one solution; letters are numbered from 1. What slots there are, and the letters given in
-    them, follows from the grid."""
+    """Words and a grid with one solution; letters are numbers from 1. The grid alone determines the slots and the
+    letters given in them.
+    """
 
     givens: np.ndarray
-    """int8 ``(side**2,)``: 0 for a cell to fill, a letter, or the number after the last letter where it is blocked."""
+    """int8 ``(side**2,)``: 0 for a cell to fill, the number of a given letter, or one more than the last letter's for a
+    blocked cell.
+    """
     words: np.ndarray
     """int8 ``(slots, side)``: the letters of each word, then ``END``; in alphabetical order."""
     slots: np.ndarray
@@ -250,7 +252,7 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
 
 
 class _Search:
-    """Depth-first search over slots; for each, the words that may go there are the bits of an integer."""
+    """Searches depth-first over slots; for each slot, the words that may go there are the bits of an integer."""
 
     def __init__(self, cells: list[int], words: list[list[int]], slots: list[list[int]]) -> None:
         self.tried = 0
@@ -305,7 +307,7 @@ class _Search:
 
 
 class Placing(NamedTuple):
-    """The grid as far as it is filled."""
+    """The grid so far."""
 
     letters: jax.Array
     """int8 ``(slots, side)``: the letters that stand in each slot, 0 for none, then ``END``."""

@@ -8,9 +8,9 @@ reward         1 / length for a right letter
 termination    the text is written
 =============  =====================================================================================================
 
-What is written stays: that a letter was wrong is seen from the reward, but it is too late to take it back. Always
-writing one letter, or any at random, earns about 1 / letters of the alphabet. The best return is 1. There is nothing
-more for a whole text: a sum that depends on every letter, paid with the last, would drown what each of them earns.
+Written letters stay: the reward shows that a letter was wrong, but it cannot be taken back. To write always the same
+letter, or a random one, earns about 1 / letters of the alphabet. The best return is 1. There is no bonus for a whole
+text, because a sum paid with the last letter would drown the reward of each letter.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NOTHING = -1
 """Number at a place without a letter yet, and after the end of a key."""
 
 _LINES = 10
-"""Rows of cells in a picture; all but two are for words."""
+"""Number of rows of cells in a picture; all but two are for words."""
 
 
 class TextPuzzle(Puzzle[Instance]):
@@ -47,7 +47,7 @@ class TextPuzzle(Puzzle[Instance]):
 
     alphabet: str
     length: int
-    """Letters of the answer."""
+    """Number of letters of the answer."""
 
     @abc.abstractmethod
     def told(self, instance: Instance) -> str:
@@ -108,14 +108,14 @@ class TextPuzzle(Puzzle[Instance]):
 
 
 class Spelling(NamedTuple):
-    """The text as far as it is written."""
+    """The text so far."""
 
     letters: jax.Array
     """int8 ``(length,)``: ``NOTHING`` where none is written yet."""
     place: jax.Array
-    """int32: how many are written."""
+    """int32: number of letters written."""
     right: jax.Array
-    """int32: how many of those are right."""
+    """int32: number of right letters."""
 
 
 class SpellingTask(PuzzleTask[Spelling]):
