@@ -85,7 +85,7 @@ def grammatical(dice: Dice, numbers: list[int], pairs: int) -> list[str]:
 
 
 def task_of(tier: str, observation: str = "symbols") -> Any:
-    return card(NAME).with_options(observation=observation).build(difficulty=tier)
+    return card(NAME, observation=observation).build(difficulty=tier)
 
 
 def replay(task: Game24Cards, hands: Any, targets: Any, formulas: list[list[str]]) -> Any:

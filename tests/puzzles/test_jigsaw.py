@@ -309,7 +309,7 @@ def test_the_task_swaps_by_the_same_rules(tier: str) -> None:
 @pytest.mark.parametrize("tier", TIERS)
 def test_both_observations_show_what_lies_there(tier: str) -> None:
     structured: Any = card(NAME).build(difficulty=tier)
-    pixels: Any = card(NAME).with_options(observation="pixels").build(difficulty=tier)
+    pixels: Any = card(NAME, observation="pixels").build(difficulty=tier)
     puzzle, key = structured.puzzle, jax.random.key(0)
     n, count = puzzle.side, 20
     instances, params = batch(puzzle, count)

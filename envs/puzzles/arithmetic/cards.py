@@ -52,6 +52,6 @@ CARDS = (
         source="Points24 and EZPoints of Zhai et al. 2024, arXiv:2405.10292; every hand that can be solved",
         horizon=12, optimum=1.0, variant=True,
         difficulties={"medium": 2, "easy": 0, "hard": 3},
-        options={"observation": ("pixels", "symbols")},
+        choices={"observation": ("pixels", "symbols")},
     ),
 )

@@ -9,7 +9,7 @@ action         the next token: 1 to 13, ``+``, ``-``, ``*``, ``/``, ``(``, ``)``
                number where a value is due, of a card not used yet; an operator after a value, while there are such
                cards; ``(`` where a value is due, twice for four cards, which every formula can do with, and never for
                two; ``)`` after a value, if one is open; ``=`` after the last card, if none is open
-observation    by the option ``observation``. ``"pixels"``: the cards, below them the formula as it is, and to its
+observation    by the setting ``observation``. ``"pixels"``: the cards, below them the formula as it is, and to its
                right the target, uint8 ``(64, 156, 3)``. ``"symbols"``: the target / 24; for each of four slots which
                of 13 ranks lies there and is not used yet; for each of 12 places in the formula which of 20 tokens
                stands there; then, as numbers v, first all as v / (abs(v) + target), then all as whether they are the
@@ -172,7 +172,7 @@ class Game24Cards(PuzzleTask[Writing]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.most_pairs = self.puzzle.count - 2
         self.action_space = spaces.Discrete(len(TOKENS))
-        self.in_pixels = card.option("observation") == "pixels"
+        self.in_pixels = card.settings["observation"] == "pixels"
         if self.in_pixels:
             shape = SLOT_HEIGHT + BOX_HEIGHT, (LENGTH + 1) * BOX_WIDTH, 3
             self.observation_space = spaces.Box(0, 255, shape, np.uint8)

@@ -18,11 +18,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.bit_exact import computed_once
+from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.lanes import computed_once
-from rlbench_suite.members import flags
 
 from ..shared.board import Board
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle
@@ -254,7 +254,7 @@ class SymbolicGrid(FillTask):
                     fits = jnp.where(others == 0, rest == 0, rest >= others)
                     kept.append(fits | untold | (letters[letter] == 0))
                 free.append(reduce(operator.and_, kept))
-        return flags(free, 1)
+        return unpack_bits(free, 1)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether the digits differ and every sum that is told is right."""

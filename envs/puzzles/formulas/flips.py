@@ -31,9 +31,9 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.bank import Bank, bank_of_both_splits
+from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.lanes import computed_once
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 

@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
-from rlbench_suite.members import flags
 
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_words
 from ..shared.symmetry import least, relabelled, square_symmetries
@@ -176,7 +176,7 @@ class Binairo(FillTask):
             closed = thirds | enough | self._enough(row, _ZEROS) | self._enough(row, _ONES)
             empty = ~(row | row >> 1) & _ZEROS
             free.append((empty | empty << 1) & ~closed & self._lowest(self.side))
-        return flags(free, 2 * self.side)
+        return unpack_bits(free, 2 * self.side)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every line is balanced, without three in a row, and unlike the others."""

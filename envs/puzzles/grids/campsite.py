@@ -22,10 +22,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.members import flags
 
 from ..shared.board import Board
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_words
@@ -291,7 +291,7 @@ class Campsite(FillTask):
             touched = reduce(operator.or_, wide[max(r - 1, 0) : r + 2])
             tent = gap & fits[r] & ~touched & lacking[r]
             rows.append(gap & spare[r] | tent << 1)
-        return flags(rows, 2 * self.side)
+        return unpack_bits(rows, 2 * self.side)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether counts are right, tents apart, and trees and tents beside one another."""

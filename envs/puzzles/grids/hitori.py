@@ -24,7 +24,7 @@ from jax import lax
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.entries import union
+from rlbench_suite.reductions import union
 
 from ..shared.board import FILLED, GIVEN, INK, LINE, PAPER, Board
 from ..shared.grid_filling import CellFillTask, Filling, Grid, GridPuzzle, either

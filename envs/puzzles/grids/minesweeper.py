@@ -22,8 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.dice import Dice
-from rlbench_suite.members import flags
 
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle, at_least, rows_as_words
 from ..shared.symmetry import least, square_symmetries
@@ -200,7 +200,7 @@ class Minesweeper(FillTask):
             for c in range(self.puzzle.columns)
             for near, spare in ((near_full, more > 0), (near_tight, more < left))
         ]
-        return flags(free, 1)
+        return unpack_bits(free, 1)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every number and the count of all mines is kept."""

@@ -22,10 +22,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.members import flags
 
 from ..shared.board import FILLED, LINE, PAPER, Board
 from ..shared.grid_filling import Filling, FillTask, Grid, GridPuzzle, at_least, rows_as_words
@@ -286,7 +286,7 @@ class Slant(FillTask):
             slash = full[r] >> 2 | full[r + 1] | tight[r] | tight[r + 1] >> 2
             backslash = full[r] | full[r + 1] >> 2 | tight[r] >> 2 | tight[r + 1]
             rows.append(free & ~slash | (free & ~backslash) << 1)
-        return flags(rows, 2 * self.side)
+        return unpack_bits(rows, 2 * self.side)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every number is kept and there is no loop."""

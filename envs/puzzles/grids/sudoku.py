@@ -21,7 +21,7 @@ import numpy as np
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
-from rlbench_suite.entries import union
+from rlbench_suite.reductions import union
 
 from ..shared.board import Board
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle

@@ -25,11 +25,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from rlbench_suite.bit_exact import computed_once
+from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.lanes import computed_once
-from rlbench_suite.members import flags
 
 from ..shared.board import INK, Board
 from ..shared.grid_filling import Filling, FillTask, Grid, GridPuzzle, rows_as_words
@@ -318,7 +318,7 @@ class SelfReference(FillTask):
             rest = unknown & ~here
             values = (self._possible(told, rest, instance) for told in (true | here, true & ~here))
             free += [(unknown & here != 0) & possible for possible in values]
-        return flags(free, 1)
+        return unpack_bits(free, 1)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every statement has the value that fits what it says."""

@@ -71,6 +71,6 @@ CARDS = (
         source="one arrangement by exhaustive search; as a task for seeing models: Wu et al. 2025, arXiv:2509.25190",
         horizon=50, optimum=1.9, variant=True,
         difficulties={"medium": 3, "easy": 2, "hard": 4},
-        options={"observation": ("structured", "pixels")},
+        choices={"observation": ("structured", "pixels")},
     ),
 )

@@ -12,7 +12,7 @@ Interactively, two patches change places a step:
 =============  =====================================================================================================
 action         two places to swap, ``Discrete(n**2 * (n**2 - 1) / 2)``: (0, 1), (0, 2), ... in reading order; none is
                ever forbidden
-observation    by the option ``observation``. ``"structured"``: for each place the red, green and blue light of its
+observation    by the setting ``observation``. ``"structured"``: for each place the red, green and blue light of its
                patch, 0 or 1, at three points of the top border from the left, the right one from the top, the bottom
                one from the left and the left one from the top; then for every two places i and j (all j for i = 0
                first) the share of pixels at which the patches there would agree with that of i left of that of j, and
@@ -291,7 +291,7 @@ class Jigsaw(PuzzleTask[Lying]):
         self.pairs = np.array(list(combinations(range(self.cells), 2)), np.int8)
         """int8 ``(actions, 2)``: the places that each action swaps."""
         self.action_space = spaces.Discrete(len(self.pairs))
-        self.in_pixels = card.option("observation") == "pixels"
+        self.in_pixels = card.settings["observation"] == "pixels"
         if self.in_pixels:
             self.observation_space = spaces.Box(0, 255, (self.side * SIDE, self.side * SIDE, 3), np.uint8)
         else:

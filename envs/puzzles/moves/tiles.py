@@ -31,11 +31,11 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
-from rlbench_suite.entries import summed
-from rlbench_suite.lanes import computed_once
+from rlbench_suite.reductions import summed
 
 from ..shared import answer as reading
 from ..shared.board import Board
