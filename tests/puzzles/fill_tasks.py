@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.envs.puzzles.shared.grid_filling import Filling, FillTask
+from rlbench_suite.envs.puzzles.shared.grid_filling import FillTask, GridState
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.registry import card
 
@@ -61,7 +61,7 @@ def masks_by_task(task: FillTask, instances: Sequence[Any], grids: Sequence[np.n
     batch = Params(stacked(instances), np.zeros((len(grids), 1), np.int16))
     cells = np.stack(grids)
     empty = (cells == 0).sum(1, dtype=np.int32)
-    masks = jax.jit(jax.vmap(task.action_mask))(Filling(cells, empty, empty), batch)
+    masks = jax.jit(jax.vmap(task.action_mask))(GridState(cells, empty, empty), batch)
     return np.asarray(masks).reshape(len(grids), task.cells, task.puzzle.fillable)
 
 
@@ -75,7 +75,7 @@ def plans_played(task: FillTask, instances: Sequence[Any]) -> tuple[list[float],
     def play(instance: Any, plan: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         params = Params(instance, plan)
 
-        def step(state: Filling, action: jax.Array) -> tuple[Filling, tuple[jax.Array, jax.Array]]:
+        def step(state: GridState, action: jax.Array) -> tuple[GridState, tuple[jax.Array, jax.Array]]:
             legal = task.action_mask(state, params)[action] & ~task.terminal(state, key, params)
             after = task.transition(state, action, key, params)
             reward = task.reward(state, action, after, key, params)

@@ -27,7 +27,7 @@ from rlbench_suite.envs.puzzles.games.chess_moves import (
     move_name,
     moved,
 )
-from rlbench_suite.envs.puzzles.shared.puzzle_task import Planned
+from rlbench_suite.envs.puzzles.shared.puzzle_task import SolverPlayer
 
 pytestmark = pytest.mark.of_variants
 
@@ -267,7 +267,7 @@ def test_the_task_knows_legal_and_mating_moves() -> None:
 
 def test_planned_play_always_succeeds_and_random_play_seldom() -> None:
     task = task_of("CheckmateInOne-v0", 4)
-    planned = play(task, Planned.for_task(task), range(300))
+    planned = play(task, SolverPlayer.for_task(task), range(300))
     assert planned.info["success"].all()
     assert planned.terminated.all()
     np.testing.assert_array_equal(planned.total, 1.0)

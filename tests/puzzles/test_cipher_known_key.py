@@ -19,7 +19,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.envs.puzzles.words.cipher_known_key import TIERS, CipherKnownKeyPuzzle, Instance
 from rlbench_suite.envs.puzzles.words.pseudo_words import pseudo_word, pseudo_words
-from rlbench_suite.envs.puzzles.words.spelling import Spelling
+from rlbench_suite.envs.puzzles.words.spelling import SpellingState
 from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card
 
@@ -173,7 +173,7 @@ def test_letters_are_rewarded_where_they_are_right(name: str, tier: str) -> None
     context = Params(stacked(instances), jnp.zeros((count, 1), jnp.int16))
 
     def play(context: Params, letters: jax.Array) -> Any:
-        def step(state: Spelling, letter: jax.Array) -> Any:
+        def step(state: SpellingState, letter: jax.Array) -> Any:
             new = task.transition(state, letter, key, context)
             reward = task.reward(state, letter, new, key, context)
             return new, (reward, task.terminal(new, key, context), task.observation(new, key, context))

@@ -19,7 +19,13 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.arithmetic import card_pictures, running_value
 from rlbench_suite.envs.puzzles.arithmetic.card_pictures import lit
 from rlbench_suite.envs.puzzles.arithmetic.combine import Instance
-from rlbench_suite.envs.puzzles.arithmetic.game24_cards import LENGTH, TOKENS, Game24Cards, Game24CardsPuzzle, Writing
+from rlbench_suite.envs.puzzles.arithmetic.game24_cards import (
+    LENGTH,
+    TOKENS,
+    FormulaState,
+    Game24Cards,
+    Game24CardsPuzzle,
+)
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.registry import card
 
@@ -95,7 +101,7 @@ def replay(task: Game24Cards, hands: Any, targets: Any, formulas: list[list[str]
         key = jax.random.key(0)
         params = Params(Instance(numbers, target), jnp.zeros(1, jnp.int16))
 
-        def step(state: Writing, action: jax.Array) -> Any:
+        def step(state: FormulaState, action: jax.Array) -> Any:
             mask = task.action_mask(state, params)
             live = action >= 0
             after = task.transition(state, action, key, params)

@@ -19,7 +19,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.arithmetic.geometry import FREE, BoardGeometryPuzzle, GeometryPuzzle, Instance
 from rlbench_suite.envs.puzzles.arithmetic.plane import CONSTRUCTIONS, QUESTIONS, TURN
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
-from rlbench_suite.envs.puzzles.shared.writing import Writing
+from rlbench_suite.envs.puzzles.shared.writing import WritingState
 from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card
 
@@ -358,16 +358,16 @@ def test_people_can_play() -> None:
     made = np.array([[[2, 1], [1, 1]], [[4, 1], [5, 1]]], np.int16)
     instance = Instance(points, steps, np.array([0, 5, -1, -1, -1], np.int8), made)
     params = Params(instance, np.zeros(1, np.int16))
-    text = task.describe(Writing(np.int32(3), np.bool_(False)), params)
+    text = task.describe(WritingState(np.int32(3), np.bool_(False)), params)
     assert "A = (0, 0), B = (4, 2), C = (6, 6)\nE is the midpoint of A and B.\nF is the fourth corner" in text
     assert "E = (2, 1)" in text
     assert text.endswith("Next is y of F; its x is 4.")
-    assert "F is" not in task.describe(Writing(np.int32(1), np.bool_(False)), params)
+    assert "F is" not in task.describe(WritingState(np.int32(1), np.bool_(False)), params)
     assert int(task.parse(" 10", None, params)) == 10
     with pytest.raises(ValueError, match="expected one of 0, 1"):
         task.parse("11", None, params)
-    first, last = (task.draw(Writing(np.int32(count), np.bool_(False)), params) for count in (0, 4))
+    first, last = (task.draw(WritingState(np.int32(count), np.bool_(False)), params) for count in (0, 4))
     assert first.shape == task.picture_shape
     assert (first != last).any()
-    assert "wrong: 5 comes next" in task.why_over(Writing(np.int32(3), np.bool_(True)), params, {})
+    assert "wrong: 5 comes next" in task.why_over(WritingState(np.int32(3), np.bool_(True)), params, {})
     assert puzzle_of(NAME, "medium").verify(instance, "(4, 5)").solved

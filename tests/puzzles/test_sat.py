@@ -29,10 +29,10 @@ from rlbench_suite.envs.puzzles.formulas.formula import (
     AGREEMENTS,
     Formula,
     agreement_law,
+    all_bits,
     clause_count,
     judge,
     planted_formula,
-    words_of,
 )
 from rlbench_suite.envs.puzzles.formulas.sat import SAT, State
 from rlbench_suite.episode import Draw, advance, begin, seed_key
@@ -427,5 +427,5 @@ def test_the_picture_shows_progress(sat: SAT) -> None:
 
 
 def test_words() -> None:
-    assert [hex(w) for w in words_of(86)] == ["0xffffffff", "0xffffffff", "0x3fffff"]
-    assert [hex(w) for w in words_of(64)] == ["0xffffffff", "0xffffffff"]
+    assert [hex(w) for w in all_bits(86)] == ["0xffffffff", "0xffffffff", "0x3fffff"]
+    assert [hex(w) for w in all_bits(64)] == ["0xffffffff", "0xffffffff"]

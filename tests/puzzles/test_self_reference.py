@@ -18,7 +18,7 @@ from scipy import stats
 
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.logic.self_reference import Instance, SelfReferencePuzzle
-from rlbench_suite.envs.puzzles.shared.grid_filling import Filling
+from rlbench_suite.envs.puzzles.shared.grid_filling import GridState
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card
@@ -240,7 +240,7 @@ def test_values_statements_and_mask_stand_in_the_observation(tier: str) -> None:
     n = TIERS[tier]
     instance = puzzle_of(NAME, tier).generate(1)
     params = Params(instance, np.zeros(1, np.int16))
-    state = Filling(jnp.arange(n, dtype=jnp.int8) % 3, jnp.int32(n // 3), jnp.int32(n))
+    state = GridState(jnp.arange(n, dtype=jnp.int8) % 3, jnp.int32(n // 3), jnp.int32(n))
     seen = np.asarray(task.observation(state, jax.random.key(0), params))
     assert task.observation_space.contains(seen)
     cells, facts, legal = np.split(seen.astype(int), [3 * n, 3 * n + n * (2 * n + 1)])

@@ -16,7 +16,7 @@ from rlbench_suite.baselines.scripted import Uniform
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.games.tic_tac_toe import (
     LINES,
-    Perfect,
+    PerfectPlayer,
     Position,
     Solver,
     State,
@@ -158,7 +158,7 @@ def test_the_opponent_plays_all_its_best_moves_and_no_others(empty: int) -> None
 
 def test_perfect_play_always_succeeds_and_random_play_does_not() -> None:
     task = task_of("TicTacToe-v0", 4)
-    perfect = play(task, Perfect.for_task(task), range(400))
+    perfect = play(task, PerfectPlayer.for_task(task), range(400))
     assert perfect.info["success"].all()
     np.testing.assert_array_equal(perfect.total, 1.0)
     assert perfect.terminated.all()

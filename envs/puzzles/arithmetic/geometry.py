@@ -32,7 +32,7 @@ from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
 
 from ..shared.board import FILLED, INK, Board
 from ..shared.puzzle_task import Params
-from ..shared.writing import Writing, WritingTask
+from ..shared.writing import WritingState, WritingTask
 from .plane import CONSTRUCTIONS, COORDINATES, QUESTIONS, TURN, Order, Point, mean
 
 FREE = 4
@@ -398,7 +398,7 @@ class Geometry(WritingTask):
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Writing, params: Params) -> str:
+    def describe(self, state: WritingState, params: Params) -> str:
         """Show the figure up to the point that is due, and the coordinates known of that point."""
         instance, done, half = self._shown(state, params)
         lines = [self.puzzle.words(instance, done + 1)]
@@ -410,7 +410,7 @@ class Geometry(WritingTask):
         )
         return "\n".join([*lines, f"Next is {due}."])
 
-    def _shown(self, state: Writing, params: Params) -> tuple[Instance, int, bool]:
+    def _shown(self, state: WritingState, params: Params) -> tuple[Instance, int, bool]:
         """Return the instance, how many points are constructed (at most all but one), and whether x of the next is
         written.
         """
@@ -425,7 +425,7 @@ class Geometry(WritingTask):
             "point x comes first, then y."
         )
 
-    def draw(self, state: Writing, params: Params) -> np.ndarray:
+    def draw(self, state: WritingState, params: Params) -> np.ndarray:
         """Draw given points in black, constructed ones in blue."""
         instance, _, _ = self._shown(state, params)
         side = self.puzzle.side

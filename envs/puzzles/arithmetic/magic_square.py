@@ -24,7 +24,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import Malformed
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle
 from ..shared.symmetry import least
 
@@ -94,7 +94,7 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         if len(lines) != self.rows:
             raise Malformed(f"expected {self.rows} lines, got {len(lines)}")
         side = self.rows
-        read = (reading.integers(line.rstrip(" "), 1, self.fillable, least=side, most=side) for line in lines)
+        read = (parsing.integers(line.rstrip(" "), 1, self.fillable, least=side, most=side) for line in lines)
         return b"".join(map(bytes, read))
 
     def rules(self) -> str:

@@ -12,7 +12,7 @@ from jax import lax
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
-from .formula import Formula, as_word, size, tally, used_clauses, values
+from .formula import Formula, as_bits, size, tally, used_clauses, values
 
 
 class Search(NamedTuple):
@@ -67,8 +67,8 @@ class DPLL(NamedTuple):
             solved = (unsettled == 0).all()
 
             unit = (unsettled & some_free & ~several_free)[:, None]
-            to_true = as_word(free & (size(unit & params.positive) > 0))
-            to_false = as_word(free & (size(unit & params.negative) > 0)) & ~to_true
+            to_true = as_bits(free & (size(unit & params.positive) > 0))
+            to_false = as_bits(free & (size(unit & params.negative) > 0)) & ~to_true
             forced = to_true | to_false != 0
 
             # Decide on the free variable in most unsettled clauses, for the value that settles more of them. Once

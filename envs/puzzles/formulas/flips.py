@@ -39,20 +39,19 @@ from rlbench_suite.task import Task
 
 from ..shared.puzzle_task import Params, PuzzleTask
 from .clause_picture import picture_of
-from .cnf import CNFPuzzle, MaxCNF, SomeCNF
-from .cnf import clauses_of as listed
+from .cnf import CNFPuzzle, MaxCNF, SomeCNF, clause_list
 from .dimacs import clauses_of, occurrences, to_dimacs
 from .formula import (
     WORD,
     Formula,
     Verdict,
+    all_bits,
     false_literals,
     flipped,
     judge,
     size,
     true_literals,
     values,
-    words_of,
 )
 
 Context = TypeVar("Context", bound=tuple[Any, ...])
@@ -75,7 +74,7 @@ class FlipTask(Task[Context, State], Generic[Context]):
     def play_on(self, variables: int, clauses: int) -> None:
         """Set size and spaces."""
         self.variables, self.clauses = variables, clauses
-        self.every_clause = words_of(clauses)
+        self.every_clause = all_bits(clauses)
         self.action_space = spaces.Discrete(variables)
         low, high = [-1.0] * variables + [0.0] * (2 * variables + 1), [1.0] * (3 * variables + 1)
         self.observation_space = self.box(low, high)
@@ -262,7 +261,7 @@ class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Draw a uniform assignment; if it is the goal already, use the instance's other start instead."""
-        every_variable = words_of(self.variables)
+        every_variable = all_bits(self.variables)
         drawn = jax.random.key_data(key)  # random bits enough for two words
         if len(every_variable) > len(drawn):
             drawn = jax.random.bits(key, every_variable.shape, jnp.uint32)
@@ -273,7 +272,7 @@ class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
 
 def _given(instance: SomeCNF) -> Given:
     """Return an instance as bits."""
-    clauses, variables = listed(instance), int(instance.variables)
+    clauses, variables = clause_list(instance), int(instance.variables)
     least = int(instance.least) if isinstance(instance, MaxCNF) else 0
 
     def misses(true: set[int]) -> int:
@@ -281,18 +280,18 @@ def _given(instance: SomeCNF) -> Given:
 
     falsified = ({-x for x in clause if x < 0} for clause in clauses)
     elsewhere = next(true for true in falsified if misses(true) > least)
-    words = np.zeros(len(words_of(variables)), np.uint32)
+    words = np.zeros(len(all_bits(variables)), np.uint32)
     for v in elsewhere:
         words[(v - 1) // WORD] |= np.uint32(1 << (v - 1) % WORD)
     positive, negative = occurrences(clauses, variables)
     return Given(positive, negative, np.asarray(least, np.int32), words)
 
 
-class ToGoal(NamedTuple):
+class GoalPlayer(NamedTuple):
     """Walks straight to the assignment that the exact solver found when the bank was built."""
 
     @classmethod
-    def for_task(cls, task: Task[Any, Any]) -> ToGoal:
+    def for_task(cls, task: Task[Any, Any]) -> GoalPlayer:
         """Return the player of any task of this kind."""
         return cls()
 

@@ -21,12 +21,11 @@ import numpy as np
 from rlbench_suite.card import SPLITS, TaskCard
 from rlbench_suite.dice import Dice
 
-from .cnf import CNF, ModelPuzzle, cnf, quiet_clause
-from .cnf import clauses_of as listed
+from .cnf import CNF, ModelPuzzle, clause_list, cnf, quiet_clause
 from .cnf_search import Search
 from .dimacs import clauses_in, clauses_of, from_dimacs
 from .flips import FlipTask, PuzzleFlips, State
-from .formula import MOST_VARIABLES, Formula, as_word, clause_count, judge, planted_formula
+from .formula import MOST_VARIABLES, Formula, as_bits, clause_count, judge, planted_formula
 
 
 class SATPuzzle(ModelPuzzle):
@@ -60,7 +59,7 @@ class SATPuzzle(ModelPuzzle):
 
     def difficulty(self, instance: CNF) -> float:
         """Count the decisions of :class:`.cnf_search.Search`."""
-        return float(Search(listed(instance), int(instance.variables)).decisions)
+        return float(Search(clause_list(instance), int(instance.variables)).decisions)
 
     @classmethod
     def from_dimacs(cls, text: str) -> CNF:
@@ -104,7 +103,7 @@ class SAT(FlipTask[Formula]):
         """
         assignment = jax.random.key_data(key)[0] & np.uint32(2**self.variables - 1)  # a key is random bits enough
         solved = (judge(params, assignment, self.every_clause).unsatisfied == 0).all()
-        holds, denies = (as_word(side[0] & 1 != 0) for side in params)
+        holds, denies = (as_bits(side[0] & 1 != 0) for side in params)
         return self.judged(jnp.where(solved, assignment & ~holds | denies, assignment), params)
 
     def params_from_dimacs(self, text: str) -> Formula:

@@ -19,7 +19,7 @@ import math
 
 from rlbench_suite.dice import Dice
 
-from .cnf import CNF, ModelPuzzle, agreeing, clauses_of, cnf, scope
+from .cnf import CNF, ModelPuzzle, agreeing, clause_list, cnf, scope
 from .dimacs import Clause
 from .flips import PuzzleFlips
 from .truth_tables import models_of
@@ -57,7 +57,7 @@ class SaturnPuzzle(ModelPuzzle):
     def chance(self, instance: CNF) -> float:
         """Return the exact probability that a uniform assignment is a model."""
         variables = int(instance.variables)
-        return models_of(clauses_of(instance), variables).bit_count() / 2**variables
+        return models_of(clause_list(instance), variables).bit_count() / 2**variables
 
     def difficulty(self, instance: CNF) -> float:
         """Return :meth:`chance` in bits."""

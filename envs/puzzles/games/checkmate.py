@@ -177,7 +177,7 @@ def fen(board: Sequence[int]) -> str:
 # -- the interactive form --------------------------------------------------------------------------------------------
 
 
-class Chances(NamedTuple):
+class PositionMoves(NamedTuple):
     """A position and its moves, as the task's actions."""
 
     board: Any
@@ -187,14 +187,14 @@ class Chances(NamedTuple):
     """uint32 ``(128,)``: a bit for every action that mates."""
 
 
-def chances(boards: np.ndarray) -> Chances:
+def chances(boards: np.ndarray) -> PositionMoves:
     """Find the moves of some positions ``(count, 64)``."""
     flags = np.zeros((2, len(boards), MOVES), bool)
     for number, board in enumerate(boards.tolist()):
         for which, found in enumerate((legal_moves(board, WHITE), mates(board, WHITE))):
             flags[which, number, [_action(move) for move in found if move.promotion in (0, QUEEN)]] = True
     words = np.packbits(flags, axis=2, bitorder="little").view("<u4").astype(np.uint32)
-    return Chances(boards, *words)
+    return PositionMoves(boards, *words)
 
 
 class State(NamedTuple):

@@ -36,7 +36,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 from rlbench_suite.task import Task
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import FILLED, INK, Board
 from ..shared.puzzle_task import Params, PuzzleTask
 from ..shared.symmetry import least, square_symmetries
@@ -106,7 +106,7 @@ class TicTacToePuzzle(Puzzle[Position]):
 
     def judge(self, instance: Position, answer: str) -> Verdict:
         """Check the format, then whether the cell is empty, then the value of the move."""
-        row, column = reading.integers(answer, 1, SIDE, least=2, most=2, what="row or column")
+        row, column = parsing.integers(answer, 1, SIDE, least=2, most=2, what="row or column")
         values = self._values(instance)
         cell = (row - 1) * SIDE + column - 1
         if cell not in values:
@@ -255,7 +255,7 @@ def written(cells: Sequence[int]) -> str:
 # -- the interactive form --------------------------------------------------------------------------------------------
 
 
-class Game(NamedTuple):
+class GameTree(NamedTuple):
     """A first position with the values of all positions that can follow: ``3**e`` ways to fill its ``e`` empty
     cells.
     """
@@ -269,7 +269,7 @@ class Game(NamedTuple):
     """int8 ``(3**e,)``: value for X of the position of each number: -1, 0 or 1; 4 more if the game is over."""
 
 
-def games(positions: np.ndarray) -> Game:
+def games(positions: np.ndarray) -> GameTree:
     """Return the games from some positions ``(count, 16)`` with equally many empty cells, by retrograde analysis."""
     where = np.array([np.flatnonzero(cells == 0) for cells in positions])
     empty = where.shape[1]
@@ -293,7 +293,7 @@ def games(positions: np.ndarray) -> Game:
             after = values[:, number + (1 if of_x else 2) * free]
             best = after.max(1) if of_x else after.min(1)
             values[:, number] = np.where(over[:, number], values[:, number], best)
-    return Game(positions, weights, values + _OVER * over.astype(np.int8))
+    return GameTree(positions, weights, values + _OVER * over.astype(np.int8))
 
 
 class State(NamedTuple):
@@ -395,7 +395,7 @@ class TicTacToe(PuzzleTask[State]):
         Raises:
             ValueError: anything else.
         """
-        row, column = reading.integers(" ".join(text.split()), 1, SIDE, least=2, most=2, what="row or column")
+        row, column = parsing.integers(" ".join(text.split()), 1, SIDE, least=2, most=2, what="row or column")
         return np.asarray((row - 1) * SIDE + column - 1, self.action_space.dtype)
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
@@ -418,11 +418,11 @@ class TicTacToe(PuzzleTask[State]):
         return board.picture()
 
 
-class Perfect(NamedTuple):
+class PerfectPlayer(NamedTuple):
     """Plays the first move that loses nothing."""
 
     @classmethod
-    def for_task(cls, task: Task[Any, Any]) -> Perfect:
+    def for_task(cls, task: Task[Any, Any]) -> PerfectPlayer:
         """Return the player of any task of this kind."""
         return cls()
 

@@ -24,7 +24,7 @@ from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
 
-from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_words
+from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_bits
 from ..shared.symmetry import least, relabelled, square_symmetries
 from .line_solver import LineSolver, Options
 
@@ -193,7 +193,7 @@ class Binairo(FillTask):
 
     def _rows(self, cells: jax.Array) -> list[jax.Array]:
         """Return each row as a uint16, two bits a cell: the symbols it has, in the order of actions."""
-        return rows_as_words(cells.astype(jnp.uint16), self.side, 2)
+        return rows_as_bits(cells.astype(jnp.uint16), self.side, 2)
 
     def _balanced(self, rows: list[jax.Array]) -> jax.Array:
         """Return the symbols that a column has enough of, in the places of a row: their number in binary, digit by

@@ -28,7 +28,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 
 from ..shared.board import Board
-from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_words
+from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_bits
 from ..shared.symmetry import least, square_symmetries
 
 TENTS = {5: 5, 6: 7, 8: 12}
@@ -307,7 +307,7 @@ class Campsite(FillTask):
         """Return the empty cells, the tents and the trees of each row: two bits a cell, of which the lower one is
         set.
         """
-        words = rows_as_words(cells.astype(jnp.uint32), self.side, 2)
+        words = rows_as_bits(cells.astype(jnp.uint32), self.side, 2)
         every = np.uint32(sum(4**i for i in range(self.side)))
         pairs = [(word & every, word >> 1 & every) for word in words]
         gaps, tents, trees = ([] for _ in range(3))

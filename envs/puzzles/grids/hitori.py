@@ -27,7 +27,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.reductions import union
 
 from ..shared.board import FILLED, GIVEN, INK, LINE, PAPER, Board
-from ..shared.grid_filling import CellFillTask, Filling, Grid, GridPuzzle, either
+from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, GridState, either
 from ..shared.puzzle_task import Params
 from ..shared.symmetry import least, relabelled, square_symmetries
 
@@ -354,7 +354,7 @@ class Hitori(CellFillTask):
         )
         return (reached == ground).all()
 
-    def draw(self, state: Filling, params: Params) -> np.ndarray:
+    def draw(self, state: GridState, params: Params) -> np.ndarray:
         """Draw the numbers; those not yet coloured on grey."""
         board = Board(self.side, self.side, self.picture_shape)
         papers, inks = (GIVEN, INK, PAPER), (INK, LINE, FILLED)

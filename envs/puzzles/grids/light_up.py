@@ -27,7 +27,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.reductions import union
 
 from ..shared.board import INK, PAPER, Board
-from ..shared.grid_filling import CellFillTask, Filling, Grid, GridPuzzle, either
+from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, GridState, either
 from ..shared.puzzle_task import Params
 from ..shared.symmetry import least, square_symmetries
 from .neighbours import neighbours
@@ -247,7 +247,7 @@ class LightUp(CellFillTask):
         self.places = np.arange(self.side, dtype=np.uint16)
         self.observation_space = self.box(0.0, 1.0, (self.cells * (self.shown + 1),))
 
-    def observation(self, state: Filling, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: GridState, key: jax.Array, params: Params) -> jax.Array:
         """Return the symbols one-hot, then which cells are lit."""
         grid = state.cells.reshape(self.side, self.side)
         lit = (grid == BULB) | self._reached(grid == BULB, grid >= WALL)

@@ -25,7 +25,7 @@ from jax import lax
 from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.dice import Dice
 
-from ..shared.grid_filling import FillTask, Grid, GridPuzzle, at_least, rows_as_words
+from ..shared.grid_filling import FillTask, Grid, GridPuzzle, at_least, rows_as_bits
 from ..shared.symmetry import least, square_symmetries
 from .neighbours import neighbours
 
@@ -213,7 +213,7 @@ class Minesweeper(FillTask):
         """Return the marks and numbers of the rows."""
         columns = self.puzzle.columns
         digits = (cells >> 2 * k & 1 | (cells >> 2 * k + 1 & 1).astype(jnp.uint32) << _HALF for k in range(2))
-        words = [rows_as_words(pair.astype(jnp.uint32), columns, 1) for pair in digits]
+        words = [rows_as_bits(pair.astype(jnp.uint32), columns, 1) for pair in digits]
         symbols = [
             [part for word in pair for part in (word & np.uint32(2**_HALF - 1), word >> _HALF)]
             for pair in zip(*words, strict=True)

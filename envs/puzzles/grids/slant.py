@@ -28,7 +28,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 
 from ..shared.board import FILLED, LINE, PAPER, Board
-from ..shared.grid_filling import Filling, FillTask, Grid, GridPuzzle, at_least, rows_as_words
+from ..shared.grid_filling import FillTask, Grid, GridPuzzle, GridState, at_least, rows_as_bits
 from ..shared.puzzle_task import Params
 from ..shared.symmetry import least, square_symmetries
 
@@ -303,7 +303,7 @@ class Slant(FillTask):
 
     def _rows(self, cells: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
         """Return the cells of each row with a slash, and those with a backslash."""
-        words = rows_as_words(cells.astype(jnp.uint32), self.side, 2)
+        words = rows_as_bits(cells.astype(jnp.uint32), self.side, 2)
         return [word & self._first(self.side) for word in words], [word >> 1 & self._first(self.side) for word in words]
 
     def _numbers(self, instance: Any) -> list[list[jax.Array]]:
@@ -311,7 +311,7 @@ class Slant(FillTask):
         the lowest first.
         """
         numbers, corners = (instance.corners + 1).astype(jnp.uint32), self.side + 1
-        words = (rows_as_words(part, corners, 2) for part in (numbers & 3, numbers >> 2))
+        words = (rows_as_bits(part, corners, 2) for part in (numbers & 3, numbers >> 2))
         return [
             [low & self._first(corners), low >> 1 & self._first(corners), high]
             for low, high in zip(*words, strict=True)
@@ -363,7 +363,7 @@ class Slant(FillTask):
         )
         return (s | b == 0).all()
 
-    def draw(self, state: Filling, params: Params) -> np.ndarray:
+    def draw(self, state: GridState, params: Params) -> np.ndarray:
         """Draw the diagonals, and the numbers at the corners."""
         side = self.side
         board = Board(side, side, self.picture_shape)

@@ -18,7 +18,7 @@ import numpy as np
 
 from rlbench_suite.dice import Dice
 
-from ..shared import answer as reading
+from ..shared import parsing
 from .composed_rules import InductionPuzzle, InductionTask, Instance, Step, in_order, packed, picked
 
 COLOURS = (1, 2, 3)
@@ -174,7 +174,7 @@ class Arc1DPuzzle(InductionPuzzle):
 
     def read(self, answer: str) -> list[int]:
         """Return a strip."""
-        return reading.grid(answer, 1, self.width, self.symbols)[0]
+        return parsing.grid(answer, 1, self.width, self.symbols)[0]
 
     @staticmethod
     def least(row: bytes) -> bytes:

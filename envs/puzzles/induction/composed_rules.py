@@ -38,7 +38,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice, stream_of
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, split_by, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import Board
 from ..shared.puzzle_task import Params, PuzzleTask
 
@@ -86,7 +86,7 @@ def packed(rows: Any, keep: Any, blank: int, of: Any) -> Any:
     return of.where(chosen, rows[:, :, None] - np.int8(blank), 0).sum(axis=1, dtype=np.int8) + np.int8(blank)
 
 
-class Known(NamedTuple):
+class RuleTables(NamedTuple):
     """Everything known about rows and rules. The entries of a row are the digits of its number. The digits of a rule's
     number are its steps, counted from 1; a 0 waits, and a shorter rule waits first and stays waiting.
     """
@@ -103,20 +103,20 @@ class Known(NamedTuple):
     """int32 ``(pool, rules)``: result of each rule on each row of the pool."""
     sides: list[str]
     """Split of each row of the pool, as a query."""
-    shown: dict[int, Shown]
+    shown: dict[int, ShownRows]
     """Results of :meth:`shown_by` for the rules met so far."""
 
-    def shown_by(self, rule: int) -> Shown:
+    def shown_by(self, rule: int) -> ShownRows:
         """Return the rows of the pool that show what a rule does."""
         if rule not in self.shown:
             made = self.made[:, rule]
             rows = ((made != self.pool) & self.worth_showing[made]).nonzero()[0].tolist()
             queries = {split: [row for row in rows if self.sides[row] == split] for split in SPLITS}
-            self.shown[rule] = Shown(rows, queries)
+            self.shown[rule] = ShownRows(rows, queries)
         return self.shown[rule]
 
 
-class Shown(NamedTuple):
+class ShownRows(NamedTuple):
     """Rows of the pool, by their places in it, that a rule changes into a row worth showing."""
 
     rows: list[int]
@@ -150,7 +150,7 @@ class InductionPuzzle(Puzzle[Instance]):
         """The examples that were searched last, and the rules that fit them: who makes an instance solves it next."""
 
     @cached_property
-    def _known(self) -> Known:
+    def _known(self) -> RuleTables:
         return _all(type(self), self.width, self.tier)
 
     # -- what a puzzle defines ------------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ _DIGITS = b"0123456789a".ljust(256)
 
 
 @cache
-def _all(puzzle: type[InductionPuzzle], width: int, tier: float) -> Known:
+def _all(puzzle: type[InductionPuzzle], width: int, tier: float) -> RuleTables:
     """Compute the table of all rules, which takes half a second for 11**5 rows, once in a process."""
     base = len(puzzle.symbols)
     entries = np.indices((base,) * width, np.int8).reshape(width, -1).T.copy()
@@ -342,10 +342,12 @@ def _all(puzzle: type[InductionPuzzle], width: int, tier: float) -> Known:
     drawn, dice = numbers.repeat(puzzle.weights(entries)), Dice(stream_of(puzzle.name), width)
     pool = list(dict.fromkeys(drawn.item(dice.below(len(drawn))) for _ in range(4 * _POOL)))[:_POOL]
     sides = [split_by(puzzle.least(entries[row].tobytes())) for row in pool]
-    return Known(entries, puzzle.worth_showing(entries), following, pool, _by_all(following, pool, tier), sides, {})
+    return RuleTables(
+        entries, puzzle.worth_showing(entries), following, pool, _by_all(following, pool, tier), sides, {}
+    )
 
 
-class Rewriting(NamedTuple):
+class RewritingState(NamedTuple):
     """The rows after the steps so far."""
 
     rows: jax.Array
@@ -354,7 +356,7 @@ class Rewriting(NamedTuple):
     """int32: steps applied so far."""
 
 
-class InductionTask(PuzzleTask[Rewriting]):
+class InductionTask(PuzzleTask[RewritingState]):
     """The interactive form."""
 
     puzzle: InductionPuzzle
@@ -371,18 +373,18 @@ class InductionTask(PuzzleTask[Rewriting]):
         self.observation_space = self.box(0.0, 1.0, (self.entries * (3 * len(puzzle.symbols) + puzzle.width),))
         self.reward_space = self.box(-float(self.entries), self.entries + 1.0)  # a step may mend what others did harm
 
-    def initial(self, key: jax.Array, params: Params) -> Rewriting:
+    def initial(self, key: jax.Array, params: Params) -> RewritingState:
         """Begin with the inputs and the query."""
-        return Rewriting(jnp.concatenate([params.instance.inputs, params.instance.query[None]]), jnp.int32(0))
+        return RewritingState(jnp.concatenate([params.instance.inputs, params.instance.query[None]]), jnp.int32(0))
 
-    def transition(self, state: Rewriting, action: jax.Array, key: jax.Array, params: Params) -> Rewriting:
+    def transition(self, state: RewritingState, action: jax.Array, key: jax.Array, params: Params) -> RewritingState:
         """Apply a step to all rows."""
         rows = state.rows
         for number, step in enumerate(self.puzzle.steps.values()):
             rows = jnp.where(action == number, step(state.rows, jnp), rows)
-        return Rewriting(rows, state.made + 1)
+        return RewritingState(rows, state.made + 1)
 
-    def observation(self, state: Rewriting, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: RewritingState, key: jax.Array, params: Params) -> jax.Array:
         """Return the entries one-hot, then which of them are equal."""
         rows, outputs = state.rows[:-1], params.instance.outputs
         symbols = np.arange(len(self.puzzle.symbols), dtype=np.int8)
@@ -413,7 +415,7 @@ class InductionTask(PuzzleTask[Rewriting]):
         return singles({f"step {number}": step for number, step in enumerate(self.puzzle.steps, 1)})
 
     def reward(
-        self, state: Rewriting, action: jax.Array, next_state: Rewriting, key: jax.Array, params: Params
+        self, state: RewritingState, action: jax.Array, next_state: RewritingState, key: jax.Array, params: Params
     ) -> jax.Array:
         """Give progress, and 1 for a rule that fits."""
         before, after = self._alike(state, params), self._alike(next_state, params)
@@ -421,22 +423,22 @@ class InductionTask(PuzzleTask[Rewriting]):
         progress = (after - before).astype(self.dtype) / (self.entries - at_first).astype(self.dtype)
         return progress + ((before < self.entries) & (after == self.entries)).astype(self.dtype)
 
-    def terminal(self, state: Rewriting, key: jax.Array, params: Params) -> jax.Array:
+    def terminal(self, state: RewritingState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the rule fits, or is as long as it may be."""
         return (self._alike(state, params) == self.entries) | (state.made == int(self.puzzle.tier))
 
-    def info(self, state: Rewriting, params: Params) -> dict[str, jax.Array]:
+    def info(self, state: RewritingState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: every example is its output, so the query is the answer."""
         alike = self._alike(state, params)
         return {"success": alike == self.entries, "alike": alike.astype(self.dtype) / self.entries}
 
     @staticmethod
-    def _alike(state: Rewriting, params: Params) -> jax.Array:
+    def _alike(state: RewritingState, params: Params) -> jax.Array:
         return (state.rows[:-1] == params.instance.outputs).sum(dtype=jnp.int32)
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Rewriting, params: Params) -> str:
+    def describe(self, state: RewritingState, params: Params) -> str:
         """Show the steps, the rows as they are, and the outputs that they are to become."""
         puzzle = self.puzzle
         steps = "\n".join(f"{number}. {step}" for number, step in enumerate(puzzle.steps, 1))
@@ -453,23 +455,23 @@ class InductionTask(PuzzleTask[Rewriting]):
         """Tell a text player how to answer, in one line."""
         return f"Answer with the number of the step to apply to every row, 1 to {len(self.puzzle.steps)}."
 
-    def parse(self, text: str, state: Rewriting, params: Params) -> np.ndarray:
+    def parse(self, text: str, state: RewritingState, params: Params) -> np.ndarray:
         """Read the number of a step, counted from 1.
 
         Raises:
             ValueError: anything else.
         """
-        number = reading.integer(text.strip(), 1, len(self.puzzle.steps), "step")
+        number = parsing.integer(text.strip(), 1, len(self.puzzle.steps), "step")
         return np.asarray(number - 1, self.action_space.dtype)
 
-    def why_over(self, state: Rewriting, params: Params, info: dict[str, Any]) -> str:
+    def why_over(self, state: RewritingState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the rule fits or is too long."""
         fits = info["success"]
         return (
             "every example is its output" if fits else "a rule has no more steps, and not every example is its output"
         )
 
-    def draw(self, state: Rewriting, params: Params) -> np.ndarray:
+    def draw(self, state: RewritingState, params: Params) -> np.ndarray:
         """Draw each example above its output, then the query."""
         *rows, query = np.asarray(state.rows).tolist()
         pairs = zip(rows, np.asarray(params.instance.outputs).tolist(), strict=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from rlbench_suite.dice import Dice
 
-from ..shared import answer as reading
+from ..shared import parsing
 from .composed_rules import InductionPuzzle, InductionTask, Instance, Step, packed, picked
 
 END = 10
@@ -127,7 +127,7 @@ class ListFunctionsPuzzle(InductionPuzzle):
 
     def read(self, answer: str) -> list[int]:
         """Read digits, then add what fills the row."""
-        row = reading.integers(answer, 0, 9, least=1, most=self.width, what="digit")
+        row = parsing.integers(answer, 0, 9, least=1, most=self.width, what="digit")
         return row + [END] * (self.width - len(row))
 
     def guess(self, instance: Instance, dice: Dice) -> str:

@@ -122,7 +122,7 @@ def shown_world(instance: Any) -> World:
     return World(np.asarray(instance.relation) != 0, np.asarray(instance.marked) != 0)
 
 
-def pairs_word(pairs: np.ndarray) -> np.uint64:
+def pairs_as_bits(pairs: np.ndarray) -> np.uint64:
     """Return pairs of objects, bool ``(8, 8)``, as the bits 8 x + y of a word."""
     word: np.uint64 = np.packbits(pairs, bitorder="little").view("<u8")[0]
     return word
@@ -348,12 +348,12 @@ def _instance(kind: int, worlds: Sequence[World], targets: Sequence[np.ndarray],
 
 
 def example_words(examples: np.ndarray) -> tuple[np.uint64, np.uint64]:
-    """Return the pairs of which the target holds, and of which it does not, as words: see :func:`pairs_word`."""
+    """Return the pairs of which the target holds, and of which it does not, as words: see :func:`pairs_as_bits`."""
     positive, negative = (np.zeros((SIDE, SIDE), bool) for _ in range(2))
     for one, other, holds in examples.tolist():
         if holds != UNSHOWN:
             (positive if holds else negative)[one, other] = True
-    return pairs_word(positive), pairs_word(negative)
+    return pairs_as_bits(positive), pairs_as_bits(negative)
 
 
 def _least(relation: list[list[bool]], marked: list[bool], labels: list[list[int]]) -> bytes:

@@ -39,7 +39,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import FILLED, INK, PAPER
 from ..shared.naming import least_naming
 from ..shared.puzzle_task import Params, PuzzleTask
@@ -232,7 +232,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Compare the answer with the decision."""
-        given = reading.word(answer, ANSWERS)
+        given = parsing.word(answer, ANSWERS)
         *premises, conclusion = sentences_of(instance)
         right = self.decide(premises, conclusion)
         return RIGHT if given == right else wrong(f"the conclusion is {ANSWERS[right]}")
@@ -305,14 +305,14 @@ def words(sentence: Sentence) -> str:
     return f"{'Every' if states > 0 else 'No'} {_has(one)} thing is {PROPERTIES[abs(states) - 1]}"
 
 
-class Answered(NamedTuple):
+class AnswerState(NamedTuple):
     """The answer that was given."""
 
     answer: jax.Array
     """int32: index in ``ANSWERS``, counted from 1; 0 before the answer."""
 
 
-class Entailment(PuzzleTask[Answered]):
+class Entailment(PuzzleTask[AnswerState]):
     """Entailment as a choice."""
 
     puzzle: EntailmentPuzzle
@@ -328,15 +328,15 @@ class Entailment(PuzzleTask[Answered]):
         self.observation_space = self.box(0.0, 1.0, ((self.puzzle.premises + 1) * (3 + self.kinds),))
         self.reward_space = self.box(0.0, 1.0)
 
-    def initial(self, key: jax.Array, params: Params) -> Answered:
+    def initial(self, key: jax.Array, params: Params) -> AnswerState:
         """Begin without an answer."""
-        return Answered(jnp.int32(0))
+        return AnswerState(jnp.int32(0))
 
-    def transition(self, state: Answered, action: jax.Array, key: jax.Array, params: Params) -> Answered:
+    def transition(self, state: AnswerState, action: jax.Array, key: jax.Array, params: Params) -> AnswerState:
         """Give the answer."""
-        return Answered(action.astype(jnp.int32) + 1)
+        return AnswerState(action.astype(jnp.int32) + 1)
 
-    def observation(self, state: Answered, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: AnswerState, key: jax.Array, params: Params) -> jax.Array:
         """Return the forms and kinds of all sentences."""
         forms = params.instance.forms[:, None] == np.arange(3)
         return jnp.concatenate([forms, self._about(params.instance)], axis=1).astype(self.dtype).reshape(-1)
@@ -361,20 +361,20 @@ class Entailment(PuzzleTask[Answered]):
         return singles(dict(zip(ANSWERS, says, strict=True)))
 
     def reward(
-        self, state: Answered, action: jax.Array, next_state: Answered, key: jax.Array, params: Params
+        self, state: AnswerState, action: jax.Array, next_state: AnswerState, key: jax.Array, params: Params
     ) -> jax.Array:
         """Give 1 for the right answer."""
         return ((state.answer == 0) & self._right(next_state, params)).astype(self.dtype)
 
-    def terminal(self, state: Answered, key: jax.Array, params: Params) -> jax.Array:
+    def terminal(self, state: AnswerState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether there is an answer."""
         return state.answer > 0
 
-    def info(self, state: Answered, params: Params) -> dict[str, jax.Array]:
+    def info(self, state: AnswerState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the answer is right."""
         return {"success": self._right(state, params), "answer": state.answer}
 
-    def _right(self, state: Answered, params: Params) -> jax.Array:
+    def _right(self, state: AnswerState, params: Params) -> jax.Array:
         return state.answer == self.decision(params.instance) + 1
 
     def decision(self, instance: Any) -> jax.Array:
@@ -406,7 +406,7 @@ class Entailment(PuzzleTask[Answered]):
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Answered, params: Params) -> str:
+    def describe(self, state: AnswerState, params: Params) -> str:
         """Show the question, and the answer."""
         number = int(state.answer)
         return self.puzzle.question(params.instance) + (f"\n\nAnswered: {ANSWERS[number - 1]}" if number else "")
@@ -415,21 +415,21 @@ class Entailment(PuzzleTask[Answered]):
         """Tell a text player how to answer, in one line."""
         return f"Answer one of {', '.join(ANSWERS)}."
 
-    def parse(self, text: str, state: Answered, params: Params) -> np.ndarray:
+    def parse(self, text: str, state: AnswerState, params: Params) -> np.ndarray:
         """Read one of the three words.
 
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), ANSWERS), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), ANSWERS), self.action_space.dtype)
 
-    def why_over(self, state: Answered, params: Params, info: dict[str, Any]) -> str:
+    def why_over(self, state: AnswerState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the answer was right."""
         right = ANSWERS[int(self.decision(params.instance))]
         given = ANSWERS[int(state.answer) - 1]
         return f"the answer '{given}' is right" if given == right else f"the conclusion is {right}, not {given}"
 
-    def draw(self, state: Answered, params: Params) -> np.ndarray:
+    def draw(self, state: AnswerState, params: Params) -> np.ndarray:
         """Draw the sentences, and the answer below."""
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), PAPER)

@@ -32,7 +32,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 
 from ..shared.board import INK, Board
-from ..shared.grid_filling import Filling, FillTask, Grid, GridPuzzle, rows_as_words
+from ..shared.grid_filling import FillTask, Grid, GridPuzzle, GridState, rows_as_bits
 from ..shared.naming import least_naming
 from ..shared.puzzle_task import Params
 
@@ -326,7 +326,7 @@ class SelfReference(FillTask):
 
     def _sets(self, cells: jax.Array, value: int) -> jax.Array:
         """Return the statements with a value, as a set: uint16."""
-        return rows_as_words((cells == value).astype(jnp.uint16), self.cells, 1)[0]
+        return rows_as_bits((cells == value).astype(jnp.uint16), self.cells, 1)[0]
 
     def _possible(self, true: jax.Array, unknown: jax.Array, instance: Any) -> jax.Array:
         """Return whether no statement with a value is settled to have the other one: bool.
@@ -367,7 +367,7 @@ class SelfReference(FillTask):
         )
         return (Component("statements", meaning, shape=(count, 2 * count + 1)),)
 
-    def observation(self, state: Filling, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: GridState, key: jax.Array, params: Params) -> jax.Array:
         """Return the cells and facts, then the values that are not forbidden."""
         legal = self.action_mask(state, params).astype(self.dtype)
         return jnp.concatenate([super().observation(state, key, params), legal])

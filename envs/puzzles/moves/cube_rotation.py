@@ -19,9 +19,9 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import Board
-from ..shared.group import Group, Standing, UndoTask
+from ..shared.group import Group, GroupState, UndoTask
 from ..shared.puzzle_task import Params
 
 SIDES = ("top", "front", "bottom", "back", "left", "right")
@@ -152,7 +152,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Make the turns."""
-        given = reading.word(answer, COLOURS)
+        given = parsing.word(answer, COLOURS)
         return RIGHT if given == self._colour(instance) else wrong("another colour is there")
 
     def solve(self, instance: Instance) -> str:
@@ -222,7 +222,7 @@ class CubeRotation(UndoTask):
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Standing, params: Params) -> str:
+    def describe(self, state: GroupState, params: Params) -> str:
         """Show what turns are, how the cube lies, and how it is to lie."""
         colours = [COLOURS[number] for number in np.asarray(params.instance.colours).tolist()]
         sources = CUBE.elements[int(state.element)]
@@ -230,11 +230,11 @@ class CubeRotation(UndoTask):
         goal = ", ".join(f"{side} {colour}" for side, colour in zip(SIDES, colours, strict=True))
         return f"{self.puzzle.rules()}\n\nThe sides now: {now}.\nThe sides as they are to be: {goal}."
 
-    def why_over(self, state: Standing, params: Params, info: dict[str, Any]) -> str:
+    def why_over(self, state: GroupState, params: Params, info: dict[str, Any]) -> str:
         """Return the only end there is."""
         return "the cube lies as it is to lie"
 
-    def draw(self, state: Standing, params: Params) -> np.ndarray:
+    def draw(self, state: GroupState, params: Params) -> np.ndarray:
         """Draw the cube unfolded, above how it is to lie."""
         board = Board(7, 4, self.picture_shape)
         colours = np.asarray(params.instance.colours).tolist()

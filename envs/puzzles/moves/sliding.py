@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..shared.puzzle_task import Params
-from .tiles import Arrangement, RearrangementPuzzle, RearrangementTask
+from .tiles import BoardState, RearrangementPuzzle, RearrangementTask
 
 MOVES = ("U", "D", "L", "R")
 _WAYS = ((-1, 0), (1, 0), (0, -1), (0, 1))
@@ -114,13 +114,13 @@ class Sliding(RearrangementTask):
         tile = jnp.where(target, grid, 0).sum(dtype=jnp.int8)
         return jnp.where(hole, tile, jnp.where(target, np.int8(self.puzzle.blank), grid))
 
-    def action_mask(self, state: Arrangement, params: Params) -> jax.Array:
+    def action_mask(self, state: BoardState, params: Params) -> jax.Array:
         """Return the directions in which there is a tile, bool ``(4,)``."""
         side = self.puzzle.side
         hole = (state.cells == self.puzzle.blank).reshape(side, side)
         return ~jnp.stack([hole[0].any(), hole[-1].any(), hole[:, 0].any(), hole[:, -1].any()])
 
-    def why_illegal(self, action: np.ndarray, state: Arrangement, params: Params) -> str:
+    def why_illegal(self, action: np.ndarray, state: BoardState, params: Params) -> str:
         """Say that the move leads off the board."""
         return f"the hole cannot move {_WORDS[int(action)]}: it is at that border"
 

@@ -37,7 +37,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
 from .gate_names import gates_named
 
@@ -128,7 +128,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
             return None
         return Instance(target, np.int32(round(wanted * FINE)))
 
-    def task_in_words(self, instance: Instance) -> str:
+    def task_text(self, instance: Instance) -> str:
         """State what to find and how to write it, the end of the question."""
         return (
             "The circuit's unitary V is the product of its gates, the one that is applied first on the right. Its "
@@ -144,7 +144,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
         words = answer.split(" ")
         if len(words) > _MOST_GATES:
             raise Malformed(f"expected at most {self.gates} gates, got {len(words)}")
-        gates = [reading.word(word, self.names) for word in words]
+        gates = [parsing.word(word, self.names) for word in words]
         if len(gates) > self.gates:
             return wrong(f"the circuit has {len(gates)} gates, {self.gates} are allowed")
         gap, wanted = self.distance(instance, gates), instance.wanted / FINE
@@ -194,7 +194,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
         return " ".join(self.names[gate] for gate in gates)
 
 
-def entries_in_words(unitary: np.ndarray) -> str:
+def entries_as_text(unitary: np.ndarray) -> str:
     """Return a unitary U, ``(2, n, n)`` for the real and the imaginary parts, as text."""
     return "\n".join(
         f"U{row}{column} = {real:+.6f} {imaginary:+.6f} i"
@@ -203,7 +203,7 @@ def entries_in_words(unitary: np.ndarray) -> str:
     )
 
 
-class Begun(Protocol):
+class SynthesisState(Protocol):
     """The state of a task: the unitary that is left to make, in the puzzle's own coordinates, and ``used``."""
 
     @property
@@ -211,7 +211,7 @@ class Begun(Protocol):
         """int32: gates of the circuit."""
 
 
-State = TypeVar("State", bound=Begun)
+State = TypeVar("State", bound=SynthesisState)
 
 
 class SynthesisTask(PuzzleTask[State]):
@@ -310,7 +310,7 @@ class SynthesisTask(PuzzleTask[State]):
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), self.puzzle.names), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), self.puzzle.names), self.action_space.dtype)
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether the target is near enough or no gate is left."""

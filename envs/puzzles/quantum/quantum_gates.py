@@ -23,7 +23,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 
 from ..shared.board import Board
-from ..shared.group import Group, Standing, UndoTask
+from ..shared.group import Group, GroupState, UndoTask
 from ..shared.puzzle_task import Params
 from ..shared.shortest_moves import MovesPuzzle
 from ..shared.symmetry import least
@@ -210,16 +210,16 @@ class QuantumGates(UndoTask):
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Standing, params: Params) -> str:
+    def describe(self, state: GroupState, params: Params) -> str:
         """Show what gates do, and what they have done."""
         now = shown(self.group.elements[int(state.element)])
         return f"{self.puzzle.rules()}\n\nSo far\n{now}\n\nThe goal: X1, Z1, X2 and Z2 as they were, without a minus."
 
-    def why_over(self, state: Standing, params: Params, info: dict[str, Any]) -> str:
+    def why_over(self, state: GroupState, params: Params, info: dict[str, Any]) -> str:
         """Return the only end there is."""
         return "everything is undone"
 
-    def draw(self, state: Standing, params: Params) -> np.ndarray:
+    def draw(self, state: GroupState, params: Params) -> np.ndarray:
         """Draw a row for each of X1, Z1, X2, Z2: its sign, and its letter on each qubit; on grey where it is as it
         was.
         """

@@ -22,7 +22,7 @@ from rlbench_suite.dice import Dice
 
 from ..shared.board import FILLED, Board
 from ..shared.puzzle_task import Params
-from .gate_synthesis import Circuits, Instance, SynthesisPuzzle, SynthesisTask, entries_in_words
+from .gate_synthesis import Circuits, Instance, SynthesisPuzzle, SynthesisTask, entries_as_text
 
 GATES = ("H", "T", "Tdg", "S", "Sdg")
 UNIT = 10**6
@@ -164,7 +164,7 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
             "Approximate a unitary U on one qubit by a circuit of the gates H, T, Tdg, S and Sdg:\n"
             "H = [[1, 1], [1, -1]] / sqrt(2), T = diag(1, exp(i pi/4)), S = diag(1, i) = T T, and Tdg and Sdg are the "
             f"inverses of T and S.\n\n{shown(np.asarray(instance.target) / UNIT)}\n\n"
-            f"{self.task_in_words(instance)}"
+            f"{self.task_text(instance)}"
         )
 
 
@@ -192,10 +192,10 @@ def made(gates: Iterable[int]) -> Quaternion:
 def shown(quaternion: Sequence[float] | np.ndarray) -> str:
     """Return a unitary as text."""
     w, x, y, z = (float(value) for value in quaternion)
-    return entries_in_words(np.array([[[w, -y], [y, w]], [[-z, -x], [-x, z]]]))
+    return entries_as_text(np.array([[[w, -y], [y, w]], [[-z, -x], [-x, z]]]))
 
 
-class Left(NamedTuple):
+class QuaternionLeft(NamedTuple):
     """The unitary that is left to make: the target times the inverse of the circuit, as a quaternion."""
 
     w: jax.Array
@@ -206,26 +206,26 @@ class Left(NamedTuple):
     """int32: number of gates of the circuit."""
 
 
-class QuantumSynthesis(SynthesisTask[Left]):
+class QuantumSynthesis(SynthesisTask[QuaternionLeft]):
     """The interactive form: a quaternion is left to make, and its rotation is observed."""
 
     puzzle_class = QuantumSynthesisPuzzle
     view_size = 9
 
-    def initial(self, key: jax.Array, params: Params) -> Left:
+    def initial(self, key: jax.Array, params: Params) -> QuaternionLeft:
         """Begin with the whole target, scaled to length 1."""
         target = params.instance.target.astype(self.dtype) / UNIT
         # The inverse root of a number that is 1 up to 4e-6, by its tangent: XLA would use an approximate instruction.
         w, x, y, z = target * (1.5 - 0.5 * (target * target).sum())
-        return Left(w, x, y, z, jnp.int32(0))
+        return QuaternionLeft(w, x, y, z, jnp.int32(0))
 
-    def transition(self, state: Left, action: jax.Array, key: jax.Array, params: Params) -> Left:
+    def transition(self, state: QuaternionLeft, action: jax.Array, key: jax.Array, params: Params) -> QuaternionLeft:
         """Multiply with the gate's inverse from the right."""
         turns = jnp.where((np.arange(len(GATES)) == action)[:, None], np.array(_QUATERNIONS, self.dtype), 0)
         w, x, y, z = turns.sum(axis=0)
-        return Left(*product(state[:4], (w, -x, -y, -z)), state.used + 1)
+        return QuaternionLeft(*product(state[:4], (w, -x, -y, -z)), state.used + 1)
 
-    def view(self, state: Left) -> jax.Array:
+    def view(self, state: QuaternionLeft) -> jax.Array:
         """Return the rotation, row by row."""
         w, x, y, z = state[:4]
         return self.stack(
@@ -239,17 +239,17 @@ class QuantumSynthesis(SynthesisTask[Left]):
         """The rotation of the Bloch sphere."""
         return (Component("rotation", "[row, column]: rotation of the Bloch sphere that is left to do", shape=(3, 3)),)
 
-    def gap(self, state: Left) -> jax.Array:
+    def gap(self, state: QuaternionLeft) -> jax.Array:
         """Return the distance by the real part of the quaternion."""
         return jnp.sqrt(jnp.maximum(1 - jnp.abs(state.w), 0))
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def shown(self, state: Left) -> str:
+    def shown(self, state: QuaternionLeft) -> str:
         """Show it as the target of the question."""
         return shown([float(value) for value in state[:4]])
 
-    def draw(self, state: Left, params: Params) -> np.ndarray:
+    def draw(self, state: QuaternionLeft, params: Params) -> np.ndarray:
         """Draw the rotation that is left: what becomes of X, Y and Z."""
         board = Board(3, 3, self.picture_shape)
         entries = np.asarray(self.observation(state, jax.random.key(0), params))[:9].reshape(3, 3)

@@ -30,7 +30,7 @@ from rlbench_suite.dice import Dice
 
 from ..shared.board import FILLED, Board
 from ..shared.puzzle_task import Params
-from .gate_synthesis import Circuits, Instance, SynthesisPuzzle, SynthesisTask, entries_in_words
+from .gate_synthesis import Circuits, Instance, SynthesisPuzzle, SynthesisTask, entries_as_text
 
 GATES = ("H1", "H2", "T1", "T2", "Tdg1", "Tdg2", "CNOT12", "CNOT21")
 UNIT = 10**6
@@ -240,11 +240,11 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
             "Tdg2 on qubit 2, CNOT12, which is controlled by qubit 1 and acts on qubit 2, and CNOT21, the other way "
             "round: H = [[1, 1], [1, -1]] / sqrt(2), T = diag(1, exp(i pi/4)), and Tdg is the inverse of T. Rows and "
             "columns of U belong to the states 00, 01, 10, 11, in which qubit 1 comes first.\n\n"
-            f"{entries_in_words(np.asarray(instance.target) / UNIT)}\n\n{self.task_in_words(instance)}"
+            f"{entries_as_text(np.asarray(instance.target) / UNIT)}\n\n{self.task_text(instance)}"
         )
 
 
-class Left(NamedTuple):
+class UnitaryLeft(NamedTuple):
     """The unitary that is left to make: the target times the inverse of the circuit."""
 
     real: jax.Array
@@ -255,25 +255,25 @@ class Left(NamedTuple):
     """int32: number of gates of the circuit."""
 
 
-class TwoQubitSynthesis(SynthesisTask[Left]):
+class TwoQubitSynthesis(SynthesisTask[UnitaryLeft]):
     """The interactive form: a unitary is left to make."""
 
     puzzle_class = TwoQubitSynthesisPuzzle
     view_size = 32
 
-    def initial(self, key: jax.Array, params: Params) -> Left:
+    def initial(self, key: jax.Array, params: Params) -> UnitaryLeft:
         """Begin with the whole target."""
         real, imaginary = params.instance.target.astype(self.dtype) / UNIT
-        return Left(real, imaginary, jnp.int32(0))
+        return UnitaryLeft(real, imaginary, jnp.int32(0))
 
-    def transition(self, state: Left, action: jax.Array, key: jax.Array, params: Params) -> Left:
+    def transition(self, state: UnitaryLeft, action: jax.Array, key: jax.Array, params: Params) -> UnitaryLeft:
         """Multiply with the gate's inverse from the right."""
         across, down = jnp.asarray(_BACK, self.dtype)[action]
         real, imaginary = state.real[:, :, None], state.imaginary[:, :, None]
         reals, imaginaries = real * across - imaginary * down, real * down + imaginary * across
-        return Left(_summed(reals), _summed(imaginaries), state.used + 1)
+        return UnitaryLeft(_summed(reals), _summed(imaginaries), state.used + 1)
 
-    def view(self, state: Left) -> jax.Array:
+    def view(self, state: UnitaryLeft) -> jax.Array:
         """Return the unitary."""
         return jnp.concatenate([state.real.ravel(), state.imaginary.ravel()])
 
@@ -283,18 +283,18 @@ class TwoQubitSynthesis(SynthesisTask[Left]):
         meaning = "[row, column]: {} parts of the unitary that is left to do"
         return tuple(Component(part, meaning.format(part), shape=(4, 4)) for part in ("real", "imaginary"))
 
-    def gap(self, state: Left) -> jax.Array:
+    def gap(self, state: UnitaryLeft) -> jax.Array:
         """Return the distance by the trace."""
         real, imaginary = (part[0, 0] + part[1, 1] + part[2, 2] + part[3, 3] for part in (state.real, state.imaginary))
         return jnp.sqrt(jnp.maximum(1 - jnp.sqrt(real * real + imaginary * imaginary) / 4, 0))
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def shown(self, state: Left) -> str:
+    def shown(self, state: UnitaryLeft) -> str:
         """Show it as the target of the question."""
-        return entries_in_words(np.stack([state.real, state.imaginary]))
+        return entries_as_text(np.stack([state.real, state.imaginary]))
 
-    def draw(self, state: Left, params: Params) -> np.ndarray:
+    def draw(self, state: UnitaryLeft, params: Params) -> np.ndarray:
         """Draw the absolute value of each entry that is left, and below it the phase in degrees."""
         board = Board(4, 4, self.picture_shape)
         entries = np.asarray(state.real) + 1j * np.asarray(state.imaginary)

@@ -31,7 +31,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import Instance as AnyInstance
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
 from ..shared.shortest_moves import MovesPuzzle
 from ..shared.symmetry import square_symmetries
@@ -263,7 +263,7 @@ def _subsets(ways: list[tuple[int, int]]) -> tuple[int, dict[int, list[tuple[int
     return max(by_set), by_set
 
 
-class Travelling(Protocol):
+class RouteState(Protocol):
     """Part that the state of every route has."""
 
     @property
@@ -271,7 +271,7 @@ class Travelling(Protocol):
         """int32: the player's place."""
 
 
-State = TypeVar("State", bound=Travelling)
+State = TypeVar("State", bound=RouteState)
 
 
 class RouteTask(PuzzleTask[State], Generic[State]):
@@ -381,7 +381,7 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), self.ways), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), self.ways), self.action_space.dtype)
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say that there is no road."""

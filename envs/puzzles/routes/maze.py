@@ -136,7 +136,7 @@ _BINARY = b"01".ljust(256, b"1")
 """Table that turns lengths of roads to digits of a binary number."""
 
 
-class Walk(NamedTuple):
+class MazeState(NamedTuple):
     """The player's place, and the places visited."""
 
     place: jax.Array
@@ -145,7 +145,7 @@ class Walk(NamedTuple):
     """int8 ``(2 * side**2,)``: marks of the passages to the right, then down, from each room."""
 
 
-class Maze(RouteTask[Walk]):
+class Maze(RouteTask[MazeState]):
     """The interactive form."""
 
     puzzle: MazePuzzle
@@ -158,20 +158,20 @@ class Maze(RouteTask[Walk]):
         marks = [0.0] * (2 * self.places + 4)
         self.observation_space = self.box([0.0] * (4 * self.places + 4) + [-1.0, -1.0, *marks], 1.0)
 
-    def initial(self, key: jax.Array, params: Params) -> Walk:
+    def initial(self, key: jax.Array, params: Params) -> MazeState:
         """Begin at the start, with no passage marked."""
-        return Walk(params.instance.start.astype(jnp.int32), jnp.zeros(2 * self.places, jnp.int8))
+        return MazeState(params.instance.start.astype(jnp.int32), jnp.zeros(2 * self.places, jnp.int8))
 
-    def transition(self, state: Walk, action: jax.Array, key: jax.Array, params: Params) -> Walk:
+    def transition(self, state: MazeState, action: jax.Array, key: jax.Array, params: Params) -> MazeState:
         """Go through the passage and mark it."""
         place, below = state.place, state.place + self.places
         passage = jnp.select(
             [action == UP, action == DOWN, action == LEFT], [below - self.puzzle.side, below, place - 1], place
         )
         marks = jnp.where(np.arange(2 * self.places) == passage, jnp.minimum(state.marks + 1, MARKS), state.marks)
-        return Walk(self.beyond(place, action), marks)
+        return MazeState(self.beyond(place, action), marks)
 
-    def observation(self, state: Walk, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: MazeState, key: jax.Array, params: Params) -> jax.Array:
         """Return the maze, where one is in it, what is seen from there, and the marks."""
         seen = super().observation(state, key, params)
         from_here = self.around(state.marks[: self.places], state.marks[self.places :], state.place)
@@ -192,7 +192,7 @@ class Maze(RouteTask[Walk]):
         """Return the moves of a shortest way."""
         return params.instance.far[place].astype(jnp.int32)
 
-    def describe(self, state: Walk, params: Params) -> str:
+    def describe(self, state: MazeState, params: Params) -> str:
         """Show the map, with marks."""
         maze = params.instance
         passages = np.concatenate([maze.right, maze.down]) + np.asarray(state.marks)
@@ -202,7 +202,7 @@ class Maze(RouteTask[Walk]):
             f": is.\n\n{self.puzzle.drawn(passages.astype(np.uint8).tobytes(), names)}"
         )
 
-    def draw(self, state: Walk, params: Params) -> np.ndarray:
+    def draw(self, state: MazeState, params: Params) -> np.ndarray:
         """Draw the map; the goal green, a blue dot where one is, marked passages grey, dark from the second time on."""
         side, maze = self.puzzle.side, params.instance
         board = Board(side, side, self.picture_shape)

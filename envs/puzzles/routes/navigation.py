@@ -129,7 +129,7 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
         return [" ".join(NAMES[:2])]
 
 
-class Travel(NamedTuple):
+class TravelState(NamedTuple):
     """The player's place, and the distance gone."""
 
     place: jax.Array
@@ -138,7 +138,7 @@ class Travel(NamedTuple):
     """int32: kilometres gone."""
 
 
-class Navigation(RouteTask[Travel]):
+class Navigation(RouteTask[TravelState]):
     """The interactive form."""
 
     puzzle: NavigationPuzzle
@@ -147,28 +147,28 @@ class Navigation(RouteTask[Travel]):
     ways = WAYS
     road_unit = f"{NavigationPuzzle.longest} km"
 
-    def initial(self, key: jax.Array, params: Params) -> Travel:
+    def initial(self, key: jax.Array, params: Params) -> TravelState:
         """Begin at the start."""
-        return Travel(params.instance.start.astype(jnp.int32), jnp.int32(0))
+        return TravelState(params.instance.start.astype(jnp.int32), jnp.int32(0))
 
-    def transition(self, state: Travel, action: jax.Array, key: jax.Array, params: Params) -> Travel:
+    def transition(self, state: TravelState, action: jax.Array, key: jax.Array, params: Params) -> TravelState:
         """Go along the road."""
         road = self._exits(state, params)[action]
-        return Travel(self.beyond(state.place, action), state.travelled + road)
+        return TravelState(self.beyond(state.place, action), state.travelled + road)
 
-    def info(self, state: Travel, params: Params) -> dict[str, jax.Array]:
+    def info(self, state: TravelState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the player is at the goal, by a shortest route."""
         known = super().info(state, params)
         shortest = state.travelled <= params.instance.shortest
         return known | {"success": known["success"] & shortest, "travelled": state.travelled}
 
-    def describe(self, state: Travel, params: Params) -> str:
+    def describe(self, state: TravelState, params: Params) -> str:
         """Show the roads, the goal and the player's place."""
         names = self.puzzle.named(params.instance)
         here, goal = names[int(state.place)], names[int(params.instance.goal)]
         return f"{self.puzzle.described(params.instance)}\n\nYou are in {here} and want to get to {goal}."
 
-    def draw(self, state: Travel, params: Params) -> np.ndarray:
+    def draw(self, state: TravelState, params: Params) -> np.ndarray:
         """Draw places as dots and roads as lines with their lengths; the goal is green, the player's place blue."""
         side, roads = self.puzzle.side, params.instance
         board = Board(side, side, self.picture_shape)

@@ -28,7 +28,7 @@ from gymnasium import spaces
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 
-from . import answer as reading
+from . import parsing
 from .puzzle_task import Params, PuzzleTask
 
 Element = TypeVar("Element", bound=Hashable)
@@ -73,14 +73,14 @@ class Group(Generic[Element]):
         return way
 
 
-class Standing(NamedTuple):
+class GroupState(NamedTuple):
     """The element that the player has reached."""
 
     element: jax.Array
     """int32: the number of an element."""
 
 
-class UndoTask(PuzzleTask[Standing]):
+class UndoTask(PuzzleTask[GroupState]):
     """The interactive form. An instance has the field ``element``: the number of the element to begin with, not 0.
 
     Subclasses name the group, and define :meth:`flags`.
@@ -107,20 +107,20 @@ class UndoTask(PuzzleTask[Standing]):
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the flags."""
 
-    def initial(self, key: jax.Array, params: Params) -> Standing:
+    def initial(self, key: jax.Array, params: Params) -> GroupState:
         """Begin with the element of the instance."""
-        return Standing(params.instance.element.astype(jnp.int32))
+        return GroupState(params.instance.element.astype(jnp.int32))
 
-    def transition(self, state: Standing, action: jax.Array, key: jax.Array, params: Params) -> Standing:
+    def transition(self, state: GroupState, action: jax.Array, key: jax.Array, params: Params) -> GroupState:
         """Apply a generator."""
-        return Standing(jnp.asarray(self._following)[state.element * len(self.group.generators) + action])
+        return GroupState(jnp.asarray(self._following)[state.element * len(self.group.generators) + action])
 
-    def observation(self, state: Standing, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: GroupState, key: jax.Array, params: Params) -> jax.Array:
         """Return the flags of the element."""
         return jnp.asarray(self._flags)[state.element].astype(self.dtype)
 
     def reward(
-        self, state: Standing, action: jax.Array, next_state: Standing, key: jax.Array, params: Params
+        self, state: GroupState, action: jax.Array, next_state: GroupState, key: jax.Array, params: Params
     ) -> jax.Array:
         """Give progress, 1 at the unit, and the price of a step."""
         before, after = self._needed(state), self._needed(next_state)
@@ -128,25 +128,25 @@ class UndoTask(PuzzleTask[Standing]):
         at_first = self._needed(self.initial(key, params)).astype(self.dtype)
         return ((before - after).astype(self.dtype) - 0.5) / at_first + arrived
 
-    def terminal(self, state: Standing, key: jax.Array, params: Params) -> jax.Array:
+    def terminal(self, state: GroupState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the unit is reached."""
         return state.element == 0
 
-    def info(self, state: Standing, params: Params) -> dict[str, jax.Array]:
+    def info(self, state: GroupState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the unit is reached."""
         return {"success": state.element == 0, "away": self._needed(state)}
 
-    def _needed(self, state: Standing) -> jax.Array:
+    def _needed(self, state: GroupState) -> jax.Array:
         return jnp.asarray(self._away)[state.element]
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
         return f"Answer with one of {', '.join(self.group.generators)}."
 
-    def parse(self, text: str, state: Standing, params: Params) -> np.ndarray:
+    def parse(self, text: str, state: GroupState, params: Params) -> np.ndarray:
         """Read the name of a generator.
 
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), self.group.generators), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), self.group.generators), self.action_space.dtype)

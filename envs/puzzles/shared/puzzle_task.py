@@ -56,11 +56,11 @@ class PuzzleTask(Task[Params, State], Generic[State]):
         return Params(*jax.tree.map(lambda column: jnp.asarray(column)[number], (self.bank.instances, self.bank.plans)))
 
 
-class Planned(NamedTuple):
+class SolverPlayer(NamedTuple):
     """Plays the actions that the exact solver found when the bank was built."""
 
     @classmethod
-    def for_task(cls, task: Task[Any, Any]) -> Planned:
+    def for_task(cls, task: Task[Any, Any]) -> SolverPlayer:
         """Return the player; it plays any puzzle with a bank."""
         return cls()
 

@@ -27,10 +27,10 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import Board
 from ..shared.puzzle_task import Params
-from ..shared.writing import Writing, WritingTask
+from ..shared.writing import WritingState, WritingTask
 
 ALPHABET = "abcdefghij"
 END = "."
@@ -274,7 +274,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         words = answer.split(" ")
         if len(words) > self.width:
             raise Malformed(f"expected at most {self.width} symbols separated by single spaces, got {len(words)}")
-        given = [reading.word(word, ALPHABET[: self.letters]) for word in words]
+        given = [parsing.word(word, ALPHABET[: self.letters]) for word in words]
         return RIGHT if given == self.result(instance) else wrong("the program makes another sequence")
 
     def solve(self, instance: Instance) -> str:
@@ -401,7 +401,7 @@ class SymbolicManipulation(WritingTask):
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def _shown(self, state: Writing, params: Params) -> tuple[int, list[int], list[int]]:
+    def _shown(self, state: WritingState, params: Params) -> tuple[int, list[int], list[int]]:
         """Return the number of the operation being carried out, what it is applied to, and what is written of its
         result.
         """
@@ -410,7 +410,7 @@ class SymbolicManipulation(WritingTask):
         shown = puzzle.symbols_of(np.asarray(row)), puzzle.symbols_of(np.asarray(made))[: int(place)]
         return int(np.argmax(now)), *shown
 
-    def describe(self, state: Writing, params: Params) -> str:
+    def describe(self, state: WritingState, params: Params) -> str:
         """Show the operation, what it is applied to, and what is written."""
         number, row, made = self._shown(state, params)
         puzzle = self.puzzle
@@ -424,7 +424,7 @@ class SymbolicManipulation(WritingTask):
         letters = ", ".join(ALPHABET[: self.puzzle.letters])
         return f"Answer with the next symbol of the result, one of {letters}, or with {END} after its last symbol."
 
-    def draw(self, state: Writing, params: Params) -> np.ndarray:
+    def draw(self, state: WritingState, params: Params) -> np.ndarray:
         """Draw the sequence above, what is written of the result below, the operation between them."""
         number, row, made = self._shown(state, params)
         width = self.puzzle.width
