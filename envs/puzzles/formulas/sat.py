@@ -98,16 +98,14 @@ class SAT(FlipTask[Formula]):
         return planted_formula(key, self.variables, self.clauses, split)
 
     def initial(self, key: jax.Array, params: Formula) -> State:
-        """Begin with a uniform assignment. One that is a model (one in 2**n / models) has its first clause made false
-        instead.
-        """
+        """Begin with a uniform assignment. If it is a model (one in 2**n / models is), make its first clause false."""
         assignment = jax.random.key_data(key)[0] & np.uint32(2**self.variables - 1)  # a key is random bits enough
         solved = (judge(params, assignment, self.every_clause).unsatisfied == 0).all()
         holds, denies = (as_bits(side[0] & 1 != 0) for side in params)
         return self.judged(jnp.where(solved, assignment & ~holds | denies, assignment), params)
 
     def params_from_dimacs(self, text: str) -> Formula:
-        """Return a formula of one's own to play, of as many variables and clauses as this task's.
+        """Read a formula of your own to play, with as many variables and clauses as this task has.
 
         Raises:
             ValueError: not DIMACS CNF, or of another size.

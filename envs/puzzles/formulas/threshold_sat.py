@@ -203,7 +203,7 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
         return won + jnp.where(right, 1 + left, 0)
 
     def terminal(self, state: DecisionState, key: jax.Array, params: Params) -> jax.Array:
-        """Return whether there is a model, it was said that there is none, or no flip is left."""
+        """Return whether there is a model, the player has claimed that there is none, or no flip is left."""
         return (self._unsatisfied(state, params) == 0) | state.claimed | (state.used >= self.most)
 
     def info(self, state: DecisionState, params: Params) -> dict[str, jax.Array]:
@@ -220,7 +220,7 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
 
     @staticmethod
     def _rightly(state: DecisionState, params: Params) -> jax.Array:
-        """Return whether it was said that there is no model, and there is none."""
+        """Return whether the player has claimed rightly that there is no model."""
         return state.claimed & (params.instance.satisfiable == 0)
 
     # -- host side ------------------------------------------------------------------------------------------------

@@ -304,9 +304,7 @@ class Campsite(FillTask):
         return reduce(operator.and_, kept)
 
     def _rows(self, cells: jax.Array) -> tuple[list[jax.Array], list[jax.Array], list[jax.Array]]:
-        """Return the empty cells, the tents and the trees of each row: two bits a cell, of which the lower one is
-        set.
-        """
+        """Return the empty cells, the tents and the trees of each row: two bits a cell, the lower one set."""
         words = rows_as_bits(cells.astype(jnp.uint32), self.side, 2)
         every = np.uint32(sum(4**i for i in range(self.side)))
         pairs = [(word & every, word >> 1 & every) for word in words]

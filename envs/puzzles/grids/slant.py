@@ -68,7 +68,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         ]
         """For each cell the corners that its slash ends at, then those of its backslash."""
         self._slashes_at, self._backslashes_at = ([0] * (side + 1) ** 2 for _ in range(2))
-        """For each corner the cells, as bits, of which a slash (a backslash) ends there."""
+        """Cells, as bits, whose slash (or backslash) ends at each corner."""
         for cell, ends in enumerate(self._ends):
             for corner in ends[:2]:
                 self._slashes_at[corner] |= 1 << cell
@@ -218,7 +218,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         return state
 
     def _without_loops(self, state: _State) -> _State:
-        """Return the grid with the other diagonal wherever one would close a loop; both never do."""
+        """Replace each diagonal that would close a loop by the other one; both never would."""
         unknown = 2 ** (self.rows**2) - 1 & ~(state[0] | state[1])
         while unknown:
             cell = (unknown & -unknown).bit_length() - 1
@@ -298,7 +298,7 @@ class Slant(FillTask):
 
     @staticmethod
     def _first(count: int) -> np.uint32:
-        """Return the first cells of a row: two bits each, of which the lower one tells."""
+        """Return a mask of the first cells of a row, with the lower of the two bits of each cell."""
         return np.uint32(sum(4**i for i in range(count)))
 
     def _rows(self, cells: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:

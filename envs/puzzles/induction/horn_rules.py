@@ -116,7 +116,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _at(tokens: list[str], place: int) -> str:
-    """Return the token there; nothing behind the last."""
+    """Return the token at a place; nothing after the last."""
     return tokens[place] if place < len(tokens) else ""
 
 
@@ -124,7 +124,7 @@ def _at(tokens: list[str], place: int) -> str:
 
 
 def extension(body: Sequence[Literal], world: World) -> np.ndarray:
-    """Return the pairs of objects of which a rule makes the target hold: bool ``(n, n)``. It takes time and memory of
+    """Return the pairs of objects for which a rule makes the target hold: bool ``(n, n)``. It takes time and memory of
     one bit for each assignment of objects to the variables.
     """
     count = 1 + max(Y, *(variable for literal in body for variable in literal[1:]))
@@ -151,8 +151,8 @@ def _truth(literal: Literal, world: World, variables: int) -> np.ndarray:
 
 @cache
 def literals(fresh: int) -> tuple[Literal, ...]:
-    """Return the literals over X, Y and so many fresh variables, none about a variable and itself: no object is related
-    to itself.
+    """Return the literals over X, Y and so many fresh variables, none that relates a variable to itself: no object is
+    related to itself.
     """
     variables = range(2 + fresh)
     pairs = ((RELATION, one, other) for one, other in permutations(variables, 2))
@@ -222,7 +222,7 @@ def truths(world: World, fresh: int) -> np.ndarray:
 
 
 def extensions(tables: np.ndarray, most: int, fresh: int) -> np.ndarray:
-    """Return the pairs of which each of :func:`bodies` makes the target hold, from the tables of :func:`truths`:
+    """Return the pairs for which each of :func:`bodies` makes the target hold, from the tables of :func:`truths`:
     uint64.
     """
     found = []

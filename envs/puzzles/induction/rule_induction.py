@@ -348,7 +348,9 @@ def _instance(kind: int, worlds: Sequence[World], targets: Sequence[np.ndarray],
 
 
 def example_words(examples: np.ndarray) -> tuple[np.uint64, np.uint64]:
-    """Return the pairs of which the target holds, and of which it does not, as words: see :func:`pairs_as_bits`."""
+    """Return the pairs for which the target holds, and those for which it does not, as bits: see
+    :func:`pairs_as_bits`.
+    """
     positive, negative = (np.zeros((SIDE, SIDE), bool) for _ in range(2))
     for one, other, holds in examples.tolist():
         if holds != UNSHOWN:

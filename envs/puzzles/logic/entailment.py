@@ -87,8 +87,8 @@ class EntailmentPuzzle(Puzzle[Instance]):
     # -- the decision -----------------------------------------------------------------------------------------------
 
     def about(self, sentence: Sentence) -> int:
-        """Return the kinds that a sentence is about: there is nothing of them, or something, or the named thing is of
-        one.
+        """Return the kinds that a sentence is about. It says that no thing is of them, that some thing is, or that the
+        named thing is.
         """
         form, one, other, states = sentence
         found = self._every
@@ -294,7 +294,7 @@ def words(sentence: Sentence) -> str:
     if form == NAMED:
         return f"{NAME} is {_has(states)}"
     if other or one < 0:
-        first, second = sorted((one, other), reverse=True)  # what it has before what it has not
+        first, second = sorted((one, other), reverse=True)  # properties it has come before those it lacks
         if first < 0 and second < 0:
             which = f"neither {PROPERTIES[-first - 1]} nor {PROPERTIES[-second - 1]}"
         else:
@@ -400,7 +400,7 @@ class Entailment(PuzzleTask[AnswerState]):
         return one & other & (states != (instance.forms[:, None] == ALL))
 
     def _has(self, literal: jax.Array) -> jax.Array:
-        """Return the kinds of which a literal is true; all for 0."""
+        """Return the kinds for which a literal is true; all kinds for 0."""
         shift = jnp.maximum(jnp.abs(literal) - 1, 0).astype(jnp.int32)
         return (literal == 0) | ((np.arange(self.kinds) >> shift & 1 != 0) == (literal > 0))
 

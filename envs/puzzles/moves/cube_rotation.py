@@ -192,7 +192,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
     @staticmethod
     def _after(turns: Iterable[int]) -> int:
-        """Return the number of how the cube then lies."""
+        """Return the number of the cube's orientation after the turns."""
         element = 0
         for turn in turns:
             element = CUBE.following[element][turn]

@@ -95,7 +95,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
     @property
     @abc.abstractmethod
     def known(self) -> Circuits:
-        """All circuits of at most so many gates as allowed."""
+        """All circuits of the allowed number of gates or fewer."""
 
     @abc.abstractmethod
     def reached(self, number: int) -> np.ndarray:

@@ -94,7 +94,7 @@ def _reduced(k: int, entries: tuple[int, ...]) -> Rotation:
 
 @cache
 def circuits(most: int) -> Circuits:
-    """Return all of at most so many gates, by breadth-first search; float64 quaternions ``(circuits, 4)``."""
+    """Return all circuits of up to ``most`` gates, by breadth-first search; float64 quaternions ``(circuits, 4)``."""
     known = {_IDENTITY}
     level: list[tuple[Rotation, Quaternion, tuple[int, ...]]] = [(_IDENTITY, (1.0, 0.0, 0.0, 0.0), ())]
     every, begins = list(level), [0, 1]

@@ -129,8 +129,8 @@ class GridPuzzle(Puzzle[Instance]):
         return wrong(reason) if reason else RIGHT
 
     def sound(self, instance: Instance, cells: bytes) -> bool:
-        """Return whether a full grid, cells in reading order, is seen to break no rule without asking :meth:`broken`
-        which.
+        """Return whether a quick check shows that a full grid, cells in reading order, breaks no rule. If not,
+        :meth:`broken` decides.
         """
         return False
 
@@ -147,7 +147,9 @@ class GridPuzzle(Puzzle[Instance]):
         return "".join(self.symbols)
 
     def _kept(self, givens: bytes, cells: bytes) -> bool:
-        """Return whether it is seen at once that givens are kept and other cells hold what may be filled in."""
+        """Return whether a quick check shows that givens are kept and other cells hold symbols that may be filled
+        in.
+        """
         if self.fillable < len(self.symbols):
             return False
         at_givens = int.from_bytes(cells, "little") & int.from_bytes(givens.translate(_GIVEN), "little")

@@ -49,7 +49,7 @@ class Group(Generic[Element]):
         """Number of each element, in the order of their distances."""
         self.elements = [unit]
         self.away = [0]
-        """Steps from each element to the unit: as many as from there, as generators come with their inverses."""
+        """Steps from each element to the unit. The way back is as long, because generators come with their inverses."""
         self.following: list[list[int]] = []
         """Result of each generator, for each element."""
         for element in self.elements:

@@ -102,8 +102,8 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
         return Instance(*(np.array(field, np.int8) for field in fields))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the cipher and both texts. Which of them is told does not matter, nor the parts of the key that are
-        not used.
+        """Return the least form of the cipher and both texts. It leaves out which text is shown, and unused parts of
+        the key.
         """
         texts = sorted((instance.plaintext.tobytes(), instance.ciphertext.tobytes()))
         return instance.cipher.tobytes() + b"".join(texts)

@@ -127,7 +127,7 @@ def _rows(count: int, pairs: Pairs, place: int) -> list[tuple[int, ...]]:
 
 def _substitutions(count: int, pairs: Pairs) -> list[list[int]]:
     """Return the tables that send letters not seen in the plaintexts to letters not seen in the ciphertexts, in order
-    and in the order moved on by one.
+    and in the order shifted by one.
     """
     table = {x: y for plain, text in pairs for x, y in zip(plain, text, strict=True)}
     open_letters = [x for x in range(count) if x not in table]

@@ -94,7 +94,7 @@ class Caesar(LetterCipher):
 
     @property
     def keys(self) -> float:
-        """Number of keys: a letter is moved on by so many places."""
+        """Number of keys: a letter can be shifted by so many places."""
         return float(self.count)
 
     def key(self, dice: Dice) -> list[int]:
@@ -102,7 +102,7 @@ class Caesar(LetterCipher):
         return [dice.between(1, self.count - 1)]
 
     def table(self, key: Numbers) -> Numbers:
-        """Return the alphabet moved on."""
+        """Return the alphabet, shifted."""
         return [(x + key[0]) % self.count for x in range(self.count)]
 
     def method(self) -> str:
@@ -165,7 +165,7 @@ class Affine(LetterCipher):
         return [a for a in range(1, self.count) if gcd(a, self.count) == 1]
 
     def table(self, key: Numbers) -> Numbers:
-        """Return the alphabet multiplied and moved on."""
+        """Return the alphabet, multiplied and shifted."""
         return [(key[0] * x + key[1]) % self.count for x in range(self.count)]
 
     def method(self) -> str:

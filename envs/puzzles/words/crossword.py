@@ -472,7 +472,7 @@ class Crossword(PuzzleTask[CrosswordState]):
         return board.picture()
 
     def _cells(self, state: CrosswordState, params: Params) -> list[int]:
-        """Return the grid in reading order: what is given, and what stands in the slots."""
+        """Return the grid in reading order: the given letters, and those in the slots."""
         cells: list[int] = np.asarray(params.instance.givens).tolist()
         slots, letters = np.asarray(params.instance.slots).tolist(), np.asarray(state.letters).tolist()
         for slot, line in zip(slots, letters, strict=True):

@@ -402,7 +402,7 @@ class SymbolicManipulation(WritingTask):
     # -- host side ------------------------------------------------------------------------------------------------
 
     def _shown(self, state: WritingState, params: Params) -> tuple[int, list[int], list[int]]:
-        """Return the number of the operation being carried out, what it is applied to, and what is written of its
+        """Return the number of the current operation, the sequence that it is applied to, and the written part of its
         result.
         """
         now, place, row, made = self._at(state.written, params.instance)
