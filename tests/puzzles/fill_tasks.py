@@ -1,4 +1,4 @@
-"""What the tests of puzzles that are filled in share: batches of instances and grids, and a plan played out."""
+"""Batches of instances and grids, and plans played out, for the tests of puzzles that are filled in."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rlbench_suite.registry import card
 
 
 def task_of(name: str, difficulty: float) -> Any:
-    """The interactive task; its ``puzzle`` is the one-shot form."""
+    """Return the interactive task; its ``puzzle`` is the one-shot form."""
     return card(name).build(difficulty=difficulty)
 
 
@@ -25,7 +25,7 @@ def stacked(instances: Sequence[Any]) -> Any:
 
 
 def solution_of(puzzle: Any, instance: Any) -> np.ndarray:
-    """What the solver fills in, in reading order."""
+    """Return the cells that the solver fills in, in reading order."""
     return np.array(puzzle.solution(instance), np.int8).ravel()
 
 
@@ -42,7 +42,7 @@ def grids_of(puzzle: Any, instances: Sequence[Any], seed: int = 0) -> list[np.nd
 
 
 def partial_grids(puzzle: Any, instances: Sequence[Any], seed: int = 0) -> list[np.ndarray]:
-    """The same grids with some cells empty again."""
+    """Return the same grids with some cells empty again."""
     rng = np.random.default_rng(seed + 1)
     grids = grids_of(puzzle, instances, seed)
     return [
@@ -52,7 +52,7 @@ def partial_grids(puzzle: Any, instances: Sequence[Any], seed: int = 0) -> list[
 
 
 def solved_by_task(task: FillTask, instances: Sequence[Any], grids: Sequence[np.ndarray]) -> list[bool]:
-    """What the compiled task says of full grids."""
+    """Return whether the compiled task takes full grids for solved."""
     return jax.jit(jax.vmap(task.solved))(np.stack(grids), stacked(instances)).tolist()
 
 

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.of_variants
 
 
 def board_of(text: str) -> list[int]:
-    """The pieces of a position in Forsyth-Edwards notation."""
+    """Return the pieces of a position in Forsyth-Edwards notation."""
     board = [0] * 64
     for row, rank in enumerate(text.split(maxsplit=1)[0].split("/")):
         column = 0
@@ -87,7 +87,7 @@ def pieces_of(position: str) -> Pieces:
 
 
 def strikes(pieces: Pieces, start: Square, end: Square) -> bool:
-    """Whether the piece on a square could capture on another."""
+    """Return whether the piece on a square could capture on another."""
     kind, (x, y), (right, up) = pieces[start], start, (end[0] - start[0], end[1] - start[1])
     far = max(abs(right), abs(up))
     match kind.upper():
@@ -109,7 +109,7 @@ def in_check(pieces: Pieces, white: bool) -> bool:
 
 
 def goes(pieces: Pieces, start: Square, end: Square, passed: Square | None) -> bool:
-    """Whether a piece could move to a square where none of its own side is, its king left aside."""
+    """Return whether a piece could move to a square without a piece of its own side, its king left aside."""
     kind = pieces[start]
     if kind not in "Pp":
         return strikes(pieces, start, end)
@@ -122,7 +122,7 @@ def goes(pieces: Pieces, start: Square, end: Square, passed: Square | None) -> b
 
 
 def plays(pieces: Pieces, white: bool, passed: Square | None = None) -> Iterator[tuple[str, Pieces, Square | None]]:
-    """Every legal move, what it leads to, and the square that a pawn passed over. Nobody may castle."""
+    """Yield every legal move, the position after it, and the square that a pawn passed over. Nobody may castle."""
     own = [square for square, kind in pieces.items() if kind.isupper() == white]
     for start, end in itertools.product(own, itertools.product(range(8), repeat=2)):
         if end in own or not goes(pieces, start, end, passed):

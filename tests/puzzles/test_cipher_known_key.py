@@ -29,7 +29,7 @@ both_ids = pytest.mark.parametrize("name", ["CipherKnownKey-v0", "CipherKnownPla
 
 
 def answer_by_hand(prompt: str) -> str:
-    """By what the prompt says."""
+    """Answer by the words of the prompt."""
     alphabet, name = told(prompt)
     key = re.search(r"^Key: ?\n?(.*?)\n\n", prompt, re.MULTILINE | re.DOTALL)
     ask = re.search(r"^(Decrypt this ciphertext|Encrypt this plaintext):\n([A-Z]+)\n", prompt, re.MULTILINE)
@@ -59,7 +59,7 @@ def test_the_answer_is_the_one_by_hand(tier: str, count: int, compared: Compared
 
 
 def test_every_text_of_four_letters_is_judged_by_the_rules() -> None:
-    """Of all texts, one is right; shorter than a tier's, which changes nothing else."""
+    """Try all texts: one is right. They are shorter than a tier's, which changes nothing else."""
     puzzle: Any = CipherKnownKeyPuzzle(24)
     puzzle.length = 4
     puzzle.alphabet = "ABCDEFGHI"

@@ -43,7 +43,7 @@ def _small_banks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @cache
 def game(name: str, tier: str) -> Any:
-    """A task of its own, with a bank of 64 formulas a split."""
+    """Return a task of its own, with a bank of 64 formulas a split."""
     found = card(name)
     task = type(found.build(difficulty=tier))(found, difficulty=found.difficulties[tier], dtype="float32")
     assert len(task.bank.plans) == 128

@@ -27,8 +27,9 @@ HANDS = list(itertools.combinations_with_replacement(range(1, 14), 4))
 
 
 def solvable() -> list[bool]:
-    """Of each hand, whether some bracketing of some order makes 24; floats, which err by far less than two results can
-    differ. What is divided by zero is infinite or no number, and becomes 24 by nothing that uses all cards."""
+    """Return for each hand whether some bracketing of some order makes 24, in floats, which err by far less than two
+    results can differ. What is divided by zero is infinite or no number, and becomes 24 by nothing that uses all cards.
+    """
     found = np.zeros(len(HANDS), bool)
     with np.errstate(divide="ignore", invalid="ignore"):
         for a, b, c, d in itertools.permutations(np.array(HANDS, float).T):

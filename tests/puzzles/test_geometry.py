@@ -129,7 +129,7 @@ ANSWERS: dict[str, Callable[..., Any]] = {
 
 
 def meaning(table: dict[str, Callable[..., Any]], words: str) -> tuple[str, Callable[..., Any], list[str]]:
-    """What a sentence means, and the points it names."""
+    """Return the meaning of a sentence, and the points it names."""
     ((form, match),) = [(form, m) for form in table if (m := re.fullmatch(form, words))]
     return form, table[form], list(match.groups())
 
@@ -140,7 +140,7 @@ def question_of(prompt: str) -> str:
 
 
 def figure_of(prompt: str, claimed: list[Point]) -> dict[str, Point]:
-    """All points by name: those given, and those claimed to be constructed if each is what the prompt says."""
+    """Return all points by name: those given, and those claimed to be constructed if each is what the prompt says."""
     given = re.findall(rf"{P} = \((-?\d+), (-?\d+)\)", prompt)
     figure = {name: (Fraction(x), Fraction(y)) for name, x, y in given}
     made = re.findall(rf"^{P} is (.*)\.$", prompt, re.MULTILINE)
@@ -235,7 +235,7 @@ def test_other_formats_of_points_are_invalid(answer: str) -> None:
 
 @pytest.mark.parametrize("table", [CONSTRUCTIONS, QUESTIONS], ids=["constructions", "questions"])
 def test_orders_of_points_that_make_no_difference_are_those(table: Any) -> None:
-    """Of all orders, tried on random points."""
+    """Try all orders on random points."""
     dice = Dice(3, 4)
     for entry in table:
         found = set(itertools.permutations(range(entry.uses)))
@@ -251,7 +251,7 @@ def test_orders_of_points_that_make_no_difference_are_those(table: Any) -> None:
 
 
 def moved(instance: Instance, turns: int, reflect: bool, dice: Dice) -> Instance:
-    """The figure turned, reflected and shifted at random, its points named and put in order anew at random."""
+    """Turn, reflect and shift the figure, and name and order its points anew, all at random."""
     x, y = instance.points.T.astype(int)
     for _ in range(turns):
         x, y = -y, x

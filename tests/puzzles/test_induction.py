@@ -140,7 +140,7 @@ STEPS = {"ListFunctions": LIST_STEPS, "Arc1D": ARC_STEPS}
 
 
 def plain(row: Any) -> Row:
-    """A row without what fills it up."""
+    """Return a row without its padding."""
     return [value for value in np.asarray(row).tolist() if value != END]
 
 
@@ -273,7 +273,7 @@ def test_what_one_split_asks_the_other_does_not(puzzle_class: type[InductionPuzz
 
 
 def test_arc_1d_colours_and_directions_do_not_matter() -> None:
-    """What they make of an instance is one too: the same rules exist there."""
+    """Rename colours and turn the direction: the result is an instance too, because the same rules exist there."""
     puzzle = Arc1DPuzzle(2)
     for seed in range(8):
         one = puzzle.generate(seed)

@@ -26,7 +26,7 @@ TIERS = {"easy": 2, "medium": 3, "hard": 4}
 
 
 def agrees(pieces: list[np.ndarray], order: tuple[int, ...] | list[int], side: int) -> bool:
-    """By the definition: laid out, the pixels on both sides of every cut are equal."""
+    """Check the definition: laid out, the pixels on both sides of every cut are equal."""
     rows = [np.hstack([pieces[k] for k in order[r * side : (r + 1) * side]]) for r in range(side)]
     picture = np.vstack(rows)
     cuts = range(SIDE, side * SIDE, SIDE)
@@ -193,7 +193,7 @@ def test_shuffles_are_uniform_but_for_the_picture_itself() -> None:
 
 
 def transformed(instance: Instance, side: int, turn: int, mirrored: bool, colours: list[int]) -> Instance:
-    """The picture turned, reflected and recoloured, its patches lying in some other order."""
+    """Return the picture turned, reflected and recoloured, its patches lying in some other order."""
     pieces = np.array(colours, np.int8)[instance.patches].reshape(side, side, SIDE, SIDE)
     pieces = np.rot90(np.rot90(pieces, turn, (0, 1)), turn, (2, 3))
     if mirrored:

@@ -14,7 +14,7 @@ SYMBOLS = "#.a7"
 
 
 def plain(text: str, rows: int, columns: int) -> list[int] | None:
-    """By a regular expression; None for what is no grid."""
+    """Read by a regular expression; None if it is no grid."""
     line = " ".join(["[#.a7]"] * columns) + " *"
     if re.fullmatch("\n".join([line] * rows), text) is None:
         return None

@@ -49,7 +49,7 @@ def sampler(task: SAT) -> Callable[[jax.Array, jax.Array], Formula]:
 
 
 def formulas(task: SAT, count: int, split: Split = Split.TRAIN, seed: int = 0) -> Formula:
-    """A batch of formulas, as NumPy arrays."""
+    """Return a batch of formulas, as NumPy arrays."""
     keys = jax.random.split(jax.random.key(seed), 3000)
     return Formula(*(np.asarray(side)[:count] for side in sampler(task)(keys, jnp.int32(split))))
 
@@ -59,7 +59,7 @@ def each(batch: Formula) -> list[Formula]:
 
 
 def unsatisfied(clauses: list[Clause], assignment: int) -> list[Clause]:
-    """By the definition, in plain Python."""
+    """Check the definition, in plain Python."""
     return [c for c in clauses if not any((assignment >> abs(x) - 1 & 1) == (x > 0) for x in c)]
 
 
@@ -177,7 +177,7 @@ def test_signs_and_variables_are_uniform(medium: SAT, split: Split) -> None:
 
 
 def odd_variables(formula: Formula) -> int:
-    """How many variables occur an odd number of times."""
+    """Count the variables that occur an odd number of times."""
     occurrences = np.bitwise_count(formula.positive | formula.negative).sum(0)
     return int((occurrences % 2).sum())
 

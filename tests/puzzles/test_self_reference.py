@@ -49,7 +49,7 @@ MEANINGS: dict[str, Callable[..., bool]] = {
 
 
 def meant(word: str, count: int) -> int | list[int]:
-    """A number, or the statements that a group's name means."""
+    """Return a number, or the statements that a group's name means."""
     if word.isdigit():
         return int(word)
     every = range(1, count + 1)
@@ -63,7 +63,7 @@ def meant(word: str, count: int) -> int | list[int]:
 
 
 def meanings_of(prompt: str) -> list[Callable[[Values], bool]]:
-    """The statements of a prompt as tests of the truth values, of which the first is not used."""
+    """Return the statements of a prompt as tests of the truth values, of which the first is not used."""
     lines = re.findall(r"^(\d+)\. (.*)\.$", prompt, re.MULTILINE)
     assert [int(number) for number, _ in lines] == list(range(1, len(lines) + 1))
     found = []
@@ -79,7 +79,7 @@ def fits(tests: list[Callable[[Values], bool]], values: Values) -> bool:
 
 
 def models(prompt: str) -> list[str]:
-    """Every assignment that fits, as answers are written."""
+    """Return every assignment that fits, as answers are written."""
     tests = meanings_of(prompt)
     every = itertools.product((True, False), repeat=len(tests))
     return [" ".join("FT"[value] for value in values) for values in every if fits(tests, values)]
@@ -192,7 +192,7 @@ def test_canonical_forgets_numbers_and_nothing_else(statements: int) -> None:
 
 
 def completions(values: Sequence[int]) -> Iterator[tuple[bool, ...]]:
-    """All assignments that agree with some values: 0 unknown, 1 true, 2 false."""
+    """Return all assignments that agree with some values: 0 unknown, 1 true, 2 false."""
     return itertools.product(*(((True, False), (True,), (False,))[value] for value in values))
 
 

@@ -89,13 +89,13 @@ def turned(s: str, times: int) -> str:
 
 
 def form_of(sentence: str) -> tuple[int, tuple[str, ...]]:
-    """The operation that a sentence names, and its arguments."""
+    """Return the operation that a sentence names, and its arguments."""
     ((number, match),) = [(k, m) for k, form in enumerate(MEANINGS) if (m := re.fullmatch(form, sentence))]
     return number, match.groups()
 
 
 def trace(prompt: str) -> list[str]:
-    """The sequence of a prompt, and what each operation makes."""
+    """Return the sequence of a prompt, and the result of each operation."""
     (sequence,) = re.findall(r"^A sequence of symbols, each one of [a-j ]+:\n(.*)$", prompt, re.MULTILINE)
     made = [sequence.replace(" ", "")]
     for sentence in re.findall(r"^\d\. (.*)\.$", prompt, re.MULTILINE):

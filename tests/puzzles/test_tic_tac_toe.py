@@ -39,7 +39,7 @@ def winner(board: Board) -> int:
 
 @cache
 def value(board: Board, player: int) -> int:
-    """What the board is worth to X when ``player`` is to move."""
+    """Return the value of the board for X when ``player`` is to move."""
     if won := winner(board):
         return 1 if won == 1 else -1
     after = [value(put(board, cell, player), 3 - player) for cell in range(16) if not board[cell]]
@@ -77,7 +77,7 @@ def test_right_moves_are_those_of_minimax(empty: int, count: int, compared: Comp
 
 
 def test_fewer_positions_give_the_same_values() -> None:
-    """Of random boards on which nobody has won, threats and won games among what follows."""
+    """Compare random boards on which nobody has won, with threats and won games among what follows."""
     dice, seen = Dice(2, 2), set()
     for _ in range(600):
         cells, empty = dice.shuffled(range(16)), dice.between(1, 7)

@@ -1,4 +1,4 @@
-"""What the tests of puzzles that are written token by token share: instances in a batch, and tokens played out."""
+"""Batches of instances, and tokens played out, for the tests of puzzles that are written token by token."""
 
 from __future__ import annotations
 
