@@ -113,10 +113,7 @@ class Cascade(eqx.Module):
             return state
         waiting = state.parts.waiting
         nominal = Params(task.plant.nominal, None, state.speed, state.speed)
-        if task.finite:
-            voltage = task.plant.switched(waiting, state.electrical, state.angle)
-        else:
-            voltage = task.plant.voltage(waiting, state.electrical, state.angle)
+        voltage = task.actuator.voltage(waiting, state.electrical, state.angle)
         ahead = task.machine_after(state.electrical, state.speed, self._from_link(voltage, state), nominal)
         angle = state.angle
         if task.turned and task.kind != "position":
@@ -125,9 +122,8 @@ class Cascade(eqx.Module):
 
     def _from_link(self, voltage: Any, state: State) -> Any:
         """V, of what would be ``voltage`` on a link of nominal voltage."""
-        if not self.task.supply:
-            return voltage
-        return jax.tree.map(lambda volts: state.parts.link.voltage * volts, voltage)
+        link = self.task.link
+        return link.given(voltage, link.voltage(state.parts.link))
 
     def _currents(self, integral: Scalar, state: State, params: Params) -> tuple[Values, Scalar]:
         """Currents to reach, A, and the integrator's next value."""
@@ -206,4 +202,4 @@ class Cascade(eqx.Module):
                 total = total + error * error
             return total
 
-        return jnp.argmin(jax.vmap(distance)(jnp.arange(task.states)))
+        return jnp.argmin(jax.vmap(distance)(jnp.arange(plant.states)))

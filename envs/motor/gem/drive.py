@@ -36,7 +36,8 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.task import Task
 
-from ..tasks import components, scope
+from ..parts import components
+from ..tasks import scope
 from . import environment, reference
 from .reference import Walk
 

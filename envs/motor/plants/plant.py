@@ -49,6 +49,8 @@ class Plant(abc.ABC):
     """Of each part of a continuous action."""
     pole_pairs: float = 0
     """Electrical by mechanical angle; zero where no angle matters."""
+    fixed: bool = False
+    """Whether a continuous voltage stays constant in the stator's coordinates, so that the rotor's angle matters."""
     turning: int = 0
     """Angles that the effect of a switch state depends on."""
 

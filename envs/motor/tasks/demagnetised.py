@@ -29,10 +29,11 @@ from rlbench_suite.component import Component
 
 from ..machines import synchronous
 from ..machines.frames import DQ, Scalar, Values
+from ..parts import components
 from ..plants.plant import Plant
 from ..plants.three_phase import PMSM
 from ..references.goals import Goal
-from . import components, scope
+from . import scope
 from .drive import ENDS, Drive, Params, State
 
 _WHOLE = synchronous.PermanentMagnet()
@@ -122,7 +123,6 @@ class DemagnetisedDrive(Drive):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.observation_space = self.box([-ENDS] * 6, [ENDS] * 6)
         self.privileged_space = self.box(-np.inf, np.inf, (2,))
 
     def chosen_plant(self, plant: Plant) -> Plant:
@@ -150,9 +150,8 @@ class DemagnetisedDrive(Drive):
 
     def observation_components(self) -> tuple[Component, ...]:
         """In the order of :meth:`observation`."""
-        machine = self.card.settings["machine"]
-        applied = components.applied(self.plant, machine, self.finite, "applied", "in the last step")
-        return *components.measured(self.plant, machine), *self._asked(), *applied
+        applied = self.actuator.components("applied", "in the last step")
+        return *components.measured(self.plant, self.design.machine), *self._asked(), *applied
 
     def privileged(self, state: State, params: Params) -> jax.Array:
         """See the table."""

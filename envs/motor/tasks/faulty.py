@@ -25,17 +25,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 
 from ...runge_kutta import rk4
 from ..machines.frames import DQ, Phases, Scalar, Values, inverse_clarke, inverse_park, wrapped
 from ..machines.open_phase import Currents, WithNeutral
+from ..parts import components
 from ..plants.plant import Plant
 from ..plants.three_phase import PMSM
 from ..references.goals import Goal
-from . import components
-from .drive import ENDS, ERROR_UNIT, Drive, Params, State
+from .drive import Drive, Params, State
 
 THIRD = 2 * math.pi / 3
 
@@ -90,6 +89,7 @@ class NeutralPMSM(PMSM):
     measured_names = ("i_a", "i_b", "i_c")
     voltages = ("u_a", "u_b", "u_c")
     unit = 150.0
+    fixed = True
 
     def still(self, machine: WithNeutral) -> Broken:
         """No currents."""
@@ -117,11 +117,6 @@ class FaultyDrive(Drive):
     """The task of this file's docstring."""
 
     measures: ClassVar[dict[str, str]] = Drive.measures | {"broken": "phases that are open"}
-
-    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
-        super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.action_space = self.box([-1] * 3, [1] * 3)
-        self.observation_space = self.box([-ENDS] * 12, [ENDS] * 12)
 
     def chosen_plant(self, plant: Plant) -> Plant:
         """With its neutral point connected."""
@@ -169,31 +164,11 @@ class FaultyDrive(Drive):
         """The torque, N m."""
         return (params.machine.inner_torque(state.electrical.currents),)
 
-    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """See the table."""
-        torque, reference = self.controlled(state, params)[0], state.reference[0]
-        shown = self.stack(
-            *self.plant.measured(state.electrical),
-            state.speed * (1 / self.plant.speed_limit),
-            torque * (1 / self.goal.scale),
-            reference * (1 / self.goal.scale),
-            (reference - torque) * (1 / (ERROR_UNIT * self.goal.halving[0])),
-            jnp.cos(state.angle),
-            jnp.sin(state.angle),
-            *state.applied,
-        )
-        return jnp.clip(shown, -ENDS, ENDS)
-
-    def observation_components(self) -> tuple[Component, ...]:
-        """As of any drive, with the rotor's angle, which matters here always."""
-        *shown, u_a, u_b, u_c = super().observation_components()
-        return *shown, *components.turning(self.plant), u_a, u_b, u_c
-
     def action_components(self) -> tuple[Component, ...]:
         """Of three half bridges, which give what is asked for."""
         return tuple(
             Component(part.name, f"{part.meaning}, against the neutral point", part.unit)
-            for part in components.voltages(self.plant, self.card.settings["machine"])
+            for part in components.voltages(self.plant, self.design.machine)
         )
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
@@ -207,10 +182,6 @@ class FaultyDrive(Drive):
             "speed": state.speed,
             "broken": state.electrical.broken,
         }
-
-    def describe(self, state: State, params: Params) -> str:
-        """All that is shown, with units."""
-        return f"{super().describe(state, params)} Angle {float(state.angle):+.3f} rad."
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """As for any drive, with the rotor's currents in its plane."""

@@ -25,14 +25,18 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
+from rlbench_suite.card import TaskCard
+
 from ...alternating_bands import alternating_bands
 from ...runge_kutta import rk4
 from ..loads.load import Polynomial
 from ..machines.frames import DQ, Scalar, Values
+from ..parts.limit import Limit
+from ..parts.load import BANDS
 from ..plants.plant import Plant
 from ..plants.real_pmsm import RealPMSM
 from ..references.goals import Goal
-from .drive import BANDS, Drive, Params, State
+from .drive import Drive, Params, State
 
 HEATING = 2000.0
 """s of heating in one of the episode."""
@@ -44,6 +48,24 @@ MOST_TORQUE = 100.0
 """N m, of a reference."""
 
 
+class OverTemperature(Limit):
+    """The winding's temperature; beyond the permissible one it costs."""
+
+    def exceeded(self, state: State) -> jax.Array:
+        """Compare with the limit."""
+        return state.electrical.winding > TRIP
+
+    def cost(self, state: State) -> Values:
+        """Return the excess over the permissible temperature, in parts of what is left to the limit."""
+        return (jnp.maximum(state.electrical.winding - PERMISSIBLE, 0) * (1 / (TRIP - PERMISSIBLE)),)
+
+    def words(self, state: State, info: dict[str, Any]) -> str:
+        """Name both in degrees Celsius."""
+        winding = float(state.electrical.winding)
+        told = f"over-temperature: a winding of {winding:.1f} degrees Celsius, the limit is {TRIP:.0f}"
+        return told if winding > TRIP else ""
+
+
 class RealDrive(Drive):
     """The task of this file's docstring."""
 
@@ -52,6 +74,10 @@ class RealDrive(Drive):
         "magnets": "temperature, degrees Celsius",
     }
     heating: ClassVar[float] = HEATING
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.limits = *self.limits, OverTemperature()
 
     def chosen_plant(self, plant: Plant) -> Plant:
         """The machine as it is."""
@@ -99,15 +125,6 @@ class RealDrive(Drive):
             return (params.machine.shaft_torque(state.electrical, state.speed),)
         return (state.speed,)
 
-    def tripped(self, state: State) -> jax.Array:
-        """Also over-temperature."""
-        return super().tripped(state) | (state.electrical.winding > TRIP)
-
-    def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
-        """Excess current, and excess temperature."""
-        hot = jnp.maximum(next_state.electrical.winding - PERMISSIBLE, 0) * (1 / (TRIP - PERMISSIBLE))
-        return super().cost(state, action, next_state, params) + hot
-
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """``success`` and the measures."""
         return super().info(state, params) | {
@@ -115,10 +132,3 @@ class RealDrive(Drive):
             "winding": state.electrical.winding,
             "magnets": state.electrical.magnets,
         }
-
-    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """What tripped it."""
-        winding = float(state.electrical.winding)
-        if winding > TRIP:
-            return f"over-temperature: a winding of {winding:.1f} degrees Celsius, the limit is {TRIP:.0f}"
-        return super().why_over(state, params, info)

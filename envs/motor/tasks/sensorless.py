@@ -33,11 +33,12 @@ from rlbench_suite.component import Component
 from ...runge_kutta import rk4
 from ..machines import dc
 from ..machines.frames import DQ, AlphaBeta, Scalar, Values, inverse_park, park, wrapped
+from ..parts import components
 from ..plants.direct_current import PermExDc
 from ..plants.plant import Plant
 from ..plants.three_phase import PMSM
 from ..references.goals import Goal
-from . import components, scope
+from . import scope
 from .drive import ENDS, Drive, Params, State
 
 
@@ -68,8 +69,6 @@ class Sensorless(Drive):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        bound = np.array([ENDS] * (len(self.axes) + 1 + self.plant.inputs))
-        self.observation_space = self.box(-bound, bound)
         self.privileged_space = self.box(-np.inf, np.inf, (1 + 2 * (len(self.axes) > 1),))
 
     def chosen_plant(self, plant: Plant) -> Plant:
@@ -91,11 +90,11 @@ class Sensorless(Drive):
 
     def observation_components(self) -> tuple[Component, ...]:
         """In the order of :meth:`observation`."""
-        machine, limit = self.card.settings["machine"], f"{self.plant.current_limit:g} A"
+        machine, limit = self.design.machine, f"{self.plant.current_limit:g} A"
         return (
             *(Component(name, components.electrical(name, machine), limit) for name in self.axes),
             *self._asked(),
-            *components.applied(self.plant, machine, self.finite, "applied", "in the last step"),
+            *self.actuator.components("applied", "in the last step"),
         )
 
     def privileged(self, state: State, params: Params) -> jax.Array:

@@ -48,10 +48,9 @@ def electrical(name: str, machine: str) -> str:
     return f"{KINDS[kind]}{winding} {AXES[place].format(whose=whose)}"
 
 
-def measured(plant: Plant, machine: str, noise: float = 0.0) -> list[Component]:
+def measured(plant: Plant, machine: str, error: str = "") -> list[Component]:
     """The measured electrical quantities, then the speed."""
     flux = f"{plant.FLUX:.4g} V s" if isinstance(plant, SCIM) else ""
-    error = f", with a Gaussian error of {noise:g} of full scale" if noise else ""
     shown = [
         Component(name, electrical(name, machine) + error, flux if name == "psi_r" else f"{plant.current_limit:g} A")
         for name in plant.measured_names
@@ -96,17 +95,8 @@ def voltages(plant: Plant, machine: str) -> list[Component]:
     ]
 
 
-def applied(plant: Plant, machine: str, finite: bool, name: str, when: str) -> list[Component]:
-    """What the converters gave or are to give, as parts of a continuous action or the legs of a switch state."""
-    if finite:
-        return [Component(f"{name}_{leg}", f"{meaning}, {when}") for leg, meaning in legs(plant)]
-    return [Component(f"{name}_{part.name}", f"{part.meaning}, {when}", part.unit) for part in voltages(plant, machine)]
-
-
-def actions(plant: Plant, machine: str, finite: bool) -> tuple[Component, ...]:
-    """A voltage each, or switch states."""
-    if finite:
-        return switch_states(tuple(plant.converters))
+def voltage_actions(plant: Plant, machine: str) -> tuple[Component, ...]:
+    """Describe each voltage as a part of an action."""
     circle = "" if isinstance(plant, DirectCurrent) else "; a vector beyond the inverter's reach is shortened to it"
     return tuple(
         Component(part.name, part.meaning + ("" if part.name == "u_e" else circle), part.unit)

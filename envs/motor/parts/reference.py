@@ -27,7 +27,8 @@ import jax.numpy as jnp
 from rlbench_suite import keys
 
 from ..machines.frames import Scalar, Values
-from .wave import SHAPES, Wave, through
+from ..references.wave import SHAPES, Wave, through
+from .part import Part
 
 SHORTEST, LONGEST = 0.1, 0.5
 """Of a sub-episode, in parts of the time limit."""
@@ -61,7 +62,7 @@ class Range(NamedTuple):
         return through(name, value, (self.low, self.high), slope, self.jump, *draws)
 
 
-class Reference(abc.ABC):
+class Reference(Part, abc.ABC):
     """A kind of reference; its memory is empty where its values are all it needs."""
 
     def __init__(self, horizon: int) -> None:
