@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +11,6 @@ import numpy as np
 from .distributions import Categorical, Gaussian
 from .networks import CODE, Encoder, Linear, initial_layers, multilayer
 from .rows import Rows
-
-if TYPE_CHECKING:
-    from .ppo import Config
 
 
 class Actor(NamedTuple):
@@ -36,13 +33,15 @@ class Actor(NamedTuple):
     """Of the picture, shared with the critic; None without pictures."""
 
     @classmethod
-    def initial(cls, generator: np.random.Generator, rows: Rows, config: Config, inputs: int) -> Actor:
+    def initial(
+        cls, generator: np.random.Generator, rows: Rows, inputs: int, hidden: tuple[int, ...], log_std: float
+    ) -> Actor:
         """Orthogonal weights for ``inputs`` numbers, small at the end; zeros elsewhere."""
         features = rows.action_features
         outputs = rows.outputs if features is None else features.shape[1]
         return cls(
-            initial_layers(generator, (inputs, *config.hidden, outputs), gain=0.01),
-            None if rows.choices else np.full(rows.outputs, config.log_std, np.float32),
+            initial_layers(generator, (inputs, *hidden, outputs), gain=0.01),
+            None if rows.choices else np.full(rows.outputs, log_std, np.float32),
             None if features is None else np.zeros(features.shape[0], np.float32),
             None if features is None else np.zeros((inputs, features.shape[1]), np.float32),
             None if rows.picture is None else Encoder.initial(generator, rows.picture),

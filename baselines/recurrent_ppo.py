@@ -31,7 +31,6 @@ from .ppo import (
     Config,
     Training,
     Transition,
-    Variant,
     aims,
     decide,
     look,
@@ -105,7 +104,7 @@ class Networks(NamedTuple):
         unit = GRU.initial(generator, seen_features(rows), config.memory)
         wide = seen_features(rows) + config.memory
         critic = initial_layers(generator, (wide + rows.privileged, *config.hidden, 1), gain=1.0)
-        return cls(RecurrentActor(unit, Actor.initial(generator, rows, config, wide)), critic)
+        return cls(RecurrentActor(unit, Actor.initial(generator, rows, wide, config.hidden, config.log_std)), critic)
 
 
 class RecurrentPolicy(eqx.Module):
@@ -246,6 +245,3 @@ def train_chunk(rows: Rows, config: Config, training: RecurrentTraining) -> tupl
     """``config.chunk`` updates; a pure function, to be jitted and vmapped."""
     training, ended = jax.lax.scan(lambda training, _: update(rows, config, training), training, length=config.chunk)
     return training, jax.tree.map(jnp.sum, ended)
-
-
-VARIANT = Variant(Networks.initial, start, train_chunk, lambda training: training.base, RecurrentPolicy)

@@ -18,7 +18,7 @@ import safetensors
 import yaml
 from gymnasium import spaces
 
-from rlbench_suite.adapters.batch import make_vec
+from rlbench_suite.adapters.entry_points import make_vec
 from rlbench_suite.agent import CannotPlay, HostPolicy, Progress
 from rlbench_suite.card import unknown
 from rlbench_suite.episode import scalar_return

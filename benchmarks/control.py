@@ -33,7 +33,7 @@ import physics
 from cores import Cores
 
 from rlbench_suite.cli import speed
-from rlbench_suite.envs.quadcopter import flight
+from rlbench_suite.envs.quadcopter.physics import dynamics
 from rlbench_suite.registry import card, cards
 
 PEERS = Path(__file__).with_name("control_peers.py")
@@ -97,7 +97,7 @@ def batches(cores: Cores, python: str | None) -> None:
             rows.append(cores.sums(task_figures, task_id, size))
             print(f"{size:32,d}" + "".join(f"{value:12.1f}" for value in rows[-1]), flush=True)
         if name == "l2f":
-            days = [max(column) * 1e6 * flight.STEP / 86_400 for column in zip(*rows, strict=True)]
+            days = [max(column) * 1e6 * dynamics.STEP / 86_400 for column in zip(*rows, strict=True)]
             print(f"{'days flown a second, at best':32s}" + "".join(f"{value:12.1f}" for value in days), flush=True)
         sizes = [str(size) for size in PEER_SIZES[name]]
         for size, figure in zip(sizes, peer(python, name, sizes) if python else (), strict=False):

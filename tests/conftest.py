@@ -1,7 +1,7 @@
 """The tests of the contract run over the ids in the registry: a task without tests cannot exist.
 
 Ids of one entry point with the same tags differ by data only. Each passes the tests marked ``every_id``; the first of
-them passes the others too. What concerns variants (``TaskCard.variant``), modes, options and other difficulties than
+them passes the others too. What concerns variants (``TaskCard.variant``), other settings and other difficulties than
 the default runs apart: ``pytest --variants``. Only ``pytest -m engine`` runs its tests whatever they concern.
 """
 
@@ -140,7 +140,7 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The toy family and agents of ``tests/plugin``, found as any third party's are; gives their folder."""
     monkeypatch.syspath_prepend(str(PLUGIN))
     monkeypatch.setenv("PYTHONPATH", str(PLUGIN))  # for programs that a test starts
-    tables = (registry.cards, registry.agent_entry_points)
+    tables = (registry.all_cards, registry.agent_entry_points)
     for table in tables:
         table.cache_clear()
     yield PLUGIN

@@ -14,9 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.packing import Layout, Place
 from rlbench_suite.adapters.program import program
-from rlbench_suite.card import VIEWS, TaskCard, unknown
+from rlbench_suite.adapters.reward_space import shown_reward_space
+from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.contract import check_spaces
 from rlbench_suite.episode import (
     NO_LIMIT,
@@ -28,21 +30,16 @@ from rlbench_suite.episode import (
     check_weights,
     scalar_return,
     seed_key,
-    weighted_space,
     weighted_sum,
 )
 from rlbench_suite.lanes import apart, in_lanes, in_one_kernel
 from rlbench_suite.policy import Policy, reference_player
 from rlbench_suite.process import KEPT, precision, refuse_after_fork
-from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
 RENDER_MODES = ("rgb_array", "ansi")
-INTEGERS = {int, np.int64, np.int32}
 _MADE_AGAIN = {"_programs", "_advance", "_words", "_read", "_action", "_following"}
 """Attributes of an env that no copy takes along."""
-FEW = 8
-"""So many numbers are compared faster one by one than by NumPy."""
 
 
 class Programs:
@@ -132,65 +129,6 @@ def order(seed: np.ndarray, index: int, draw: Draw) -> np.ndarray:
 
 
 programs = lru_cache(KEPT)(Programs)
-
-
-class ActionCheck:
-    """Refuses actions outside the space with a sentence; gives the array the program expects."""
-
-    def __init__(self, space: spaces.Space[Any], batch: int | None = None) -> None:
-        self.space = space
-        self.shape = (*(() if batch is None else (batch,)), *(space.shape or ()))
-        self.discrete = isinstance(space, spaces.Discrete) and batch is None
-        self.bounds: tuple[float, float] | None = None
-        """Those of all numbers, where they are few and have the same."""
-        if isinstance(space, spaces.Box):
-            self.dtype, self.low, self.high = space.dtype, space.low, space.high
-            if batch is None and len(self.shape) == 1 and math.prod(self.shape) <= FEW:
-                pairs = {*zip(space.low.tolist(), space.high.tolist(), strict=True)}
-                self.bounds = pairs.pop() if len(pairs) == 1 else None
-        elif isinstance(space, spaces.Discrete):
-            self.dtype, self.low, self.high = np.dtype(np.int32), space.start, space.start + space.n - 1
-        elif isinstance(space, spaces.MultiDiscrete):
-            self.dtype, self.low, self.high = np.dtype(np.int32), space.start, space.start + space.nvec - 1
-        else:
-            raise TypeError(f"action spaces are Box, Discrete or MultiDiscrete, got {space}")
-
-    def __call__(self, action: Any) -> np.ndarray:
-        """The action as an array of the right shape and dtype.
-
-        Raises:
-            ValueError: wrong shape, not finite, or outside the space.
-            TypeError: not numbers, or floats for a discrete space.
-        """
-        if self.discrete and type(action) in INTEGERS and self.low <= action <= self.high:
-            return np.int32(action)  # type: ignore[return-value]  # the common case, ten times as fast
-        if self.bounds and type(action) is np.ndarray and action.dtype == self.dtype and action.shape == self.shape:
-            low, high = self.bounds
-            for number in action.tolist():
-                if not low <= number <= high:
-                    break
-            else:
-                return action
-        given = np.asarray(action)
-        if given.dtype.kind not in ("iu" if self.dtype.kind == "i" else "fiu"):
-            raise TypeError(f"An action of {self.space} is of dtype {self.dtype}, got {given.dtype}: {action!r}.")
-        if given.shape != self.shape:
-            raise ValueError(f"An action has shape {self.shape} for {self.space}, got {given.shape}: {action!r}.")
-        inside = (given >= self.low) & (given <= self.high)  # NaN fails both comparisons
-        if b"\0" in inside.tobytes():  # all() takes as long as the rest of the check
-            what = "not finite" if not np.isfinite(given).all() else "out of bounds"
-            raise ValueError(f"The action is {what}: {action!r}. Allowed: {self.space}.")
-        return given.astype(self.dtype, copy=False)
-
-
-def shown_reward_space(task: Task[Any, Any], weights: Sequence[float] | None) -> spaces.Box:
-    """The space of rewards as Gymnasium gets them: a vector for objectives that are not weighted, else a number."""
-    space = task.reward_space
-    if weights is not None:
-        return weighted_space(space, weights, task.dtype)
-    if task.card.agents == 1:
-        return space
-    return task.box(scalar_return(task, space.low), scalar_return(task, space.high))
 
 
 class TaskEnv(gymnasium.Env[Any, Any]):
@@ -429,49 +367,3 @@ class PixelEnv(TaskEnv):
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         _, *rest = super()._show()
         return self.task.draw(self.state, self.params), *rest
-
-
-def make(
-    task_id: str,
-    *,
-    split: str | int = "train",
-    difficulty: str | float | None = None,
-    view: str = "structured",
-    dtype: str = "float32",
-    render_mode: str | None = None,
-    weights: Sequence[float] | None = None,
-    **settings: Any,
-) -> TaskEnv:
-    """The entry point of every id.
-
-    Args:
-        task_id: id of a card.
-        split: ``"train"``, ``"test"``, or the number of one training context.
-        difficulty: a tier's name or the number that defines it.
-        view: ``"structured"``, ``"text"`` or ``"pixels"``; the same instance in each.
-        dtype: ``"float32"`` or ``"float64"``.
-        render_mode: ``"rgb_array"`` or ``"ansi"`` (Gymnasium makes ``"human"`` of the first).
-        weights: one number an objective of a multi-objective task: rewards are then the weighted sum, a float, and
-            ``info["vector_reward"]`` has the vector. ``info["score"]`` stays that of the card's own weights.
-        settings: of the card, for the variant that differs by them: ``control="finite"`` of a drive; its modes, as
-            ``gem_compat=True``; and its options.
-
-    Raises:
-        ValueError: a value is unknown, or has no meaning for this task.
-    """
-    task = find_card(task_id, **settings).build(difficulty=difficulty, dtype=dtype)
-    if view not in VIEWS:
-        raise ValueError(unknown("view", view, VIEWS))
-    if task.card.host:
-        from rlbench_suite.adapters import host
-
-        views = {"structured": host.HostEnv, "text": host.HostTextEnv, "pixels": host.HostPixelEnv}
-        return views[view](task, split, render_mode, weights)
-    if view == "text":
-        from rlbench_suite.adapters.text import TextEnv
-
-        return TextEnv(task, split, render_mode, weights)
-    return (PixelEnv if view == "pixels" else TaskEnv)(task, split, render_mode, weights)
-
-
-make.metadata = TaskEnv.metadata  # type: ignore[attr-defined]  # by which gymnasium.make knows to open a window for "human"

@@ -16,8 +16,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
-from rlbench_suite.adapters.batch import make_vec
-from rlbench_suite.adapters.single import make
+from rlbench_suite.adapters.entry_points import make, make_vec
 from rlbench_suite.card import TaskCard
 from rlbench_suite.episode import NO_LIMIT, Draw, action_sizes, advance, begin, seed_key
 from rlbench_suite.process import precision
@@ -254,14 +253,14 @@ def test_whole_numbers_in_info_keep_their_sign(toys: Path) -> None:
         assert info["x"] < 0
 
 
-def test_modes_are_refused_where_they_have_no_meaning() -> None:
-    with pytest.raises(ValueError, match="SCIMPosition-v0 has no gem_compat"):
+def test_settings_that_no_task_has_together_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"No task has .*'gem_compat': True}\. Nearest: rlsuite/SCIMPosition-v0, "):
         make("rlsuite/PMSMTorque-v0", gem_compat=True, machine="SCIM", goal="position")
-    with pytest.raises(ValueError, match="takes no noise"):
-        make("rlsuite/PMSMTorque-v0", gem_compat=True, noise="one percent")
+    with pytest.raises(ValueError, match="SCIMTorqueGem-v0 got an unexpected keyword argument 'noise'"):
+        make("rlsuite/PMSMTorque-v0", machine="SCIM", gem_compat=True, noise="one percent")
 
 
-def test_options_make_another_task_of_the_same_id(toys: Path) -> None:
+def test_choices_make_another_task_of_the_same_id(toys: Path) -> None:
     plain, chosen = make("ToyDrift-v0", friction="none"), make("ToyDrift-v0", push="strong", friction="air")
     assert plain.card is make("ToyDrift-v0").card
     assert chosen.card.id == "rlsuite/ToyDrift-v0?friction=air&push=strong"

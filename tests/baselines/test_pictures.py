@@ -14,9 +14,9 @@ from gymnasium import spaces
 
 from rlbench_suite.adapters.rollout import Stream, play
 from rlbench_suite.agent import CannotPlay
-from rlbench_suite.baselines import ppo, recurrent_ppo
+from rlbench_suite.baselines import ppo, ppo_agent, recurrent_ppo
 from rlbench_suite.baselines.networks import CODE, PATCHES, Encoder
-from rlbench_suite.baselines.ppo import PPO
+from rlbench_suite.baselines.ppo_agent import PPO
 from rlbench_suite.baselines.rows import rows_of
 from rlbench_suite.baselines.training import begun
 from rlbench_suite.episode import seed_key
@@ -89,7 +89,7 @@ def test_seeds_vmapped_learn_what_each_learns_alone(kind: Any) -> None:
 
     def run(networks: Any, seed: jax.Array, stream: Stream) -> Any:
         training = kind.train_chunk(rows, config, kind.start(rows, config, networks, seed, stream))[0]
-        return ppo.variant(config).base(training).networks
+        return ppo_agent.variant(config).base(training).networks
 
     runs = [
         (kind.Networks.initial(rows, config, seed), seed_key(seed), begun(TASK, seed_key(seed), config.num_envs))

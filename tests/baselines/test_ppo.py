@@ -14,9 +14,10 @@ import pytest
 from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import Stream, play
 from rlbench_suite.agent import CannotPlay, Progress
-from rlbench_suite.baselines import ppo
+from rlbench_suite.baselines import ppo, ppo_agent
 from rlbench_suite.baselines.networks import Moments, multilayer
-from rlbench_suite.baselines.ppo import PPO, Config, Networks, advantages
+from rlbench_suite.baselines.ppo import Config, Networks, advantages
+from rlbench_suite.baselines.ppo_agent import PPO
 from rlbench_suite.baselines.rows import rows_of
 from rlbench_suite.baselines.training import begun
 from rlbench_suite.episode import seed_key
@@ -73,7 +74,7 @@ def test_a_time_limit_does_not_end_the_value() -> None:
     """
     task = Toy(horizon=4)
     agent = PPO(**SMALL, total_steps=60_000, gamma=0.8)
-    compiled = ppo.programs(task, agent.config(task, "smoke"))
+    compiled = ppo_agent.programs(task, agent.config(task, "smoke"))
     training = compiled.start(Networks.initial(compiled.rows, agent.config(task, "smoke"), 0), seed_key(0))
     for _ in range(agent.config(task, "smoke").chunks):
         training, _ = compiled.chunk(training)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.baselines import ppo
+from rlbench_suite.baselines import ppo_agent
 from rlbench_suite.baselines.networks import multilayer
-from rlbench_suite.baselines.ppo import PPO
+from rlbench_suite.baselines.ppo_agent import PPO
 from rlbench_suite.episode import seed_key
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -29,7 +29,7 @@ def test_the_critic_learns_what_only_it_is_told(recurrent: str) -> None:
         total_steps=60_000, gamma=0.8, recurrent=recurrent,
     )  # fmt: skip
     config = agent.config(task, "smoke")
-    compiled, kind = ppo.programs(task, config), ppo.variant(config)
+    compiled, kind = ppo_agent.programs(task, config), ppo_agent.variant(config)
     training = compiled.start(kind.networks(compiled.rows, config, 0), seed_key(0))
     for _ in range(config.chunks):
         training, _ = compiled.chunk(training)

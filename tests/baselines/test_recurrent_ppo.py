@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.baselines import ppo, recurrent_ppo
-from rlbench_suite.baselines.ppo import PPO
+from rlbench_suite.baselines import ppo, ppo_agent, recurrent_ppo
+from rlbench_suite.baselines.ppo_agent import PPO
 from rlbench_suite.baselines.recurrent_ppo import GRU, RecurrentPolicy, collect, recall
 from rlbench_suite.episode import seed_key
 
@@ -73,7 +73,7 @@ def test_learning_recalls_the_memories_of_acting_across_rollouts_and_episodes() 
     """
     agent = PPO(**SMALL | {"num_steps": 9, "minibatches": 1})
     config = agent.config(CUE, "smoke")
-    compiled = ppo.programs(CUE, config)
+    compiled = ppo_agent.programs(CUE, config)
     rows = compiled.rows
     training = compiled.start(recurrent_ppo.Networks.initial(rows, config, 0), seed_key(0))
     collected = jax.jit(partial(collect, rows, config))
@@ -125,7 +125,7 @@ def test_a_time_limit_does_not_end_the_value() -> None:
     task = Toy(horizon=4)
     agent = PPO(**SMALL | {"total_steps": 80_000}, gamma=0.8, recurrent="gru")
     config = agent.config(task, "smoke")
-    compiled = ppo.programs(task, config)
+    compiled = ppo_agent.programs(task, config)
     training = compiled.start(recurrent_ppo.Networks.initial(compiled.rows, config, 0), seed_key(0))
     for _ in range(config.chunks):
         training, _ = compiled.chunk(training)

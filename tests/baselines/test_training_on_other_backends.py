@@ -14,10 +14,10 @@ import pytest
 
 from rlbench_suite import lanes
 from rlbench_suite.adapters.rollout import open_stream
-from rlbench_suite.baselines import offline, ppo, replay
+from rlbench_suite.baselines import offline, ppo_agent, replay
 from rlbench_suite.baselines.bc import BC
 from rlbench_suite.baselines.dqn import DQN
-from rlbench_suite.baselines.ppo import PPO
+from rlbench_suite.baselines.ppo_agent import PPO
 from rlbench_suite.baselines.rows import rows_of
 from rlbench_suite.baselines.sac import SAC
 from rlbench_suite.baselines.td3_bc import TD3BC
@@ -46,8 +46,8 @@ def begun(task: Any, num_envs: int) -> Any:
 
 
 def of_ppo(task: Any) -> tuple[Any, ...]:
-    rows, config = ppo.rows_for(task), PPO().config(task, "smoke")
-    kind = ppo.variant(config)
+    rows, config = ppo_agent.rows_for(task), PPO().config(task, "smoke")
+    kind = ppo_agent.variant(config)
     start = partial(kind.start, rows, config)
     training = jax.eval_shape(start, kind.networks(rows, config, 0), SEED, begun(task, config.num_envs))
     return partial(kind.train_chunk, rows, config), training

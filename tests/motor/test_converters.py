@@ -106,7 +106,7 @@ def test_goals_and_actions_are_within_the_quadrants() -> None:
     chosen = [
         (drive.id, converter)
         for drive in cards().values()
-        for converter in drive.options.get("converter", ())
+        for converter in drive.choices.get("converter", ())
         if converter != "4qc"
     ]
     for name, converter in chosen:

@@ -47,4 +47,4 @@ def exact(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
 
 
 SOLVERS: dict[str, Callable[..., Any]] = {"rk4": rk4, "euler": euler, "exact": exact}
-"""By their names in ``card.options``."""
+"""By their names in ``card.choices``."""

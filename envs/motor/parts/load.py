@@ -151,4 +151,4 @@ LOADS: dict[str, type[Bench]] = {
     "constant": Hoist,
     "ornstein-uhlenbeck": Disturbed,
 }
-"""Loads by their names in ``card.options``."""
+"""Loads by their names in ``card.settings``."""

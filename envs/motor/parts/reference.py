@@ -210,4 +210,4 @@ REFERENCES: dict[str, type[Reference]] = {
     "step": Step,
     "switched": Switched,
 }
-"""By their names in ``card.options``."""
+"""By their names in ``card.choices``."""

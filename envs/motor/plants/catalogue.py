@@ -27,12 +27,12 @@ def plant_of(card: TaskCard) -> Plant:
     machine = card.settings["machine"]
     if machine not in DIRECT_CURRENT:
         return PLANTS[machine]()
-    converter = CONVERTERS[card.option("converter")]
+    converter = CONVERTERS[card.settings["converter"]]
     if not converter.reverses:
-        for option, allowed in (("interlocking", ("0",)), ("solver", ("rk4", "euler"))):
-            if card.option(option) not in allowed:
+        for name, allowed in (("interlocking", ("0",)), ("solver", ("rk4", "euler"))):
+            if (value := card.settings[name]) not in allowed:
                 raise ValueError(
-                    f"{card.id}: {option} {card.option(option)!r} is not for a converter with one switch and a diode; "
-                    f"take {option} {' or '.join(map(repr, allowed))}, or converter '2qc'."
+                    f"{card.id}: {name} {value!r} is not for a converter with one switch and a diode; "
+                    f"take {name} {' or '.join(map(repr, allowed))}, or converter '2qc'."
                 )
     return DIRECT_CURRENT[machine](converter)

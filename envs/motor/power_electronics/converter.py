@@ -23,7 +23,7 @@ class Converter(NamedTuple):
 
 
 CONVERTERS = {"4qc": Converter(2, -1.0, True), "2qc": Converter(1, 0.0, True), "1qc": Converter(1, 0.0, False)}
-"""By their names in ``card.options``: H bridge; half bridge; switch above and free-wheeling diode below (buck)."""
+"""By their names in ``card.choices``: H bridge; half bridge; switch above and free-wheeling diode below (buck)."""
 
 FOUR_QUADRANT_STATES = (0.0, 1.0, -1.0, 0.0)
 """Voltage of a four-quadrant converter (H bridge) by switch state: both low, forward, backward, both high."""

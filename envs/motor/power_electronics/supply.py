@@ -121,4 +121,4 @@ class MainsOfThreePhases(Rectifier):
 
 
 SUPPLIES: dict[str, type[Supply]] = {"rc": RC, "ac1": SinglePhase, "ac3": MainsOfThreePhases}
-"""By their names in ``card.options``; ``ideal`` is none."""
+"""By their names in ``card.choices``; ``ideal`` is none."""

@@ -48,6 +48,11 @@ _STEPS = {
 _REFERENCES = ("walk", "laplace", "sinus", "triangle", "sawtooth", "step", "switched")
 
 
+def _settings(machine: str, goal: str, control: str = "continuous", conditions: str = "ideal") -> dict[str, str | bool]:
+    """Return the settings that tell the drives of this family apart."""
+    return {"machine": machine, "goal": goal, "control": control, "conditions": conditions, "gem_compat": False}
+
+
 def _converters(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
     """Of direct-current machines, as few quadrants as the goal can do with."""
     if not machine.endswith("Dc"):
@@ -58,8 +63,8 @@ def _converters(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
     return {"converter": ("4qc", *["2qc"] * two, *["1qc"] * one)}
 
 
-def _options(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
-    """Parts of a drive by keyword, the usual one first; see ``drive.py``."""
+def _choices(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
+    """Return the parts of a drive by setting, the default first; see ``drive.py``."""
     bench = goal in ("current", "torque")
     return _converters(machine, goal) | {
         "reference": _REFERENCES,
@@ -74,7 +79,7 @@ def _options(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
 
 def _references_only(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
     """For drives whose other parts are their own."""
-    return {name: choices if name == "reference" else choices[:1] for name, choices in _options(machine, goal).items()}
+    return {name: choices if name == "reference" else choices[:1] for name, choices in _choices(machine, goal).items()}
 
 
 def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
@@ -92,11 +97,11 @@ def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
         entry_point="rlbench_suite.envs.motor.tasks.drive:Drive",
         reference="rlbench_suite.envs.motor.control.cascade:Cascade",
         horizon=horizon,
-        settings={"machine": machine, "goal": goal, "control": control, "conditions": "ideal"},
+        settings=_settings(machine, goal, control),
         variant=task_id not in _SHOWN,
         replay_tolerance=0.02,
         tags=("discrete" if finite else "continuous", "tracking"),
-        options=_options(machine, goal),
+        choices=_choices(machine, goal),
     )
 
 
@@ -109,10 +114,10 @@ _DRIVES = (
         entry_point="rlbench_suite.envs.motor.tasks.pmsm_current:PMSMCurrent",
         reference="rlbench_suite.envs.motor.control.field_oriented_control:FieldOrientedControl",
         horizon=500,
-        settings={"machine": "PMSM", "goal": "current", "control": "continuous", "conditions": "ideal"},
+        settings=_settings("PMSM", "current"),
         replay_tolerance=0.02,
         tags=("continuous", "tracking"),
-        options=_options("PMSM", "current"),
+        choices=_choices("PMSM", "current"),
     ),
     *(_drive(machine, "current", "continuous", 500) for machine in _MACHINES if machine != "PMSM"),
     *(_drive(machine, "torque", "continuous", 500) for machine in _MACHINES),
@@ -126,9 +131,9 @@ _DRIVES = (
 )
 
 
-def _with_gem(drive: TaskCard) -> TaskCard:
-    """The drive, whose mode ``gem_compat`` is the same one as gym-electric-motor has it; see ``gem/drive.py``."""
-    compatible = replace(
+def _gem_compatible(drive: TaskCard) -> TaskCard:
+    """Return the card of the same drive as gym-electric-motor has it; see ``gem/drive.py``."""
+    return replace(
         drive,
         id=drive.id.replace("-v0", "Gem-v0"),
         summary=f"{drive.summary[:-1]}, as in gym-electric-motor 3.0.3.",
@@ -136,9 +141,10 @@ def _with_gem(drive: TaskCard) -> TaskCard:
         entry_point="rlbench_suite.envs.motor.gem.drive:GemDrive",
         reference="",
         contexts=False,
-        options={},
+        settings=drive.fixed | {"gem_compat": True},
+        choices={},
+        listed=False,
     )
-    return replace(drive, modes={"gem_compat": compatible})
 
 
 _REAL = tuple(
@@ -150,12 +156,12 @@ _REAL = tuple(
         entry_point="rlbench_suite.envs.motor.tasks.real:RealDrive",
         reference="rlbench_suite.envs.motor.control.real_cascade:RealCascade",
         horizon=horizon,
-        settings={"machine": "PMSM", "goal": goal, "control": "continuous", "conditions": "real"},
+        settings=_settings("PMSM", goal, conditions="real"),
         variant=True,
         partially_observed=True,
         replay_tolerance=0.02,
         tags=("continuous", "tracking", "safety"),
-        options=_references_only("PMSM", goal),
+        choices=_references_only("PMSM", goal),
     )
     for goal, horizon in (("torque", 500), ("speed", 1000))
 )
@@ -170,12 +176,12 @@ _SENSORLESS = tuple(
         entry_point=f"rlbench_suite.envs.motor.tasks.sensorless:{task}",
         reference="rlbench_suite.envs.motor.control.sensorless_cascade:SensorlessCascade",
         horizon=1000,
-        settings={"machine": machine, "goal": "speed", "control": "continuous", "conditions": "sensorless"},
+        settings=_settings(machine, "speed", conditions="sensorless"),
         variant=True,
         partially_observed=True,
         replay_tolerance=0.02,
         tags=("continuous", "tracking"),
-        options=_references_only(machine, "speed"),
+        choices=_references_only(machine, "speed"),
     )
     for machine, task in (("PermExDc", "Sensorless"), ("PMSM", "SensorlessPMSM"))
 )
@@ -196,7 +202,7 @@ _EFFICIENT = TaskCard(
     hypervolume_reference=(0.0, -1500.0),
     replay_tolerance=0.02,
     tags=("continuous", "tracking", "multi-objective"),
-    options=_references_only("PMSM", "torque"),
+    choices=_references_only("PMSM", "torque"),
 )
 """Of a kind of its own, for its reward is a vector; see ``efficient.py``."""
 
@@ -208,12 +214,12 @@ _FAULTY = TaskCard(
     entry_point="rlbench_suite.envs.motor.tasks.faulty:FaultyDrive",
     reference="rlbench_suite.envs.motor.control.fault_tolerant:FaultTolerant",
     horizon=500,
-    settings={"machine": "PMSM", "goal": "torque", "control": "continuous", "conditions": "faulty"},
+    settings=_settings("PMSM", "torque", conditions="faulty"),
     variant=True,
     partially_observed=True,
     replay_tolerance=0.6,  # a phase may open a step later
     tags=("continuous", "tracking", "failure"),
-    options=_references_only("PMSM", "torque"),
+    choices=_references_only("PMSM", "torque"),
 )
 """A drive that breaks; see ``faulty.py``."""
 
@@ -225,18 +231,19 @@ _DEMAGNETISED = TaskCard(
     entry_point="rlbench_suite.envs.motor.tasks.demagnetised:DemagnetisedDrive",
     reference="rlbench_suite.envs.motor.control.flux_observing:FluxObserving",
     horizon=500,
-    settings={"machine": "PMSM", "goal": "torque", "control": "continuous", "conditions": "demagnetised"},
+    settings=_settings("PMSM", "torque", conditions="demagnetised"),
     variant=True,
     partially_observed=True,
     replay_tolerance=0.02,
     tags=("continuous", "tracking", "failure"),
-    options=_references_only("PMSM", "torque"),
+    choices=_references_only("PMSM", "torque"),
 )
 """A drive whose magnets fail; see ``demagnetised.py``."""
 
 
 CARDS = (
-    *(drive if drive.settings["goal"] == "position" else _with_gem(drive) for drive in _DRIVES),
+    *_DRIVES,
+    *(_gem_compatible(drive) for drive in _DRIVES if drive.settings["goal"] != "position"),
     *_REAL,
     *_SENSORLESS,
     _FAULTY,

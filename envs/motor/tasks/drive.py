@@ -30,7 +30,7 @@ context                 parameters within their tolerance; current and torque: t
                         alternating bands
 ======================  ====================================================================================
 
-That is the task of a plain id. Its parts are data (``card.options``): another choice of them is another task of the
+That is the task of a plain id. Its parts are data (``card.choices``): another choice of them is another task of the
 same id, in which a part that is not chosen costs nothing. What it remembers is the last field of the state, and what
 can be measured of it ends the observation:
 
@@ -174,8 +174,8 @@ class Drive(Task[Params, State]):
         self.names, self.loaded = self.quantity.names, self.quantity.loaded
         self.jump = self.goal.jump * (0.5 if self.finite else 1)  # episodes of switch states are shorter, in s
         self.ranges = self._ranges()
-        self.references = REFERENCES[card.option("reference")](card.horizon)
-        load, supply, solver = card.option("load"), card.option("supply"), card.option("solver")
+        self.references = REFERENCES[card.settings["reference"]](card.horizon)
+        load, supply, solver = card.settings["load"], card.settings["supply"], card.settings["solver"]
         if solver == "exact" and (supply.startswith("ac") or load == "profile"):
             raise ValueError(
                 f"{card.id}: solver 'exact' is for linear systems, not for supply {supply!r} with load "
@@ -184,11 +184,11 @@ class Drive(Task[Params, State]):
         self.solve = SOLVERS[solver]
         self.load = LOADS[load](design)
         self.link = IdealLink() if supply == "ideal" else SuppliedLink(SUPPLIES[supply](), self.plant)
-        interlocking = float(card.option("interlocking"))
+        interlocking = float(card.settings["interlocking"])
         self.actuator = ACTUATORS[card.settings["control"]](design, interlocking)
-        self.delayed = card.option("dead_time") == "1"
+        self.delayed = card.settings["dead_time"] == "1"
         self.dead_time = DeadTime(self.actuator) if self.delayed else NoDeadTime()
-        noise = float(card.option("noise"))
+        noise = float(card.settings["noise"])
         self.instruments = NoisyInstruments(noise, design) if noise else Instruments()
         self.turned = isinstance(self.plant, ThreePhase) and (self.finite or interlocking > 0 or self.plant.fixed)
         """Whether it matters where the rotor stands."""

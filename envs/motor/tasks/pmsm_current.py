@@ -2,7 +2,7 @@
 
 Dynamics: ``pmsm.py`` at constant speed, one Runge-Kutta step of 0.1 ms a step of the episode; the voltage is constant
 in rotor coordinates over it, as in gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), whose task this follows. Written
-for speed: with another part than the usual one (``card.options``) the id makes the general task of ``drive.py``.
+for speed: with another part than the usual one (``card.choices``) the id makes the general task of ``drive.py``.
 
 ======================  ====================================================================================
 action ``(2,)``         d and q voltage: 1 is U/sqrt(3) = 173.2 V, the longest vector that space-vector modulation
@@ -92,7 +92,7 @@ class PMSMCurrent(Task[Params, State]):
 
     def __new__(cls, card: TaskCard, *, difficulty: float | None, dtype: str) -> Task[Any, Any]:  # type: ignore[misc]
         """This task, or the general one where a part is chosen that this one has not."""
-        if any(card.option(name) != choices[0] for name, choices in card.options.items()):
+        if any(card.settings[name] != allowed[0] for name, allowed in card.choices.items()):
             return Drive(card, difficulty=difficulty, dtype=dtype)
         return super().__new__(cls)
 
