@@ -1,60 +1,61 @@
 """Control currents, torque, speed or position of an electric drive by the voltages or switch states of its converter.
 
-One task for every machine: ``card.settings`` names the machine (``plants/catalogue.py``), the goal and the control.
-Dynamics: the machine's equations (``dc.py``, ``synchronous.py``, ``induction.py``) by one Runge-Kutta step a step
-of the episode. Currents and torque are controlled at a speed that a test bench holds; speed and position with a
-load of inertia, Coulomb and viscous friction. Tasks of currents, torque and speed follow gym-electric-motor 3.0.3
-(doi:10.21105/joss.02498), with spaces that hold, time limits, seeded references, contexts, and periods in which a
-voltage moves a current by less than its limit.
+This is the task of every machine: ``card.settings`` names the machine (``plants/catalogue.py``), the goal and the
+control. One step of the episode is one Runge-Kutta step of the machine's equations (``machines/``). A test bench sets
+the speed while currents or torque are controlled. A load of inertia, Coulomb and viscous friction turns with the shaft
+while speed or position is controlled. Tasks of currents, torque and speed follow gym-electric-motor 3.0.3
+(doi:10.21105/joss.02498). In addition they have spaces that hold, time limits, seeded references, contexts, and periods
+in which a voltage moves a current by less than its limit.
 
 ======================  ====================================================================================
-action                  continuous: a voltage a converter in [-1, 1] of its largest; three-phase: d and q in field
-                        coordinates, shortened to the unit circle. Finite: a switch state, with several converters the
-                        first one's plus that of the second times the number of the first one's
-observation             currents (by the limit; of an induction machine also the rotor's flux by its nominal value),
-                        speed (by the limit), torque where it is controlled, each reference, each error (by ten times
-                        the halving error), the voltages or the state applied in the last step; finite and three-phase:
+action                  continuous: the voltage of each converter in [-1, 1] of its largest; three-phase machines take
+                        d and q in field coordinates, shortened to the unit circle. Finite: a switch state; with two
+                        converters, the first one's state plus the second one's times the number of the first one's
+observation             currents (by the limit; an induction machine also shows the rotor's flux by its nominal value),
+                        speed (by the limit), torque if it is controlled, each reference, each error (by ten times the
+                        halving error), the voltages or the switches of the last step. Finite and three-phase: also
                         cosine and sine of the angles that switches meet. Instruments end at +-1.5
-reward                  mean over the controlled quantities of 1 / (1 + |error| / halving error), in (0, 1]: the error
-                        at the end of the step against the reference shown at its beginning. Every step pays, so
-                        that ending early never does. Halving errors: :class:`Goal`
-cost                    by how much the largest current exceeds the nominal one, in parts of it
+reward                  mean over the controlled quantities of 1 / (1 + |error| / halving error), in (0, 1]. The error
+                        at the end of the step is taken against the reference shown at its beginning. Every step pays,
+                        so ending early never does. Halving errors: :class:`Goal`
+cost                    excess of the largest current over the nominal one, in parts of it
 terminated              over-current or over-speed: beyond the limit
-success                 every error below its halving error, within the limits
-reference               a random walk: each moves by N(0, s^2) a step, s of the episode log-uniform in the goal's range,
-                        and stays within its bounds
-start                   no torque, induction and separately excited machines magnetised; the first reference anywhere
-                        within its bounds (speed: near the speed at the start; position: near standstill at zero)
-context                 parameters within their tolerance; current and torque: the speed; speed and position: the load's
-                        inertia, zero to that of the rotor, and friction. Speed or inertia of train and test in
-                        alternating bands
+success                 every error is below its halving error, and no limit is exceeded
+reference               a random walk: each reference moves by N(0, s^2) a step and stays within its bounds; s is drawn
+                        for the episode, log-uniform in the goal's range
+start                   no torque; induction and separately excited machines are magnetised. The first reference lies
+                        anywhere within its bounds (speed: near the speed at the start; position: near zero)
+context                 parameters within their tolerance; for currents and torque the speed; for speed and position
+                        the load's friction, and its inertia from zero to that of the rotor. Train and test take speed
+                        or inertia from alternating bands
 ======================  ====================================================================================
 
-That is the task of a plain id. Its parts are data (``card.choices``): another choice of them is another task of the
-same id, in which a part that is not chosen costs nothing. What it remembers is the last field of the state, and what
-can be measured of it ends the observation:
+A plain id has these parts. Other parts (``card.choices``) make another task of the same id. Each part is a small class
+in ``parts/``, which owns its memory and what it shows. A part that is not chosen costs nothing. Memories are the last
+field of the state; what can be measured of them ends the observation.
 
 ======================  ====================================================================================
-``reference``           kinds of references: ``reference.py``
-``supply``              a link whose voltage varies: ``supply.py``. Actions are parts of what the link gives now;
-                        observed is its voltage by the nominal one
-``interlocking``        part of a period for which a leg's switches are both off: ``interlocking.py``. Three-phase: the
-                        angles that switches meet are observed by continuous control too
-``converter``           of direct-current machines, see ``converter.py``: four-quadrant (H bridge); two-quadrant, no
-                        voltage below zero: action in [0, 1], speeds from half of the highest (what takes a current
-                        down is the voltage that the speed induces); one-quadrant, no current below zero either:
-                        currents and torques are positive. Where torque has both signs, no speed is controlled by one
-                        quadrant, and a series machine gains nothing from two; positions and field currents need four
-``dead_time``           periods after which an action is applied, as digital control has it; observed is the action that
-                        waits, in the form of those that were applied. The first to wait keeps the currents, by the
-                        data sheet; by switch states all are low
-``load``                speed and position: friction; a constant torque instead of it (``HOISTED``); or friction and an
-                        Ornstein-Uhlenbeck torque (``ornstein_uhlenbeck.py``). Currents and torque: a bench that holds
-                        the speed, or moves it along a sine within the task's speeds, no faster than ``STEADY``
-``solver``              ``solver.py``; ``exact`` for currents and torque on a constant or RC link
+``reference``           kind of references: ``parts/reference.py``
+``supply``              supply of a link whose voltage varies: ``power_electronics/supply.py``. Actions are parts of
+                        the link's present voltage, which is observed by the nominal one
+``interlocking``        fraction of a period for which both switches of a leg are off:
+                        ``power_electronics/interlocking.py``. Three-phase machines then show the angles that switches
+                        meet under continuous control too
+``converter``           converter of a direct-current machine: ``power_electronics/converter.py``. Four-quadrant (H
+                        bridge). Two-quadrant: no voltage below zero, so actions lie in [0, 1] and speeds in the upper
+                        half, where the induced voltage takes a current down. One-quadrant: no current below zero
+                        either, so currents and torques are positive. One quadrant controls no speed where torque has
+                        both signs; two bring a series machine no gain; positions and field currents need four
+``dead_time``           periods after which an action is applied, as digital control has it. The action that waits is
+                        observed. The first one to wait keeps the currents, by the data sheet, or has all switches low
+``load``                for speed and position: friction; a constant torque instead of it (``HOISTED``); or friction
+                        and an Ornstein-Uhlenbeck torque. For currents and torque: a bench that holds the speed, or
+                        moves it along a sine within the task's speeds, no faster than ``STEADY``: ``parts/load.py``
+``solver``              integration method: ``machines/solver.py``; ``exact`` serves currents and torque on a constant
+                        or RC link
 ``noise``               deviation of every instrument in parts of its full scale: a Gaussian error at each step of
-                        currents, flux, speed, torque and position. Rewards, words, pictures and the reference player
-                        know the truth
+                        currents, flux, speed, torque and position. Rewards, text, pictures and the reference player
+                        use the true values
 ======================  ====================================================================================
 """
 
@@ -125,7 +126,7 @@ class Parts(NamedTuple):
 
 
 class Moving(NamedTuple):
-    """What a step integrates; nothing where it stands still."""
+    """Quantities that a step integrates; those that stand still are empty."""
 
     electrical: Any
     speed: Any = ()
@@ -133,11 +134,11 @@ class Moving(NamedTuple):
     angle: Any = ()
     """rad, of the shaft"""
     link: Any = ()
-    """In parts of the nominal voltage"""
+    """Voltage in parts of the nominal one"""
 
 
 class State(NamedTuple):
-    """Where the drive is and where it should be."""
+    """Present state of the drive, and its references."""
 
     electrical: Any
     speed: Scalar
@@ -147,7 +148,7 @@ class State(NamedTuple):
     reference: Values
     """A, N m, rad/s or rad"""
     applied: Values
-    """In the last step: voltages in parts of the largest, or the state of each switch as 0 or 1"""
+    """Choice of the last step: voltages in parts of the largest, or the state of each switch as 0 or 1"""
     parts: Parts = Parts()
 
 
@@ -191,7 +192,7 @@ class Drive(Task[Params, State]):
         noise = float(card.settings["noise"])
         self.instruments = NoisyInstruments(noise, design) if noise else Instruments()
         self.turned = isinstance(self.plant, ThreePhase) and (self.finite or interlocking > 0 or self.plant.fixed)
-        """Whether it matters where the rotor stands."""
+        """True if the rotor's angle matters."""
         counted = self.kind == "position"
         self.angle = (ShaftAngle if counted else RotorAngle if self.turned else Angle)(self.plant, self.turned)
         self.limits: tuple[Limit, ...] = OverCurrent(self.plant), OverSpeed(self.plant)
@@ -302,7 +303,7 @@ class Drive(Task[Params, State]):
         return self.quantity.value(params.machine, state.electrical, state.speed, state.angle)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """See the table."""
+        """Show what instruments measure, references, errors and parts; see the table."""
         measured = [*self.plant.measured(state.electrical), state.speed * (1 / self.plant.speed_limit)]
         controlled = self.controlled(state, params)
         measured += self.quantity.instruments(controlled)
