@@ -1,4 +1,4 @@
-"""How an action drives the converters: by voltages or by switch states, with interlocking or without."""
+"""Actuators: actions drive the converters by voltages or by switch states, with interlocking or without."""
 
 from __future__ import annotations
 

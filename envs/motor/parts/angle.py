@@ -1,4 +1,4 @@
-"""Where the rotor or the shaft stands, as far as it matters."""
+"""Angles of the rotor or the shaft, as far as they matter."""
 
 from __future__ import annotations
 

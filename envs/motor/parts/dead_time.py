@@ -1,4 +1,4 @@
-"""Periods that pass before an action is applied."""
+"""Dead time: periods that pass before an action is applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the shaft turns: test benches that set the speed, and loads against which the machine sets it."""
+"""Test benches that set the speed of the shaft, and loads against which the machine sets it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ..references.wave import SHAPES, Wave, through
 from .part import Design, Part
 
 BANDS = 40
+"""Alternating bands of train and test."""
 HOISTED = 0.3
 """Fraction of the torque's range, about its middle, that a constant load takes."""
 DISTURBANCE, DISTURBED = 0.1, 0.02
@@ -30,8 +31,6 @@ def near(nominal: float, tolerance: float, unit: Scalar) -> Scalar:
 
 class Bench(Part):
     """A test bench that holds the speed."""
-
-    loaded = False
 
     def __init__(self, design: Design) -> None:
         self.design = design
@@ -85,8 +84,6 @@ class Profile(Bench):
 
 class Friction(Bench):
     """A load of inertia, Coulomb and viscous friction."""
-
-    loaded = True
 
     def sample(self, u: jax.Array, split: jax.Array) -> tuple[Any, Scalar]:
         """Return a load with an inertia in the bands of the split, and any speed."""

@@ -1,4 +1,4 @@
-"""What every part of a drive has, and the numbers by which a part is sized."""
+"""The base class of the parts of a drive, and the numbers by which a part is sized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a drive controls: currents, a torque, a speed or a position."""
+"""Controlled quantities: currents, a torque, a speed or a position."""
 
 from __future__ import annotations
 
