@@ -20,7 +20,7 @@ class Quantity(abc.ABC):
 
     unit: str
     loaded = False
-    """Whether the shaft turns a load; a test bench sets its speed otherwise"""
+    """True if the shaft turns a load; a test bench sets its speed otherwise"""
 
     def __init__(self, design: Design) -> None:
         self.plant, self.goal, self.design = design.plant, design.goal, design
