@@ -92,7 +92,8 @@ def page(card: TaskCard) -> str:
         **{f"`{name}=`": ", ".join(map(repr, allowed)) for name, allowed in allowed_settings(card).items()},
     }
     text = [f"# {card.name}", "", card.summary, "", moving_picture(card, ".."), ""]
-    text += ["| property | value |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in facts.items() if value), ""]
+    text += ["| property | value |", "| --- | --- |"]
+    text += [*(f"| {name} | {value} |" for name, value in facts.items() if value), ""]
     text += ["```python", "import gymnasium, rlbench_suite", "", f'env = gymnasium.make("{card.id}")', "```", ""]
     for title, found in explained(task).items():
         text += [f"## {title.capitalize()}{', of each agent' * (card.agents > 1)}", "", *components(found), ""]
