@@ -17,6 +17,7 @@ from gymnasium.vector.utils import batch_space
 from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.reward_space import shown_reward_space, with_resets
 from rlbench_suite.adapters.single import RENDER_MODES, TaskEnv
+from rlbench_suite.bit_exact import exact_vmap
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.contract import check_spaces
 from rlbench_suite.episode import (
@@ -31,7 +32,6 @@ from rlbench_suite.episode import (
     seed_key,
     weighted_sum,
 )
-from rlbench_suite.lanes import in_lanes
 from rlbench_suite.process import KEPT, precision, refuse_after_fork
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
@@ -52,7 +52,7 @@ class BatchPrograms:
 
     def _advance(self, episodes: Episode, actions: jax.Array, limit: jax.Array) -> tuple[Episode, Step, jax.Array]:
         """All one step further; what each shows; who is over."""
-        episodes, step = in_lanes(lambda e, a: advance(self.task, e, a, limit), episodes, actions)
+        episodes, step = exact_vmap(lambda e, a: advance(self.task, e, a, limit), episodes, actions)
         return episodes, step, step.terminated | step.truncated
 
     def _reset_where(

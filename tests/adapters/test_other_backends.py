@@ -1,6 +1,6 @@
 """What an accelerator would be given: every task lowers for CUDA, and its branch keeps the contract on a CPU.
 
-Lowering needs no accelerator: it fails where an operation has no rule for that platform. ``lanes.py`` decides by
+Lowering needs no accelerator: it fails where an operation has no rule for that platform. ``bit_exact.py`` decides by
 JAX's default backend what is kept apart and how, so that decision is turned over here.
 """
 
@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite import lanes
+from rlbench_suite import bit_exact
 from rlbench_suite.adapters import rollout
 from rlbench_suite.card import TaskCard, load
 from rlbench_suite.checking import check_task
@@ -29,7 +29,7 @@ DRAW = Draw(np.int32(0), np.int32(-1))
 @pytest.fixture(autouse=True)
 def accelerated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the branch of other backends. Programs are cached by task, so tests that compile use tasks of their own."""
-    monkeypatch.setattr(lanes, "_on_cpu", lambda: False)
+    monkeypatch.setattr(bit_exact, "_on_cpu", lambda: False)
 
 
 def one_of_each_kind() -> list[str]:

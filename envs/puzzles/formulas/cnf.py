@@ -36,7 +36,7 @@ class MaxCNF(NamedTuple):
     variables: np.int32
     """Their number."""
     clauses: np.ndarray
-    """As in :class:`CNF`."""
+    """Clauses, as in :class:`CNF`."""
     least: np.int32
     """The least number of clauses that an assignment leaves unsatisfied."""
 
@@ -47,7 +47,7 @@ class DecidedCNF(NamedTuple):
     variables: np.int32
     """Their number."""
     clauses: np.ndarray
-    """As in :class:`CNF`."""
+    """Clauses, as in :class:`CNF`."""
     satisfiable: np.int8
     """1 if it has a model, 0 if not."""
 
@@ -57,7 +57,7 @@ SomeCNF: TypeAlias = CNF | MaxCNF | DecidedCNF
 
 
 def cnf(clauses: Sequence[Clause], variables: int) -> CNF:
-    """The instance of clauses that hold no literal twice."""
+    """Return the instance of clauses that hold no literal twice."""
     padded = np.zeros((len(clauses), max(map(len, clauses))), np.int16)
     for row, clause in zip(padded, clauses, strict=True):
         row[: len(clause)] = clause
@@ -65,12 +65,12 @@ def cnf(clauses: Sequence[Clause], variables: int) -> CNF:
 
 
 def clauses_of(instance: SomeCNF) -> list[Clause]:
-    """The clauses, in order."""
+    """Return the clauses, in order."""
     return [tuple(x for x in row if x) for row in instance.clauses.tolist()]
 
 
 def unsatisfied(instance: SomeCNF, true: np.ndarray) -> np.ndarray:
-    """The numbers 0, 1, ... of the clauses that an assignment leaves unsatisfied.
+    """Return the numbers 0, 1, ... of the clauses that an assignment leaves unsatisfied.
 
     Args:
         instance: the formula.
@@ -84,13 +84,13 @@ class CNFPuzzle(Puzzle[AnyCNF]):
     """An instance is a formula; what is asked of it, subclasses say."""
 
     def canonical(self, instance: AnyCNF) -> bytes:
-        """An invariant: equal for formulas that differ by names and signs of variables and by order, and different for
-        nearly all others (:func:`invariant`).
+        """Return an invariant: equal for formulas that differ by names and signs of variables and by order, and
+        different for nearly all others (:func:`invariant`).
         """
         return invariant(instance)
 
     def dimacs(self, instance: AnyCNF) -> str:
-        """The formula, and how to read it."""
+        """Return the formula, and how to read it."""
         return (
             "The formula is written in DIMACS CNF: after the line 'p cnf VARIABLES CLAUSES', every line is a clause, "
             "ended by 0. A number V stands for variable V, and -V for its negation. A clause is satisfied if at least "
@@ -99,7 +99,7 @@ class CNFPuzzle(Puzzle[AnyCNF]):
         )
 
     def assignment_format(self, instance: AnyCNF) -> str:
-        """How an assignment is written."""
+        """Describe how to write an assignment."""
         n = int(instance.variables)
         return (
             f"one line of {n} numbers separated by single spaces: the k-th is k if variable k is true and -k if it is "
@@ -107,7 +107,7 @@ class CNFPuzzle(Puzzle[AnyCNF]):
         )
 
     def assignment(self, instance: AnyCNF, text: str) -> np.ndarray:
-        """An assignment from text, bool ``(variables,)``.
+        """Return an assignment from text, bool ``(variables,)``.
 
         Raises:
             Malformed: not in the format of :meth:`assignment_format`.
@@ -120,17 +120,17 @@ class CNFPuzzle(Puzzle[AnyCNF]):
         return np.array(literals) > 0
 
     def guess(self, instance: AnyCNF, dice: Dice) -> str:
-        """A uniform assignment."""
+        """Return a uniform assignment."""
         return as_answer([dice.below(2) == 1 for _ in range(instance.variables)])
 
     def heuristic(self, instance: AnyCNF) -> str:
-        """Every variable gets the value that satisfies more of its clauses: a vote of its signs. False in a tie."""
+        """Give every variable the value that satisfies more of its clauses, a vote of its signs; false in a tie."""
         votes = np.zeros(int(instance.variables) + 1, int)
         np.add.at(votes, np.abs(instance.clauses), np.sign(instance.clauses))
         return as_answer(votes[1:] > 0)
 
     def constants(self) -> Sequence[str]:
-        """All true, all false."""
+        """Return all true, all false."""
         n, _ = self.shape
         return [as_answer([True] * n), as_answer([False] * n)]
 
@@ -140,8 +140,8 @@ class CNFPuzzle(Puzzle[AnyCNF]):
         return int(self._example.variables), len(self._example.clauses)
 
     def plan(self, instance: AnyCNF) -> list[int]:
-        """Flips from the all-false assignment to the solver's, each in a clause that is unsatisfied then; ends early
-        where another assignment as good lies on the way.
+        """Return flips from the all-false assignment to the solver's, each in a clause that is unsatisfied then; ends
+        early where another assignment as good lies on the way.
         """
         least = int(instance.least) if isinstance(instance, MaxCNF) else 0
         flips = set(np.flatnonzero(self.assignment(instance, self.solve(instance))).tolist())
@@ -159,18 +159,18 @@ class ModelPuzzle(CNFPuzzle[CNF]):
     """Asks for a model."""
 
     def question(self, instance: CNF) -> str:
-        """The formula, in DIMACS CNF."""
+        """State the formula, in DIMACS CNF."""
         return (
             f"Find an assignment of true or false to the {instance.variables} variables of a formula such that every "
             f"clause is satisfied. {self.dimacs(instance)}\nAnswer with {self.assignment_format(instance)}."
         )
 
     def judge(self, instance: CNF, answer: str) -> Verdict:
-        """Any model is right."""
+        """Accept any model."""
         return judge_model(instance, self.assignment(instance, answer))
 
     def solve(self, instance: CNF) -> str:
-        """The first model of :class:`.cnf_search.Search`.
+        """Return the first model of :class:`.cnf_search.Search`.
 
         Raises:
             ValueError: the formula has none.
@@ -182,7 +182,7 @@ class ModelPuzzle(CNFPuzzle[CNF]):
 
 
 def judge_model(instance: CNF | DecidedCNF, true: np.ndarray) -> Verdict:
-    """Right if an assignment, bool ``(variables,)``, satisfies every clause."""
+    """Accept an assignment, bool ``(variables,)``, that satisfies every clause."""
     left = unsatisfied(instance, true)
     if not len(left):
         return RIGHT
@@ -191,18 +191,18 @@ def judge_model(instance: CNF | DecidedCNF, true: np.ndarray) -> Verdict:
 
 
 def as_answer(true: Sequence[bool] | np.ndarray) -> str:
-    """An assignment as literals."""
+    """Return an assignment as literals."""
     return " ".join(str(v if value else -v) for v, value in enumerate(true, 1))
 
 
 # -- random clauses --------------------------------------------------------------------------------------------------
 
 _LIMITS = [round(limit * 2**32) for limit in np.cumsum(agreement_law())[:-1].tolist()]
-"""Of a number below 2**32, what is below the i-th limit gives agreement pattern i + 1 or less."""
+"""Upper limits: a number below 2**32 that lies below limit i gives agreement pattern i + 1 or less."""
 
 
 def scope(dice: Dice, variables: int, length: int) -> list[int]:
-    """Different variables 1, 2, ..., uniformly, in increasing order."""
+    """Draw different variables 1, 2, ..., uniformly, in increasing order."""
     chosen: set[int] = set()
     while len(chosen) < length:
         chosen.add(dice.below(variables) + 1)
@@ -210,27 +210,29 @@ def scope(dice: Dice, variables: int, length: int) -> list[int]:
 
 
 def agreeing(variables: Sequence[int], pattern: int, model: int) -> Clause:
-    """The clause over these variables whose literal i is true in the model (a bit a variable) where bit i is set."""
+    """Return the clause over these variables whose literal i is true in the model (a bit a variable) where bit i is
+    set.
+    """
     return tuple(v if pattern >> i & 1 == model >> v - 1 & 1 else -v for i, v in enumerate(variables))
 
 
 def quiet_clause(dice: Dice, variables: int, model: int) -> Clause:
-    """Three literals that a hidden model satisfies, by the law of :func:`.formula.planted_formula`: signs do not tell
-    the model.
+    """Draw three literals that a hidden model satisfies, by the law of :func:`.formula.planted_formula`: signs do not
+    tell the model.
     """
     word = dice.below(2**32)
     return agreeing(scope(dice, variables, 3), 1 + sum(word >= limit for limit in _LIMITS), model)
 
 
 def half_satisfiable(variables: int) -> int:
-    """The number of uniform clauses of three literals at which about half of all formulas have a model: 4.258 n +
-    58.26 n**(-2/3) (Crawford & Auton 1996, doi:10.1016/0004-3702(95)00046-1).
+    """Return the number of uniform clauses of three literals at which about half of all formulas have a model: 4.258 n
+    + 58.26 n**(-2/3) (Crawford & Auton 1996, doi:10.1016/0004-3702(95)00046-1).
     """
     return round(4.258 * variables + 58.26 * variables ** (-2 / 3))
 
 
 def uniform_clause(dice: Dice, variables: int) -> Clause:
-    """Three literals, uniformly."""
+    """Draw three literals uniformly."""
     return agreeing(scope(dice, variables, 3), dice.below(8), 0)
 
 
@@ -240,7 +242,8 @@ _ROUNDS = 6
 
 
 def invariant(instance: SomeCNF) -> bytes:
-    """A hash of the formula that names and signs of variables and the order of clauses and literals leave as it is.
+    """Return a hash of the formula that names and signs of variables and the order of clauses and literals leave as it
+    is.
 
     Colours of literals are refined from their clauses' and their negations' colours, and clauses' from their literals',
     some rounds long (Weisfeiler & Leman 1968): no true normal form, since formulas that look alike everywhere share it.
@@ -260,7 +263,7 @@ def invariant(instance: SomeCNF) -> bytes:
 
 
 def _mixed(words: np.ndarray) -> np.ndarray:
-    """Words scrambled one by one (the finaliser of SplitMix64: Steele, Lea & Flood 2014)."""
+    """Scramble words one by one (the finaliser of SplitMix64: Steele, Lea & Flood 2014)."""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ words >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ words >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)

@@ -94,7 +94,7 @@ class Search:
         return [*before, str(abs(literal)), *true, *false, *reversed(behind)]
 
     def _with(self, node: Node, literal: int) -> Node:
-        """The node after a literal has become true."""
+        """Return the node after a literal has become true."""
         bit = 1 << abs(literal) - 1
         fewer, left = self._holds[-literal], node.left
         return Node(
@@ -105,7 +105,7 @@ class Search:
         )
 
     def _choice(self, node: Node) -> int:
-        """The literal to branch on, in the clauses of least length that are open."""
+        """Return the literal to branch on, in the clauses of least length that are open."""
         shortest = next(some for some in (node.open & ~longer for longer in node.left) if some)
         best = chosen = -1
         for v in members(node.free):
@@ -117,7 +117,7 @@ class Search:
 
 
 def members(numbers: int) -> Iterator[int]:
-    """The numbers of the bits that are set, in increasing order."""
+    """Return the numbers of the bits that are set, in increasing order."""
     while numbers:
         yield _lowest(numbers)
         numbers &= numbers - 1

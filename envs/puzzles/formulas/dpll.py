@@ -40,11 +40,11 @@ class DPLL(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> DPLL:
-        """The player of any task of this kind."""
+        """Return the player of any task of this kind."""
         return cls()
 
     def initial(self, params: Formula) -> jax.Array:
-        """The model found, a uint32 assignment; all false if there is none."""
+        """Begin with the model found, a uint32 assignment; all false if there is none."""
         variables = params.positive.shape[-1]
         clauses = used_clauses(params)
         start = Search(
@@ -96,7 +96,7 @@ class DPLL(NamedTuple):
         return jnp.where(found.solved, found.assignment, 0)
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The first legal variable that brings the assignment nearer to the model."""
+        """Return the first legal variable that brings the assignment nearer to the model."""
         mask = jnp.asarray(view.action_mask)
         differs = values(view.state.assignment ^ memory, mask.shape[-1])
         return jnp.argmax(mask & differs).astype(jnp.int32), memory

@@ -31,9 +31,9 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.bank import Bank, bank_of_both_splits
+from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.lanes import computed_once
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
@@ -85,10 +85,10 @@ class FlipTask(Task[Context, State], Generic[Context]):
 
     @abc.abstractmethod
     def formula(self, params: Context) -> Formula:
-        """The formula of an episode."""
+        """Return the formula of an episode."""
 
     def least(self, params: Context) -> jax.Array | int:
-        """How many of its clauses must stay unsatisfied."""
+        """Return how many of its clauses must stay unsatisfied."""
         return 0
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Context) -> State:
@@ -96,11 +96,13 @@ class FlipTask(Task[Context, State], Generic[Context]):
         return self.judged(flipped(state.assignment, action), params)
 
     def judged(self, assignment: jax.Array, params: Context) -> State:
-        """The state of an assignment."""
+        """Return the state of an assignment."""
         return State(assignment, judge(self.formula(params), assignment, self.every_clause))
 
     def observation(self, state: State, key: jax.Array, params: Context) -> jax.Array:
-        """Value, make and break count of every variable, and how much is left to do: ``(3 n + 1,)``."""
+        """Return the value, make count and break count of every variable, and how much is left to do: ``(3 n +
+        1,)``.
+        """
         value = 2 * values(state.assignment, self.variables).astype(self.dtype) - 1
         breaks = size(state.verdict.critical[:, None] & true_literals(self.formula(params), state.assignment))
         unsatisfied = self._fraction(size(state.verdict.unsatisfied))
@@ -108,7 +110,7 @@ class FlipTask(Task[Context, State], Generic[Context]):
         return jnp.concatenate(parts)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """Describe the entries in the order of :meth:`observation`."""
         each = (self.variables,)
         return (
             Component("value", "of each variable: -1 false, +1 true", shape=each),
@@ -122,31 +124,31 @@ class FlipTask(Task[Context, State], Generic[Context]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """A variable each."""
+        """Describe each action: a variable."""
         meaning = "action i negates variable i + 1; legal are those of unsatisfied clauses"
         return (Component("flip", meaning, shape=(self.variables,)),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Context) -> jax.Array:
-        """The fraction of clauses won, and 1 for the goal."""
+        """Give the fraction of clauses won, and 1 for the goal."""
         before, after = size(state.verdict.unsatisfied), size(next_state.verdict.unsatisfied)
         least = self.least(params)
         return self._fraction(before - after) + ((after == least) & (before > least))
 
     def terminal(self, state: State, key: jax.Array, params: Context) -> jax.Array:
-        """Whether the goal is reached."""
+        """Return whether the goal is reached."""
         return size(state.verdict.unsatisfied) == self.least(params)
 
     def info(self, state: State, params: Context) -> dict[str, jax.Array]:
-        """``success``: the goal is reached."""
+        """Report ``success``: the goal is reached."""
         unsatisfied = size(state.verdict.unsatisfied)
         return {"success": unsatisfied == self.least(params), "unsatisfied": unsatisfied}
 
     def action_mask(self, state: State, params: Context) -> jax.Array:
-        """The variables of unsatisfied clauses, bool ``(n,)``."""
+        """Return the variables of unsatisfied clauses, bool ``(n,)``."""
         return self._makes(state, params) > 0
 
     def _makes(self, state: State, params: Context) -> jax.Array:
-        """Unsatisfied clauses that a flip of each variable satisfies, int32 ``(n,)``."""
+        """Count the unsatisfied clauses that a flip of each variable satisfies, int32 ``(n,)``."""
         return computed_once(self._counts)(state, self.formula(params))
 
     @staticmethod
@@ -159,7 +161,7 @@ class FlipTask(Task[Context, State], Generic[Context]):
     # -- host side -----------------------------------------------------------------------------------------------
 
     def describe(self, state: State, params: Context) -> str:
-        """The formula in DIMACS CNF, the assignment as a DIMACS ``v`` line, and the clauses still unsatisfied."""
+        """Show the formula in DIMACS CNF, the assignment as a DIMACS ``v`` line, and the clauses still unsatisfied."""
         assignment = self._signed(state)
         formula = self.formula(params)
         unsatisfied = [c for c in clauses_of(formula) if not set(c) & set(assignment)]
@@ -173,11 +175,11 @@ class FlipTask(Task[Context, State], Generic[Context]):
         ])  # fmt: skip
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return f"Answer 'flip V' to negate variable V (1 to {self.variables}) of an unsatisfied clause."
 
     def parse(self, text: str, state: State, params: Context) -> np.ndarray:
-        """``flip 7`` or ``7``: variables count from 1.
+        """Read ``flip 7`` or ``7``: variables count from 1.
 
         Raises:
             ValueError: anything else.
@@ -188,29 +190,29 @@ class FlipTask(Task[Context, State], Generic[Context]):
         return np.asarray(int(match[1]) - 1, self.action_space.dtype)
 
     def why_illegal(self, action: np.ndarray, state: State, params: Context) -> str:
-        """Which flips are legal instead."""
+        """Say which flips are legal instead."""
         legal = np.flatnonzero(self.action_mask(state, params)) + 1
         return f"variable {int(action) + 1} is in no unsatisfied clause; those that are: {', '.join(map(str, legal))}"
 
     def why_over(self, state: State, params: Context, info: dict[str, Any]) -> str:
-        """The only end there is."""
+        """Return the only end there is."""
         if least := int(self.least(params)):
             return f"{least} clauses are unsatisfied, and no assignment leaves fewer"
         return "every clause is satisfied"
 
     def _signed(self, state: State) -> list[int]:
-        """The true literals, as DIMACS writes them."""
+        """Return the true literals, as DIMACS writes them."""
         true = np.asarray(values(state.assignment, self.variables)).tolist()
         return [v if value else -v for v, value in enumerate(true, 1)]
 
     def draw(self, state: State, params: Context) -> np.ndarray:
-        """The formula under the assignment: :func:`.clause_picture.picture_of`."""
+        """Draw the formula under the assignment: :func:`.clause_picture.picture_of`."""
         true = {abs(literal): literal > 0 for literal in self._signed(state)}
         return picture_of(clauses_of(self.formula(params)), true, self.picture_shape)
 
 
 def squash(count: jax.Array, dtype: np.dtype[Any]) -> jax.Array:
-    """0, 1, 2, 3, ... to 0, 1/2, 2/3, 3/4, ...: bounded, and finest where a difference of one matters most."""
+    """Map 0, 1, 2, 3, ... to 0, 1/2, 2/3, 3/4, ...: bounded, and finest where a difference of one matters most."""
     count = count.astype(dtype)
     return count / (1 + count)
 
@@ -224,7 +226,7 @@ class Given(NamedTuple):
     positive: np.ndarray
     """uint32 ``(words of clauses, variables)``."""
     negative: np.ndarray
-    """Likewise."""
+    """uint32 ``(words, variables)``."""
     least: np.ndarray
     """int32: clauses that must stay unsatisfied."""
     elsewhere: np.ndarray
@@ -252,16 +254,16 @@ class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
         return Bank(Given(*map(np.stack, columns)), bank.plans)
 
     def formula(self, params: Params) -> Formula:
-        """As the bank has it."""
+        """Return the formula as the bank has it."""
         return Formula(params.instance.positive, params.instance.negative)
 
     def least(self, params: Params) -> jax.Array:
-        """As the bank has it."""
+        """Return the least count as the bank has it."""
         least: jax.Array = params.instance.least
         return least
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """A uniform assignment. One that is the goal at once has another one's place taken instead."""
+        """Draw a uniform assignment; if it is the goal already, use the instance's other start instead."""
         every_variable = words_of(self.variables)
         drawn = jax.random.key_data(key)  # random bits enough for two words
         if len(every_variable) > len(drawn):
@@ -272,7 +274,7 @@ class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
 
 
 def _given(instance: SomeCNF) -> Given:
-    """An instance as bits."""
+    """Return an instance as bits."""
     clauses, variables = listed(instance), int(instance.variables)
     least = int(instance.least) if isinstance(instance, MaxCNF) else 0
 
@@ -293,16 +295,16 @@ class ToGoal(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> ToGoal:
-        """The player of any task of this kind."""
+        """Return the player of any task of this kind."""
         return cls()
 
     def initial(self, params: Params) -> jax.Array:
-        """The variables that are true there, bool ``(n,)``: those that the plan flips."""
+        """Begin with the variables that are true there, bool ``(n,)``: those that the plan flips."""
         variables = np.arange(params.instance.positive.shape[-1])
         return (params.plan[:, None] == variables).any(0)
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The first legal variable that brings the assignment nearer."""
+        """Return the first legal variable that brings the assignment nearer."""
         mask = jnp.asarray(view.action_mask)
         differs = values(view.state.assignment, mask.shape[-1]) != memory
         return jnp.argmax(mask & differs).astype(jnp.int32), memory

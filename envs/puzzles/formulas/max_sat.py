@@ -33,14 +33,14 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
         self.variables = int(tier)
 
     def compose(self, dice: Dice) -> MaxCNF | None:
-        """Uniform clauses; None if all of them can be satisfied."""
+        """Draw uniform clauses; None if all of them can be satisfied."""
         n = self.variables
         clauses = [uniform_clause(dice, n) for _ in range(self.clauses_a_variable * n)]
         least, _ = least_unsatisfied(clauses, n)
         return MaxCNF(*cnf(clauses, n), np.int32(least)) if least else None
 
     def question(self, instance: MaxCNF) -> str:
-        """The formula, in DIMACS CNF."""
+        """State the formula, in DIMACS CNF."""
         return (
             f"No assignment of true or false to the {instance.variables} variables of this formula satisfies every "
             "clause. Find one that leaves as few clauses unsatisfied as possible; only the least possible number "
@@ -48,7 +48,7 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
         )
 
     def judge(self, instance: MaxCNF, answer: str) -> Verdict:
-        """Any best assignment is right."""
+        """Accept any best assignment."""
         left = len(unsatisfied(instance, self.assignment(instance, answer)))
         if left == instance.least:
             return RIGHT
@@ -56,14 +56,14 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
         return Verdict(valid=True, solved=True, optimal=False, score=0.0, reason=reason)
 
     def solve(self, instance: MaxCNF) -> str:
-        """The first of the best assignments."""
+        """Return the first of the best assignments."""
         n = int(instance.variables)
         _, best = least_unsatisfied(clauses_of(instance), n)
         first = (best & -best).bit_length() - 1
         return as_answer([first >> v & 1 == 1 for v in range(n)])
 
     def difficulty(self, instance: MaxCNF) -> float:
-        """From the number of best assignments."""
+        """Return -log2 of the chance that a uniform assignment is a best one."""
         n = int(instance.variables)
         return n - math.log2(least_unsatisfied(clauses_of(instance), n)[1].bit_count())
 

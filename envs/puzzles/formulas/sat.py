@@ -46,23 +46,25 @@ class SATPuzzle(ModelPuzzle):
         self.variables = int(tier)
 
     def compose(self, dice: Dice) -> CNF:
-        """Clauses drawn independently around a hidden model."""
+        """Draw clauses independently around a hidden model."""
         n = self.variables
         model = sum(dice.below(2) << v for v in range(n))
         return cnf([quiet_clause(dice, n, model) for _ in range(clause_count(n))], n)
 
     def split_of(self, instance: CNF) -> str:
-        """Whether the number of variables that occur an odd number of times is divisible by 4 (train), or not."""
+        """Return whether the number of variables that occur an odd number of times is divisible by 4 (train), or
+        not.
+        """
         occurrences = np.bincount(np.abs(instance.clauses[instance.clauses != 0]))
         return SPLITS[int((occurrences % 2).sum() % 4 != 0)]
 
     def difficulty(self, instance: CNF) -> float:
-        """Decisions of :class:`.cnf_search.Search`."""
+        """Count the decisions of :class:`.cnf_search.Search`."""
         return float(Search(listed(instance), int(instance.variables)).decisions)
 
     @classmethod
     def from_dimacs(cls, text: str) -> CNF:
-        """The instance of a DIMACS CNF text: clauses of any length. Repeated literals are dropped.
+        """Return the instance of a DIMACS CNF text: clauses of any length. Repeated literals are dropped.
 
         Raises:
             ValueError: not DIMACS CNF, no clause, or more variables than fit into an answer.
@@ -89,22 +91,24 @@ class SAT(FlipTask[Formula]):
         self.play_on(n := round(difficulty), clause_count(n))
 
     def formula(self, params: Formula) -> Formula:
-        """The context itself."""
+        """Return the context itself."""
         return params
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Formula:
-        """A formula of the split: :func:`.formula.planted_formula`. The planted model is not kept."""
+        """Return a formula of the split: :func:`.formula.planted_formula`. The planted model is not kept."""
         return planted_formula(key, self.variables, self.clauses, split)
 
     def initial(self, key: jax.Array, params: Formula) -> State:
-        """A uniform assignment. One that is a model (one in 2**n / models) has its first clause made false instead."""
+        """Begin with a uniform assignment. One that is a model (one in 2**n / models) has its first clause made false
+        instead.
+        """
         assignment = jax.random.key_data(key)[0] & np.uint32(2**self.variables - 1)  # a key is random bits enough
         solved = (judge(params, assignment, self.every_clause).unsatisfied == 0).all()
         holds, denies = (as_word(side[0] & 1 != 0) for side in params)
         return self.judged(jnp.where(solved, assignment & ~holds | denies, assignment), params)
 
     def params_from_dimacs(self, text: str) -> Formula:
-        """A formula of one's own to play, of as many variables and clauses as this task's.
+        """Return a formula of one's own to play, of as many variables and clauses as this task's.
 
         Raises:
             ValueError: not DIMACS CNF, or of another size.

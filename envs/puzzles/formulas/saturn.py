@@ -45,7 +45,7 @@ class SaturnPuzzle(ModelPuzzle):
         return math.log2(variables) + 2 * math.log2(clauses) - length + variables / length
 
     def compose(self, dice: Dice) -> CNF:
-        """Different clauses that a hidden assignment satisfies."""
+        """Draw different clauses that a hidden assignment satisfies."""
         length, variables, count = self.size
         model = dice.below(2**variables)
         clauses: dict[Clause, None] = {}
@@ -55,12 +55,12 @@ class SaturnPuzzle(ModelPuzzle):
         return cnf(list(clauses), variables)
 
     def chance(self, instance: CNF) -> float:
-        """The exact probability that a uniform assignment is a model."""
+        """Return the exact probability that a uniform assignment is a model."""
         variables = int(instance.variables)
         return models_of(clauses_of(instance), variables).bit_count() / 2**variables
 
     def difficulty(self, instance: CNF) -> float:
-        """Bits of :meth:`chance`."""
+        """Return :meth:`chance` in bits."""
         return -math.log2(self.chance(instance))
 
 

@@ -14,7 +14,7 @@ COUNTABLE = 24
 
 @cache
 def value_table(variable: int, variables: int) -> int:
-    """The assignments in which a variable (0, 1, ...) is true: 2**variable zeros, as many ones, and so on."""
+    """Return the assignments in which a variable (0, 1, ...) is true: 2**variable zeros, as many ones, and so on."""
     period = 2 << variable
     table = ((1 << period // 2) - 1) << period // 2
     while period < 1 << variables:
@@ -24,7 +24,7 @@ def value_table(variable: int, variables: int) -> int:
 
 
 def satisfying(clause: Iterable[int], variables: int) -> int:
-    """The assignments that satisfy a clause."""
+    """Return the assignments that satisfy a clause."""
     every, found = (1 << (1 << variables)) - 1, 0
     for literal in clause:
         table = value_table(abs(literal) - 1, variables)
@@ -33,7 +33,7 @@ def satisfying(clause: Iterable[int], variables: int) -> int:
 
 
 def models_of(clauses: Iterable[Iterable[int]], variables: int) -> int:
-    """The assignments that satisfy every clause."""
+    """Return the assignments that satisfy every clause."""
     models = (1 << (1 << variables)) - 1
     for clause in clauses:
         models &= satisfying(clause, variables)
@@ -41,7 +41,7 @@ def models_of(clauses: Iterable[Iterable[int]], variables: int) -> int:
 
 
 def least_unsatisfied(clauses: Sequence[Iterable[int]], variables: int) -> tuple[int, int]:
-    """The least number of clauses that an assignment leaves unsatisfied, and the assignments that leave so many.
+    """Return the least number of clauses that an assignment leaves unsatisfied, and the assignments that leave so many.
 
     Digit i of every assignment's count, in binary, is one table; a clause is added to all counts at once, carry by
     carry.

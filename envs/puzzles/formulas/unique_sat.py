@@ -27,14 +27,14 @@ class UniqueSATPuzzle(ModelPuzzle):
         self.variables = int(tier)
 
     def compose(self, dice: Dice) -> CNF | None:
-        """A planted formula; None if it has a second model."""
+        """Draw a planted formula; None if it has a second model."""
         n = self.variables
         model = dice.below(2**n)
         clauses = [quiet_clause(dice, n, model) for _ in range(self.clauses_a_variable * n)]
         return cnf(clauses, n) if Search(clauses, n, most_models=2).models == 1 else None
 
     def difficulty(self, instance: CNF) -> float:
-        """Decisions of :class:`.cnf_search.Search`."""
+        """Count the decisions of :class:`.cnf_search.Search`."""
         return float(Search(clauses_of(instance), int(instance.variables), most_models=2).decisions)
 
 

@@ -53,10 +53,10 @@ _QUERIES = 30
 
 
 class Step(Protocol):
-    """What a step does to many rows at once."""
+    """A step, applied to many rows at once."""
 
     def __call__(self, rows: Any, of: Any) -> Any:
-        """Int8 ``(n, width)`` in and out, computed by NumPy or by JAX's: ``of``."""
+        """Apply the step to int8 ``(n, width)``; ``of`` is NumPy or JAX's, which computes it."""
 
 
 class Instance(NamedTuple):
@@ -73,13 +73,13 @@ class Instance(NamedTuple):
 
 
 def picked(rows: Any, source: Any, blank: int, of: Any) -> Any:
-    """Each entry taken from the place that ``source`` ``(n, width)`` says; blank where that is no place."""
+    """Take each entry from the place that ``source`` ``(n, width)`` names; blank where there is no such place."""
     chosen = source[:, :, None] == np.arange(rows.shape[1])
     return of.where(chosen, rows[:, None, :] - np.int8(blank), 0).sum(axis=2, dtype=np.int8) + np.int8(blank)
 
 
 def packed(rows: Any, keep: Any, blank: int, of: Any) -> Any:
-    """The entries to keep, from the left on in their order; blanks behind them."""
+    """Return the entries to keep, from the left on in their order; blanks behind them."""
     place = of.cumsum(keep, axis=1) - 1
     chosen = keep[:, :, None] & (place[:, :, None] == np.arange(rows.shape[1]))
     return of.where(chosen, rows[:, :, None] - np.int8(blank), 0).sum(axis=1, dtype=np.int8) + np.int8(blank)
@@ -106,7 +106,7 @@ class Known(NamedTuple):
     """For rules met so far, what :meth:`shown_by` finds."""
 
     def shown_by(self, rule: int) -> Shown:
-        """Which rows of the pool show what a rule does."""
+        """Return the rows of the pool that show what a rule does."""
         if rule not in self.shown:
             made = self.made[:, rule]
             rows = ((made != self.pool) & self.worth_showing[made]).nonzero()[0].tolist()
@@ -120,7 +120,7 @@ class Shown(NamedTuple):
 
     rows: list[int]
     queries: dict[str, list[int]]
-    """Those of each split."""
+    """Numbers of the queries of each split."""
 
 
 class InductionPuzzle(Puzzle[Instance]):
@@ -157,15 +157,15 @@ class InductionPuzzle(Puzzle[Instance]):
     @staticmethod
     @abc.abstractmethod
     def weights(rows: np.ndarray) -> np.ndarray:
-        """How often each of some rows ``(n, width)`` is drawn, to apply rules to: int ``(n,)``."""
+        """Return how often each of some rows ``(n, width)`` is drawn, to apply rules to: int ``(n,)``."""
 
     @abc.abstractmethod
     def rules(self) -> str:
-        """What rows are, in words."""
+        """State what rows are."""
 
     @abc.abstractmethod
     def read(self, answer: str) -> list[int]:
-        """The row that an answer writes.
+        """Return the row that an answer writes.
 
         Raises:
             Malformed: it writes none.
@@ -173,10 +173,10 @@ class InductionPuzzle(Puzzle[Instance]):
 
     @abc.abstractmethod
     def how_to_answer(self) -> str:
-        """The format of an answer, in words."""
+        """Return the format of an answer, in words."""
 
     def written(self, row: Sequence[int]) -> str:
-        """A row as an answer is written."""
+        """Return a row as an answer is written."""
         return " ".join(bytes(row).translate(self._letters, self.unwritten).decode())
 
     @cached_property
@@ -187,22 +187,23 @@ class InductionPuzzle(Puzzle[Instance]):
     @staticmethod
     @abc.abstractmethod
     def worth_showing(rows: np.ndarray) -> np.ndarray:
-        """Whether each of some rows ``(n, width)`` can be an output: bool ``(n,)``."""
+        """Return whether each of some rows ``(n, width)`` can be an output: bool ``(n,)``."""
 
     # -- the puzzle -----------------------------------------------------------------------------------------------
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Of one of the splits."""
+        """Draw an instance of the first split."""
         return self._asking(dice, SPLITS[0])
 
     def draws(self, dice: Dice, split: str) -> Iterator[Instance | None]:
-        """Of the split that is wanted only."""
+        """Yield instances of the wanted split only."""
         while True:
             yield self._asking(dice, split)
 
     def _asking(self, dice: Dice, split: str) -> Instance | None:
-        """Examples of a random rule, and a query of the split of which all rules that fit make the same; None if a
-        shorter rule fits, or the rule has too little to show."""
+        """Draw examples of a random rule, and a query of the split on which all rules that fit agree; None if a shorter
+        rule fits, or the rule has too little to show.
+        """
         known, shorter = self._known, self._shorter
         item, count = known.made.item, known.made.shape[1]
         rule = shorter + dice.below(count - shorter)
@@ -228,15 +229,15 @@ class InductionPuzzle(Puzzle[Instance]):
 
     @staticmethod
     def least(row: bytes) -> bytes:
-        """The same for rows that are one in disguise."""
+        """Return the same row for rows that are one in disguise."""
         return row
 
     def split_of(self, instance: Instance) -> str:
-        """By its query alone: what one split asks, whatever the rule, the other does not."""
+        """Return the split of the query alone: a query of one split is never asked in the other, whatever the rule."""
         return split_by(self.least(instance.query.tobytes()))
 
     def _fitting(self, instance: Instance) -> list[int]:
-        """Every rule that fits, the shortest first."""
+        """Return every rule that fits, the shortest first."""
         examples = instance.inputs.tobytes() + instance.outputs.tobytes()
         searched, fitting = self._searched
         if examples != searched:
@@ -246,16 +247,16 @@ class InductionPuzzle(Puzzle[Instance]):
         return fitting
 
     def _numbers(self, rows: np.ndarray) -> list[int]:
-        """The numbers of some rows ``(n, width)``."""
+        """Return the numbers of some rows ``(n, width)``."""
         digits, base = rows.tobytes().translate(_DIGITS), len(self.symbols)
         return [int(digits[at : at + self.width], base) for at in range(0, len(digits), self.width)]
 
     def canonical(self, instance: Instance) -> bytes:
-        """The order of the examples does not matter."""
+        """Return the least form; the order of the examples does not matter."""
         return in_order(self.width, instance.inputs.tobytes(), instance.outputs.tobytes()) + instance.query.tobytes()
 
     def question(self, instance: Instance) -> str:
-        """Rows, steps, examples, query, format."""
+        """State the rows, steps, examples, query and format."""
         inputs, outputs = instance.inputs.tobytes(), instance.outputs.tobytes()
         pairs = _LINE.join([inputs[these] + _ARROW + outputs[these] for these in self._each])
         examples = self.written(pairs).replace(">", "->").replace(" \n ", "\n")
@@ -266,26 +267,26 @@ class InductionPuzzle(Puzzle[Instance]):
 
     @cached_property
     def _told(self) -> str:
-        """What rows and rules are."""
+        """Rows and rules in words."""
         steps = "\n".join(f"{number}. {step}" for number, step in enumerate(self.steps, 1))
         most = "one of these steps" if self.tier == 1 else f"one to {self.tier:g} of these steps, one after another"
         again = "" if self.tier == 1 else "; a step may come twice"
         return f"{self.rules()}\n\nA hidden rule is {most}{again}:\n{steps}"
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """What the rules that fit make of the query: they all agree."""
+        """Compare with the result of the rules that fit, which all agree on the query."""
         right = self.read(answer) == instance.target.tolist()
         return RIGHT if right else wrong("no rule that fits the examples makes this of the query")
 
     def solve(self, instance: Instance) -> str:
-        """By applying every rule to every example."""
+        """Apply every rule to every example."""
         known, row = self._known, int(instance.query.tobytes().translate(_DIGITS), len(self.symbols))
         for step in self.plan(instance):
             row = known.following.item(row, step + 1)
         return self.written(known.entries[row].tobytes())
 
     def plan(self, instance: Instance) -> list[int]:
-        """The steps of the first rule that fits."""
+        """Return the steps of the first rule that fits."""
         rule, steps = self._fitting(instance)[0], []
         while rule:
             rule, step = divmod(rule, 1 + len(self.steps))
@@ -293,18 +294,18 @@ class InductionPuzzle(Puzzle[Instance]):
         return steps[::-1]
 
     def difficulty(self, instance: Instance) -> float:
-        """Doublings from the number of rules that fit to the number of all."""
+        """Return log2 of the number of all rules divided by the number of those that fit."""
         count = sum(len(self.steps) ** steps for steps in range(1, int(self.tier) + 1))
         return math.log2(count / len(self._fitting(instance)))
 
     def heuristic(self, instance: Instance) -> str:
-        """Each place is copied from the place from which the examples would most often copy it."""
+        """Copy each place from the place from which the examples would most often copy it."""
         same = (instance.outputs[:, :, None] == instance.inputs[:, None, :]).sum(axis=0)
         return self.written(instance.query[same.argmax(axis=1)].tolist())
 
 
 def _by_all(following: np.ndarray, rows: Sequence[int], tier: float) -> np.ndarray:
-    """What each rule makes of some rows, int32 ``(n, rules)``."""
+    """Return the result of each rule for some rows, int32 ``(n, rules)``."""
     made = following.take(rows, 0)
     for _ in range(int(tier) - 1):
         made = following.take(made, 0)
@@ -312,7 +313,7 @@ def _by_all(following: np.ndarray, rows: Sequence[int], tier: float) -> np.ndarr
 
 
 def _fitting(made: np.ndarray, rows: Sequence[int], outputs: Sequence[int]) -> list[int]:
-    """The rules that make these outputs of some rows of what :func:`_by_all` gives, in order."""
+    """Return the rules that make these outputs of some rows of what :func:`_by_all` gives, in order."""
     item, rules = made.item, (made[rows[0]] == outputs[0]).nonzero()[0].tolist()
     for row, output in zip(rows[1:], outputs[1:], strict=True):
         rules = [rule for rule in rules if item(row, rule) == output]
@@ -320,7 +321,7 @@ def _fitting(made: np.ndarray, rows: Sequence[int], outputs: Sequence[int]) -> l
 
 
 def in_order(width: int, inputs: bytes, outputs: bytes) -> bytes:
-    """Each input and what becomes of it, in order."""
+    """Return each input and what becomes of it, in order."""
     return b"".join(sorted([inputs[at : at + width] + outputs[at : at + width] for at in range(0, len(inputs), width)]))
 
 
@@ -330,7 +331,7 @@ _DIGITS = b"0123456789a".ljust(256)
 
 @cache
 def _all(puzzle: type[InductionPuzzle], width: int, tier: float) -> Known:
-    """Half a second for 11**5 rows, once in a process."""
+    """Compute the table of all rules, which takes half a second for 11**5 rows, once in a process."""
     base = len(puzzle.symbols)
     entries = np.indices((base,) * width, np.int8).reshape(width, -1).T.copy()
     numbers = np.arange(len(entries), dtype=np.int32)
@@ -370,7 +371,7 @@ class InductionTask(PuzzleTask[Rewriting]):
         self.reward_space = self.box(-float(self.entries), self.entries + 1.0)  # a step may mend what others did harm
 
     def initial(self, key: jax.Array, params: Params) -> Rewriting:
-        """Inputs and query."""
+        """Begin with the inputs and the query."""
         return Rewriting(jnp.concatenate([params.instance.inputs, params.instance.query[None]]), jnp.int32(0))
 
     def transition(self, state: Rewriting, action: jax.Array, key: jax.Array, params: Params) -> Rewriting:
@@ -381,7 +382,7 @@ class InductionTask(PuzzleTask[Rewriting]):
         return Rewriting(rows, state.made + 1)
 
     def observation(self, state: Rewriting, key: jax.Array, params: Params) -> jax.Array:
-        """Entries one-hot, then which of them are equal."""
+        """Return the entries one-hot, then which of them are equal."""
         rows, outputs = state.rows[:-1], params.instance.outputs
         symbols = np.arange(len(self.puzzle.symbols), dtype=np.int8)
         change = (outputs - rows) % np.int8(len(symbols))
@@ -390,7 +391,7 @@ class InductionTask(PuzzleTask[Rewriting]):
         return jnp.concatenate([flag.astype(self.dtype).reshape(-1) for flag in flags])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """Describe the entries in the order of :meth:`observation`."""
         examples, width, symbols = self.puzzle.examples, self.puzzle.width, len(self.puzzle.symbols)
         shape = (examples, width, symbols)
         return (
@@ -407,24 +408,24 @@ class InductionTask(PuzzleTask[Rewriting]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """The steps, in words."""
+        """Describe the steps, in words."""
         return singles({f"step {number}": step for number, step in enumerate(self.puzzle.steps, 1)})
 
     def reward(
         self, state: Rewriting, action: jax.Array, next_state: Rewriting, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Progress, and 1 for a rule that fits."""
+        """Give progress, and 1 for a rule that fits."""
         before, after = self._alike(state, params), self._alike(next_state, params)
         at_first = self._alike(self.initial(key, params), params)
         progress = (after - before).astype(self.dtype) / (self.entries - at_first).astype(self.dtype)
         return progress + ((before < self.entries) & (after == self.entries)).astype(self.dtype)
 
     def terminal(self, state: Rewriting, key: jax.Array, params: Params) -> jax.Array:
-        """Whether the rule fits, or is as long as it may be."""
+        """Return whether the rule fits, or is as long as it may be."""
         return (self._alike(state, params) == self.entries) | (state.made == int(self.puzzle.tier))
 
     def info(self, state: Rewriting, params: Params) -> dict[str, jax.Array]:
-        """``success``: every example is its output, so the query is the answer."""
+        """Report ``success``: every example is its output, so the query is the answer."""
         alike = self._alike(state, params)
         return {"success": alike == self.entries, "alike": alike.astype(self.dtype) / self.entries}
 
@@ -435,7 +436,7 @@ class InductionTask(PuzzleTask[Rewriting]):
     # -- host side ------------------------------------------------------------------------------------------------
 
     def describe(self, state: Rewriting, params: Params) -> str:
-        """Steps, rows as they are, and what is to become of them."""
+        """Show the steps, the rows as they are, and the outputs that they are to become."""
         puzzle = self.puzzle
         steps = "\n".join(f"{number}. {step}" for number, step in enumerate(puzzle.steps, 1))
         *rows, query = np.asarray(state.rows).tolist()
@@ -448,11 +449,11 @@ class InductionTask(PuzzleTask[Rewriting]):
         )
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return f"Answer with the number of the step to apply to every row, 1 to {len(self.puzzle.steps)}."
 
     def parse(self, text: str, state: Rewriting, params: Params) -> np.ndarray:
-        """The number of a step, counted from 1.
+        """Read the number of a step, counted from 1.
 
         Raises:
             ValueError: anything else.
@@ -461,14 +462,14 @@ class InductionTask(PuzzleTask[Rewriting]):
         return np.asarray(number - 1, self.action_space.dtype)
 
     def why_over(self, state: Rewriting, params: Params, info: dict[str, Any]) -> str:
-        """The rule fits, or is too long."""
+        """Say whether the rule fits or is too long."""
         fits = info["success"]
         return (
             "every example is its output" if fits else "a rule has no more steps, and not every example is its output"
         )
 
     def draw(self, state: Rewriting, params: Params) -> np.ndarray:
-        """Each example above its output, then the query."""
+        """Draw each example above its output, then the query."""
         *rows, query = np.asarray(state.rows).tolist()
         pairs = zip(rows, np.asarray(params.instance.outputs).tolist(), strict=True)
         lines = [line for pair in pairs for line in (*pair, None)] + [query]

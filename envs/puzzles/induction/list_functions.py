@@ -24,7 +24,9 @@ END = 10
 
 
 def _turned(by: int, direction: int = 1) -> Step:
-    """Entries from ``by`` places on, around the end; or, with -1 for ``direction``, backwards from there."""
+    """Return the step that starts the list ``by`` places on and goes around the end; with -1 for ``direction``,
+    backwards.
+    """
 
     def step(rows: Any, of: Any) -> Any:
         count = (rows != END).sum(axis=1, keepdims=True)
@@ -41,7 +43,7 @@ def _kept(keep: Callable[[Any], Any]) -> Step:
 
 
 def _mapped(digit: Callable[[Any, Any], Any]) -> Step:
-    """A function of each digit; what it makes of ``END`` does not matter."""
+    """Return a function of each digit; what it makes of ``END`` does not matter."""
     return lambda rows, of: of.where(rows == END, END, digit(rows, of) % 10).astype(np.int8)
 
 
@@ -102,43 +104,43 @@ class ListFunctionsPuzzle(InductionPuzzle):
 
     @staticmethod
     def weights(rows: np.ndarray) -> np.ndarray:
-        """As many lists that fill the row as lists that are one shorter."""
+        """Weigh the rows so that lists of full length come up as often as lists that are one shorter."""
         full, shorter = (rows != END).all(axis=1), (rows[:, :-1] != END).all(axis=1)
         return np.where(full, 1, 10 * shorter)
 
     @staticmethod
     def worth_showing(rows: np.ndarray) -> np.ndarray:
-        """No empty lists."""
+        """Leave out empty lists."""
         shown: np.ndarray = rows[:, 0] != END
         return shown
 
     def rules(self) -> str:
-        """What a list is."""
+        """State what a list is."""
         return (
             f"A list has up to {self.width} entries, digits from 0 to 9. Sums, differences and products are taken "
             "modulo 10."
         )
 
     def how_to_answer(self) -> str:
-        """Digits."""
+        """Ask for digits."""
         return "Answer with the list: digits separated by single spaces."
 
     def read(self, answer: str) -> list[int]:
-        """Digits, then what fills the row."""
+        """Read digits, then add what fills the row."""
         row = reading.integers(answer, 0, 9, least=1, most=self.width, what="digit")
         return row + [END] * (self.width - len(row))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Digits at random, as many as an example's output has."""
+        """Draw digits at random, as many as an example's output has."""
         like = dice.choice(instance.outputs.tolist())
         return self.written([END if value == END else dice.below(10) for value in like])
 
     def heuristic(self, instance: Instance) -> str:
-        """As in any induction; never an empty list."""
+        """Copy places as in any induction; never answer with an empty list."""
         return super().heuristic(instance) or "0"
 
     def constants(self) -> Sequence[str]:
-        """Each digit alone."""
+        """Return each digit alone."""
         return list("0123456789")
 
 

@@ -85,7 +85,9 @@ class EntailmentPuzzle(Puzzle[Instance]):
     # -- the decision -----------------------------------------------------------------------------------------------
 
     def about(self, sentence: Sentence) -> int:
-        """The kinds that a sentence is about: there is nothing of them, or something, or the named thing is of one."""
+        """Return the kinds that a sentence is about: there is nothing of them, or something, or the named thing is of
+        one.
+        """
         form, one, other, states = sentence
         found = self._every
         for literal in (one, other, -states if form == ALL else states):
@@ -95,7 +97,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
         return found
 
     def consistent(self, sentences: Sequence[Sentence]) -> bool:
-        """Whether sentences can be true together, in a world that is not empty."""
+        """Return whether sentences can be true together, in a world that is not empty."""
         possible, named, some = self._every, self._every, []
         for sentence in sentences:
             kinds = self.about(sentence)
@@ -108,7 +110,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
         return bool(possible & named) and all(kinds & possible for kinds in some)
 
     def decide(self, premises: Sequence[Sentence], conclusion: Sentence) -> int:
-        """The answer, a place in ``ANSWERS``; the premises are consistent."""
+        """Return the answer, a place in ``ANSWERS``; the premises are consistent."""
         if not self.consistent([*premises, _denied(conclusion)]):
             return 0
         return 2 if self.consistent([*premises, conclusion]) else 1
@@ -116,15 +118,15 @@ class EntailmentPuzzle(Puzzle[Instance]):
     # -- the generator ----------------------------------------------------------------------------------------------
 
     def compose(self, dice: Dice) -> Instance:
-        """An instance with the answer whose turn it is at this seed."""
+        """Draw an instance with the answer whose turn it is at this seed."""
         asked = dice.share(3)
         while (instance := self._attempt(asked, dice)) is None:
             pass
         return instance
 
     def _attempt(self, asked: int, dice: Dice) -> Instance | None:
-        """A derivation with the conclusion or its denial, for "neither" with a premise turned around; None if that
-        gives another answer.
+        """Return a derivation with the conclusion or its denial, for "neither" with a premise turned around; None if
+        that gives another answer.
         """
         premises, conclusion = self._derivation(dice)
         if asked == 2:
@@ -140,7 +142,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
         return Instance(np.array(forms, np.int8), np.array(literals, np.int8))
 
     def _sentence(self, dice: Dice) -> Sentence:
-        """Any sentence."""
+        """Draw any sentence."""
         form = dice.below(3)
         literals = [literal if dice.below(2) else -literal for literal in dice.sample(range(1, self.properties + 1), 3)]
         if form == NAMED:
@@ -148,7 +150,9 @@ class EntailmentPuzzle(Puzzle[Instance]):
         return form, literals[0], literals[1] * dice.below(2), literals[2]
 
     def _derivation(self, dice: Dice) -> tuple[list[Sentence], Sentence]:
-        """Premises, and a conclusion that follows: each step adds a property that things known to have others have."""
+        """Draw premises and a conclusion that follows: each step adds a property that things known to have others
+        have.
+        """
         fresh = [literal if dice.below(2) else -literal for literal in dice.shuffled(range(1, self.properties + 1))]
         form = dice.below(3)
         start = fresh.pop()
@@ -172,7 +176,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
         return premises, (form, subject, 0, known[-1])
 
     def _spoiled(self, sentence: Sentence, dice: Dice) -> Sentence:
-        """A sentence made another: its converse, or a literal denied."""
+        """Return a sentence made another: its converse, or a literal denied."""
         form, one, other, states = sentence
         if form == ALL and not other and dice.below(2):
             return form, states, 0, one
@@ -183,7 +187,9 @@ class EntailmentPuzzle(Puzzle[Instance]):
     # -- the one-shot form ------------------------------------------------------------------------------------------
 
     def canonical(self, instance: Instance) -> bytes:
-        """Properties renamed, premises reordered, sentences that say the same written the same."""
+        """Return the least form: properties renamed, premises reordered, sentences that say the same written the
+        same.
+        """
         said = [self._conjunction(sentence) for sentence in sentences_of(instance)]
         last = len(said) - 1
 
@@ -206,12 +212,12 @@ class EntailmentPuzzle(Puzzle[Instance]):
 
     @staticmethod
     def _conjunction(sentence: Sentence) -> tuple[int, tuple[int, ...]]:
-        """The form, and what the things have in common that a sentence is about."""
+        """Return the form, and what the things have in common that a sentence is about."""
         form, one, other, states = sentence
         return form, tuple({literal for literal in (one, other, -states if form == ALL else states) if literal})
 
     def question(self, instance: Instance) -> str:
-        """Premises, conclusion, and what the answers mean."""
+        """State the premises, the conclusion, and what the answers mean."""
         return (
             "Premises:\n"
             + "\n".join(f"{number}. {words(s)}." for number, s in enumerate(sentences_of(instance)[:-1], 1))
@@ -223,23 +229,23 @@ class EntailmentPuzzle(Puzzle[Instance]):
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """The answer against the decision."""
+        """Compare the answer with the decision."""
         given = reading.word(answer, ANSWERS)
         *premises, conclusion = sentences_of(instance)
         right = self.decide(premises, conclusion)
         return RIGHT if given == right else wrong(f"the conclusion is {ANSWERS[right]}")
 
     def solve(self, instance: Instance) -> str:
-        """By the decision procedure."""
+        """Decide by the decision procedure."""
         return ANSWERS[self.plan(instance)[0]]
 
     def plan(self, instance: Instance) -> list[int]:
-        """The answer."""
+        """Return the answer."""
         *premises, conclusion = sentences_of(instance)
         return [self.decide(premises, conclusion)]
 
     def difficulty(self, instance: Instance) -> float:
-        """By trying sets of premises, the small ones first."""
+        """Count the fewest premises that settle the answer."""
         *premises, conclusion = sentences_of(instance)
         answer = self.decide(premises, conclusion)
         for size in range(self.premises if answer == 2 else 1, self.premises):
@@ -248,28 +254,30 @@ class EntailmentPuzzle(Puzzle[Instance]):
         return float(self.premises)
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Any answer."""
+        """Give any answer."""
         return dice.choice(ANSWERS)
 
     def heuristic(self, instance: Instance) -> str:
-        """Entailed if the conclusion has a negation and a premise has, or neither has; else contradicted."""
+        """Answer "entailed" if both the conclusion and a premise have a negation, or neither has; else
+        "contradicted".
+        """
         *premises, conclusion = (words(sentence) for sentence in sentences_of(instance))
         negative = any("not " in text or text.startswith("No ") for text in premises)
         return ANSWERS[negative != ("not " in conclusion or conclusion.startswith("No "))]
 
     def constants(self) -> Sequence[str]:
-        """The three answers."""
+        """Return the three answers."""
         return ANSWERS
 
 
 def sentences_of(instance: Instance) -> list[Sentence]:
-    """The premises, and the conclusion last."""
+    """Return the premises, and the conclusion last."""
     rows = zip(instance.forms.tolist(), instance.literals.tolist(), strict=True)
     return [(form, *literals) for form, literals in rows]
 
 
 def _denied(sentence: Sentence) -> Sentence:
-    """What is true where a sentence is false."""
+    """Return the sentence that is true exactly where this one is false."""
     form, one, other, states = sentence
     return {ALL: SOME, SOME: ALL, NAMED: NAMED}[form], one, other, -states
 
@@ -279,7 +287,7 @@ def _has(literal: int) -> str:
 
 
 def words(sentence: Sentence) -> str:
-    """A sentence in English."""
+    """Return a sentence in English."""
     form, one, other, states = sentence
     if form == NAMED:
         return f"{NAME} is {_has(states)}"
@@ -296,7 +304,7 @@ def words(sentence: Sentence) -> str:
 
 
 class Answered(NamedTuple):
-    """What was answered."""
+    """The answer that was given."""
 
     answer: jax.Array
     """int32: a place in ``ANSWERS``, counted from 1; 0 before the answer."""
@@ -319,20 +327,20 @@ class Entailment(PuzzleTask[Answered]):
         self.reward_space = self.box(0.0, 1.0)
 
     def initial(self, key: jax.Array, params: Params) -> Answered:
-        """Nothing is answered."""
+        """Begin without an answer."""
         return Answered(jnp.int32(0))
 
     def transition(self, state: Answered, action: jax.Array, key: jax.Array, params: Params) -> Answered:
-        """Answer."""
+        """Give the answer."""
         return Answered(action.astype(jnp.int32) + 1)
 
     def observation(self, state: Answered, key: jax.Array, params: Params) -> jax.Array:
-        """Forms and kinds of all sentences."""
+        """Return the forms and kinds of all sentences."""
         forms = params.instance.forms[:, None] == np.arange(3)
         return jnp.concatenate([forms, self._about(params.instance)], axis=1).astype(self.dtype).reshape(-1)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """A form and kinds for each sentence."""
+        """Describe the form and the kinds of each sentence."""
         sentences = [*(f"premise_{i}" for i in range(1, self.puzzle.premises + 1)), "conclusion"]
         form = "what it is about, one-hot: all things, something, the named thing"
         kinds = "which kinds of things it says there is none of, one of, or the named thing is of; bit p is property p"
@@ -346,29 +354,29 @@ class Entailment(PuzzleTask[Answered]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """The three answers."""
+        """Describe the three answers."""
         says = ("the premises entail the conclusion", "they contradict it", "they do neither")
         return singles(dict(zip(ANSWERS, says, strict=True)))
 
     def reward(
         self, state: Answered, action: jax.Array, next_state: Answered, key: jax.Array, params: Params
     ) -> jax.Array:
-        """1 for the right answer."""
+        """Give 1 for the right answer."""
         return ((state.answer == 0) & self._right(next_state, params)).astype(self.dtype)
 
     def terminal(self, state: Answered, key: jax.Array, params: Params) -> jax.Array:
-        """Whether there is an answer."""
+        """Return whether there is an answer."""
         return state.answer > 0
 
     def info(self, state: Answered, params: Params) -> dict[str, jax.Array]:
-        """``success``: the answer is right."""
+        """Report ``success``: the answer is right."""
         return {"success": self._right(state, params), "answer": state.answer}
 
     def _right(self, state: Answered, params: Params) -> jax.Array:
         return state.answer == self.decision(params.instance) + 1
 
     def decision(self, instance: Any) -> jax.Array:
-        """The right answer, a place in ``ANSWERS``."""
+        """Return the right answer, a place in ``ANSWERS``."""
         forms, about = instance.forms[:-1, None], self._about(instance)
         premises, conclusion = about[:-1], about[-1]
         form = instance.forms[-1]
@@ -385,28 +393,28 @@ class Entailment(PuzzleTask[Answered]):
         return jnp.where(~false, 0, jnp.where(~consistent(conclusion, form), 1, 2))
 
     def _about(self, instance: Any) -> jax.Array:
-        """The kinds that each sentence is about: bool ``(premises + 1, kinds)``."""
+        """Return the kinds that each sentence is about: bool ``(premises + 1, kinds)``."""
         one, other, states = (self._has(instance.literals[:, place, None]) for place in range(3))
         return one & other & (states != (instance.forms[:, None] == ALL))
 
     def _has(self, literal: jax.Array) -> jax.Array:
-        """The kinds of which a literal is true; all for 0."""
+        """Return the kinds of which a literal is true; all for 0."""
         shift = jnp.maximum(jnp.abs(literal) - 1, 0).astype(jnp.int32)
         return (literal == 0) | ((np.arange(self.kinds) >> shift & 1 != 0) == (literal > 0))
 
     # -- host side ------------------------------------------------------------------------------------------------
 
     def describe(self, state: Answered, params: Params) -> str:
-        """What is asked, and what was answered."""
+        """Show the question, and the answer."""
         number = int(state.answer)
         return self.puzzle.question(params.instance) + (f"\n\nAnswered: {ANSWERS[number - 1]}" if number else "")
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return f"Answer one of {', '.join(ANSWERS)}."
 
     def parse(self, text: str, state: Answered, params: Params) -> np.ndarray:
-        """One of the three words.
+        """Read one of the three words.
 
         Raises:
             ValueError: anything else.
@@ -414,13 +422,13 @@ class Entailment(PuzzleTask[Answered]):
         return np.asarray(reading.word(text.strip(), ANSWERS), self.action_space.dtype)
 
     def why_over(self, state: Answered, params: Params, info: dict[str, Any]) -> str:
-        """Right or wrong."""
+        """Say whether the answer was right."""
         right = ANSWERS[int(self.decision(params.instance))]
         given = ANSWERS[int(state.answer) - 1]
         return f"the answer '{given}' is right" if given == right else f"the conclusion is {right}, not {given}"
 
     def draw(self, state: Answered, params: Params) -> np.ndarray:
-        """The sentences, and the answer below."""
+        """Draw the sentences, and the answer below."""
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), PAPER)
         pen, font = ImageDraw.Draw(image), ImageFont.load_default(16)

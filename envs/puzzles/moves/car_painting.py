@@ -62,12 +62,12 @@ class Instance(NamedTuple):
 
 
 def changes(colours: Sequence[int]) -> int:
-    """How often the colour changes along a line."""
+    """Count the colour changes along a line."""
     return sum(one != other for one, other in pairwise(colours))
 
 
 def best_order(colours: Sequence[int]) -> list[int]:
-    """An order of the cars, counted from 0, with the fewest changes.
+    """Return an order of the cars, counted from 0, with the fewest changes.
 
     A state at a place is the set of the cars around it that are used (bit 0: the one three before) and the last colour.
     """
@@ -113,7 +113,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         self.count = int(tier)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Colours at random; None if no order is better than the line as it comes."""
+        """Draw colours at random; None if no order is better than the line as it comes."""
         colours = [dice.below(len(COLOURS)) for _ in range(self.count)]
         fewest = changes([colours[car] for car in best_order(colours)])
         if fewest == changes(colours):
@@ -126,12 +126,12 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         return len(COLOURS) ** self.count / 12
 
     def canonical(self, instance: Instance) -> bytes:
-        """The lesser of the line from either end, colours renamed in the order in which they come up."""
+        """Return the lesser of the line from either end, colours renamed in the order in which they come up."""
         colours = [colour + 1 for colour in instance.colours.tolist()]
         return least([relabelled(colours), relabelled(colours[::-1])])
 
     def question(self, instance: Instance) -> str:
-        """Rules, line, format."""
+        """State the rules, the line and the format."""
         return (
             f"{self.rules()}\n\nThe line:\n\n{self.shown(instance)}\n\n"
             "Reorder the cars so that the colour changes as rarely as possible from one car to the next. Answer with "
@@ -139,14 +139,14 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         )
 
     def rules(self) -> str:
-        """How far a car may go."""
+        """State how far a car may go."""
         return (
             f"{self.count} cars stand in a line at places 1 to {self.count}; car 1 at place 1, car 2 at place 2, and "
             f"so on. In a new order, every car may stand at most {REACH} places before or behind its old place."
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Every car once, none too far; then the changes."""
+        """Check that every car is there once and none too far, then count the changes."""
         n = self.count
         order = [car - 1 for car in reading.integers(answer, 1, n, least=n, most=n, what="car")]
         if len(set(order)) < n:
@@ -163,23 +163,23 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         return Verdict(valid=True, solved=True, optimal=False, score=max(0.0, saved), reason=reason)
 
     def solve(self, instance: Instance) -> str:
-        """By :func:`best_order`."""
+        """Order the cars by :func:`best_order`."""
         return self.written(best_order(instance.colours.tolist()))
 
     def plan(self, instance: Instance) -> list[int]:
-        """How far behind its new place each car stood."""
+        """Return how far behind its new place each car stood."""
         return [car - place + REACH for place, car in enumerate(best_order(instance.colours.tolist()))]
 
     def difficulty(self, instance: Instance) -> float:
-        """Changes of the best order."""
+        """Count the changes of the best order."""
         return float(instance.fewest)
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Each place gets a car at random among those that may stand there."""
+        """Put into each place a car at random among those that may stand there."""
         return self._placed(lambda options, last: dice.choice(options))
 
     def heuristic(self, instance: Instance) -> str:
-        """Each place gets the foremost car of the last colour, or the foremost of all where there is none."""
+        """Put into each place the foremost car of the last colour, or the foremost of all where there is none."""
         colours = instance.colours.tolist()
 
         def choose(options: list[int], last: int) -> int:
@@ -189,11 +189,11 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         return self._placed(choose)
 
     def constants(self) -> Sequence[str]:
-        """The line as it comes."""
+        """Return the line as it comes."""
         return [self.written(list(range(self.count)))]
 
     def _placed(self, choose: Chooser) -> str:
-        """An order made place by place."""
+        """Return an order made place by place."""
         left = list(range(self.count))
         order: list[int] = []
         for place in range(self.count):
@@ -205,12 +205,12 @@ class CarPaintingPuzzle(Puzzle[Instance]):
 
     @staticmethod
     def written(order: Sequence[int]) -> str:
-        """An order as an answer is written."""
+        """Return an order as an answer is written."""
         return " ".join(str(car + 1) for car in order)
 
     @staticmethod
     def shown(instance: Instance) -> str:
-        """Each car with its colour."""
+        """Return each car with its colour."""
         return " ".join(f"{car}:{COLOURS[colour]}" for car, colour in enumerate(instance.colours.tolist(), 1))
 
 
@@ -246,12 +246,12 @@ class CarPainting(PuzzleTask[Lining]):
         self.reward_space = self.box(-1.0, 1.0)
 
     def initial(self, key: jax.Array, params: Params) -> Lining:
-        """No car at its place yet."""
+        """Begin with no car placed."""
         order = jnp.full(self.count, -1, jnp.int8)
         return Lining(order, jnp.uint32(2**self.count - 1), jnp.int32(0), jnp.int32(-1), jnp.int32(0))
 
     def transition(self, state: Lining, action: jax.Array, key: jax.Array, params: Params) -> Lining:
-        """The next car."""
+        """Return the next car."""
         every = np.arange(self.count)
         car = state.place + action - REACH
         colour = jnp.where(every == car, params.instance.colours, 0).sum(dtype=jnp.int32)
@@ -264,7 +264,7 @@ class CarPainting(PuzzleTask[Lining]):
         )
 
     def observation(self, state: Lining, key: jax.Array, params: Params) -> jax.Array:
-        """What is left, seen from the next place; the last colour; how far it got."""
+        """Return the cars left, as seen from the next place; the last colour; the places filled."""
         places = np.arange(self.count + REACH, dtype=np.uint32)
         names = np.arange(len(COLOURS))
         ahead = (self._of_colours(params) & state.left) << REACH >> state.place.astype(jnp.uint32)
@@ -273,7 +273,7 @@ class CarPainting(PuzzleTask[Lining]):
         return jnp.concatenate([part.astype(self.dtype) for part in parts])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """Describe the entries in the order of :meth:`observation`."""
         cars = f"[colour, place]: whether a car of the colour that is left stands there; from {REACH} before the next"
         return (
             Component("cars", f"{cars} place on", shape=(len(COLOURS), self.count + REACH)),
@@ -282,14 +282,14 @@ class CarPainting(PuzzleTask[Lining]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """A car each, by where it stands."""
+        """Describe each action: a car, by its place relative to the next one to fill."""
         where = {0: "at the next place itself"} | {
             by: f"{abs(by)} {'behind' if by > 0 else 'before'} the next place" for by in range(-REACH, REACH + 1) if by
         }
         return singles({f"car {by:+d}": f"the car {where[by]} goes there" for by in range(-REACH, REACH + 1)})
 
     def reward(self, state: Lining, action: jax.Array, next_state: Lining, key: jax.Array, params: Params) -> jax.Array:
-        """Changes saved at this place, as a share of all that can be saved."""
+        """Give the changes saved at this place, as a share of all that can be saved."""
         colours = params.instance.colours
         differs = colours[1:] != colours[:-1]
         here = (np.arange(1, self.count) == state.place) & (next_state.place > state.place)
@@ -299,22 +299,22 @@ class CarPainting(PuzzleTask[Lining]):
         return saved.astype(self.dtype) / possible.astype(self.dtype)
 
     def terminal(self, state: Lining, key: jax.Array, params: Params) -> jax.Array:
-        """Whether every place is filled."""
+        """Return whether every place is filled."""
         return state.place == self.count
 
     def info(self, state: Lining, params: Params) -> dict[str, jax.Array]:
-        """``success``: every place is filled, with the fewest changes."""
+        """Report ``success``: every place is filled, with the fewest changes."""
         done = (state.place == self.count) & (state.changes == params.instance.fewest)
         return {"success": done, "changes": state.changes}
 
     def action_mask(self, state: Lining, params: Params) -> jax.Array:
-        """Cars that are left and near enough; only the foremost if it may go no farther, bool ``(7,)``."""
+        """Return the cars that are left and near enough; only the foremost if it may go no farther, bool ``(7,)``."""
         window = state.left << REACH >> state.place.astype(jnp.uint32)
         window = jnp.where(window & 1 == 1, np.uint32(1), window)
         return (window >> np.arange(_WINDOW, dtype=np.uint32)) & 1 == 1
 
     def _of_colours(self, params: Params) -> jax.Array:
-        """The cars of each colour, uint32 ``(colours,)``: bit i for car i."""
+        """Return the cars of each colour, uint32 ``(colours,)``: bit i for car i."""
         bits = np.uint32(1) << np.arange(self.count, dtype=np.uint32)
         mine = params.instance.colours == np.arange(len(COLOURS), dtype=np.int8)[:, None]
         return lax.reduce(jnp.where(mine, bits, np.uint32(0)), np.uint32(0), lax.bitwise_or, (1,))
@@ -322,7 +322,7 @@ class CarPainting(PuzzleTask[Lining]):
     # -- host side ------------------------------------------------------------------------------------------------
 
     def describe(self, state: Lining, params: Params) -> str:
-        """Rules, line, and the new order so far."""
+        """Show the rules, the line and the new order so far."""
         made = [car for car in np.asarray(state.order).tolist() if car >= 0]
         paints = params.instance.colours.tolist()
         new = " ".join(f"{car + 1}:{COLOURS[paints[car]]}" for car in made) or "nothing yet"
@@ -332,11 +332,11 @@ class CarPainting(PuzzleTask[Lining]):
         )
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return "Answer with the number of the car that goes to the next place."
 
     def parse(self, text: str, state: Lining, params: Params) -> np.ndarray:
-        """The number of a car, counted from 1.
+        """Read the number of a car, counted from 1.
 
         Raises:
             ValueError: anything else, or a car that is more than three places away.
@@ -347,7 +347,7 @@ class CarPainting(PuzzleTask[Lining]):
         return np.asarray(car - 1 - place + REACH, self.action_space.dtype)
 
     def why_illegal(self, action: np.ndarray, state: Lining, params: Params) -> str:
-        """There is no such car, it has its place, or another one must go now."""
+        """Say that there is no such car, that it has its place, or that another one must go now."""
         car, first = int(state.place) + int(action) - REACH, int(state.place) - REACH
         if not 0 <= car < self.count:
             return f"there is no car {car + 1}"
@@ -356,11 +356,11 @@ class CarPainting(PuzzleTask[Lining]):
         return f"car {first + 1} may not go any farther back than here"
 
     def why_over(self, state: Lining, params: Params, info: dict[str, Any]) -> str:
-        """All are placed."""
+        """Say that all cars are placed."""
         return f"every car has its place; the colour changes {int(state.changes)} times"
 
     def draw(self, state: Lining, params: Params) -> np.ndarray:
-        """The line above, the new order below."""
+        """Draw the line above, the new order below."""
         board = Board(2, self.count, self.picture_shape)
         paints, left = params.instance.colours.tolist(), int(state.left)
         for place, car in enumerate(np.asarray(state.order).tolist()):

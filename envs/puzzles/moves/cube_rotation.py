@@ -46,7 +46,7 @@ _START: Orientation = tuple(range(6))
 
 
 def _sources(cycle: Sequence[str]) -> Orientation:
-    """Each side of the cycle goes to where the next one is."""
+    """Return the permutation by which each side of the cycle goes to the place of the next one."""
     sources = list(_START)
     for place, side in enumerate(cycle):
         sources[SIDES.index(side)] = SIDES.index(cycle[place - 1])
@@ -57,7 +57,7 @@ _SOURCES = tuple(_sources(cycle) for cycle in _CYCLES.values())
 
 
 def turned(orientation: Sequence[int], turn: int) -> Orientation:
-    """The orientation after a quarter turn."""
+    """Return the orientation after a quarter turn."""
     return tuple(orientation[source] for source in _SOURCES[turn])
 
 
@@ -66,9 +66,9 @@ CUBE: Group[Orientation] = Group(_START, TURNS, turned)
 
 
 def _views() -> list[list[bytes]]:
-    """What translates turns (0 to 5) and then a side (6 to 11) to how they are named by who looks at the cube from
-    elsewhere. For each turn, the four of the 24 views in which that turn has the number 0, so that puzzles that begin
-    with it are named least.
+    """Return tables that translate turns (0 to 5) and then a side (6 to 11) into the names of someone who looks at the
+    cube from elsewhere. For each turn they hold the four of the 24 views in which that turn has the number 0, because
+    the least form begins with it.
     """
     found: list[list[bytes]] = [[] for _ in TURNS]
     for sides in CUBE.elements:
@@ -95,7 +95,7 @@ class Instance(NamedTuple):
     asked: np.int8
     """The side that is asked for."""
     element: np.int8
-    """How the cube lies after the turns, numbered as in :data:`CUBE`; never 0."""
+    """int8: orientation of the cube after the turns, numbered as in :data:`CUBE`; never 0."""
 
 
 _RULES = (
@@ -122,7 +122,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         return 6**self.tier / 4
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Colours, turns and side at random; None if the turns cancel."""
+        """Draw colours, turns and side at random; None if the turns cancel."""
         turns = bytearray([word * len(TURNS) >> 64 for word in dice.words(int(self.tier))])
         colours = bytearray(dice.shuffled(range(6)))
         element = self._after(turns)
@@ -132,12 +132,12 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         return Instance(np.frombuffer(colours, np.int8), np.frombuffer(turns, np.int8), asked, np.int8(element))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Turns and side as seen from where they come first; colours are only names."""
+        """Return the least form of the turns and the side under all views; colours are only names."""
         form = instance.turns.tobytes() + bytes((6 + int(instance.asked),))
         return min([form.translate(view) for view in _VIEWS[form[0]]])
 
     def question(self, instance: Instance) -> str:
-        """What turns are, the cube, the turns, the side."""
+        """State what turns are, the cube, the turns and the side."""
         colours = instance.colours.tolist()
         sides = ", ".join([f"{side} {COLOURS[colour]}" for side, colour in zip(SIDES, colours, strict=True)])
         turns = ", ".join([TURNS[turn] for turn in instance.turns.tolist()])
@@ -147,7 +147,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         )
 
     def rules(self) -> str:
-        """What a turn is."""
+        """State what a turn is."""
         return _RULES
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
@@ -160,7 +160,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         return COLOURS[self._colour(instance)]
 
     def plan(self, instance: Instance) -> list[int]:
-        """Quarter turns that lead back."""
+        """Return the quarter turns that lead back."""
         return CUBE.way_back(int(instance.element))
 
     def difficulty(self, instance: Instance) -> float:
@@ -173,7 +173,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         return float(moves)
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Any colour."""
+        """Name any colour."""
         return dice.choice(COLOURS)
 
     def heuristic(self, instance: Instance) -> str:
@@ -182,17 +182,17 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         return COLOURS[instance.colours[orientation[instance.asked]]]
 
     def constants(self) -> Sequence[str]:
-        """Each colour."""
+        """Return each colour."""
         return COLOURS
 
     def _colour(self, instance: Instance) -> int:
-        """At the side that is asked for, after the turns."""
+        """Return the colour at the side that is asked for, after the turns."""
         orientation = CUBE.elements[self._after(instance.turns.tobytes())]
         return int(instance.colours[orientation[instance.asked]])
 
     @staticmethod
     def _after(turns: Iterable[int]) -> int:
-        """The number of how the cube then lies."""
+        """Return the number of how the cube then lies."""
         element = 0
         for turn in turns:
             element = CUBE.following[element][turn]
@@ -207,23 +207,23 @@ class CubeRotation(UndoTask):
     group = CUBE
 
     def flags(self) -> np.ndarray:
-        """Where the colour of each side was at first."""
+        """Return for each side where its colour was at first."""
         return np.eye(6, dtype=bool)[np.array(CUBE.elements)].reshape(len(CUBE.elements), 36)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """A side for each side."""
+        """Describe the side of each colour."""
         meaning = f"[side, side]: at which side the colour of a side was at first, one-hot: {', '.join(SIDES)}"
         return (Component("origins", meaning, shape=(6, 6)),)
 
     def action_components(self) -> tuple[Component, ...]:
-        """Quarter turns."""
+        """Describe the quarter turns."""
         ways = {turn: " to the ".join((*cycle, cycle[0])) for turn, cycle in _CYCLES.items()}
         return singles({turn: f"a quarter turn: {way}" for turn, way in ways.items()})
 
     # -- host side ------------------------------------------------------------------------------------------------
 
     def describe(self, state: Standing, params: Params) -> str:
-        """What turns are, how the cube lies, and how it is to lie."""
+        """Show what turns are, how the cube lies, and how it is to lie."""
         colours = [COLOURS[number] for number in np.asarray(params.instance.colours).tolist()]
         sources = CUBE.elements[int(state.element)]
         now = ", ".join(f"{side} {colours[source]}" for side, source in zip(SIDES, sources, strict=True))
@@ -231,11 +231,11 @@ class CubeRotation(UndoTask):
         return f"{self.puzzle.rules()}\n\nThe sides now: {now}.\nThe sides as they are to be: {goal}."
 
     def why_over(self, state: Standing, params: Params, info: dict[str, Any]) -> str:
-        """The only end there is."""
+        """Return the only end there is."""
         return "the cube lies as it is to lie"
 
     def draw(self, state: Standing, params: Params) -> np.ndarray:
-        """The cube unfolded, above how it is to lie."""
+        """Draw the cube unfolded, above how it is to lie."""
         board = Board(7, 4, self.picture_shape)
         colours = np.asarray(params.instance.colours).tolist()
         places = ((0, 1), (1, 1), (2, 1), (1, 3), (1, 0), (1, 2))

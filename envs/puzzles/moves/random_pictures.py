@@ -26,7 +26,7 @@ _SHAPES = 3
 
 
 def painted(dice: Dice, repeats: int, period: int) -> np.ndarray:
-    """A picture whose pattern repeats downward and to the right, were it not for the shapes on it.
+    """Return a picture whose pattern repeats downward and to the right, were it not for the shapes on it.
 
     Args:
         dice: what draws it.
@@ -51,7 +51,7 @@ def painted(dice: Dice, repeats: int, period: int) -> np.ndarray:
 
 
 def _shape(dice: Dice, side: int, row: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """Where a disc, a frame or a line is: bool ``(side, side)``."""
+    """Return the pixels of a disc, a frame or a line: bool ``(side, side)``."""
     size, kind = dice.between(2, 5), dice.below(3)
     row, column = row - dice.below(side), column - dice.below(side)
     around = np.maximum(np.abs(row), np.abs(column))
@@ -64,6 +64,6 @@ def _shape(dice: Dice, side: int, row: np.ndarray, column: np.ndarray) -> np.nda
 
 
 def lit(picture: Any, where: Any) -> Any:
-    """The lights of colours: a last axis of three is added, uint8. ``where`` is NumPy's or JAX's."""
+    """Return the lights of colours: a last axis of three is added, uint8. ``where`` is NumPy's or JAX's."""
     bits = picture[..., None] >> np.arange(3, dtype=np.int8) & np.int8(1)
     return where(bits > 0, np.uint8(BRIGHT), np.uint8(DARK))

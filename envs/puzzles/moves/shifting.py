@@ -27,7 +27,7 @@ class ShiftingPuzzle(PermutingPuzzle):
 
     @classmethod
     def sources(cls) -> dict[str, np.ndarray]:
-        """``R1+`` to the right, ``R1-`` to the left, ``C1+`` down, ``C1-`` up."""
+        """Return the moves: ``R1+`` shifts to the right, ``R1-`` to the left, ``C1+`` down, ``C1-`` up."""
         board = np.arange(cls.side**2).reshape(cls.side, cls.side)
         sources = {}
         for line in range(cls.side):
@@ -39,7 +39,7 @@ class ShiftingPuzzle(PermutingPuzzle):
         return dict(sorted(sources.items()))
 
     def symmetries(self) -> Iterable[Sequence[int]]:
-        """Rotations and reflections, and every displacement around the rings."""
+        """Return rotations, reflections and every displacement around the rings."""
         for order in square_symmetries(self.side):
             board = np.array(order).reshape(self.side, self.side)
             for down in range(self.side):
@@ -47,7 +47,7 @@ class ShiftingPuzzle(PermutingPuzzle):
                     yield np.roll(board, (down, right), (0, 1)).ravel().tolist()
 
     def rules(self) -> str:
-        """What a move is."""
+        """State what a move is."""
         return (
             f"Tiles lie on {self.side} x {self.side} cells. A move shifts one row or one column by one cell; the tile "
             f"that leaves the board at one end comes in at the other. R2+ shifts row 2 to the right, R2- to the left; "
@@ -56,7 +56,7 @@ class ShiftingPuzzle(PermutingPuzzle):
         )
 
     def meaning(self, move: str) -> str:
-        """A line's way."""
+        """Describe the direction of a line."""
         way = {"R+": "right", "R-": "left", "C+": "down", "C-": "up"}[move[0] + move[-1]]
         return f"shift {'row' if move[0] == 'R' else 'column'} {move[1:-1]} {way} by one cell"
 

@@ -40,7 +40,7 @@ class SlidingPuzzle(RearrangementPuzzle):
              for down, right in _WAYS]
             for r in range(side) for c in range(side)
         ]  # fmt: skip
-        """Where the hole of each cell gets by each move; None if off the board."""
+        """Cell that the hole of each cell gets to by each move; None if off the board."""
 
     def after_of(self, position: bytes, move: int) -> bytes | None:
         """Swap the hole with the tile there."""
@@ -53,7 +53,7 @@ class SlidingPuzzle(RearrangementPuzzle):
         return bytes(board)
 
     def expanded(self, boards: np.ndarray) -> np.ndarray:
-        """By every move that can be made."""
+        """Make every move that can be made."""
         holes = np.argmax(boards == self.blank, axis=1)
         made = []
         for move in range(4):
@@ -66,12 +66,14 @@ class SlidingPuzzle(RearrangementPuzzle):
         return np.concatenate(made)
 
     def symmetries(self) -> Iterable[Sequence[int]]:
-        """The hole's corner stays where it is: the identity, and the reflection in the falling diagonal."""
+        """Return the symmetries that leave the hole's corner where it is: the identity, and the reflection in the
+        falling diagonal.
+        """
         board = np.arange(self.cells).reshape(self.side, self.side)
         return board.ravel().tolist(), board.T.ravel().tolist()
 
     def rules(self) -> str:
-        """What a move is."""
+        """State what a move is."""
         ways = ", ".join(f"{letter} ({word})" for letter, word in zip(MOVES, _WORDS, strict=True))
         return (
             f"A sliding puzzle on {self.side} x {self.side} cells: _ is a hole. A move swaps the hole with a tile "
@@ -79,7 +81,7 @@ class SlidingPuzzle(RearrangementPuzzle):
         )
 
     def meaning(self, move: str) -> str:
-        """The hole's way."""
+        """Describe the direction of the hole."""
         return f"the hole moves {_WORDS[MOVES.index(move)]}"
 
 
@@ -113,13 +115,13 @@ class Sliding(RearrangementTask):
         return jnp.where(hole, tile, jnp.where(target, np.int8(self.puzzle.blank), grid))
 
     def action_mask(self, state: Arrangement, params: Params) -> jax.Array:
-        """The directions in which there is a tile, bool ``(4,)``."""
+        """Return the directions in which there is a tile, bool ``(4,)``."""
         side = self.puzzle.side
         hole = (state.cells == self.puzzle.blank).reshape(side, side)
         return ~jnp.stack([hole[0].any(), hole[-1].any(), hole[:, 0].any(), hole[:, -1].any()])
 
     def why_illegal(self, action: np.ndarray, state: Arrangement, params: Params) -> str:
-        """Off the board."""
+        """Say that the move leads off the board."""
         return f"the hole cannot move {_WORDS[int(action)]}: it is at that border"
 
 

@@ -23,7 +23,7 @@ class TwiddlePuzzle(PermutingPuzzle):
 
     @classmethod
     def sources(cls) -> dict[str, np.ndarray]:
-        """``A+`` clockwise, ``A-`` counterclockwise."""
+        """Return the moves: ``A+`` turns clockwise, ``A-`` counterclockwise."""
         board = np.arange(9).reshape(3, 3)
         sources = {}
         for block, name in enumerate("ABCD"):
@@ -36,7 +36,7 @@ class TwiddlePuzzle(PermutingPuzzle):
         return sources
 
     def rules(self) -> str:
-        """What a move is."""
+        """State what a move is."""
         return (
             "Tiles lie on 3 x 3 cells. A move turns one block of 2 x 2 tiles by a quarter, + clockwise or - "
             "counterclockwise: A+ or A- the upper left block, B+ or B- the upper right, C+ or C- the lower left, "
@@ -44,7 +44,7 @@ class TwiddlePuzzle(PermutingPuzzle):
         )
 
     def meaning(self, move: str) -> str:
-        """A block's way."""
+        """Describe the turn of a block."""
         block = {"A": "upper left", "B": "upper right", "C": "lower left", "D": "lower right"}[move[0]]
         return f"turn the {block} block by a quarter {'clockwise' if move[1] == '+' else 'counterclockwise'}"
 

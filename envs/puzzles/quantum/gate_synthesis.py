@@ -47,7 +47,7 @@ MARGIN = 1e-4
 HIT = 0.01
 """The wanted distance where the target is a product of gates."""
 _LEAST_EXCESS = 0.1
-"""By which the distance of no gate at all exceeds the wanted one, at least."""
+"""Least amount by which the distance of no gate at all exceeds the wanted one."""
 _MOST_GATES = 1000
 
 
@@ -63,7 +63,7 @@ class Circuits(NamedTuple):
 
 
 class Instance(NamedTuple):
-    """What to come near to."""
+    """A target unitary."""
 
     target: np.ndarray
     """int32: a unitary in the puzzle's own coordinates."""
@@ -97,22 +97,22 @@ class SynthesisPuzzle(Puzzle[Instance]):
 
     @abc.abstractmethod
     def reached(self, number: int) -> np.ndarray:
-        """What a circuit of :attr:`known` makes, as a target."""
+        """Return the unitary of a circuit of :attr:`known`, as a target."""
 
     @abc.abstractmethod
     def drawn(self, dice: Dice) -> np.ndarray:
-        """A random target that need not be a product of so few gates."""
+        """Return a random target that need not be a product of so few gates."""
 
     @abc.abstractmethod
     def distances(self, target: np.ndarray) -> np.ndarray:
-        """The distance of each of :attr:`known` from a target, float64; the same to the bit on every machine."""
+        """Return the distance of each of :attr:`known` from a target, float64; the same to the bit on every machine."""
 
     @abc.abstractmethod
     def distance(self, instance: Instance, gates: Sequence[int]) -> float:
-        """Of a circuit from the target."""
+        """Return the distance of a circuit from the target."""
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A random target, or a product of gates; None where that cannot be wanted."""
+        """Draw a random target, or a product of gates; None where the product cannot be asked for."""
         longest, count = self.known.begins[-2:]
         hit = dice.share(8) == 0
         target = self.reached(dice.between(longest, count - 1)) if hit else self.drawn(dice)
@@ -127,7 +127,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
         return Instance(target, np.int32(round(wanted * FINE)))
 
     def task_in_words(self, instance: Instance) -> str:
-        """What to find, and how to write it: the end of the question."""
+        """State what to find and how to write it, the end of the question."""
         return (
             "The circuit's unitary V is the product of its gates, the one that is applied first on the right. Its "
             f"distance from U is sqrt(1 - |tr(U^+ V)| / {self.dimension}), where U^+ is the conjugate transpose of U; "
@@ -138,7 +138,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Multiply, and measure."""
+        """Multiply the gates, and measure the distance."""
         words = answer.split(" ")
         if len(words) > _MOST_GATES:
             raise Malformed(f"expected at most {self.gates} gates, got {len(words)}")
@@ -149,23 +149,23 @@ class SynthesisPuzzle(Puzzle[Instance]):
         return RIGHT if gap <= wanted else wrong(f"the distance is {gap:.6f}, more than {wanted:.4f}")
 
     def _near(self, instance: Instance) -> np.ndarray:
-        """The circuits that are near enough."""
+        """Return the circuits that are near enough."""
         return np.flatnonzero(self.distances(instance.target) <= instance.wanted / FINE)
 
     def plan(self, instance: Instance) -> Sequence[int]:
-        """The first circuit that is near enough."""
+        """Return the first circuit that is near enough."""
         return self.known.words[self._near(instance)[0]]
 
     def solve(self, instance: Instance) -> str:
-        """By trying all circuits, the short ones first."""
+        """Try all circuits, the short ones first."""
         return self._written(self.plan(instance))
 
     def difficulty(self, instance: Instance) -> float:
-        """By counting unitaries."""
+        """Return log2 of the number of known unitaries divided by the number of those near enough."""
         return math.log2(len(self.known.words) / len(self._near(instance)))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """As many gates as allowed, none of which undoes the one before."""
+        """Return as many gates as allowed, none of which undoes the one before."""
         gates = [dice.below(len(self.names))]
         while len(gates) < self.gates:
             gate = dice.below(len(self.names))
@@ -174,7 +174,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
         return self._written(gates)
 
     def heuristic(self, instance: Instance) -> str:
-        """The gate that leads nearest, until near enough or no gate is left."""
+        """Return the gate that leads nearest, until near enough or no gate is left."""
         gates: list[int] = []
         while len(gates) < self.gates:
             gaps = [self.distance(instance, [*gates, gate]) for gate in range(len(self.names))]
@@ -184,16 +184,16 @@ class SynthesisPuzzle(Puzzle[Instance]):
         return self._written(gates)
 
     def constants(self) -> Sequence[str]:
-        """The first gate, an H, and another gate in turns."""
+        """Return the first gate, an H, and another gate in turns."""
         return [self._written([0, gate] * (self.gates // 2)) for gate in range(1, len(self.names))]
 
     def _written(self, gates: Iterable[int]) -> str:
-        """A circuit as an answer is written."""
+        """Return a circuit as an answer is written."""
         return " ".join(self.names[gate] for gate in gates)
 
 
 def entries_in_words(unitary: np.ndarray) -> str:
-    """A unitary U, ``(2, n, n)`` for the real and the imaginary parts, as text."""
+    """Return a unitary U, ``(2, n, n)`` for the real and the imaginary parts, as text."""
     return "\n".join(
         f"U{row}{column} = {real:+.6f} {imaginary:+.6f} i"
         for row, parts in enumerate(zip(*unitary, strict=True), 1)
@@ -231,28 +231,28 @@ class SynthesisTask(PuzzleTask[State]):
 
     @abc.abstractmethod
     def view(self, state: State) -> jax.Array:
-        """What is left to do, ``(view_size,)``, entries from -1 to 1."""
+        """Return the unitary that is left to make, ``(view_size,)``, entries from -1 to 1."""
 
     @property
     @abc.abstractmethod
     def view_components(self) -> tuple[Component, ...]:
-        """What the numbers of :meth:`view` are."""
+        """Components that say what the numbers of :meth:`view` are."""
 
     @abc.abstractmethod
     def gap(self, state: State) -> jax.Array:
-        """The distance of what is left from doing nothing."""
+        """Return the distance of what is left from doing nothing."""
 
     @abc.abstractmethod
     def shown(self, state: State) -> str:
-        """What is left, as text."""
+        """Return the unitary that is left as text."""
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """What is left, the wanted distance, the gates left."""
+        """Return the unitary that is left, the wanted distance and the gates left."""
         left = (self.puzzle.gates - state.used).astype(self.dtype) / self.puzzle.gates
         return jnp.concatenate([self.view(state).clip(-1, 1), self.stack(self._wanted(params), left)])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """Describe the entries in the order of :meth:`observation`."""
         return (
             *self.view_components,
             Component("wanted", "the distance that is near enough"),
@@ -260,21 +260,21 @@ class SynthesisTask(PuzzleTask[State]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """Gates."""
+        """Describe the gates."""
         return gates_named(self.puzzle.names)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Progress, and 1 for being near enough."""
+        """Give progress, and 1 for being near enough."""
         at_first = self._excess(self.initial(key, params), params)
         before, after = self._excess(state, params), self._excess(next_state, params)
         return (before - after) / at_first + ((before > 0) & (after == 0)).astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Whether it is near enough, or no gate is left."""
+        """Return whether it is near enough, or no gate is left."""
         return (self._excess(state, params) == 0) | (state.used >= self.puzzle.gates)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success``: near enough."""
+        """Report ``success``: the target is near enough."""
         return {"success": self._excess(state, params) == 0, "distance": self.gap(state)}
 
     def _wanted(self, params: Params) -> jax.Array:
@@ -282,13 +282,13 @@ class SynthesisTask(PuzzleTask[State]):
         return wanted
 
     def _excess(self, state: State, params: Params) -> jax.Array:
-        """What the distance exceeds the wanted one by; 0 if it does not."""
+        """Return by how much the distance exceeds the wanted one; 0 if it does not."""
         return jnp.maximum(self.gap(state) - self._wanted(params), 0)
 
     # -- host side ------------------------------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
-        """What is left to do."""
+        """Show the unitary that is left to make."""
         return (
             f"Left to be done by the gates {', '.join(self.puzzle.names)}, up to a global phase: the unitary U of\n"
             f"{self.shown(state)}\n"
@@ -298,11 +298,11 @@ class SynthesisTask(PuzzleTask[State]):
         )
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return f"Answer with one of {', '.join(self.puzzle.names)}."
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """A gate.
+        """Read a gate.
 
         Raises:
             ValueError: anything else.
@@ -310,6 +310,6 @@ class SynthesisTask(PuzzleTask[State]):
         return np.asarray(reading.word(text.strip(), self.puzzle.names), self.action_space.dtype)
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """Near enough, or no gate left."""
+        """Say whether the target is near enough or no gate is left."""
         near = info["success"]
         return "the circuit is near enough" if near else "no gate is left, and the circuit is not near enough"

@@ -42,7 +42,7 @@ _NAMES = ("X1", "Z1", "X2", "Z2")
 
 
 def after_gate(tableau: Tableau, gate: int) -> Tableau:
-    """What a gate makes of a tableau."""
+    """Apply a gate to a tableau."""
     name, qubit = GATES[gate][:-1], 2 * (GATES[gate][-1] == "2")
     columns = list(tableau)
     if name.startswith("CNOT"):
@@ -60,12 +60,12 @@ def after_gate(tableau: Tableau, gate: int) -> Tableau:
 
 @cache
 def clifford() -> Group[Tableau]:
-    """The Clifford group of two qubits, without phases."""
+    """Return the Clifford group of two qubits, without phases."""
     return Group(UNIT, GATES, after_gate)
 
 
 class Instance(NamedTuple):
-    """What a circuit did."""
+    """The effect of a circuit."""
 
     tableau: np.ndarray
     """int8 ``(5,)``: a :data:`Tableau`."""
@@ -100,16 +100,16 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
         return len({self.canonical(self._of(number)) for number in numbers})
 
     def compose(self, dice: Dice) -> Instance:
-        """Any element at the distance."""
+        """Draw any element at the distance."""
         return self._of(self._first + dice.below(self._count))
 
     def _of(self, number: int) -> Instance:
-        """An element by its number."""
+        """Return an element by its number."""
         tableau = np.array(clifford().elements[number], np.int8)
         return Instance(tableau, np.int16(number), np.int16(self.tier))
 
     def canonical(self, instance: Instance) -> bytes:
-        """The least of both numberings of the qubits, and of both signs of the imaginary unit."""
+        """Return the least of both numberings of the qubits, and of both signs of the imaginary unit."""
         x1, z1, x2, z2, minus = instance.tableau.tolist()
         conjugated = minus ^ (x1 & z1) ^ (x2 & z2)
         return least(
@@ -119,7 +119,7 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
         )
 
     def question(self, instance: Instance) -> str:
-        """What gates do, what the circuit did, format."""
+        """State what gates do, what the circuit did, and the format."""
         return (
             f"{self.rules()}\n\nA circuit has made\n{shown(self.start(instance))}\n\n"
             "Undo it with as few gates as possible: after your gates, X1, Z1, X2 and Z2 have to be X1, Z1, X2 and Z2 "
@@ -128,7 +128,7 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
         )
 
     def rules(self) -> str:
-        """What gates do."""
+        """State what gates do."""
         return (
             "Clifford gates on two qubits, given by what they make of the Pauli operators X, Y and Z of each qubit "
             "(up to a global phase they are no more than that):\n"
@@ -144,31 +144,31 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
         )
 
     def start(self, instance: Instance) -> Tableau:
-        """What the circuit did."""
+        """Begin with what the circuit did."""
         x1, z1, x2, z2, minus = instance.tableau.tolist()
         return (x1, z1, x2, z2, minus)
 
     def after(self, instance: Instance, position: Tableau, move: int) -> Tableau:
-        """Every gate can be applied."""
+        """Apply a gate; every gate can be applied."""
         return after_gate(position, move)
 
     def apart(self, instance: Instance, position: Tableau) -> int:
-        """Bits of the tableau that are not as they are to be."""
+        """Count the bits of the tableau that are not as they are to be."""
         return sum((now ^ then).bit_count() for now, then in zip(position, UNIT, strict=True))
 
     def shortest(self, instance: Instance) -> list[int]:
-        """Down the levels of the breadth-first search."""
+        """Go down the levels of the breadth-first search."""
         group = clifford()
         return group.way_back(group.number[self.start(instance)])
 
 
 def _renumbered(column: int) -> int:
-    """Rows of the qubits exchanged."""
+    """Exchange the rows of the qubits."""
     return column >> 2 | (column & 3) << 2
 
 
 def shown(tableau: Sequence[int]) -> str:
-    """A tableau as text: what became of X1, Z1, X2 and Z2."""
+    """Return a tableau as text: what became of X1, Z1, X2 and Z2."""
     x1, z1, x2, z2, minus = tableau
     lines = []
     for row, name in enumerate(_NAMES):
@@ -191,12 +191,12 @@ class QuantumGates(UndoTask):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
 
     def flags(self) -> np.ndarray:
-        """The bits of the tableau."""
+        """Return the bits of the tableau."""
         tableaus = np.array(self.group.elements)
         return (tableaus[:, :, None] >> np.arange(4) & 1).reshape(len(tableaus), 20).astype(bool)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """The tableau."""
+        """Describe the tableau."""
         meaning = (
             "[bit, operator]: whether what was made of X1, Z1, X2, Z2 has an X on qubit 1, a Z on qubit 1, an X on "
             "qubit 2, a Z on qubit 2, a minus"
@@ -204,22 +204,24 @@ class QuantumGates(UndoTask):
         return (Component("tableau", meaning, shape=(5, 4)),)
 
     def action_components(self) -> tuple[Component, ...]:
-        """Gates."""
+        """Describe the gates."""
         return gates_named(GATES)
 
     # -- host side ------------------------------------------------------------------------------------------------
 
     def describe(self, state: Standing, params: Params) -> str:
-        """What gates do, and what they have done."""
+        """Show what gates do, and what they have done."""
         now = shown(self.group.elements[int(state.element)])
         return f"{self.puzzle.rules()}\n\nSo far\n{now}\n\nThe goal: X1, Z1, X2 and Z2 as they were, without a minus."
 
     def why_over(self, state: Standing, params: Params, info: dict[str, Any]) -> str:
-        """The only end there is."""
+        """Return the only end there is."""
         return "everything is undone"
 
     def draw(self, state: Standing, params: Params) -> np.ndarray:
-        """A row for each of X1, Z1, X2, Z2: its sign, and its letter on each qubit; on grey where it is as it was."""
+        """Draw a row for each of X1, Z1, X2, Z2: its sign, and its letter on each qubit; on grey where it is as it
+        was.
+        """
         board = Board(4, 4, self.picture_shape)
         lines = shown(self.group.elements[int(state.element)]).split("\n")
         for row, (line, name) in enumerate(zip(lines, _NAMES, strict=True)):

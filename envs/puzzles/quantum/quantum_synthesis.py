@@ -26,7 +26,7 @@ from .gate_synthesis import Circuits, Instance, SynthesisPuzzle, SynthesisTask, 
 
 GATES = ("H", "T", "Tdg", "S", "Sdg")
 UNIT = 10**6
-"""Of an instance's quaternion."""
+"""Scale of an instance's quaternion."""
 
 Scalar = TypeVar("Scalar", float, jax.Array)
 Quaternion = tuple[float, float, float, float]
@@ -40,13 +40,13 @@ _QUATERNIONS: tuple[Quaternion, ...] = (
     (_HALF, 0.0, 0.0, _HALF),
     (_HALF, 0.0, 0.0, -_HALF),
 )
-"""Of each gate."""
+"""Unit quaternion of each gate."""
 
 
 def product(
     one: tuple[Scalar, Scalar, Scalar, Scalar], other: tuple[Scalar, Scalar, Scalar, Scalar]
 ) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """The quaternion of the product of two unitaries."""
+    """Return the quaternion of the product of two unitaries."""
     a, b, c, d = one
     w, x, y, z = other
     return (
@@ -65,7 +65,7 @@ _IDENTITY: Rotation = (0, *(value for row in range(3) for column in range(3) for
 
 
 def rotated(rotation: Rotation, gate: int) -> Rotation:
-    """The rotation followed by that of a gate."""
+    """Return the rotation followed by that of a gate."""
     k = rotation[0]
     x, y, z = (rotation[1 + 6 * row : 7 + 6 * row] for row in range(3))
     name = GATES[gate]
@@ -83,7 +83,7 @@ def rotated(rotation: Rotation, gate: int) -> Rotation:
 
 
 def _reduced(k: int, entries: tuple[int, ...]) -> Rotation:
-    """Divided by sqrt(2) as often as can be."""
+    """Divide by sqrt(2) as often as can be."""
     while k and not any(a % 2 for a in entries[::2]):
         pairs = zip(entries[::2], entries[1::2], strict=True)
         entries = tuple(value for a, b in pairs for value in (b, a // 2))
@@ -93,7 +93,7 @@ def _reduced(k: int, entries: tuple[int, ...]) -> Rotation:
 
 @cache
 def circuits(most: int) -> Circuits:
-    """All of at most so many gates, by breadth-first search; float64 quaternions ``(circuits, 4)``."""
+    """Return all of at most so many gates, by breadth-first search; float64 quaternions ``(circuits, 4)``."""
     known = {_IDENTITY}
     level: list[tuple[Rotation, Quaternion, tuple[int, ...]]] = [(_IDENTITY, (1.0, 0.0, 0.0, 0.0), ())]
     every, begins = list(level), [0, 1]
@@ -124,39 +124,41 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
 
     @property
     def known(self) -> Circuits:
-        """By rotations."""
+        """Circuits, by rotations."""
         return circuits(self.gates)
 
     def reached(self, number: int) -> np.ndarray:
-        """Rounded."""
+        """Return the rounded quaternion of a circuit."""
         return _rounded(self.known.unitaries[number])
 
     def drawn(self, dice: Dice) -> np.ndarray:
-        """By Haar's measure."""
+        """Draw a unitary by Haar's measure."""
         return _rounded(_haar(dice))
 
     def distances(self, target: np.ndarray) -> np.ndarray:
-        """Term by term: products of matrices are rounded in an order that depends on the machine."""
+        """Compute the distances term by term, because products of matrices are rounded in an order that depends on the
+        machine.
+        """
         terms = self.known.unitaries * target
         overlaps = np.abs(terms[:, 0] + terms[:, 1] + terms[:, 2] + terms[:, 3]) / math.hypot(*target.tolist())
         gaps: np.ndarray = np.sqrt(np.maximum(1 - overlaps, 0))
         return gaps
 
     def distance(self, instance: Instance, gates: Sequence[int]) -> float:
-        """By quaternions."""
+        """Return the distance by quaternions."""
         target = instance.target.tolist()
         overlap = abs(sum(one * other for one, other in zip(target, made(gates), strict=True))) / math.hypot(*target)
         return math.sqrt(max(1 - overlap, 0.0))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Up to sign; complex conjugation and inversion make circuits of circuits."""
+        """Return the least form up to sign; complex conjugation and inversion make circuits of circuits."""
         w, x, y, z = instance.target.tolist()
         forms = ((w, x, y, z), (w, -x, y, -z), (w, -x, -y, -z), (w, x, -y, z))
         signed = (tuple(sign * value for value in form) for form in forms for sign in (1, -1))
         return np.array([*min(signed), instance.wanted], "<i4").tobytes()
 
     def question(self, instance: Instance) -> str:
-        """Gates, target, distance, format."""
+        """State the gates, the target, the distance and the format."""
         return (
             "Approximate a unitary U on one qubit by a circuit of the gates H, T, Tdg, S and Sdg:\n"
             "H = [[1, 1], [1, -1]] / sqrt(2), T = diag(1, exp(i pi/4)), S = diag(1, i) = T T, and Tdg and Sdg are the "
@@ -166,7 +168,7 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
 
 
 def _haar(dice: Dice) -> np.ndarray:
-    """A point of the 3-sphere: uniform in the ball (but for a small one inside it), then scaled."""
+    """Return a point of the 3-sphere: uniform in the ball (but for a small one inside it), then scaled."""
     while True:
         point = [dice.between(-UNIT, UNIT) for _ in range(4)]
         if UNIT**2 // 100 < sum(value * value for value in point) <= UNIT**2:
@@ -174,12 +176,12 @@ def _haar(dice: Dice) -> np.ndarray:
 
 
 def _rounded(quaternion: np.ndarray) -> np.ndarray:
-    """In whole units, int32."""
+    """Round to whole units, int32."""
     return np.rint(quaternion * UNIT).astype(np.int32)
 
 
 def made(gates: Iterable[int]) -> Quaternion:
-    """The quaternion of a circuit."""
+    """Return the quaternion of a circuit."""
     whole: Quaternion = (1.0, 0.0, 0.0, 0.0)
     for gate in gates:
         whole = product(_QUATERNIONS[gate], whole)
@@ -187,13 +189,13 @@ def made(gates: Iterable[int]) -> Quaternion:
 
 
 def shown(quaternion: Sequence[float] | np.ndarray) -> str:
-    """A unitary as text."""
+    """Return a unitary as text."""
     w, x, y, z = (float(value) for value in quaternion)
     return entries_in_words(np.array([[[w, -y], [y, w]], [[-z, -x], [-x, z]]]))
 
 
 class Left(NamedTuple):
-    """What is left to do: the target times the inverse of the circuit, as a quaternion."""
+    """The unitary that is left to make: the target times the inverse of the circuit, as a quaternion."""
 
     w: jax.Array
     x: jax.Array
@@ -204,13 +206,13 @@ class Left(NamedTuple):
 
 
 class QuantumSynthesis(SynthesisTask[Left]):
-    """What is left is a quaternion, what is seen of it a rotation."""
+    """The interactive form: a quaternion is left to make, and its rotation is observed."""
 
     puzzle_class = QuantumSynthesisPuzzle
     view_size = 9
 
     def initial(self, key: jax.Array, params: Params) -> Left:
-        """The whole target, scaled to length 1."""
+        """Begin with the whole target, scaled to length 1."""
         target = params.instance.target.astype(self.dtype) / UNIT
         # The inverse root of what is 1 but for 4e-6, by its tangent: XLA makes an approximate instruction of the root.
         w, x, y, z = target * (1.5 - 0.5 * (target * target).sum())
@@ -223,7 +225,7 @@ class QuantumSynthesis(SynthesisTask[Left]):
         return Left(*product(state[:4], (w, -x, -y, -z)), state.used + 1)
 
     def view(self, state: Left) -> jax.Array:
-        """The rotation, row by row."""
+        """Return the rotation, row by row."""
         w, x, y, z = state[:4]
         return self.stack(
             1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
@@ -237,17 +239,17 @@ class QuantumSynthesis(SynthesisTask[Left]):
         return (Component("rotation", "[row, column]: rotation of the Bloch sphere that is left to do", shape=(3, 3)),)
 
     def gap(self, state: Left) -> jax.Array:
-        """By the real part of the quaternion."""
+        """Return the distance by the real part of the quaternion."""
         return jnp.sqrt(jnp.maximum(1 - jnp.abs(state.w), 0))
 
     # -- host side ------------------------------------------------------------------------------------------------
 
     def shown(self, state: Left) -> str:
-        """As the target of the question."""
+        """Show it as the target of the question."""
         return shown([float(value) for value in state[:4]])
 
     def draw(self, state: Left, params: Params) -> np.ndarray:
-        """The rotation that is left: what becomes of X, Y and Z."""
+        """Draw the rotation that is left: what becomes of X, Y and Z."""
         board = Board(3, 3, self.picture_shape)
         entries = np.asarray(self.observation(state, jax.random.key(0), params))[:9].reshape(3, 3)
         for row, axis in enumerate("XYZ"):

@@ -70,7 +70,7 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         self.edges = self.count * self.density // 8
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A graph of the kind whose turn it is at this seed."""
+        """Draw a graph with a solution or without, whichever is this seed's turn."""
         return self._of_kind(dice, solvable=dice.share(2) == 1)
 
     def _of_kind(self, dice: Dice, *, solvable: bool) -> Instance:
@@ -80,7 +80,7 @@ class HamiltonianPuzzle(Puzzle[Instance]):
                 return Instance(np.array(graph, np.int32), np.int8(solvable))
 
     def _plausible(self, graph: Sequence[int]) -> bool:
-        """Whether degrees allow a solution, and the graph is connected."""
+        """Return whether degrees allow a solution, and the graph is connected."""
         degrees = [bits.bit_count() for bits in graph]
         if min(degrees) == 0 or degrees.count(1) > (0 if self.closed else 2):
             return False
@@ -88,15 +88,15 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         return reached(graph, 1, everything) == everything
 
     def search(self, graph: Sequence[int]) -> tuple[list[int] | None, int]:
-        """A solution, if there is one, and the vertices entered until that was known."""
+        """Return a solution, if there is one, and the vertices entered until that was known."""
         return (hamiltonian_cycle if self.closed else hamiltonian_path)(graph)
 
     def canonical(self, instance: Instance) -> bytes:
-        """The graph without the names of its vertices."""
+        """Return the graph without the names of its vertices."""
         return canonical_graph(instance.neighbours.tolist())
 
     def rules(self) -> str:
-        """What is asked for."""
+        """State what is asked for."""
         if self.closed:
             return (
                 "A Hamiltonian cycle of a graph visits every vertex exactly once, goes from each to the next by an "
@@ -107,7 +107,7 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         )
 
     def question(self, instance: Instance) -> str:
-        """Rules, graph, format."""
+        """State the rules, the graph and the format."""
         kind = "cycle" if self.closed else "path"
         again = " (the first is not repeated at the end)" if self.closed else ""
         return (
@@ -117,13 +117,13 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         )
 
     def shown(self, instance: Instance) -> str:
-        """Vertices and edges."""
+        """Return the vertices and edges in words."""
         graph = instance.neighbours.tolist()
         edges = (f"{v + 1}-{w + 1}" for v, bits in enumerate(graph) for w in members(bits) if v < w)
         return f"The vertices: 1 to {self.count}\nThe edges: {' '.join(edges)}"
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Every vertex once, every step an edge; for ``none``, what the search has proven."""
+        """Check that every vertex is visited once and every step is an edge; for ``none``, ask the search."""
         graph, n = instance.neighbours.tolist(), self.count
         if answer == NONE:
             return wrong("there is one") if instance.solvable else RIGHT
@@ -137,25 +137,26 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         return RIGHT
 
     def solve(self, instance: Instance) -> str:
-        """By :meth:`search`."""
+        """Search with :meth:`search`."""
         path = self.search(instance.neighbours.tolist())[0]
         return NONE if path is None else self.written(path)
 
     def plan(self, instance: Instance) -> list[int]:
-        """Actions are vertices."""
+        """Return the vertices of the solution, which are the actions."""
         return self.search(instance.neighbours.tolist())[0] or []
 
     def difficulty(self, instance: Instance) -> float:
-        """What :meth:`search` enters."""
+        """Count the vertices that :meth:`search` enters."""
         return float(self.search(instance.neighbours.tolist())[1])
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """``none`` half of the time, otherwise the vertices in random order."""
+        """Answer ``none`` half of the time, otherwise the vertices in random order."""
         return NONE if dice.below(2) else self.written(dice.shuffled(range(self.count)))
 
     def heuristic(self, instance: Instance) -> str:
-        """From a vertex of least degree on to the neighbour with the fewest unvisited neighbours (Warnsdorff 1823);
-        ``none`` if that ends early, or cannot be closed."""
+        """Go from a vertex of least degree on to the neighbour with the fewest unvisited neighbours (Warnsdorff 1823);
+        ``none`` if that ends early, or cannot be closed.
+        """
         graph = instance.neighbours.tolist()
         path = [min(range(self.count), key=lambda v: graph[v].bit_count())]
         left = 2**self.count - 1 & ~(1 << path[0])
@@ -166,12 +167,12 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         return NONE if left or unclosed else self.written(path)
 
     def constants(self) -> Sequence[str]:
-        """``none``, and the vertices as they are numbered."""
+        """Return ``none``, and the vertices as they are numbered."""
         return [NONE, self.written(range(self.count))]
 
     @staticmethod
     def written(path: Sequence[int]) -> str:
-        """Vertices as an answer is written."""
+        """Write vertices as an answer."""
         return " ".join(str(vertex + 1) for vertex in path)
 
 
@@ -197,7 +198,7 @@ class SolvablePathPuzzle(HamiltonianPathPuzzle):
     name = "HamiltonianPath, solvable"
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A graph with a path."""
+        """Draw a graph with a path."""
         return self._of_kind(dice, solvable=True)
 
 
@@ -207,7 +208,7 @@ class SolvableCyclePuzzle(HamiltonianCyclePuzzle):
     name = "HamiltonianCycle, solvable"
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A graph with a cycle."""
+        """Draw a graph with a cycle."""
         return self._of_kind(dice, solvable=True)
 
 
@@ -243,7 +244,7 @@ class HamiltonianPath(PuzzleTask[Visiting]):
         self._vertices = np.arange(n, dtype=np.int32)
 
     def initial(self, key: jax.Array, params: Params) -> Visiting:
-        """Nowhere yet."""
+        """Begin before the first vertex."""
         every = jnp.int32(2**self.count - 1)
         return Visiting(jnp.full(self.count, -1, jnp.int8), every, jnp.int32(0), jnp.int32(-1), every)
 
@@ -260,7 +261,7 @@ class HamiltonianPath(PuzzleTask[Visiting]):
         )
 
     def observation(self, state: Visiting, key: jax.Array, params: Params) -> jax.Array:
-        """The graph, and for each vertex how it stands."""
+        """Return the graph, and for each vertex how it stands."""
         rows = params.instance.neighbours
         matrix = (rows[:, None] >> self._vertices) & 1
         free = lax.population_count(rows & state.left) / self.count
@@ -269,7 +270,7 @@ class HamiltonianPath(PuzzleTask[Visiting]):
         return jnp.concatenate([part.astype(self.dtype) for part in parts])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """Describe the entries in the order of :meth:`observation`."""
         n = self.count
         return (
             Component("adjacency", "[vertex, vertex]: whether an edge joins the two", shape=(n, n)),
@@ -280,28 +281,28 @@ class HamiltonianPath(PuzzleTask[Visiting]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """A vertex each."""
+        """Describe each action: a vertex."""
         return (Component("visit", "visit the vertex of this number next", shape=(self.count,)),)
 
     def reward(
         self, state: Visiting, action: jax.Array, next_state: Visiting, key: jax.Array, params: Params
     ) -> jax.Array:
-        """A share for each vertex, 1 for a solution."""
+        """Give a share for each vertex, 1 for a solution."""
         more = next_state.visited - state.visited
         done = (more > 0) & self._solved(next_state, params)
         return more.astype(self.dtype) / self.count + done.astype(self.dtype)
 
     def terminal(self, state: Visiting, key: jax.Array, params: Params) -> jax.Array:
-        """Whether there is nowhere to go."""
+        """Return whether there is nowhere to go."""
         return state.ahead == 0
 
     def info(self, state: Visiting, params: Params) -> dict[str, jax.Array]:
-        """``success``: every vertex is visited (and the cycle can be closed)."""
+        """Report ``success``: every vertex is visited (and the cycle can be closed)."""
         visited = state.visited.astype(self.dtype) / self.count
         return {"success": self._solved(state, params), "visited": visited}
 
     def action_mask(self, state: Visiting, params: Params) -> jax.Array:
-        """Unvisited neighbours of the last vertex; at first all, bool ``(n,)``."""
+        """Return the unvisited neighbours of the last vertex; at first all vertices, bool ``(n,)``."""
         return (state.ahead >> self._vertices) & 1 == 1
 
     def _solved(self, state: Visiting, params: Params) -> jax.Array:
@@ -314,16 +315,16 @@ class HamiltonianPath(PuzzleTask[Visiting]):
     # -- host side ------------------------------------------------------------------------------------------------
 
     def describe(self, state: Visiting, params: Params) -> str:
-        """Rules, graph, path."""
+        """Show the rules, the graph and the path."""
         path = self.puzzle.written(self._path(state)) or "none"
         return f"{self.puzzle.rules()}\n\n{self.puzzle.shown(params.instance)}\nVisited so far, in order: {path}"
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return f"Answer with the vertex to visit next, 1 to {self.count}: an unvisited neighbour of the last one."
 
     def parse(self, text: str, state: Visiting, params: Params) -> np.ndarray:
-        """The number of a vertex, counted from 1.
+        """Read the number of a vertex, counted from 1.
 
         Raises:
             ValueError: anything else.
@@ -331,13 +332,13 @@ class HamiltonianPath(PuzzleTask[Visiting]):
         return np.asarray(reading.integer(text.strip(), 1, self.count, "vertex") - 1, self.action_space.dtype)
 
     def why_illegal(self, action: np.ndarray, state: Visiting, params: Params) -> str:
-        """Visited, or no neighbour."""
+        """Say that the vertex is visited or no neighbour."""
         if not int(state.left) >> int(action) & 1:
             return f"vertex {int(action) + 1} is visited already"
         return f"there is no edge between {int(state.last) + 1} and {int(action) + 1}"
 
     def why_over(self, state: Visiting, params: Params, info: dict[str, Any]) -> str:
-        """Solved or stuck."""
+        """Say whether it is solved or stuck."""
         if info["success"]:
             return "every vertex is visited"
         return (
@@ -347,7 +348,7 @@ class HamiltonianPath(PuzzleTask[Visiting]):
         )
 
     def draw(self, state: Visiting, params: Params) -> np.ndarray:
-        """Vertices on a circle; edges grey, the path blue."""
+        """Draw vertices on a circle; edges grey, the path blue."""
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), PAPER)
         pen = ImageDraw.Draw(image)

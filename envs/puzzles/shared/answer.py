@@ -1,4 +1,4 @@
-"""Strict readers of answers: each takes text by a small grammar of its own, or says what is wrong with it.
+"""Strict readers of answers. Each one reads text by a small grammar of its own, or says what is wrong with it.
 
 Nothing is evaluated, numbers have few digits, and every reader takes time linear in the text.
 """
@@ -13,7 +13,7 @@ from rlbench_suite.puzzle import Malformed
 
 
 def integer(text: str, low: int, high: int, what: str = "number") -> int:
-    """A whole number in decimal digits, from ``low`` to ``high``.
+    """Read a whole number in decimal digits, from ``low`` to ``high``.
 
     Raises:
         Malformed: anything else.
@@ -28,7 +28,7 @@ def integer(text: str, low: int, high: int, what: str = "number") -> int:
 
 
 def integers(text: str, low: int, high: int, *, least: int = 0, most: int = 1000, what: str = "number") -> list[int]:
-    """Whole numbers separated by single spaces.
+    """Read whole numbers separated by single spaces.
 
     Raises:
         Malformed: fewer than ``least`` or more than ``most`` of them, or one out of range.
@@ -41,7 +41,7 @@ def integers(text: str, low: int, high: int, *, least: int = 0, most: int = 1000
 
 
 def word(text: str, allowed: Sequence[str]) -> int:
-    """The index of the word in ``allowed``.
+    """Return the index of a word in ``allowed``.
 
     Raises:
         Malformed: it is none of them.
@@ -53,13 +53,13 @@ def word(text: str, allowed: Sequence[str]) -> int:
 
 
 def grid(text: str, rows: int, columns: int, symbols: str) -> list[list[int]]:
-    """As :func:`cells` counted from 0, in rows."""
+    """Read a grid as :func:`cells` does, counted from 0, in rows."""
     found = cells(text, rows, columns, symbols, 0)
     return [list(found[at : at + columns]) for at in range(0, rows * columns, columns)]
 
 
 def cells(text: str, rows: int, columns: int, symbols: str, first: int = 1) -> bytes:
-    """Rows on lines of their own, symbols separated by single spaces; gives the number of each, row by row.
+    """Read rows on lines of their own, symbols separated by single spaces; return the number of each, row by row.
 
     Args:
         text: as written; lines may end with spaces.
@@ -78,7 +78,7 @@ def cells(text: str, rows: int, columns: int, symbols: str, first: int = 1) -> b
 
 
 def _symbols(text: str, rows: int, columns: int, symbols: str) -> Iterator[str]:
-    """The symbols of each line; spaces at its end do not matter."""
+    """Return the symbols of each line; spaces at its end do not matter."""
     lines = text.split("\n")
     if len(lines) != rows:
         raise Malformed(f"expected {rows} lines, got {len(lines)}")
@@ -93,11 +93,11 @@ def _symbols(text: str, rows: int, columns: int, symbols: str) -> Iterator[str]:
 
 @cache
 def _layout(rows: int, columns: int, symbols: str, first: int) -> tuple[str, bytes]:
-    """What stands between the symbols of a grid, and what translates these to their numbers."""
+    """Return the separators between the symbols of a grid, and the table that translates symbols to their numbers."""
     numbers = bytes(max(symbols.find(chr(code)), 0) + first for code in range(256))
     return ((" " * (columns - 1) + "\n") * rows)[:-1], numbers
 
 
 def _short(text: str) -> str:
-    """The text, cut where it is long."""
+    """Return the text, cut where it is long."""
     return repr(text if len(text) <= 20 else text[:17] + "...")

@@ -1,4 +1,4 @@
-"""Puzzles of undoing: an element of a finite group is to be brought back to its unit by generators, in few steps.
+"""Puzzles of undoing: generators bring an element of a finite group back to its unit in few steps.
 
 The group is small enough to be written down: its elements are numbered by breadth-first search from the unit, which is
 0, and so every distance is exact.
@@ -46,12 +46,12 @@ class Group(Generic[Element]):
     def __init__(self, unit: Element, generators: Sequence[str], after: Callable[[Element, int], Element]) -> None:
         self.generators = tuple(generators)
         self.number = {unit: 0}
-        """Of each element, in the order of their distances."""
+        """Number of each element, in the order of their distances."""
         self.elements = [unit]
         self.away = [0]
         """Steps from each element to the unit: as many as from there, as generators come with their inverses."""
         self.following: list[list[int]] = []
-        """For each element, what each generator makes of it."""
+        """Result of each generator, for each element."""
         for element in self.elements:
             row = []
             for generator in range(len(self.generators)):
@@ -64,7 +64,7 @@ class Group(Generic[Element]):
             self.following.append(row)
 
     def way_back(self, number: int) -> list[int]:
-        """Generators that bring an element to the unit, as few as can be."""
+        """Return the fewest generators that bring an element to the unit."""
         way = []
         while left := self.away[number]:
             generator = next(g for g, made in enumerate(self.following[number]) if self.away[made] < left)
@@ -74,7 +74,7 @@ class Group(Generic[Element]):
 
 
 class Standing(NamedTuple):
-    """Where it stands."""
+    """The element that the player has reached."""
 
     element: jax.Array
     """int32: the number of an element."""
@@ -101,14 +101,14 @@ class UndoTask(PuzzleTask[Standing]):
 
     @abc.abstractmethod
     def flags(self) -> np.ndarray:
-        """What is seen of each element, bool ``(elements, F)``."""
+        """Return the observed flags of each element, bool ``(elements, F)``."""
 
     @abc.abstractmethod
     def observation_components(self) -> tuple[Component, ...]:
-        """What the flags are."""
+        """Describe the flags."""
 
     def initial(self, key: jax.Array, params: Params) -> Standing:
-        """The element of the instance."""
+        """Begin with the element of the instance."""
         return Standing(params.instance.element.astype(jnp.int32))
 
     def transition(self, state: Standing, action: jax.Array, key: jax.Array, params: Params) -> Standing:
@@ -116,35 +116,35 @@ class UndoTask(PuzzleTask[Standing]):
         return Standing(jnp.asarray(self._following)[state.element * len(self.group.generators) + action])
 
     def observation(self, state: Standing, key: jax.Array, params: Params) -> jax.Array:
-        """The flags of the element."""
+        """Return the flags of the element."""
         return jnp.asarray(self._flags)[state.element].astype(self.dtype)
 
     def reward(
         self, state: Standing, action: jax.Array, next_state: Standing, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Progress, 1 at the unit, and the price of a step."""
+        """Give progress, 1 at the unit, and the price of a step."""
         before, after = self._needed(state), self._needed(next_state)
         arrived = ((before > 0) & (after == 0)).astype(self.dtype)
         at_first = self._needed(self.initial(key, params)).astype(self.dtype)
         return ((before - after).astype(self.dtype) - 0.5) / at_first + arrived
 
     def terminal(self, state: Standing, key: jax.Array, params: Params) -> jax.Array:
-        """Whether the unit is reached."""
+        """Return whether the unit is reached."""
         return state.element == 0
 
     def info(self, state: Standing, params: Params) -> dict[str, jax.Array]:
-        """``success``: the unit is reached."""
+        """Report ``success``: the unit is reached."""
         return {"success": state.element == 0, "away": self._needed(state)}
 
     def _needed(self, state: Standing) -> jax.Array:
         return jnp.asarray(self._away)[state.element]
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return f"Answer with one of {', '.join(self.group.generators)}."
 
     def parse(self, text: str, state: Standing, params: Params) -> np.ndarray:
-        """The name of a generator.
+        """Read the name of a generator.
 
         Raises:
             ValueError: anything else.

@@ -1,4 +1,4 @@
-"""What every interactive puzzle shares: contexts from a bank of instances, and the exact solver as its reference."""
+"""The base of every interactive puzzle: contexts from a bank of instances, and the exact solver as its reference."""
 
 from __future__ import annotations
 
@@ -46,30 +46,30 @@ class PuzzleTask(Task[Params, State], Generic[State]):
 
     @cached_property
     def bank(self) -> Bank:
-        """Instances of both splits; found or built when the first episode begins."""
+        """Instances of both splits; loaded or built when the first episode begins."""
         return bank_of_both_splits(self.puzzle, self.bank_size)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """An instance of the split's bank, uniformly."""
+        """Return a uniformly random instance of the split's bank."""
         bits = jax.random.key_data(key)[0]  # a key is random bits enough
         number = split * self.bank_size + (bits % np.uint32(self.bank_size)).astype(jnp.int32)
         return Params(*jax.tree.map(lambda column: jnp.asarray(column)[number], (self.bank.instances, self.bank.plans)))
 
 
 class Planned(NamedTuple):
-    """Plays what the exact solver found when the bank was built."""
+    """Plays the actions that the exact solver found when the bank was built."""
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> Planned:
-        """The player of any puzzle with a bank."""
+        """Return the player; it plays any puzzle with a bank."""
         return cls()
 
     def initial(self, params: Params) -> jax.Array:
-        """The number of the next action of the plan."""
+        """Begin at the first action of the plan."""
         return jnp.int32(0)
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The next action; the first legal one after the end of the plan."""
+        """Return the next action; after the end of the plan, the first legal one."""
         action = view.params.plan[jnp.minimum(memory, view.params.plan.shape[0] - 1)].astype(jnp.int32)
         other = jnp.int32(0) if view.action_mask is None else jnp.argmax(view.action_mask).astype(jnp.int32)
         return jnp.where(action == STOP, other, action), memory + 1

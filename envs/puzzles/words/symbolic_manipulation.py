@@ -46,14 +46,16 @@ class Operation(NamedTuple):
     """Something to do with a sequence."""
 
     words: str
-    """What it does; ``{0}``, ``{1}``, ... are its arguments, ``{letters}`` the alphabet, ``{last}`` its last letter."""
+    """Effect in words; ``{0}``, ``{1}``, ... are its arguments, ``{letters}`` the alphabet, ``{last}`` its last
+    letter.
+    """
     takes: str
     """A character for each argument: ``n`` a number, ``p`` a position (in ascending order, counted from 1), ``i`` a
     letter that is in the sequence, ``l`` another letter, ``r`` a letter or nothing."""
     made: Callable[[Row, Row, int], Row]
     """The sequence it makes of a sequence, given the arguments and the number of letters."""
     ordered: bool = False
-    """Whether it matters which letter comes after which in the alphabet."""
+    """True if it matters which letter comes after which in the alphabet."""
 
 
 def _swapped(row: Row, at: Row, letters: int) -> Row:
@@ -167,7 +169,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         """Symbols of a sequence, at most."""
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A random sequence, and one random operation after another that changes it and fits."""
+        """Draw a random sequence, and one random operation after another that changes it and fits."""
         row = [dice.below(self.letters) for _ in range(dice.between(self.operations + 2, self.operations + 3))]
         rows: list[Row] = [row]
         program: list[Row] = []
@@ -182,7 +184,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         return Instance(np.array(program, np.int8), np.array(filled, np.int8))
 
     def _operation(self, row: Row, dice: Dice) -> Row | None:
-        """An operation that changes the sequence and keeps its length within bounds; None if none was found."""
+        """Return an operation that changes the sequence and keeps its length within bounds; None if none was found."""
         for _ in range(_TRIES):
             kind = dice.below(len(OPERATIONS))
             arguments = self._rules(row, dice) if kind == REWRITE else self._arguments(kind, row, dice)
@@ -193,7 +195,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         return None
 
     def _arguments(self, kind: int, row: Row, dice: Dice) -> Row:
-        """Random arguments of an operation on a sequence."""
+        """Draw arguments of an operation on a sequence."""
         takes = OPERATIONS[kind].takes
         if takes == "n":
             return [dice.between(2, 4)]
@@ -206,7 +208,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         return drawn
 
     def _rules(self, row: Row, dice: Dice) -> Row:
-        """Two rules with different left sides, the first of which can be applied."""
+        """Return two rules with different left sides, the first of which can be applied."""
         place = dice.below(len(row) - 1)
         first = row[place : place + 2]
         second = first
@@ -215,22 +217,22 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         return [*first, dice.below(self.letters + 1), *second, dice.below(self.letters + 1)]
 
     def applied(self, row: Row, operation: Row) -> Row:
-        """What an operation, given as its line of the program, makes of a sequence."""
+        """Apply an operation, given as its line of the program, to a sequence."""
         return OPERATIONS[operation[0]].made(row, operation[1:], self.letters)
 
     def result(self, instance: Instance) -> Row:
-        """What the program makes of the sequence."""
+        """Return the result of the program."""
         row = self.symbols_of(instance.rows[0])
         for operation in instance.program.tolist():
             row = self.applied(row, operation)
         return row
 
     def symbols_of(self, filled: np.ndarray) -> Row:
-        """A row of an instance without what fills it up."""
+        """Return a row of an instance without what fills it up."""
         return [x for x in np.asarray(filled).tolist() if x < self.letters]
 
     def canonical(self, instance: Instance) -> bytes:
-        """Letters renamed in the order in which they come up, where no operation depends on their order."""
+        """Rename letters in the order in which they come up, where no operation depends on their order."""
         program, row = instance.program.tolist(), self.symbols_of(instance.rows[0])
         ordered = any(OPERATIONS[kind].ordered for kind, *_ in program)
         names = {x: x for x in range(0 if ordered else self.letters, self.letters + 1)}
@@ -246,7 +248,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         return bytes(form)
 
     def question(self, instance: Instance) -> str:
-        """Sequence, program, format."""
+        """State the sequence, the program and the format."""
         program = "\n".join(f"{k}. {self.words(line)}" for k, line in enumerate(instance.program.tolist(), 1))
         letters, sequence = " ".join(ALPHABET[: self.letters]), self.written(self.symbols_of(instance.rows[0]))
         return (
@@ -257,7 +259,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         )
 
     def words(self, operation: Row) -> str:
-        """A line of the program in English."""
+        """Return a line of the program in English."""
         kind, *arguments = operation
         letters = ALPHABET[: self.letters]
         names = [*letters, "nothing"]
@@ -277,7 +279,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         return self.written(self.result(instance))
 
     def written(self, row: Row) -> str:
-        """A sequence as an answer is written."""
+        """Return a sequence as an answer is written."""
         return " ".join(ALPHABET[x] for x in row)
 
     def plan(self, instance: Instance) -> list[int]:
@@ -293,15 +295,15 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         return float(len(self.plan(instance)) - self.operations)
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Symbols at random, as many as may be."""
+        """Draw symbols at random, as many as may be."""
         return self.written([dice.below(self.letters) for _ in range(dice.between(SHORTEST, self.width))])
 
     def heuristic(self, instance: Instance) -> str:
-        """The first operation only."""
+        """Return the first operation only."""
         return self.written(self.applied(self.symbols_of(instance.rows[0]), instance.program[0].tolist()))
 
     def constants(self) -> Sequence[str]:
-        """The alphabet, and its first letters."""
+        """Return the alphabet, and its first letters."""
         return [self.written(list(range(count))) for count in range(2, self.letters + 1)]
 
 
@@ -320,23 +322,23 @@ class SymbolicManipulation(WritingTask):
 
     @property
     def flag_count(self) -> int:
-        """How many flags there are."""
+        """Number of flags."""
         puzzle = self.puzzle
         rows = 2 * puzzle.width * puzzle.letters + puzzle.width + 1
         return rows + len(OPERATIONS) + ARGUMENTS * (puzzle.width + 1) + puzzle.operations
 
     def length(self, instance: Instance) -> jax.Array:
-        """All symbols that operations make, and as many full stops."""
+        """Return all symbols that operations make, and as many full stops."""
         return (instance.rows[1:] < self.puzzle.letters).sum(dtype=jnp.int32) + self.puzzle.operations
 
     def wanted(self, written: jax.Array, instance: Instance) -> jax.Array:
-        """The next symbol of the row, or a full stop."""
+        """Return the next symbol of the row, or a full stop."""
         _, place, _, made = self._at(written, instance)
         here, end = np.arange(self.puzzle.width) == place, self.puzzle.letters
         return end + jnp.where(here, made - np.int8(end), 0).sum(dtype=jnp.int32)
 
     def flags(self, written: jax.Array, instance: Instance) -> Sequence[jax.Array]:
-        """Sequence, what is written, place, operation, arguments, and which operation it is."""
+        """Return the sequence, the symbols written, their number, the operation, its arguments and its number."""
         now, place, row, made = self._at(written, instance)
         width, letters = self.puzzle.width, np.arange(self.puzzle.letters, dtype=np.int8)
         before = np.arange(width) < place
@@ -351,7 +353,7 @@ class SymbolicManipulation(WritingTask):
         )
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`flags`."""
+        """Describe the entries in the order of :meth:`flags`."""
         puzzle = self.puzzle
         shape = (puzzle.width, puzzle.letters)
         return (
@@ -371,13 +373,13 @@ class SymbolicManipulation(WritingTask):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """Letters, and the end."""
+        """Describe the letters and the full stop."""
         return singles(
             {token: "end the result" if token == END else f"write the letter {token}" for token in self.tokens}
         )
 
     def _at(self, written: jax.Array, instance: Instance) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-        """Where the writing is.
+        """Return the place of the writing.
 
         Returns:
             Which operation is being carried out, one-hot ``(operations,)``, the last one in the end; how many symbols
@@ -397,14 +399,16 @@ class SymbolicManipulation(WritingTask):
     # -- host side ------------------------------------------------------------------------------------------------
 
     def _shown(self, state: Writing, params: Params) -> tuple[int, list[int], list[int]]:
-        """The number of the operation being carried out, what it is applied to, and what is written of its result."""
+        """Return the number of the operation being carried out, what it is applied to, and what is written of its
+        result.
+        """
         now, place, row, made = self._at(state.written, params.instance)
         puzzle = self.puzzle
         shown = puzzle.symbols_of(np.asarray(row)), puzzle.symbols_of(np.asarray(made))[: int(place)]
         return int(np.argmax(now)), *shown
 
     def describe(self, state: Writing, params: Params) -> str:
-        """The operation, what it is applied to, and what is written."""
+        """Show the operation, what it is applied to, and what is written."""
         number, row, made = self._shown(state, params)
         puzzle = self.puzzle
         return (
@@ -413,12 +417,12 @@ class SymbolicManipulation(WritingTask):
         )
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         letters = ", ".join(ALPHABET[: self.puzzle.letters])
         return f"Answer with the next symbol of the result, one of {letters}, or with {END} after its last symbol."
 
     def draw(self, state: Writing, params: Params) -> np.ndarray:
-        """The sequence above, what is written of the result below, the operation between them."""
+        """Draw the sequence above, what is written of the result below, the operation between them."""
         number, row, made = self._shown(state, params)
         width = self.puzzle.width
         board = Board(4, width, self.picture_shape)

@@ -1,4 +1,4 @@
-"""Members by rank against the plain definition, keys against JAX's, and the random player against chance."""
+"""Members of a bit set by rank against the definition, keys against JAX's, the random player against chance."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from gymnasium import spaces
 
 from rlbench_suite.baselines.scripted import Uniform, nth_legal
+from rlbench_suite.bitset import BitSet, unpack_bits
 from rlbench_suite.keys import bits, fold_in, normal, uniform
-from rlbench_suite.members import Members, flags
 from rlbench_suite.policy import View
 
 
@@ -31,8 +31,8 @@ def test_every_member_has_its_rank(size: int) -> None:
 
     @jax.jit
     def listed(mask: jax.Array) -> tuple[jax.Array, jax.Array]:
-        members = Members.of(mask)
-        return members.size, jax.vmap(members.ranked)(np.arange(there.size, dtype=np.int32))
+        members = BitSet.from_mask(mask)
+        return members.size, jax.vmap(members.select)(np.arange(there.size, dtype=np.int32))
 
     count, found = listed(mask)
     assert count == there.size
@@ -40,12 +40,12 @@ def test_every_member_has_its_rank(size: int) -> None:
 
 
 @pytest.mark.parametrize(("count", "width"), [(1, 1), (72, 1), (6, 12), (5, 32), (9, 18), (3, 7)])
-def test_flags_are_the_bits_of_the_words(count: int, width: int) -> None:
+def test_bits_are_unpacked_in_order(count: int, width: int) -> None:
     masks = np.random.default_rng(width).random((300, count, width)) < 0.5
     words = (
         (masks.astype(np.uint64) << np.arange(width, dtype=np.uint64)).sum(axis=-1, dtype=np.uint64).astype(np.uint32)
     )
-    found = jax.jit(jax.vmap(lambda words: flags(list(words), width)))(words)
+    found = jax.jit(jax.vmap(lambda words: unpack_bits(list(words), width)))(words)
     np.testing.assert_array_equal(found, masks.reshape(len(masks), -1))
 
 
