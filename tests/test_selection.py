@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -98,7 +98,8 @@ def test_names_and_files_run_whole_and_without_git_the_version_is_the_commit(mon
     assert run(tests) == Selection(False, __version__, "", frozenset())
 
 
-def test_a_run_begins_with_what_it_leaves_out() -> None:
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "tests/plugin"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=os.environ).stdout
+def test_a_run_begins_with_what_it_leaves_out(tmp_path: Path) -> None:
+    pytest_here = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)]
+    command = [*pytest_here, "--collect-only", "-p", "no:cacheprovider", str(ROOT / "tests" / "plugin")]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path).stdout
     assert shown.startswith("selection: all ids of the suite all; ")
