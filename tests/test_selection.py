@@ -53,6 +53,12 @@ def test_a_variant_runs_whenever_its_code_has_changed(name: str) -> None:
         assert run.runs_card(card) or len(run.changed_ids) > MOST
 
 
+def test_a_new_id_is_known_by_its_golden_trajectory() -> None:
+    run = at("tests/adapters/golden/Zebra-v0.json", "envs/puzzles/cards.py")
+    assert run.changed_ids == {"Zebra-v0"}
+    assert run.part == PART
+
+
 def test_a_file_about_variants_runs_whenever_it_or_what_it_imports_has_changed() -> None:
     [file] = (ROOT / "tests").rglob("test_zebra.py")
     [task] = [code for code in imported_files(file) if code.name == "zebra.py"]
