@@ -41,7 +41,8 @@ TABLE = f"""\
 | A variant: the same, and its one-shot form | one in {PART} |
 | A difficulty beside the default | one in {PART} |
 | A test file marked `of_variants` | one in {PART} |
-| A variant or such a file, where code below `envs/` that it imports has changed, or its golden trajectory, or the file itself | always; \
+| A variant or such a file, where code below `envs/` that it imports has changed, or its golden trajectory, or \
+the file itself | always; \
 where more than {MOST} variants have changed, about {MOST} of them |
 | Any of these, where the kernel, its tests or `constraints.txt` have changed | one in {KERNEL_PART} |
 | Whatever `-k`, `-m` or the path of a file names | always |
