@@ -1,4 +1,4 @@
-"""The task card: everything known about a task before it is built.
+"""The task card: all that is known about a task before it is built.
 
 A card is plain data. Reading every card of the suite imports neither JAX nor a task's own file, so listing,
 registering and validating names is free.
@@ -19,16 +19,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rlbench_suite.task import Task
 
-VIEWS = ("structured", "text", "pixels")
 SPLITS = ("train", "test")
 DTYPES = ("float32", "float64")
 SCORES_FILE = "reference_scores.json"
 ONE_SHOT_FILE = "one_shot_scores.json"
 LONGEST_LIST, NEAREST = 20, 5
 """Names that an error lists at most, and how many it lists where there are more."""
+KEYWORDS = ("split", "difficulty", "view", "dtype", "render_mode", "weights")
+"""Keywords that ``gymnasium.make`` takes for every id, beside the settings of its card."""
 
 _BUILT: dict[tuple[Any, ...], Task[Any, Any]] = {}
-"""Tasks are immutable: one object a description, so that programs compiled for it are found again."""
+"""Built tasks. Equal descriptions share one immutable object, so that its compiled programs are found again."""
 
 
 class UnknownKeyword(TypeError, ValueError):
@@ -40,12 +41,12 @@ class UnknownKeyword(TypeError, ValueError):
 
 
 def unexpected(task_id: str, name: str, known: Iterable[str]) -> UnknownKeyword:
-    """The error to raise for a keyword, in Python's words and ours."""
+    """Return the error to raise for a keyword: Python's usual sentence, then the known keywords."""
     return UnknownKeyword(f"{task_id} got an unexpected keyword argument {name!r}. {unknown('keyword', name, known)}")
 
 
 def unknown(kind: str, given: object, known: Iterable[str]) -> str:
-    """One sentence that names what was given, what is allowed (the nearest of many), and the nearest valid name."""
+    """Return a sentence with what was given, the nearest valid name, and what is allowed (of many, the nearest)."""
     names = sorted(known)
     folded = {_fold(name): name for name in names}
     near = difflib.get_close_matches(_fold(str(given)), folded, n=1, cutoff=0.4)
@@ -57,8 +58,22 @@ def unknown(kind: str, given: object, known: Iterable[str]) -> str:
     return f"Unknown {kind} {given!r}.{hint} {listed}"
 
 
+def one_of(kind: str, given: object, allowed: Iterable[Any]) -> Any:
+    """Return the allowed value that equals the given one, or is written like it, as in a query.
+
+    Raises:
+        ValueError: none is.
+    """
+    written = {str(value): value for value in allowed}
+    if isinstance(given, int | float) and given in written.values():
+        return next(value for value in written.values() if value == given)
+    if str(given) not in written:
+        raise ValueError(unknown(kind, given, written))
+    return written[str(given)]
+
+
 def _fold(name: str) -> str:
-    """A name without what people leave out or get wrong most: capitals, and the namespace."""
+    """Return a name without capitals and namespace, which people leave out or get wrong most."""
     return name.lower().removeprefix("rlsuite/")
 
 
@@ -83,32 +98,33 @@ class TaskCard:
         source: the paper or book the task is taken from.
         entry_point: ``module:Class`` of the :class:`~rlbench_suite.task.Task`.
         reference: ``module:Class`` of the family's own player, a :class:`~rlbench_suite.policy.Policy` with a class
-            method ``for_task(task)`` that makes it; empty for a mode that has none.
+            method ``for_task(task)`` that makes it; empty for a task without one.
         puzzle: ``module:Class`` of its one-shot form, a :class:`~rlbench_suite.puzzle.Puzzle`; empty where it has none.
         horizon: time limit in steps.
-        settings: what tells ids of one entry point apart; plain data that the task reads from its card.
-        variant: whether the suite ``all`` leaves it to its family's suite, which has both: it differs from an id there
-            by its settings or simulator only, or is one of the many puzzles.
+        settings: every keyword by which the task may vary, with its value: plain data that the task reads. Another
+            value is another task, by two rules. A setting in ``choices`` may be changed by itself. Any other setting
+            leads to another card of the family, which must have the same ones.
+        choices: settings that may be changed by themselves, with the values they may take, the default first; the card
+            fills the defaults into ``settings``. Other values give an id of its own, ``rlsuite/Name-v0?setting=value``,
+            which is in no list and no suite, and has no measured scores.
+        listed: whether lists and suites have the card; without, it is found by its id or by settings only.
+        variant: whether only its family's suite has it, and the suite ``all`` has not: it differs from an id there by
+            its settings or simulator only, or is one of the many puzzles.
         difficulties: tier name to the number that defines it; empty where the task has one difficulty only.
         contexts: whether episodes differ by a sampled context (parameters), so that train and test splits exist.
         objectives: names of the reward's components; empty for a scalar reward.
-        weights: linear scalarisation by which a vector reward is scored; same length as ``objectives``.
-        hypervolume_reference: the point below every return from which hypervolume is measured.
+        weights: weights of the linear scalarisation that scores a vector reward; same length as ``objectives``.
+        hypervolume_reference: point below every return, from which hypervolume is measured.
         agents: number of agents; more than one makes it a PettingZoo task too.
-        host: whether a simulator of the host computes it (:mod:`rlbench_suite.host`), not pure functions.
-        requires: module that computes it and that not every Python has: without it, tests and pages leave the task out.
-        trained_on: id of the task on which agents train to be judged on this one, of equal observation and action
-            spaces; empty where that is the task itself. A report tells how much of a score is lost on the way.
-        partially_observed: whether one observation does not tell all that matters, so that an agent needs a memory.
+        host: whether a simulator of the host computes it (:mod:`rlbench_suite.host`) instead of pure functions.
+        requires: module that computes it and that not every Python has. Tests and pages leave the task out without it.
+        trained_on: id of the task on which agents train before they are judged on this one; empty where that is the
+            task itself. Observation and action spaces are equal. A report says how much of a score the transfer loses.
+        partially_observed: whether an agent needs a memory, because one observation does not tell all that matters.
         optimum: best achievable expected return where it is known in closed form or by enumeration.
-        replay_tolerance: allowed difference of a return replayed where processors round otherwise, some four times what
-            ``benchmarks/across_processors.py`` finds.
+        replay_tolerance: allowed difference of a return that a processor with other rounding replays, about four times
+            what ``benchmarks/across_processors.py`` finds.
         tags: free words for filtering.
-        modes: keyword of ``gymnasium.make``, True or False, to the card of the task that it makes of this id instead.
-            That card is found by its own id too, but is in no list and no suite.
-        options: keyword of ``gymnasium.make`` to what it may be, the default first. A task reads its choices by
-            :meth:`option`. Another choice makes another task with an id of its own (``rlsuite/Name-v0?keyword=choice``)
-            that is found by it, but is in no list and no suite, and has no measured scores.
     """
 
     id: str
@@ -120,6 +136,8 @@ class TaskCard:
     horizon: int
     puzzle: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    listed: bool = True
     variant: bool = False
     difficulties: Mapping[str, float] = field(default_factory=dict)
     contexts: bool = True
@@ -134,8 +152,10 @@ class TaskCard:
     optimum: float | None = None
     replay_tolerance: float = 0.0
     tags: tuple[str, ...] = ()
-    modes: Mapping[str, TaskCard] = field(default_factory=dict)
-    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        defaults = {name: allowed[0] for name, allowed in self.choices.items() if name not in self.settings}
+        object.__setattr__(self, "settings", {**self.settings, **defaults})
 
     @property
     def name(self) -> str:
@@ -144,35 +164,30 @@ class TaskCard:
 
     @property
     def installed(self) -> bool:
-        """Whether the module that computes it is here; imports nothing."""
+        """Whether the module that computes it is installed; nothing is imported to find out."""
         return not self.requires or importlib.util.find_spec(self.requires) is not None
 
     @property
-    def keywords(self) -> list[str]:
-        """What ``gymnasium.make`` takes for this id beside what it takes for every one."""
-        return [*self.settings, *self.modes, *self.options]
+    def fixed(self) -> dict[str, Any]:
+        """Settings that tell this card from others of its family: all but ``choices``."""
+        return {name: value for name, value in self.settings.items() if name not in self.choices}
 
-    def option(self, name: str) -> str:
-        """What is chosen for an option."""
-        chosen: str = self.settings.get(name, self.options[name][0])
-        return chosen
-
-    def with_options(self, **choices: str) -> TaskCard:
-        """The card of the task with these choices; the same one where they are those it has.
+    def with_settings(self, **given: Any) -> TaskCard:
+        """Return the card with these choices; this one where they are those it has.
 
         Raises:
-            ValueError: no such option, or no such choice.
+            ValueError: no such setting may be chosen, or the value is not allowed.
         """
-        for name, choice in choices.items():
-            if name not in self.options:
-                raise ValueError(unknown(f"option of {self.id}", name, self.options))
-            if choice not in self.options[name]:
-                raise ValueError(unknown(f"{name} of {self.id}", choice, self.options[name]))
-        chosen = {name: choices.get(name, self.option(name)) for name in self.options}
-        others = {name: choice for name, choice in chosen.items() if choice != self.options[name][0]}
-        query = "&".join(f"{name}={choice}" for name, choice in others.items())
-        settings = {name: value for name, value in self.settings.items() if name not in self.options}
-        return replace(self, id=self.id.partition("?")[0] + "?" * bool(query) + query, settings={**settings, **others})
+        settings = dict(self.settings)
+        for name, value in given.items():
+            if name not in self.choices:
+                raise unexpected(self.id, name, [*KEYWORDS, *self.settings])
+            settings[name] = one_of(f"{name} of {self.id}", value, self.choices[name])
+        if settings == self.settings:
+            return self
+        others = (f"{name}={settings[name]}" for name, allowed in self.choices.items() if settings[name] != allowed[0])
+        own, query = self.id.partition("?")[0], "&".join(others)
+        return replace(self, id=f"{own}?{query}" if query else own, settings=settings)
 
     @property
     def default_difficulty(self) -> str | None:
@@ -180,7 +195,7 @@ class TaskCard:
         return next(iter(self.difficulties), None)
 
     def check_difficulty(self, difficulty: str | float | None) -> float | None:
-        """The number behind a tier name.
+        """Return the number behind a tier name; None for a task with one difficulty.
 
         Raises:
             ValueError: no such tier, or the task has one difficulty only.
@@ -198,7 +213,7 @@ class TaskCard:
         return difficulty
 
     def build(self, *, difficulty: str | float | None = None, dtype: str = "float32") -> Task[Any, Any]:
-        """The task itself; imports its file, and JAX with it. Equal arguments give the same object.
+        """Return the task, importing its file and JAX. Equal arguments give the same object.
 
         Raises:
             ValueError: unknown difficulty or dtype.
@@ -211,12 +226,12 @@ class TaskCard:
         return _BUILT[key]
 
     def scores_path(self, file: str) -> Path:
-        """A file of measured scores of the family, in the package of the task."""
+        """Return the path of a file of measured scores, which lies in the package of the task."""
         spec = importlib.util.find_spec(self.entry_point.split(":")[0])  # does not import the task's own file
         return Path(spec.origin if spec and spec.origin else "").parent / file
 
     def _tier(self, difficulty: str | float | None) -> str:
-        """The name by which a difficulty stands in files of scores."""
+        """Return the name of a difficulty in files of scores."""
         if difficulty is None:
             difficulty = self.default_difficulty or "default"
         return next((name for name, number in self.difficulties.items() if number == difficulty), str(difficulty))
@@ -235,20 +250,22 @@ class TaskCard:
         return self._scores(ONE_SHOT_FILE)
 
     def scores(self, difficulty: str | float | None = None) -> dict[str, Score]:
-        """Measured returns by player (``random``, ``noop``, ``reference``), written by ``rlsuite calibrate``.
+        """Return measured returns by player (``random``, ``noop``, ``reference``), from ``rlsuite calibrate``.
 
         Empty for a difficulty that was never calibrated.
         """
         return self._measured.get(self._tier(difficulty), {})
 
     def one_shot_scores(self, difficulty: str | float | None = None) -> dict[str, Score]:
-        """Measured scores of one-shot answers by who gives them (:mod:`rlbench_suite.evaluation.one_shot`), and the
-        mean ``difficulty`` of instances, written by ``rlsuite calibrate``. Empty where there is no one-shot form.
+        """Return measured scores of one-shot answers by player (:mod:`rlbench_suite.evaluation.one_shot`).
+
+        The entry ``difficulty`` is the mean difficulty of instances. ``rlsuite calibrate`` writes them; they are empty
+        where there is no one-shot form.
         """
         return self._one_shot.get(self._tier(difficulty), {})
 
     def normalise(self, episode_return: float, difficulty: str | float | None = None) -> float:
-        """(return - random) / (reference - random).
+        """Return (return - random) / (reference - random).
 
         Raises:
             ValueError: this difficulty was never calibrated, or random and reference are equal.
@@ -263,6 +280,6 @@ class TaskCard:
 
 
 def load(entry_point: str) -> Any:
-    """The object behind ``module:name``."""
+    """Return the object named ``module:name``."""
     module, name = entry_point.split(":")
     return getattr(importlib.import_module(module), name)

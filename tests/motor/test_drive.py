@@ -15,12 +15,12 @@ from scipy.integrate import solve_ivp
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.card import TaskCard
 from rlbench_suite.card import load as loaded
-from rlbench_suite.envs.motor.cascade import Cascade
-from rlbench_suite.envs.motor.drive import Drive, Params, State
-from rlbench_suite.envs.motor.frames import DQ, AlphaBeta
-from rlbench_suite.envs.motor.induction import Currents, Electrical
-from rlbench_suite.envs.motor.synchronous import DQXY, Excited
-from rlbench_suite.envs.motor.three_phase_plants import DFIM, EESM, PMSM, SCIM, SixPhasePMSM, SynRM
+from rlbench_suite.envs.motor.control.cascade import Cascade
+from rlbench_suite.envs.motor.machines.frames import DQ, AlphaBeta
+from rlbench_suite.envs.motor.machines.induction import Currents, Electrical
+from rlbench_suite.envs.motor.machines.synchronous import DQXY, Excited
+from rlbench_suite.envs.motor.plants.three_phase import DFIM, EESM, PMSM, SCIM, SixPhasePMSM, SynRM
+from rlbench_suite.envs.motor.tasks.drive import Drive, Params, State
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.process import precision
@@ -64,7 +64,7 @@ def test_transition_equals_scipy(one: TaskCard) -> None:
     with precision(task):
         step = jax.jit(task.transition)
         for k in range(30):
-            action = np.int32(k % task.states) if task.finite else rng.uniform(-0.02, 0.02, task.plant.inputs)
+            action = np.int32(k % task.plant.states) if task.finite else rng.uniform(-0.02, 0.02, task.plant.inputs)
             if task.finite:
                 voltages.append(task.plant.switched(action, state.electrical, state.angle))
             else:
@@ -373,7 +373,7 @@ def test_words_and_picture(one: TaskCard) -> None:
     episode = first(task)
     words = task.describe(episode.state, episode.params)
     assert all(f"{name} " in words for name in (*task.names, *task.plant.measured_names))
-    assert task.quantity in words
+    assert task.quantity.unit in words
     picture = task.draw(episode.state, episode.params)
     assert picture.shape == task.picture_shape
     assert (picture == [255, 0, 0]).all(-1).any()

@@ -10,13 +10,13 @@ import pytest
 from comparison import Compared
 from fill_tasks import grids_of, masks_by_task, partial_grids, plans_played, solved_by_task, task_of
 
-from rlbench_suite.envs.puzzles.kakurasu import Instance, KakurasuPuzzle
+from rlbench_suite.envs.puzzles.grids.kakurasu import Instance, KakurasuPuzzle
 
 pytestmark = pytest.mark.of_variants
 
 
 def number_of_fillings(rows: list[int], columns: list[int]) -> int:
-    """By running through the upper and through the lower rows, keeping how many ways lead to each tuple of sums."""
+    """Count by running through the upper and through the lower rows, with the number of ways to each tuple of sums."""
     side = len(rows)
 
     def ways_of(numbers: range) -> Counter[tuple[int, ...]]:

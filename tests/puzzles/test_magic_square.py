@@ -13,7 +13,13 @@ import pytest
 from comparison import Compared
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.magic_square import TO_FILL, Instance, MagicSquarePuzzle, _Search, magic_symmetries
+from rlbench_suite.envs.puzzles.arithmetic.magic_square import (
+    TO_FILL,
+    Instance,
+    MagicSquarePuzzle,
+    _Search,
+    magic_symmetries,
+)
 from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card
 
@@ -28,7 +34,7 @@ def lines_of(grid: np.ndarray) -> list[list[int]]:
 
 
 def is_magic(cells: list[int]) -> bool:
-    """By the definition."""
+    """Check the definition."""
     side = round(len(cells) ** 0.5)
     lines = lines_of(np.array(cells).reshape(side, side))
     return sorted(cells) == list(range(1, side**2 + 1)) and len({sum(line) for line in lines}) == 1

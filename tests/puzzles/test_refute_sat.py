@@ -14,10 +14,9 @@ from comparison import Compared
 from pysat.solvers import Cadical153
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.envs.puzzles.branching import MODEL, OPEN, REFUTED, RefuteSAT
-from rlbench_suite.envs.puzzles.cnf import cnf
-from rlbench_suite.envs.puzzles.puzzle_task import Params
-from rlbench_suite.envs.puzzles.refute_sat import RefuteSATPuzzle
+from rlbench_suite.envs.puzzles.formulas.cnf import cnf
+from rlbench_suite.envs.puzzles.formulas.refute_sat import MODEL, OPEN, REFUTED, RefuteSAT, RefuteSATPuzzle
+from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 
@@ -152,7 +151,7 @@ def test_an_assignment_is_no_answer_where_there_is_no_model() -> None:
 
 @cache
 def game(tier: str) -> RefuteSAT:
-    """A task of its own, with a bank of 64 formulas a split."""
+    """Return a task of its own, with a bank of 64 formulas a split."""
     task = RefuteSAT(card("RefuteSAT-v0"), difficulty=card("RefuteSAT-v0").difficulties[tier], dtype="float32")
     task.bank_size = 64
     assert len(task.bank.plans) == 128

@@ -8,10 +8,10 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.quadcopter import aerodynamics, semi_implicit, vehicles
-from rlbench_suite.envs.quadcopter.rigid_body import RigidBody, rotation_matrix
-from rlbench_suite.envs.quadcopter.semi_implicit import Effects
-from rlbench_suite.envs.quadcopter.vehicles import CF2X, RPM
+from rlbench_suite.envs.quadcopter.physics import aerodynamics, semi_implicit, vehicles
+from rlbench_suite.envs.quadcopter.physics.rigid_body import RigidBody, rotation_matrix
+from rlbench_suite.envs.quadcopter.physics.semi_implicit import Effects
+from rlbench_suite.envs.quadcopter.physics.vehicles import CF2X, RPM
 
 AIR = CF2X.air
 PLACES = CF2X.rotor_x, CF2X.rotor_y

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from rlbench_suite.envs.quadcopter import battery
-from rlbench_suite.envs.quadcopter.battery import Battery
-from rlbench_suite.envs.quadcopter.dynamics import ROTOR_SPEED_LIMIT, Rotors
-from rlbench_suite.envs.quadcopter.flight import NOMINAL, STEP
-from rlbench_suite.envs.quadcopter.vehicles import RPM
+from rlbench_suite.envs.quadcopter.physics import battery
+from rlbench_suite.envs.quadcopter.physics.battery import Battery
+from rlbench_suite.envs.quadcopter.physics.dynamics import NOMINAL, ROTOR_SPEED_LIMIT, STEP, Rotors
+from rlbench_suite.envs.quadcopter.physics.vehicles import RPM
 
 THRUST_STAND = np.array(
     [

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.quadcopter import gates
+from rlbench_suite.envs.quadcopter.tasks import gates
 from rlbench_suite.episode import Draw
 from rlbench_suite.registry import card
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.bit_exact import exact_vmap
 from rlbench_suite.card import load
-from rlbench_suite.envs.quadcopter import dynamics, flight
-from rlbench_suite.envs.quadcopter.geometric_control import GeometricControl
+from rlbench_suite.envs.quadcopter.control.geometric import GeometricControl
+from rlbench_suite.envs.quadcopter.physics import dynamics
 from rlbench_suite.episode import Draw, advance, begin, seed_key
-from rlbench_suite.lanes import in_lanes
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
 
@@ -66,7 +66,7 @@ def test_reference_of_the_card_survives_and_ends_at_the_origin(task: Any, refere
 
 def test_reward_is_one_at_rest_at_the_origin_and_falls_away_from_it(task: Any) -> None:
     state, params = hovering(task)
-    action = np.full(4, flight.HOVER_ACTION, np.float32)
+    action = np.full(4, dynamics.HOVER_ACTION, np.float32)
 
     def reward(**fields: float) -> float:
         return float(task.reward(state, action, moved(state, **fields), None, params))
@@ -113,9 +113,9 @@ def test_start_is_within_its_ranges_and_fills_them(task: Any) -> None:
 
 
 def test_rotor_commands_cover_the_whole_range() -> None:
-    ends = flight.rotor_speed(np.array([-1.0, 1.0]))
+    ends = dynamics.rotor_speed(np.array([-1.0, 1.0]))
     np.testing.assert_allclose(ends / dynamics.RPM, [0, 21702])
-    assert flight.rotor_action(flight.rotor_speed(0.334)) == pytest.approx(0.334)
+    assert dynamics.rotor_action(dynamics.rotor_speed(0.334)) == pytest.approx(0.334)
 
 
 def test_train_and_test_contexts_never_overlap(task: Any) -> None:
@@ -179,11 +179,11 @@ def test_observation_is_what_the_table_says(task: Any) -> None:
     rotation = seen[3:12].reshape(3, 3)
     np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-6)
     np.testing.assert_array_equal(seen[12:18], [body.vx, body.vy, body.vz, body.wx, body.wy, body.wz])
-    np.testing.assert_allclose(flight.rotor_speed(seen[18:]), episode.state.rotors, rtol=1e-5)
+    np.testing.assert_allclose(dynamics.rotor_speed(seen[18:]), episode.state.rotors, rtol=1e-5)
 
 
 def test_single_batched_and_scanned_flights_are_equal_to_the_bit(task: Any, reference_flights: Any) -> None:
-    """500 steps of the reference player's own commands, all in lanes: compiled otherwise, last bits may differ.
+    """500 steps of the reference player's own commands, by ``exact_vmap``: compiled otherwise, last bits may differ.
 
     In a wide batch; that of the tests of every id is narrow.
     """
@@ -192,10 +192,10 @@ def test_single_batched_and_scanned_flights_are_equal_to_the_bit(task: Any, refe
     keys = np.stack([seed_key(s) for s in range(size)])
 
     def step(episodes: Any, action: jax.Array) -> Any:
-        episodes, last = in_lanes(lambda e, a: advance(task, e, a, LIMIT), episodes, action)
+        episodes, last = exact_vmap(lambda e, a: advance(task, e, a, LIMIT), episodes, action)
         return episodes, last.observation
 
-    start = jax.jit(lambda seeds: in_lanes(lambda s: begin(task, s, 0, TEST), seeds)[0])
+    start = jax.jit(lambda seeds: exact_vmap(lambda s: begin(task, s, 0, TEST), seeds)[0])
     step_one, scan = jax.jit(step), jax.jit(lambda e, a: jax.lax.scan(step, e, a)[1])
 
     def stepped(seeds: np.ndarray, commands: np.ndarray) -> np.ndarray:

@@ -14,10 +14,17 @@ from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.single import TaskEnv
-from rlbench_suite.envs.quadcopter import dynamics, flight
-from rlbench_suite.envs.quadcopter.dynamics import Quadcopter, Rotors
-from rlbench_suite.envs.quadcopter.hover_learning_to_fly import AIRFRAME, HoverLearningToFly, State, Weights, haar_angle
-from rlbench_suite.envs.quadcopter.rigid_body import RigidBody, Wrench
+from rlbench_suite.envs.quadcopter.physics import dynamics
+from rlbench_suite.envs.quadcopter.physics.dynamics import Quadcopter, Rotors
+from rlbench_suite.envs.quadcopter.physics.rigid_body import RigidBody, Wrench
+from rlbench_suite.envs.quadcopter.sensing.motion import attitude_and_rates
+from rlbench_suite.envs.quadcopter.tasks.hover_learning_to_fly import (
+    AIRFRAME,
+    HoverLearningToFly,
+    State,
+    Weights,
+    haar_angle,
+)
 from rlbench_suite.policy import reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
@@ -154,7 +161,7 @@ def test_observation_is_noisy_motion_and_past_actions(name: str) -> None:
     keys = jax.random.split(jax.random.key(3), 4000)
     seen = np.asarray(jax.jit(jax.vmap(lambda key: task.observation(state, key, CALM)))(keys), float)
     body = state.vehicle.body
-    truth = [*body[:3], *flight.attitude_and_rates(state.vehicle)[:15]]
+    truth = [*body[:3], *attitude_and_rates(state.vehicle)[:15]]
     assert seen.shape[1] == 146
     np.testing.assert_allclose(seen[:, :18].mean(0), truth, atol=2e-4)
     np.testing.assert_allclose(seen[:, :18].std(0), [0.001] * 12 + [0.002] * 6, rtol=0.06)

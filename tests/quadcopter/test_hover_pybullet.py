@@ -24,12 +24,13 @@ from safetensors.numpy import load_file
 from scipy.spatial.transform import Rotation
 
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.baselines.ppo import PPO
+from rlbench_suite.baselines.ppo_agent import PPO
 from rlbench_suite.baselines.scripted import RandomAgent
-from rlbench_suite.envs.quadcopter import dynamics, flight, hover_pybullet
-from rlbench_suite.envs.quadcopter.dynamics import Quadcopter, Rotors
-from rlbench_suite.envs.quadcopter.geometric_control import GeometricControl
-from rlbench_suite.envs.quadcopter.rigid_body import GRAVITY, RigidBody
+from rlbench_suite.envs.quadcopter.control.geometric import GeometricControl
+from rlbench_suite.envs.quadcopter.physics import dynamics
+from rlbench_suite.envs.quadcopter.physics.dynamics import Quadcopter, Rotors
+from rlbench_suite.envs.quadcopter.physics.rigid_body import GRAVITY, RigidBody
+from rlbench_suite.envs.quadcopter.tasks import hover_pybullet
 from rlbench_suite.evaluation import protocol, runner
 from rlbench_suite.evaluation.protocol import Cell
 from rlbench_suite.evaluation.report import Report, print_report, write_html
@@ -43,7 +44,7 @@ pybullet = pytest.importorskip("pybullet")
 pytestmark = pytest.mark.of_variants
 
 PURE, HOST = "rlsuite/QuadcopterHover-v0", "rlsuite/QuadcopterHoverPyBullet-v0"
-NOMINAL = jax.tree.map(float, flight.NOMINAL)
+NOMINAL = jax.tree.map(float, dynamics.NOMINAL)
 WITHOUT_ROTORS = NOMINAL._replace(thrust_coefficient=0.0)
 STILL = Rotors(0.0, 0.0, 0.0, 0.0)
 
@@ -74,7 +75,7 @@ def test_free_fall(bullet: hover_pybullet.Bullet) -> None:
     vehicle = Quadcopter(at_rest(vx=1.0, vz=0.5), STILL)
     for _ in range(100):
         vehicle = bullet.fly(vehicle, STILL, WITHOUT_ROTORS)
-    t, step = 1.0, flight.STEP / hover_pybullet.BULLET_STEPS
+    t, step = 1.0, dynamics.STEP / hover_pybullet.BULLET_STEPS
     body = vehicle.body
     assert body.vz == pytest.approx(0.5 - GRAVITY * t, abs=1e-12)
     assert body.vx == pytest.approx(1.0, abs=1e-12), "Bullet's default damping would slow it down by 8 %"
@@ -142,7 +143,7 @@ def test_open_loop_flights_are_those_of_runge_kutta_but_for_the_error_of_order_o
         @jax.vmap
         def truth(vehicle: Any, airframe: Any, actions: Any) -> Any:
             def step(vehicle: Any, action: Any) -> Any:
-                vehicle = dynamics.step(vehicle, flight.commanded(action), airframe, flight.STEP)
+                vehicle = dynamics.step(vehicle, dynamics.commanded_speeds(action), airframe, dynamics.STEP)
                 return vehicle, jnp.stack([*vehicle.body, *vehicle.rotors])
 
             return jax.lax.scan(step, vehicle, actions)[1]
@@ -156,14 +157,14 @@ def test_open_loop_flights_are_those_of_runge_kutta_but_for_the_error_of_order_o
         for (vehicle, airframe), chosen in zip(starts, actions, strict=True):
             path, now = [], vehicle
             for action in chosen:
-                now = bullet.fly(now, Rotors(*(flight.rotor_speed(float(part)) for part in action)), airframe)
+                now = bullet.fly(now, Rotors(*(dynamics.rotor_speed(float(part)) for part in action)), airframe)
                 path.append([*now.body, *now.rotors])
             paths.append(path)
         return np.array(paths)
 
     found, twice = flown(hover_pybullet.BULLET_STEPS), flown(2 * hover_pybullet.BULLET_STEPS)
     np.testing.assert_allclose(found[..., 13:], expected[..., 13:], rtol=1e-13)  # rotors: the same closed form
-    step = flight.STEP / hover_pybullet.BULLET_STEPS
+    step = dynamics.STEP / hover_pybullet.BULLET_STEPS
     first = np.array([[*vehicle.body[7:10]] for vehicle, _ in starts])[:, None]
     change = np.linalg.norm(expected[..., 7:10] - first, axis=-1)
     error, smaller = (np.linalg.norm(path[..., :3] - expected[..., :3], axis=-1) for path in (found, twice))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.envs.quadcopter import land
+from rlbench_suite.envs.quadcopter.tasks import land
 from rlbench_suite.episode import Draw, begin, seed_key
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card

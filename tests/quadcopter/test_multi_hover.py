@@ -13,12 +13,12 @@ import pytest
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.single import TaskEnv
 from rlbench_suite.baselines.scripted import Constant
-from rlbench_suite.envs.quadcopter import dynamics, flight
-from rlbench_suite.envs.quadcopter.dynamics import Quadcopter, Rotors
-from rlbench_suite.envs.quadcopter.fleet import Params, State
-from rlbench_suite.envs.quadcopter.geometric_control import SetPoint
-from rlbench_suite.envs.quadcopter.multi_hover import MultiHoverPilot, QuadcopterMultiHover
-from rlbench_suite.envs.quadcopter.rigid_body import GRAVITY, RigidBody
+from rlbench_suite.envs.quadcopter.control.geometric import SetPoint
+from rlbench_suite.envs.quadcopter.physics import dynamics
+from rlbench_suite.envs.quadcopter.physics.dynamics import Quadcopter, Rotors
+from rlbench_suite.envs.quadcopter.physics.rigid_body import GRAVITY, RigidBody
+from rlbench_suite.envs.quadcopter.tasks.multi_agent.fleet import Params, State
+from rlbench_suite.envs.quadcopter.tasks.multi_agent.multi_hover import MultiHoverPilot, QuadcopterMultiHover
 from rlbench_suite.policy import View, reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
@@ -35,7 +35,7 @@ def build(name: str, dtype: str = "float32") -> QuadcopterMultiHover:
 def at_goals(task: QuadcopterMultiHover, gap: float) -> tuple[State, Params]:
     """Nominal vehicles at rest at the goals of a straight column, rotors as in still air."""
     n = task.card.agents
-    airframe = jax.tree.map(np.float64, flight.NOMINAL)
+    airframe = jax.tree.map(np.float64, dynamics.NOMINAL)
     heights = gap * (np.arange(n) - 0.5 * (n - 1))
     body = RigidBody(np.zeros(n), np.zeros(n), heights, np.ones(n), *np.zeros((9, n)))
     hover = np.sqrt(dynamics.MASS * GRAVITY / (4 * dynamics.THRUST_COEFFICIENT))
@@ -49,7 +49,7 @@ def test_who_hovers_as_if_alone_is_pushed_down_by_those_above(name: str) -> None
     task, gap = build(name, "float64"), 1.1
     state, params = at_goals(task, gap)
     with precision(task):
-        hover = flight.rotor_action(np.stack(state.vehicles.rotors, 1))
+        hover = dynamics.rotor_action(np.stack(state.vehicles.rotors, 1))
         after = jax.jit(task.transition)(*jax.tree.map(jnp.asarray, (state, hover)), None, params)
     n = task.card.agents
     for i, fall in enumerate(np.asarray(after.vehicles.body.vz)):

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.quadcopter import dynamics, flight
-from rlbench_suite.envs.quadcopter.dynamics import Quadcopter, Rotors
-from rlbench_suite.envs.quadcopter.payload import Payload, loaded, loaded_derivative
-from rlbench_suite.envs.quadcopter.rigid_body import (
+from rlbench_suite.envs.quadcopter.physics import dynamics
+from rlbench_suite.envs.quadcopter.physics.dynamics import Quadcopter, Rotors
+from rlbench_suite.envs.quadcopter.physics.payload import Payload, loaded, loaded_derivative
+from rlbench_suite.envs.quadcopter.physics.rigid_body import (
     GRAVITY,
     RigidBody,
     Wrench,
@@ -20,10 +20,10 @@ from rlbench_suite.envs.quadcopter.rigid_body import (
     normalised,
     rotation_matrix,
 )
-from rlbench_suite.envs.quadcopter.vehicles import CRAZYFLIE_AIR
+from rlbench_suite.envs.quadcopter.physics.vehicles import CRAZYFLIE_AIR
 from rlbench_suite.envs.runge_kutta import rk4
 
-VEHICLE = flight.NOMINAL.inertia
+VEHICLE = dynamics.NOMINAL.inertia
 PAYLOAD = Payload(0.005, 0.011, -0.007, -0.02)
 
 
@@ -129,9 +129,9 @@ def test_a_lopsided_vehicle_hovers_on_the_thrusts_that_statics_asks_for() -> Non
     balance = np.vstack([np.ones(4), places, reaction])
     forces = np.linalg.solve(balance, [whole_mass * GRAVITY, 0, 0, 0])
     assert np.ptp(forces) > 0.01
-    rotors = Rotors(*jnp.sqrt(forces / flight.NOMINAL.thrust_coefficient))
+    rotors = Rotors(*jnp.sqrt(forces / dynamics.NOMINAL.thrust_coefficient))
     vehicle = Quadcopter(RigidBody(*jnp.zeros(13))._replace(qw=jnp.float64(1)), rotors)
-    step = jax.jit(lambda v: dynamics.step(v, rotors, flight.NOMINAL, 0.01, CRAZYFLIE_AIR, payload=PAYLOAD))
+    step = jax.jit(lambda v: dynamics.step(v, rotors, dynamics.NOMINAL, 0.01, CRAZYFLIE_AIR, payload=PAYLOAD))
     for _ in range(100):
         vehicle = step(vehicle)
     np.testing.assert_allclose(vehicle.body[:3], 0, atol=1e-8)
@@ -141,9 +141,9 @@ def test_a_lopsided_vehicle_hovers_on_the_thrusts_that_statics_asks_for() -> Non
 def test_a_payload_turns_a_vehicle_that_does_not_know_of_it() -> None:
     """Equal rotors: the tilt grows as the moment of the thrust about the common centre of mass says."""
     payload = Payload(0.003, 0.01, 0.0, 0.0)
-    rotors = Rotors(*jnp.full(4, float(dynamics.hover_speed(flight.NOMINAL))))
+    rotors = Rotors(*jnp.full(4, float(dynamics.hover_speed(dynamics.NOMINAL))))
     vehicle = Quadcopter(RigidBody(*jnp.zeros(13))._replace(qw=jnp.float64(1)), rotors)
-    moved = dynamics.step(vehicle, rotors, flight.NOMINAL, 1e-3, payload=payload)
+    moved = dynamics.step(vehicle, rotors, dynamics.NOMINAL, 1e-3, payload=payload)
     moment = VEHICLE.mass * GRAVITY * 0.01 * 0.003 / 0.030
     jy = VEHICLE.jy + 0.027 * 0.003 / 0.030 * 0.01**2
     assert float(moved.body.wy) == pytest.approx(moment / jy * 1e-3, rel=1e-5)

@@ -10,12 +10,12 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.quadcopter import picture
-from rlbench_suite.envs.quadcopter.camera import Camera
-from rlbench_suite.envs.quadcopter.dynamics import Quadcopter, Rotors
-from rlbench_suite.envs.quadcopter.picture import Shot
-from rlbench_suite.envs.quadcopter.rigid_body import RigidBody
-from rlbench_suite.envs.quadcopter.scene import DARK, LIGHT, SKY, Ball, Face, Floor, Line, render
+from rlbench_suite.envs.quadcopter.physics.dynamics import Quadcopter, Rotors
+from rlbench_suite.envs.quadcopter.physics.rigid_body import RigidBody
+from rlbench_suite.envs.quadcopter.rendering import picture
+from rlbench_suite.envs.quadcopter.rendering.camera import Camera
+from rlbench_suite.envs.quadcopter.rendering.picture import Shot
+from rlbench_suite.envs.quadcopter.rendering.scene import DARK, LIGHT, SKY, Ball, Face, Floor, Line, render
 
 LEVEL = Camera((0.0, -5.0, 2.0), (0.0, 0.0, 2.0), math.radians(90))
 OBLIQUE = Camera((3.0, -4.0, 6.0), (-1.0, 0.5, 0.2), math.radians(40))

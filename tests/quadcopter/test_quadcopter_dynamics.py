@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from rlbench_suite.envs.quadcopter import dynamics
-from rlbench_suite.envs.quadcopter.dynamics import Airframe, Quadcopter, Rotors
-from rlbench_suite.envs.quadcopter.rigid_body import GRAVITY, Inertia, RigidBody, rotation_matrix
-from rlbench_suite.envs.quadcopter.vehicles import CRAZYFLIE_AIR
+from rlbench_suite.envs.quadcopter.physics import dynamics
+from rlbench_suite.envs.quadcopter.physics.dynamics import Airframe, Quadcopter, Rotors
+from rlbench_suite.envs.quadcopter.physics.rigid_body import GRAVITY, Inertia, RigidBody, rotation_matrix
+from rlbench_suite.envs.quadcopter.physics.vehicles import CRAZYFLIE_AIR
 
 STEP = 0.01
 NOMINAL = Airframe(

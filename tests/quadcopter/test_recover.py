@@ -8,8 +8,8 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.quadcopter import recover
-from rlbench_suite.envs.quadcopter.rigid_body import rotation_matrix
+from rlbench_suite.envs.quadcopter.physics.rigid_body import rotation_matrix
+from rlbench_suite.envs.quadcopter.tasks import recover
 from rlbench_suite.episode import Draw, begin, seed_key
 from rlbench_suite.registry import card
 

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.quadcopter.rigid_body import (
+from rlbench_suite.envs.quadcopter.physics.rigid_body import (
     GRAVITY,
     Inertia,
     RigidBody,

@@ -14,10 +14,10 @@ from scipy.optimize import fsolve
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Constant
-from rlbench_suite.envs.quadcopter import rotor_failure
-from rlbench_suite.envs.quadcopter.dynamics import Airframe, Quadcopter, Rotors, hover_speed
-from rlbench_suite.envs.quadcopter.rigid_body import GRAVITY, RigidBody, rotation_matrix
-from rlbench_suite.envs.quadcopter.rotor_failure import (
+from rlbench_suite.envs.quadcopter.physics.dynamics import Airframe, Quadcopter, Rotors, hover_speed
+from rlbench_suite.envs.quadcopter.physics.rigid_body import GRAVITY, RigidBody, rotation_matrix
+from rlbench_suite.envs.quadcopter.tasks import rotor_failure
+from rlbench_suite.envs.quadcopter.tasks.rotor_failure import (
     ALONG_X,
     ALONG_Y,
     ARM,

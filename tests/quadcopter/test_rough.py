@@ -14,14 +14,14 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.envs.quadcopter import battery, dynamics, rough, wind
-from rlbench_suite.envs.quadcopter.disturbance_observer import Rates, nothing_seen, observe
-from rlbench_suite.envs.quadcopter.dynamics import Quadcopter, Rotors
-from rlbench_suite.envs.quadcopter.flight import NOMINAL, STEP
-from rlbench_suite.envs.quadcopter.payload import Payload
-from rlbench_suite.envs.quadcopter.rigid_body import GRAVITY, RigidBody, rotation_matrix
-from rlbench_suite.envs.quadcopter.vehicles import CRAZYFLIE_AIR
-from rlbench_suite.envs.quadcopter.wind import Wind
+from rlbench_suite.envs.quadcopter.control.disturbance_observer import Rates, nothing_seen, observe
+from rlbench_suite.envs.quadcopter.physics import battery, dynamics, wind
+from rlbench_suite.envs.quadcopter.physics.dynamics import NOMINAL, STEP, Quadcopter, Rotors
+from rlbench_suite.envs.quadcopter.physics.payload import Payload
+from rlbench_suite.envs.quadcopter.physics.rigid_body import GRAVITY, RigidBody, rotation_matrix
+from rlbench_suite.envs.quadcopter.physics.vehicles import CRAZYFLIE_AIR
+from rlbench_suite.envs.quadcopter.physics.wind import Wind
+from rlbench_suite.envs.quadcopter.tasks import rough
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 

@@ -14,10 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.quadcopter import cascaded_pid, semi_implicit, vehicles
-from rlbench_suite.envs.quadcopter.rigid_body import Inertia, RigidBody, Wrench, body_z, derivative, rotation_matrix
-from rlbench_suite.envs.quadcopter.semi_implicit import DYN, PYB, Effects
-from rlbench_suite.envs.quadcopter.vehicles import CF2P, CF2X, CRAZYFLIE, RACE, RPM, Vehicle
+from rlbench_suite.envs.quadcopter.control import cascaded_pid
+from rlbench_suite.envs.quadcopter.physics import semi_implicit, vehicles
+from rlbench_suite.envs.quadcopter.physics.rigid_body import (
+    Inertia,
+    RigidBody,
+    Wrench,
+    body_z,
+    derivative,
+    rotation_matrix,
+)
+from rlbench_suite.envs.quadcopter.physics.semi_implicit import DYN, PYB, Effects
+from rlbench_suite.envs.quadcopter.physics.vehicles import CF2P, CF2X, CRAZYFLIE, RACE, RPM, Vehicle
 
 GRAVITY = 9.8
 PERIOD = 8

@@ -14,19 +14,27 @@ import pytest
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.single import TaskEnv
 from rlbench_suite.baselines.scripted import Constant
-from rlbench_suite.envs.quadcopter import dynamics, flight
-from rlbench_suite.envs.quadcopter.dynamics import Airframe, Quadcopter, Rotors
-from rlbench_suite.envs.quadcopter.fleet import COLLISION, Params, State, nearest, nearest_approaches, wakes
-from rlbench_suite.envs.quadcopter.rigid_body import GRAVITY, RigidBody
-from rlbench_suite.envs.quadcopter.swarm import JITTER, QuadcopterSwarm, evenly_spread
-from rlbench_suite.envs.quadcopter.vehicles import CRAZYFLIE_AIR
+from rlbench_suite.envs.quadcopter.physics import dynamics
+from rlbench_suite.envs.quadcopter.physics.dynamics import Airframe, Quadcopter, Rotors
+from rlbench_suite.envs.quadcopter.physics.rigid_body import GRAVITY, RigidBody
+from rlbench_suite.envs.quadcopter.physics.vehicles import CRAZYFLIE_AIR
+from rlbench_suite.envs.quadcopter.sensing import motion
+from rlbench_suite.envs.quadcopter.tasks.multi_agent.fleet import (
+    COLLISION,
+    Params,
+    State,
+    nearest,
+    nearest_approaches,
+    wakes,
+)
+from rlbench_suite.envs.quadcopter.tasks.multi_agent.swarm import JITTER, QuadcopterSwarm, evenly_spread
 from rlbench_suite.policy import reference_player
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
 
 CARD = card("QuadcopterSwarm-v0")
 N = CARD.agents
-AIRFRAME: Airframe = jax.tree.map(np.float64, flight.NOMINAL)
+AIRFRAME: Airframe = jax.tree.map(np.float64, dynamics.NOMINAL)
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +136,7 @@ def test_vehicles_side_by_side_fly_as_if_alone(exact: QuadcopterSwarm) -> None:
         after = programs(exact)[0](on_device(state), jnp.asarray(action), None, on_device(some_params(rng)))
         alone = jax.jit(
             lambda vehicle, action: dynamics.step(
-                vehicle, flight.commanded(action), AIRFRAME, flight.STEP, CRAZYFLIE_AIR
+                vehicle, dynamics.commanded_speeds(action), AIRFRAME, dynamics.STEP, CRAZYFLIE_AIR
             )
         )
         for i in range(N):
@@ -190,7 +198,7 @@ def test_a_flight_counts_every_touch(exact: QuadcopterSwarm) -> None:
         for _ in range(60):
             after = jax.tree.map(np.asarray, step(on_device(state), rng.uniform(-1, 1, (N, 4)), None, params))
             start, end = (np.stack(s.vehicles.body[:3], 1) for s in (state, after))
-            expected = wrecked | (np.abs(np.stack(after.vehicles.body[10:])) > flight.GYROSCOPE_RANGE).any(0)
+            expected = wrecked | (np.abs(np.stack(after.vehicles.body[10:])) > motion.GYROSCOPE_RANGE).any(0)
             for i, j in itertools.combinations(np.flatnonzero(~wrecked), 2):
                 apart, moved = start[i] - start[j], (end[i] - start[i]) - (end[j] - start[j])
                 when = np.clip(-(apart @ moved) / (moved @ moved), 0, 1)
@@ -240,7 +248,7 @@ def test_observation_and_reward_by_plain_python(exact: QuadcopterSwarm) -> None:
         others = [j for j in range(N) if j != i and not state.wrecked[j]]
         others.sort(key=lambda j: np.linalg.norm(place[j] - place[i]))
         near = [part for j in others[:4] for part in (*(place[j] - place[i]), *(velocity[j] - velocity[i]))]
-        row = [*(goals[i] - place[i]), *flight.attitude_and_rates(one), state.wrecked[i], *near]
+        row = [*(goals[i] - place[i]), *motion.attitude_and_rates(one), state.wrecked[i], *near]
         np.testing.assert_allclose(seen[i], row, atol=1e-12)
         distance = np.linalg.norm(goals[i] - place[i])
         assert paid[i] == pytest.approx(0 if state.wrecked[i] else 0.5 / (0.5 + distance))

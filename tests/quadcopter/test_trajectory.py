@@ -8,8 +8,8 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.quadcopter import trajectory
-from rlbench_suite.envs.quadcopter.trajectory import PREVIEW
+from rlbench_suite.envs.quadcopter.tasks import trajectory
+from rlbench_suite.envs.quadcopter.tasks.trajectory import PREVIEW
 from rlbench_suite.episode import Draw, begin, seed_key
 from rlbench_suite.registry import card
 

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.envs.quadcopter import ray_casting, vision
-from rlbench_suite.envs.quadcopter.ray_casting import COLUMNS, PIXEL, ROWS
-from rlbench_suite.envs.quadcopter.rigid_body import RigidBody
+from rlbench_suite.envs.quadcopter.physics.rigid_body import RigidBody
+from rlbench_suite.envs.quadcopter.sensing import onboard_camera
+from rlbench_suite.envs.quadcopter.sensing.onboard_camera import COLUMNS, PIXEL, ROWS
+from rlbench_suite.envs.quadcopter.tasks import vision
 from rlbench_suite.episode import Draw
 from rlbench_suite.policy import View, reference_player
 from rlbench_suite.registry import card
@@ -21,7 +22,7 @@ from rlbench_suite.registry import card
 TEST = Draw(np.int32(1), np.int32(-1))
 AWAY = (0.0, 0.0, -50.0)
 """A place under the floor, where nothing is seen."""
-SKY = int(255 * ray_casting.SKY)
+SKY = int(255 * onboard_camera.SKY)
 
 
 @pytest.fixture(scope="module")
@@ -43,15 +44,15 @@ def about(axis: int, angle: float) -> tuple[float, ...]:
 def seen(
     of: RigidBody, ball: tuple[float, ...] = AWAY, radius: float = 0.25, pillars: Any = ((0.0, 99.0),)
 ) -> np.ndarray:
-    return np.asarray(ray_casting.picture(of, ball, radius, pillars, 0.1))
+    return np.asarray(onboard_camera.picture(of, ball, radius, pillars, 0.1))
 
 
 def red(image: np.ndarray) -> np.ndarray:
-    return np.asarray(vision.is_like(image, ray_casting.RED))
+    return np.asarray(vision.is_like(image, onboard_camera.RED))
 
 
 def blue(image: np.ndarray) -> np.ndarray:
-    return np.asarray(vision.is_like(image, ray_casting.BLUE))
+    return np.asarray(vision.is_like(image, onboard_camera.BLUE))
 
 
 def directions() -> np.ndarray:
@@ -97,20 +98,20 @@ def test_a_pillar_covers_the_wedge_that_touches_it(place: tuple[float, float]) -
 def test_depths_lie_on_the_surfaces() -> None:
     """Along each ray as far as it says: on the sphere, on the cylinder, on the floor; nearer points are not."""
     of = body(0.3, -0.2, 1.4, about(1, 0.2))
-    rays = ray_casting.rays_of(of)
+    rays = onboard_camera.rays_of(of)
     here = np.array([0.3, -0.2, 1.4])
     ways = np.stack([np.asarray(part, np.float64) for part in rays], -1)
     middle = np.array([2.3, 0.1, 1.2])
     hits = {
         "ball": (
-            ray_casting.sphere(rays, tuple(middle - here), 0.3).depth,
+            onboard_camera.sphere(rays, tuple(middle - here), 0.3).depth,
             lambda at: np.linalg.norm(at - middle, axis=-1) - 0.3,
         ),
         "pillar": (
-            ray_casting.cylinder(rays, tuple(middle[:2] - here[:2]), 0.2).depth,
+            onboard_camera.cylinder(rays, tuple(middle[:2] - here[:2]), 0.2).depth,
             lambda at: np.hypot(*(at - middle)[..., :2].T).T - 0.2,
         ),
-        "floor": (ray_casting.floor(rays, of)[0], lambda at: at[..., 2]),
+        "floor": (onboard_camera.floor(rays, of)[0], lambda at: at[..., 2]),
     }
     for depth, beyond in hits.values():
         met = np.asarray(depth) < 100
@@ -141,7 +142,7 @@ def test_floor_tiles_are_one_metre_and_the_horizon_is_where_the_pitch_says() -> 
     inside = down & (np.abs(x - np.round(x)) > 0.2) & (np.abs(y - np.round(y)) > 0.2) & (np.hypot(x, y) < 8)
     light = (np.floor(x) + np.floor(y)) % 2 == 0
     assert inside.sum() > 50
-    np.testing.assert_array_equal(image[inside] > 255 * ray_casting.FLOOR, light[inside])
+    np.testing.assert_array_equal(image[inside] > 255 * onboard_camera.FLOOR, light[inside])
     # Level: the sky is the upper half. Nose down by 0.2 rad: all whose slope is above tan 0.2.
     np.testing.assert_array_equal(image == SKY, np.indices(image.shape)[0] < ROWS / 2)
     pitched = seen(body(turn=about(1, 0.2)))[..., 0]

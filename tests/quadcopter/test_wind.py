@@ -13,10 +13,10 @@ import pytest
 from scipy import integrate, signal
 from scipy.linalg import expm, solve_discrete_lyapunov
 
-from rlbench_suite.envs.quadcopter import aerodynamics, wind
-from rlbench_suite.envs.quadcopter.rigid_body import RigidBody, rotation_matrix
-from rlbench_suite.envs.quadcopter.vehicles import CRAZYFLIE_AIR
-from rlbench_suite.envs.quadcopter.wind import Gusts, Wind
+from rlbench_suite.envs.quadcopter.physics import aerodynamics, wind
+from rlbench_suite.envs.quadcopter.physics.rigid_body import RigidBody, rotation_matrix
+from rlbench_suite.envs.quadcopter.physics.vehicles import CRAZYFLIE_AIR
+from rlbench_suite.envs.quadcopter.physics.wind import Gusts, Wind
 
 SPEED = 4.0
 STEADY = Wind(SPEED, 0.0)

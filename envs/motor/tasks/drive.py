@@ -1,0 +1,429 @@
+"""Control currents, torque, speed or position of an electric drive by the voltages or switch states of its converter.
+
+This is the task of every machine: ``card.settings`` names the machine (``plants/catalogue.py``), the goal and the
+control. One step of the episode is one Runge-Kutta step of the machine's equations (``machines/``). A test bench sets
+the speed while currents or torque are controlled. A load of inertia, Coulomb and viscous friction turns with the shaft
+while speed or position is controlled. Tasks of currents, torque and speed follow gym-electric-motor 3.0.3
+(doi:10.21105/joss.02498). In addition they have spaces that hold, time limits, seeded references, contexts, and periods
+in which a voltage moves a current by less than its limit.
+
+======================  ====================================================================================
+action                  continuous: the voltage of each converter in [-1, 1] of its largest; three-phase machines take
+                        d and q in field coordinates, shortened to the unit circle. Finite: a switch state; with two
+                        converters, the first one's state plus the second one's times the number of the first one's
+observation             currents (by the limit; an induction machine also shows the rotor's flux by its nominal value),
+                        speed (by the limit), torque if it is controlled, each reference, each error (by ten times the
+                        halving error), the voltages or the switches of the last step. Finite and three-phase: also
+                        cosine and sine of the angles that switches meet. Instruments end at +-1.5
+reward                  mean over the controlled quantities of 1 / (1 + |error| / halving error), in (0, 1]. The error
+                        at the end of the step is taken against the reference shown at its beginning. Every step pays,
+                        so ending early never does. Halving errors: :class:`Goal`
+cost                    excess of the largest current over the nominal one, in parts of it
+terminated              over-current or over-speed: beyond the limit
+success                 every error is below its halving error, and no limit is exceeded
+reference               a random walk: each reference moves by N(0, s^2) a step and stays within its bounds; s is drawn
+                        for the episode, log-uniform in the goal's range
+start                   no torque; induction and separately excited machines are magnetised. The first reference lies
+                        anywhere within its bounds (speed: near the speed at the start; position: near zero)
+context                 parameters within their tolerance; for currents and torque the speed; for speed and position
+                        the load's friction, and its inertia from zero to that of the rotor. Train and test take speed
+                        or inertia from alternating bands
+======================  ====================================================================================
+
+A plain id has these parts. Other parts (``card.choices``) make another task of the same id. Each part is a small class
+in ``parts/``, which owns its memory and what it shows. A part that is not chosen costs nothing. Memories are the last
+field of the state; what can be measured of them ends the observation.
+
+======================  ====================================================================================
+``reference``           kind of references: ``parts/reference.py``
+``supply``              supply of a link whose voltage varies: ``power_electronics/supply.py``. Actions are parts of
+                        the link's present voltage, which is observed by the nominal one
+``interlocking``        fraction of a period for which both switches of a leg are off:
+                        ``power_electronics/interlocking.py``. Three-phase machines then show the angles that switches
+                        meet under continuous control too
+``converter``           converter of a direct-current machine: ``power_electronics/converter.py``. Four-quadrant (H
+                        bridge). Two-quadrant: no voltage below zero, so actions lie in [0, 1] and speeds in the upper
+                        half, where the induced voltage takes a current down. One-quadrant: no current below zero
+                        either, so currents and torques are positive. One quadrant controls no speed where torque has
+                        both signs; two bring a series machine no gain; positions and field currents need four
+``dead_time``           periods after which an action is applied, as digital control has it. The action that waits is
+                        observed. The first one to wait keeps the currents, by the data sheet, or has all switches low
+``load``                for speed and position: friction; a constant torque instead of it (``HOISTED``); or friction
+                        and an Ornstein-Uhlenbeck torque. For currents and torque: a bench that holds the speed, or
+                        moves it along a sine within the task's speeds, no faster than ``STEADY``: ``parts/load.py``
+``solver``              integration method: ``machines/solver.py``; ``exact`` serves currents and torque on a constant
+                        or RC link
+``noise``               deviation of every instrument in parts of its full scale: a Gaussian error at each step of
+                        currents, flux, speed, torque and position. Rewards, text, pictures and the reference player
+                        use the true values
+======================  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+from operator import add, or_
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.task import Task
+
+from ...runge_kutta import rk4
+from ..machines.frames import Scalar, Values
+from ..machines.solver import SOLVERS
+from ..parts import components
+from ..parts.actuator import ACTUATORS
+from ..parts.angle import Angle, RotorAngle, ShaftAngle
+from ..parts.dead_time import DeadTime, NoDeadTime
+from ..parts.instruments import Instruments, NoisyInstruments
+from ..parts.limit import Limit, OverCurrent, OverSpeed
+from ..parts.link import IdealLink, SuppliedLink
+from ..parts.load import LOADS, near
+from ..parts.part import Design, Part
+from ..parts.quantity import QUANTITIES
+from ..parts.reference import REFERENCES, Range
+from ..plants.catalogue import plant_of
+from ..plants.plant import Plant
+from ..plants.three_phase import ThreePhase
+from ..power_electronics.supply import SUPPLIES
+from ..references.goals import GOALS, Goal
+from . import scope
+
+ENDS = 1.5
+"""Ends of instruments, in parts of the limit."""
+ERROR_UNIT = 10.0
+"""Halving errors that an error of one stands for in the observation."""
+
+
+class Params(NamedTuple):
+    """The context."""
+
+    machine: Any
+    load: Any
+    speed: Scalar
+    """rad/s, at the start"""
+    pace: Scalar
+    """0..1: how fast references move, from the goal's slowest to its fastest"""
+
+
+class Parts(NamedTuple):
+    """Memories of the parts of a drive; nothing where a part is the usual one."""
+
+    reference: Any = ()
+    """See ``parts/reference.py``"""
+    link: Any = ()
+    """A :class:`~..power_electronics.supply.Link`"""
+    waiting: Any = ()
+    """Voltages or switch state that were chosen in the last step and are applied in the next one"""
+    load: Any = ()
+    """See ``parts/load.py``"""
+
+
+class Moving(NamedTuple):
+    """Quantities that a step integrates; those that stand still are empty."""
+
+    electrical: Any
+    speed: Any = ()
+    """rad/s"""
+    angle: Any = ()
+    """rad, of the shaft"""
+    link: Any = ()
+    """Voltage in parts of the nominal one"""
+
+
+class State(NamedTuple):
+    """Present state of the drive, and its references."""
+
+    electrical: Any
+    speed: Scalar
+    """rad/s"""
+    angle: Scalar
+    """rad: electrical, of the rotor; where position is controlled the shaft's own, full turns counted"""
+    reference: Values
+    """A, N m, rad/s or rad"""
+    applied: Values
+    """Choice of the last step: voltages in parts of the largest, or the state of each switch as 0 or 1"""
+    parts: Parts = Parts()
+
+
+class Drive(Task[Params, State]):
+    """The task of this file's docstring."""
+
+    measures: ClassVar[dict[str, str]] = {
+        "error": "largest error of a controlled quantity, in halving errors",
+        "current": "largest current, in parts of the limit",
+        "torque": "N m",
+        "speed": "rad/s",
+    }
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        machine, self.kind = card.settings["machine"], card.settings["goal"]
+        self.plant: Plant = self.chosen_plant(plant_of(card))
+        self.finite = card.settings["control"] == "finite"
+        self.goal: Goal = self.chosen_goal(self.plant.attainable(GOALS[machine, self.kind], self.kind))
+        self.period = self.goal.finite_period if self.finite else self.goal.period
+        torque = GOALS[machine, "torque"]
+        self.design = design = Design(machine, self.plant, self.goal, torque, self.period, self.dtype, self.uniform)
+        self.quantity = QUANTITIES[self.kind](design)
+        self.names, self.loaded = self.quantity.names, self.quantity.loaded
+        self.jump = self.goal.jump * (0.5 if self.finite else 1)  # episodes of switch states are shorter, in s
+        self.ranges = self._ranges()
+        self.references = REFERENCES[card.settings["reference"]](card.horizon)
+        load, supply, solver = card.settings["load"], card.settings["supply"], card.settings["solver"]
+        if solver == "exact" and (supply.startswith("ac") or load == "profile"):
+            raise ValueError(
+                f"{card.id}: solver 'exact' is for linear systems, not for supply {supply!r} with load "
+                f"{load!r}; take supply 'ideal' or 'rc' and load 'bench', or solver 'rk4'."
+            )
+        self.solve = SOLVERS[solver]
+        self.load = LOADS[load](design)
+        self.link = IdealLink() if supply == "ideal" else SuppliedLink(SUPPLIES[supply](), self.plant)
+        interlocking = float(card.settings["interlocking"])
+        self.actuator = ACTUATORS[card.settings["control"]](design, interlocking)
+        self.delayed = card.settings["dead_time"] == "1"
+        self.dead_time = DeadTime(self.actuator) if self.delayed else NoDeadTime()
+        noise = float(card.settings["noise"])
+        self.instruments = NoisyInstruments(noise, design) if noise else Instruments()
+        self.turned = isinstance(self.plant, ThreePhase) and (self.finite or interlocking > 0 or self.plant.fixed)
+        """True if the rotor's angle matters."""
+        counted = self.kind == "position"
+        self.angle = (ShaftAngle if counted else RotorAngle if self.turned else Angle)(self.plant, self.turned)
+        self.limits: tuple[Limit, ...] = OverCurrent(self.plant), OverSpeed(self.plant)
+        self.observation_space = self.box(-ENDS, ENDS, (len(self.observation_components()),))
+        self.action_space = self.actuator.space(self.box)
+        self.reward_space = self.box(0, 1)
+
+    def chosen_plant(self, plant: Plant) -> Plant:
+        """Return the plant that is controlled: the machine's, or another that a subclass puts in its place."""
+        return plant
+
+    def chosen_goal(self, goal: Goal) -> Goal:
+        """Return the goal: the machine's, or what a subclass makes of it."""
+        return goal
+
+    def _ranges(self) -> tuple[Range, ...]:
+        """Return the range of each reference."""
+        goal, pace = self.goal, self.period / self.goal.period  # shorter steps, shorter moves
+        jump = self.jump if self.loaded else math.inf
+        return tuple(
+            Range(low, high, pace * slowest, math.log(fastest / slowest), pace * self.quantity.steepest(fastest), jump)
+            for low, high, slowest, fastest in zip(goal.low, goal.high, goal.slowest, goal.fastest, strict=True)
+        )
+
+    # -- an episode --------------------------------------------------------------------------------------------
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
+        """Return a machine within its tolerances, at a speed or with a load in the bands of the split."""
+        nominal, tolerance = self.plant.nominal, self.plant.tolerance
+        u = self.uniform(key, len(nominal) + 4)
+        machine = type(nominal)(*(near(n, t, u[i]) for i, (n, t) in enumerate(zip(nominal, tolerance, strict=True))))
+        load, speed = self.load.sample(u, split)
+        return Params(machine, load, speed, u[-2])
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """Begin without torque, at references anywhere, a speed's or position's near the one that there is."""
+        u = self.uniform(key, len(self.names) + 1)
+        zero = jnp.zeros((), self.dtype)
+        reference: Values = tuple(
+            low + (high - low) * u[i] for i, (low, high) in enumerate(zip(self.goal.low, self.goal.high, strict=True))
+        )
+        reference = self.quantity.first(reference, params.speed, self.jump * (2 * u[0] - 1))
+        angle = self.angle.begin(u[-1], zero)
+        still = self.plant.still(params.machine)
+        reference = self.quantity.attainable(reference)
+        parts = Parts(
+            self.references.begin(reference, self.ranges, params.pace, jax.random.fold_in(key, 1)),
+            self.link.begin(jax.random.fold_in(key, 2), self.dtype),
+            self.dead_time.begin(still, params.speed),
+            self.load.begin(params.speed, jax.random.fold_in(key, 3)),
+        )
+        return State(still, params.speed, angle, reference, (zero,) * self.actuator.width, parts)
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """Move the drive by one period; then draw new references."""
+        given, waiting = self.dead_time.exchange(state.parts.waiting, self.actuator.chosen(action))
+        after = self.driven(state, given, params)
+        reference, memory = self.references.step(state.reference, state.parts.reference, self.ranges, params.pace, key)
+        load = self.load.ahead(after.parts.load, key)
+        parts = after.parts._replace(reference=memory, waiting=waiting, load=load)
+        return after._replace(reference=self.quantity.attainable(reference), parts=parts)
+
+    def driven(self, state: State, given: Any, params: Params) -> State:
+        """Return the drive one period later; ``given``: voltages that the converters give, or a switch state."""
+        return self.actuator.apply(
+            given,
+            state,
+            self.electrical_angle(state),
+            lambda now, voltage, share: self.moved(now, voltage, params, share * self.period),
+        )
+
+    def moved(self, state: State, voltage: Any, params: Params, duration: float) -> State:
+        """Return machine, shaft and link ``duration`` s later.
+
+        ``voltage``: V, constant over this time but for the link's voltage, which is nominal in it.
+        """
+        machine, held, (_, linked, _, loaded) = params.machine, state.speed, state.parts
+        load, link, angle, turns = self.load, self.link, self.angle, duration / self.period
+
+        def rate(part: float, now: Moving) -> Moving:
+            electrical = self.plant.conducting(now.electrical, machine)
+            speed = load.speed(loaded, held, now.speed, part * turns)
+            torque = machine.torque(electrical)
+            acceleration = load.acceleration(params.load, loaded, speed, torque, machine.inertia)
+            charging = link.rate(linked, now.link, part * duration, voltage, electrical)
+            given = link.given(voltage, now.link)
+            return Moving(machine.derivative(electrical, given, speed), acceleration, angle.rate(speed), charging)
+
+        begun = Moving(state.electrical, load.integrated(held), angle.integrated(state.angle), link.voltage(linked))
+        after = self.solve(rate, begun, duration)
+        speed = load.speed(loaded, held, after.speed, turns)
+        turned = angle.after(state.angle, after.angle, held, duration)
+        parts = state.parts._replace(link=link.after(linked, after.link, duration), load=load.moved(loaded, turns))
+        electrical = self.plant.conducting(after.electrical, machine)
+        return state._replace(electrical=electrical, speed=speed, angle=turned, parts=parts)
+
+    def machine_after(self, electrical: Any, speed: Scalar, voltage: Any, params: Params) -> Any:
+        """Return the electrical state one period later at a constant speed."""
+        after = rk4(lambda _, now: params.machine.derivative(now, voltage, speed), electrical, self.period)
+        return self.plant.conducting(after, params.machine)
+
+    def electrical_angle(self, state: State) -> Scalar:
+        """Return the rotor's electrical angle, rad."""
+        return self.angle.electrical(state.angle)
+
+    def controlled(self, state: State, params: Params) -> Values:
+        """Return the controlled quantities, A, N m, rad/s or rad."""
+        return self.quantity.value(params.machine, state.electrical, state.speed, state.angle)
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Show what instruments measure, references, errors and parts; see the table."""
+        measured = [*self.plant.measured(state.electrical), state.speed * (1 / self.plant.speed_limit)]
+        controlled = self.controlled(state, params)
+        measured += self.quantity.instruments(controlled)
+        measured, controlled = self.instruments.read(measured, controlled, self.quantity, key)
+        references = [reference * (1 / self.goal.scale) for reference in state.reference]
+        errors = [
+            (reference - value) * (1 / (ERROR_UNIT * halving))
+            for reference, value, halving in zip(state.reference, controlled, self.goal.halving, strict=True)
+        ]
+        turning = self.angle.shown(state.electrical, state.angle)
+        parts = (value for part, memory in self._parts(state.parts) for value in part.shown(memory))
+        shown = self.stack(*measured, *references, *errors, *turning, *state.applied, *parts)
+        return jnp.clip(shown, -ENDS, ENDS)
+
+    def _parts(self, memories: Parts) -> list[tuple[Part, Any]]:
+        """Return each part that remembers, with its memory."""
+        parts: list[Part] = [self.references, self.link, self.dead_time, self.load]
+        return list(zip(parts, memories, strict=True))
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return how near the controlled quantities came to the references that the action was chosen for."""
+        total: Scalar = 0.0
+        values = self.controlled(next_state, params)
+        for reference, value, halving in zip(state.reference, values, self.goal.halving, strict=True):
+            total = total + halving / (halving + jnp.abs(value - reference))
+        return total * (1 / len(values))
+
+    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Tell whether a limit is exceeded."""
+        return self.tripped(state)
+
+    def tripped(self, state: State) -> jax.Array:
+        """Tell whether a limit is exceeded, which ends the episode without success."""
+        return reduce(or_, (limit.exceeded(state) for limit in self.limits))
+
+    def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
+        """Return what nearing the limits costs."""
+        return reduce(add, (cost for limit in self.limits for cost in limit.cost(next_state)))
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """Return ``success`` and the measures."""
+        largest: Scalar = 0.0
+        values = self.controlled(state, params)
+        for reference, value, halving in zip(state.reference, values, self.goal.halving, strict=True):
+            largest = jnp.maximum(largest, jnp.abs(value - reference) * (1 / halving))
+        return {
+            "success": (largest < 1) & ~self.tripped(state),
+            "error": largest,
+            "current": self.plant.length(state.electrical),
+            "torque": params.machine.torque(state.electrical),
+            "speed": state.speed,
+        }
+
+    # -- text and pixels ---------------------------------------------------------------------------------------
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe each entry, in the order of :meth:`observation`."""
+        return (
+            *components.measured(self.plant, self.design.machine, self.instruments.note),
+            *self.quantity.components(),
+            *self._asked(),
+            *(
+                Component(
+                    f"error_{name}",
+                    f"reference of {name} minus its value",
+                    f"{ERROR_UNIT * halving:.4g} {self.quantity.unit}",
+                )
+                for name, halving in zip(self.names, self.goal.halving, strict=True)
+            ),
+            *self.angle.components(),
+            *self.actuator.components("applied", "in the last step"),
+            *(component for part, _ in self._parts(Parts()) for component in part.components()),
+        )
+
+    def _asked(self) -> list[Component]:
+        unit = f"{self.goal.scale:.4g} {self.quantity.unit}"
+        return [Component(f"reference_{name}", f"what {name} should be now", unit) for name in self.names]
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Describe voltages, or switch states."""
+        return self.actuator.actions()
+
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
+        """Name each limit that is exceeded."""
+        return "; ".join(words for limit in self.limits if (words := limit.words(state, info)))
+
+    def how_to_act(self) -> str:
+        """Tell a text player in one line what an action looks like."""
+        return self.actuator.how_to_act()
+
+    def describe(self, state: State, params: Params) -> str:
+        """Describe all that is measured, asked for and applied, with units."""
+        measured = [float(value) for value in self.plant.measured(state.electrical)]
+        names = self.plant.measured_names
+        scales = [self.plant.current_limit if name.startswith("i") else 1.0 for name in names]
+        shown = ", ".join(
+            f"{name} {value * scale:+.4g} {'A' if scale != 1 else 'of nominal'}"
+            for name, value, scale in zip(names, measured, scales, strict=True)
+        )
+        values, unit = [float(value) for value in self.controlled(state, params)], self.quantity.unit
+        asked = "; ".join(
+            f"{name} {value:+.4g} {unit}, reference {float(reference):+.4g} {unit}"
+            for name, value, reference in zip(self.names, values, state.reference, strict=True)
+        )
+        applied = ", ".join(f"{float(part):+.3f}" for part in state.applied)
+        parts = "".join(part.words(memory) for part, memory in self._parts(state.parts))
+        return (
+            f"Controlled: {asked}. Measured: {shown}. Speed {float(state.speed):+.4g} rad/s."
+            f"{self.angle.words(state.angle)}{parts} Last {self.actuator.noun}: {applied}."
+        )
+
+    def draw(self, state: State, params: Params) -> np.ndarray:
+        """Draw currents and gauges; see ``scope.py``."""
+        measured = [float(value) for value in self.plant.measured(state.electrical)]
+        gauges = [
+            scope.Gauge(f"{name} ({self.quantity.unit})", float(value), float(reference), low, high)
+            for name, value, reference, low, high in zip(
+                self.names, self.controlled(state, params), state.reference, self.goal.low, self.goal.high, strict=True
+            )
+        ]
+        vector = (measured[0], measured[1]) if isinstance(self.plant, ThreePhase) else None
+        voltages = tuple(float(part) for part in state.applied)
+        return scope.picture(vector, float(self.plant.length(state.electrical)), 1.1, gauges, voltages)

@@ -1,0 +1,1 @@
+"""Controllers and observers, from rotor commands up to positions."""

@@ -1,0 +1,151 @@
+"""Geometric tracking control on SE(3), the reference player of the quadcopter tasks; it compensates the motors' lag.
+
+Position and velocity errors give a force, and the force gives the thrust and the direction of the body's z axis. The
+attitude error on SO(3) gives a torque that turns the axis there. Thrust and torques give rotor speeds. The controller
+knows the motors' lag: its commands overshoot, so that rotors reach these speeds within one step as far as they can.
+
+Source: Lee, Leok & McClamroch 2010, Geometric tracking control of a quadrotor UAV on SE(3),
+doi:10.1109/CDC.2010.5717652 (z points up here; the set point's acceleration is fed forward, its angular velocity not).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from ..physics import dynamics
+from ..physics.dynamics import STEP, Airframe, Quadcopter, Rotors, rotor_action
+from ..physics.rigid_body import GRAVITY, Scalar, rotation_matrix
+
+
+class SetPoint(NamedTuple):
+    """Desired position, velocity and acceleration, in the world frame and SI units; by default rest at the origin."""
+
+    x: Scalar = 0.0
+    y: Scalar = 0.0
+    z: Scalar = 0.0
+    vx: Scalar = 0.0
+    vy: Scalar = 0.0
+    vz: Scalar = 0.0
+    ax: Scalar = 0.0
+    ay: Scalar = 0.0
+    az: Scalar = 0.0
+
+
+class GeometricControl(NamedTuple):
+    """Hover at the origin with the body's x axis along the world's. Knows the vehicle's constants and state.
+
+    Gains are natural frequencies (rad/s) of critically damped error dynamics: two for translation, two for attitude.
+    Other players fly to other set points with :meth:`command`.
+    """
+
+    position: Any = 5.0
+    """rad/s"""
+    tilt: Any = 40.0
+    """rad/s: about body x and y"""
+    yaw: Any = 15.0
+    """rad/s: about body z"""
+    lean: Any = 0.6
+    """Tangent of the largest tilt that it asks for."""
+    least_thrust: Any = 0.8
+    """Least thrust, relative to the weight: rotors that turn slowly cannot turn the vehicle."""
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> GeometricControl:
+        """Make the player; it is the same for every task of this kind."""
+        return cls()
+
+    def initial(self, params: Airframe) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
+        return self.command(*self.aim(view.state, view.params)), memory
+
+    @property
+    def control(self) -> GeometricControl:
+        """Return itself; players with set points of their own hold one of these as ``control``."""
+        return self
+
+    def aim(self, state: Quadcopter, params: Airframe) -> tuple[Quadcopter, Airframe, SetPoint]:
+        """Return the vehicle, its constants, and the set point: at rest at the origin."""
+        return state, params, SetPoint()
+
+    def command(self, state: Quadcopter, airframe: Airframe, goal: SetPoint) -> jax.Array:
+        """Return rotor commands ``(4,)`` in [-1, 1] towards a set point."""
+        return rotor_commands(state, airframe, *self.load(state, airframe, goal))
+
+    def load(self, state: Quadcopter, airframe: Airframe, goal: SetPoint) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+        """Return the thrust along body z (N) and the torques about body x, y, z (N m) that lead to a set point."""
+        body = state.body
+        mass, jx, jy, jz = airframe.inertia
+        r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
+
+        # The force towards the set point, height first, within the limits of rotors and tilt; then the thrust along the
+        # z axis as it points now.
+        stiffness, damping = self.position**2, 2 * self.position
+        full = 4 * airframe.thrust_coefficient * dynamics.ROTOR_SPEED_LIMIT**2
+        fz = mass * (-stiffness * (body.z - goal.z) - damping * (body.vz - goal.vz) + (goal.az + GRAVITY))
+        fz = jnp.clip(fz, 0.3 * mass * GRAVITY, 0.9 * full)
+        fx = mass * (-stiffness * (body.x - goal.x) - damping * (body.vx - goal.vx) + goal.ax)
+        fy = mass * (-stiffness * (body.y - goal.y) - damping * (body.vy - goal.vy) + goal.ay)
+        side = jnp.minimum(self.lean * fz, jnp.sqrt(full * full - fz * fz))
+        share = jnp.minimum(1, side / (jnp.sqrt(fx * fx + fy * fy) + 1e-9))
+        fx, fy = share * fx, share * fy
+        thrust = jnp.maximum(fx * r13 + fy * r23 + fz * r33, self.least_thrust * mass * GRAVITY)
+
+        # The desired attitude: z along the force, x as near to the world's x as that allows.
+        norm = jnp.sqrt(fx * fx + fy * fy + fz * fz)
+        c13, c23, c33 = fx / norm, fy / norm, fz / norm
+        across = jnp.sqrt(c33 * c33 + c23 * c23)
+        c12, c22, c32 = 0.0, c33 / across, -c23 / across  # y = z x e_x
+        c11, c21, c31 = c22 * c33 - c32 * c23, c32 * c13 - c12 * c33, c12 * c23 - c22 * c13  # x = y x z
+
+        # Attitude error, the vee of (C'R - R'C) / 2 and the torque.
+        ex = 0.5 * (c13 * r12 + c23 * r22 + c33 * r32 - (c12 * r13 + c22 * r23 + c32 * r33))
+        ey = 0.5 * (c11 * r13 + c21 * r23 + c31 * r33 - (c13 * r11 + c23 * r21 + c33 * r31))
+        ez = 0.5 * (c12 * r11 + c22 * r21 + c32 * r31 - (c11 * r12 + c21 * r22 + c31 * r32))
+        wx, wy, wz = body.wx, body.wy, body.wz
+        tx = -jx * self.tilt * (self.tilt * ex + 2 * wx) + (jz - jy) * wy * wz
+        ty = -jy * self.tilt * (self.tilt * ey + 2 * wy) + (jx - jz) * wz * wx
+        tz = -jz * self.yaw * (self.yaw * ez + 2 * wz) + (jy - jx) * wx * wy
+        return thrust, tx, ty, tz
+
+
+def rotor_commands(
+    state: Quadcopter,
+    airframe: Airframe,
+    thrust: Scalar,
+    tx: Scalar,
+    ty: Scalar,
+    tz: Scalar,
+    limit: Scalar = dynamics.ROTOR_SPEED_LIMIT,
+) -> jax.Array:
+    """Return commands ``(4,)`` in [-1, 1] by which rotors give this thrust (N) and torque (N m) after one step.
+
+    ``limit`` (rad/s) is the rotor speed that the highest command gives.
+    """
+    return ahead_of_motors(state, airframe, dynamics.thrusts(thrust, tx, ty, tz, airframe), limit)
+
+
+def ahead_of_motors(
+    state: Quadcopter, airframe: Airframe, wanted: Rotors, limit: Scalar = dynamics.ROTOR_SPEED_LIMIT
+) -> jax.Array:
+    """Return commands ``(4,)`` in [-1, 1] by which rotors reach these thrusts (N) after one step, against their lag.
+
+    ``limit`` (rad/s) is the rotor speed that the highest command gives.
+    """
+    decay = jnp.exp(-STEP / airframe.motor_time_constant)
+
+    def command(force: jax.Array, speed: jax.Array) -> jax.Array:
+        goal = jnp.sqrt(jnp.maximum(force, 0) / airframe.thrust_coefficient)
+        return rotor_action((goal - speed * decay) / (1 - decay), limit)
+
+    commands = jnp.stack([command(force, speed) for force, speed in zip(wanted, state.rotors, strict=True)])
+    return jnp.clip(commands, -1, 1)

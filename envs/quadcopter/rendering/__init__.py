@@ -1,0 +1,1 @@
+"""Pictures of vehicles in flight: camera, scene, and the views that are drawn."""

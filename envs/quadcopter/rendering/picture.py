@@ -1,0 +1,161 @@
+"""Pictures of quadcopters in flight: in perspective, and small from above (x right, y up) and from the side (x right,
+z up).
+"""
+
+from __future__ import annotations
+
+import abc
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from ..physics import dynamics
+from ..physics.dynamics import Quadcopter
+from ..physics.rigid_body import RigidBody, rotation_matrix
+from .camera import Camera
+from .scene import SKY, Ball, Face, Floor, Line, Thing, render, tile
+
+HEIGHT, WIDTH, INSET = 300, 420, 180
+"""Pixels: size of the perspective view, and the width of the two views beside it."""
+SHAPE = (HEIGHT, WIDTH + INSET, 3)
+LENS = math.radians(34)
+AFAR, TELESCOPE = 40.0, 2 * math.atan(1.15 / 40)
+"""Distance of the small views by reach, and their field of view: so far away that perspective hardly shows."""
+COLOURS = ("royalblue", "darkorange", "seagreen", "mediumorchid", "goldenrod", "teal", "indianred", "slategray")
+GOAL, LATER, PATH, SHADOW, THRUST = "limegreen", "darkgray", "cornflowerblue", "#b4bac1", "red"
+
+TRAIL, PIECE = 120, 8
+"""Pictures that a trail reaches back, and pictures that one line of it joins. A trail has several lines, because each
+may be in front of or behind something else.
+"""
+
+ROTOR_PLACES = np.array([[1, -1, 0], [-1, -1, 0], [-1, 1, 0], [1, 1, 0]])
+"""Places of the rotors, in units of the arm."""
+_CIRCLE = np.linspace(0, 2 * math.pi, 12, endpoint=False)
+_DISC = 0.82 * np.stack([np.cos(_CIRCLE), np.sin(_CIRCLE), 0 * _CIRCLE], 1)
+ROTOR_DISCS = ROTOR_PLACES[:, None] + _DISC
+"""``(4, 12, 3)``: outlines of the rotors' discs, in units of the arm."""
+NOSE = np.array([[0.95, 0.0, 0.0], [-0.35, 0.42, 0.0], [-0.35, -0.42, 0.0]])
+"""Wedge that points forward, in units of the arm."""
+
+
+class Shot(NamedTuple):
+    """Content of a picture."""
+
+    vehicles: Quadcopter
+    """One vehicle, or several in fields of shape ``(n,)``"""
+    reach: float
+    """m, half the edge of the box that is shown"""
+    things: Sequence[Thing] = ()
+    """Other things in the air"""
+    lying: Sequence[Thing] = ()
+    """Things on the floor"""
+    centre: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """m, centre of the box"""
+    colours: Sequence[str] = COLOURS
+    """Colours of the vehicles, in turn"""
+    full: float = dynamics.ROTOR_SPEED_LIMIT
+    """rad/s, the rotors' full speed"""
+    larger: float | None = None
+    """Scale at which vehicles are drawn; in a large box they would be dots"""
+    below: float | None = None
+    """m, from the centre down to the floor; by default ``reach``"""
+    on_board: np.ndarray | None = None
+    """Image of a camera on the vehicle, shown instead of the side view; uint8"""
+
+    def with_trails(self, places: Sequence[np.ndarray]) -> Shot:
+        """Add trails of the vehicles through the last ``TRAIL`` of these places, ``(n, 3)`` m each."""
+        ways = np.swapaxes(places[-TRAIL:], 0, 1)
+        trails = [
+            Line(way[start : start + PIECE + 1], self.colours[i % len(self.colours)])
+            for i, way in enumerate(ways)
+            for start in range(0, len(way) - 1, PIECE)
+        ]
+        return self._replace(things=[*self.things, *trails])
+
+
+class Pictured(abc.ABC):
+    """A task whose pictures show a :class:`Shot`."""
+
+    @abc.abstractmethod
+    def shot(self, state: Any, params: Any) -> Shot:
+        """Return the content of a picture of the state."""
+
+    def draw(self, state: Any, params: Any) -> np.ndarray:
+        """Draw the state; see :func:`draw`."""
+        return draw(self.shot(state, params))
+
+    def draw_next(self, state: Any, params: Any, trail: list[Any]) -> np.ndarray:
+        """Draw the state with the vehicles' trails through the places of earlier pictures."""
+        shot = self.shot(state, params)
+        trail.append(np.array([np.atleast_1d(value) for value in shot.vehicles.body[:3]], float).T)
+        return draw(shot.with_trails(trail))
+
+
+def draw(shot: Shot) -> np.ndarray:
+    """Draw vehicles with their rotors' thrusts and shadows, and things, over a floor; uint8 of ``SHAPE``."""
+    vehicles, reach, things, lying, centre, colours, full, larger, below, on_board = shot
+    larger = 1.6 + 1.3 * reach if larger is None else larger
+    floor = Floor(centre[0], centre[1], centre[2] - (reach if below is None else below), tile(reach), 2 * reach)
+    body = np.array([np.atleast_1d(value) for value in vehicles.body], float)
+    arm = larger * dynamics.ROTOR_ARM
+    places, turns = body[:3].T, np.array(rotation_matrix(RigidBody(*body))).reshape(3, 3, -1)
+    turns = arm * np.moveaxis(turns, 2, 0)
+    discs = places[:, None, None] + np.einsum("vij,rpj->vrpi", turns, ROTOR_DISCS)
+    hubs = places[:, None] + np.einsum("vij,rj->vri", turns, ROTOR_PLACES)
+    noses = places[:, None] + np.einsum("vij,pj->vpi", turns, NOSE)
+    pushes = (np.array([np.atleast_1d(speed) for speed in vehicles.rotors], float).T / full) ** 2
+    heads = hubs + 2.2 * pushes[..., None] * turns[:, None, :, 2]
+
+    standing, shadows = list(things), list(lying)
+    for i in range(len(places)):
+        colour = colours[i % len(colours)]
+        shadows += [Face(fallen(disc, floor), SHADOW) for disc in discs[i]]
+        shadows += [Line(fallen(hubs[i, [k, k + 2]], floor), SHADOW, 0.3 * arm) for k in (0, 1)]
+        standing += [Line(hubs[i, [k, k + 2]], "#333333", 0.3 * arm) for k in (0, 1)]
+        standing += [Face(disc, "white" if k in (1, 2) else colour, colour) for k, disc in enumerate(discs[i])]
+        standing += [Face(noses[i], colour, "#333333")]
+        standing += [Line(np.stack(pair), THRUST, 0.12 * arm) for pair in zip(hubs[i], heads[i], strict=True)]
+    if len(places) == 1:  # many plumb lines would only hide what they explain
+        standing.append(Line(np.stack([places[0], fallen(places, floor)[0]]), SHADOW))
+    x, y, z = centre
+    half = HEIGHT // 2
+    oblique = Camera((x - 1.3 * reach, y - 3.6 * reach, z + 1.8 * reach), centre, LENS)
+    views = [
+        (f"tiles of {floor.tile:g} m", oblique, (0, 0), (WIDTH, HEIGHT)),
+        ("top", Camera((x, y, z + AFAR * reach), centre, TELESCOPE), (WIDTH, 0), (INSET, half)),
+    ]
+    if on_board is None:
+        views.append(("side", Camera((x, y - AFAR * reach, z), centre, TELESCOPE), (WIDTH, half), (INSET, half)))
+    image = Image.new("RGB", (WIDTH + INSET, HEIGHT), SKY)
+    canvas = ImageDraw.Draw(image)
+    for title, camera, (left, above), size in views:
+        image.paste(render(shadows, standing, floor, camera, *size), (left, above))
+        canvas.text((left + 6, above + 4), title, fill="gray")
+    if on_board is not None:
+        height = INSET * on_board.shape[0] // on_board.shape[1]
+        seen = Image.fromarray(on_board).resize((INSET, height), Image.Resampling.NEAREST)
+        image.paste(seen, (WIDTH, HEIGHT - height))
+        canvas.text((WIDTH + 6, half + 2), "camera", fill="gray")
+    canvas.line((WIDTH, 0, WIDTH, HEIGHT), fill="silver")
+    canvas.line((WIDTH, half, WIDTH + INSET, half), fill="silver")
+    return np.asarray(image)
+
+
+def fallen(points: np.ndarray, floor: Floor) -> np.ndarray:
+    """Return the shadow of points ``(n, 3)`` under light from above."""
+    return np.stack([points[:, 0], points[:, 1], np.full(len(points), floor.z)], 1)
+
+
+def goal(place: Sequence[float] | np.ndarray, radius: float, now: bool = True) -> Ball:
+    """Return a ball that marks a place to fly to (m), now or later."""
+    return Ball(np.array([place], float), GOAL if now else LATER, radius)
+
+
+def path(points: np.ndarray) -> list[Line]:
+    """Return lines through points ``(n, 3)`` (m), in pieces, because each may be before or behind something else."""
+    return [Line(np.stack(ends), PATH) for ends in itertools.pairwise(points)]

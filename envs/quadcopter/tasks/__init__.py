@@ -1,0 +1,1 @@
+"""Tasks of one vehicle, their cards, reference players and measured scores."""

@@ -1,0 +1,278 @@
+"""Race through gates: a procedural ring of six square gates, lap after lap, as many gates as time allows.
+
+Dynamics: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the episode. Nothing is
+random after the start. Source of the task and of progress as its reward: Song, Steinweg, Kaufmann & Scaramuzza 2021
+(Autonomous drone racing with deep reinforcement learning), arXiv:2103.08624, sec. III and eq. 2.
+
+======================  ====================================================================================
+action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear between
+observation ``(29,)``   of the next gate and the one after it, relative to the vehicle: centre (3, m, world frame) and
+                        direction of passage (2: its x and y); rotation matrix body to world (9, row by row), velocity
+                        in the world frame (3, m/s), angular velocity in the body frame (3, rad/s), rotor speeds (4,
+                        on the action's scale)
+reward                  metres by which it came nearer to the gate's centre, plus 1 for passing the gate. A crash
+                        counts as ending 5 m away from the gate: every crash costs as much as flying off, which is
+                        more than coming nearer had brought. Hovering earns nothing
+terminated              a crash: into the gate's frame, further than 5 m from the gate, or an angular velocity beyond
+                        2,000 deg/s about an axis
+success                 a whole lap, six gates, is passed
+start                   1 m before the first gate, within 0.1 m along each axis, tilted by up to 10 degrees, slow
+                        (0.1 m/s and 0.1 rad/s an axis), rotors at the speed of hovering
+context                 gates every 60 degrees around a ring, 1.7 to 2.3 m from its middle, up to 0.4 m higher or lower,
+                        turned by up to 23 degrees from the ring's direction, the first anywhere; the vehicle, as
+                        in hover: mass +-20 % (train and test in alternating bands of 1 %), inertia +-20 %, thrust
+                        coefficient +-10 %, torque coefficient +-20 %, motor time constant +-25 %
+======================  ====================================================================================
+
+A gate is an upright square: an opening 0.6 m wide in a frame 1 m wide. It counts only from front to back; beside
+the frame nothing happens, and the way back is open. Only the next gate is solid.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from ..control.geometric import GeometricControl, SetPoint
+from ..physics import dynamics
+from ..physics.dynamics import STEP, Airframe, Quadcopter
+from ..physics.rigid_body import RigidBody, Scalar, squared_length
+from ..physics.sampling import random_attitude, sample_airframe
+from ..physics.vehicles import CRAZYFLIE_AIR
+from ..rendering import picture
+from ..rendering.picture import Shot
+from ..rendering.scene import Face
+from ..sensing import motion
+from .course import distance_to_point, offset_to_point
+from .flight import Flight
+
+COUNT = 6
+"""Gates of a lap."""
+OPENING, FRAME = 0.3, 0.5
+"""m: half the width of the opening and of the frame around it."""
+RADIUS, UNEVEN, HEIGHT, TURNED = 2.0, 0.3, 0.4, 0.4
+"""m, m, m, rad: radius of the ring, and deviations of gates from it in radius, height and direction."""
+LOST = 5.0
+"""m from the gate"""
+BONUS = 1.0
+# The vehicle stays within 5 m of some gate, where 41 m/s^2 at most end below 29 m/s; a step is at most 0.3 m.
+VELOCITY_BOUND = 32.0
+DISTANCE_BOUND = LOST + 0.4
+NEXT_BOUND = DISTANCE_BOUND + 2 * (RADIUS + UNEVEN)
+
+
+class Track(NamedTuple):
+    """The context."""
+
+    airframe: Airframe
+    x: jax.Array
+    """``(6,)`` m: centres of the gates, in the order of passage."""
+    y: jax.Array
+    z: jax.Array
+    heading: jax.Array
+    """``(6,)`` rad: direction of passage, from x counter-clockwise."""
+
+
+class State(NamedTuple):
+    """The vehicle, and its progress."""
+
+    vehicle: Quadcopter
+    passed: jax.Array
+    """int32: gates passed so far."""
+    hit: jax.Array
+    """bool: whether it flew into a frame."""
+
+
+class Crossing(NamedTuple):
+    """A vehicle relative to the frame of a gate."""
+
+    along: Scalar
+    """m beyond the gate's plane, in the direction of passage"""
+    left: Scalar
+    """m"""
+    up: Scalar
+    """m"""
+
+
+class QuadcopterGates(Flight[Track, State]):
+    """The task of this file's docstring."""
+
+    measures: ClassVar[dict[str, str]] = {
+        "passed": "gates passed so far",
+        "distance": "from the middle of the next gate, m",
+        "speed": "m/s",
+    }
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        one, other = ([bound] * 3 + [1 + motion.ROUNDING] * 2 for bound in (DISTANCE_BOUND, NEXT_BOUND))
+        bound = np.array(one + other + motion.attitude_and_rates_bound(VELOCITY_BOUND))
+        self.observation_space = self.box(-bound, bound)
+        self.reward_space = self.box(-LOST, BONUS + 0.5, ())
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Track:
+        """Draw a vehicle and a ring of gates."""
+        u = self.uniform(key, 6 + 3 * COUNT)
+        out, up, aside = 2 * u[6:].reshape(3, COUNT) - 1
+        around = 2 * math.pi * (u[5] + np.arange(COUNT, dtype=self.dtype) / COUNT)
+        radius = RADIUS + UNEVEN * out
+        heading = around + 0.5 * math.pi + TURNED * aside
+        airframe = sample_airframe(u[:5], split)
+        return Track(airframe, radius * jnp.cos(around), radius * jnp.sin(around), HEIGHT * up, heading)
+
+    def initial(self, key: jax.Array, params: Track) -> State:
+        """Start before the first gate, nearly at rest."""
+        u = self.uniform(key, 12)
+        x, y, z, vx, vy, vz, wx, wy, wz = (0.1 * (2 * unit - 1) for unit in u[:9])
+        x, y = params.x[0] - jnp.cos(params.heading[0]) + x, params.y[0] - jnp.sin(params.heading[0]) + y
+        body = RigidBody(x, y, params.z[0] + z, *random_attitude(u[9:], math.radians(10)), vx, vy, vz, wx, wy, wz)
+        return State(Quadcopter(body, dynamics.hovering_rotors(params.airframe)), jnp.int32(0), jnp.bool_(False))
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Track) -> State:
+        """Make a Runge-Kutta step under constant commands, then check where it crossed the gate's plane, if it did."""
+        vehicle = dynamics.step(state.vehicle, dynamics.commanded_speeds(action), params.airframe, STEP, CRAZYFLIE_AIR)
+        before, after = (crossing(moving, state.passed, params) for moving in (state.vehicle, vehicle))
+        forwards, backwards = (before.along < 0) & (after.along >= 0), (before.along >= 0) & (after.along < 0)
+        # The point at which the straight line between the two crossed it.
+        part = before.along / jnp.where(forwards | backwards, before.along - after.along, 1)
+        left, up = before.left + part * (after.left - before.left), before.up + part * (after.up - before.up)
+        off = jnp.maximum(jnp.abs(left), jnp.abs(up))
+        hit = (forwards | backwards) & (off >= OPENING) & (off < FRAME)
+        return State(vehicle, state.passed + (forwards & (off < OPENING)), hit)
+
+    def observation(self, state: State, key: jax.Array, params: Track) -> jax.Array:
+        """Return shape ``(29,)``; see the table."""
+        seen: list[Scalar] = []
+        for number in (state.passed, state.passed + 1):
+            heading = params.heading[number % COUNT]
+            seen += [*offset_to_point(state.vehicle, number, params), jnp.cos(heading), jnp.sin(heading)]
+        return self.stack(*seen, *motion.attitude_and_rates(state.vehicle))
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """List the entries of :meth:`observation`, in order."""
+        gates = (
+            part
+            for name, which in (("gate", "the next gate"), ("next_gate", "the gate after it"))
+            for part in (
+                motion.offset(name, f"from the vehicle to the middle of {which}"),
+                Component(
+                    f"{name}_direction", f"direction of passage through {which}, along x and y of the world", "1", (2,)
+                ),
+            )
+        )
+        return *gates, *motion.ATTITUDE_AND_RATES
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Track) -> jax.Array:
+        """Return progress, plus a prize for a gate, minus the cost of a crash."""
+        before, now = (
+            distance_to_point(vehicle, state.passed, params) for vehicle in (state.vehicle, next_state.vehicle)
+        )
+        bonus = jnp.where(next_state.passed > state.passed, BONUS, 0)
+        return before + bonus - jnp.where(self.terminal(next_state, key, params), LOST, now)
+
+    def terminal(self, state: State, key: jax.Array, params: Track) -> jax.Array:
+        """Say whether it hit a frame, is lost or spins faster than its gyroscope measures."""
+        lost = squared_length(*offset_to_point(state.vehicle, state.passed, params)) > LOST**2
+        return state.hit | lost | motion.spins(state.vehicle.body)
+
+    def info(self, state: State, params: Track) -> dict[str, jax.Array]:
+        """Return ``success`` and the measures."""
+        body = state.vehicle.body
+        return {
+            "success": state.passed >= COUNT,
+            "passed": state.passed,
+            "distance": distance_to_point(state.vehicle, state.passed, params),
+            "speed": jnp.sqrt(squared_length(body.vx, body.vy, body.vz)),
+        }
+
+    def why_over(self, state: State, params: Track, info: dict[str, Any]) -> str:
+        """Say which of the three ends it was."""
+        if bool(state.hit):
+            return "crash: it flew into the frame of a gate"
+        if bool(motion.spins(state.vehicle.body)):
+            return motion.SPINS
+        return f"crash: it is lost, more than {LOST:.0f} m from its gate"
+
+    def describe(self, state: State, params: Track) -> str:
+        """Describe the gates ahead, attitude, velocities and rotor speeds, with units."""
+        gates = []
+        for number in (int(state.passed), int(state.passed) + 1):
+            heading = float(params.heading[number % COUNT])
+            way = motion.format_point((math.cos(heading), math.sin(heading), 0.0))
+            gates.append(
+                f"{motion.format_point(offset_to_point(state.vehicle, number, params))} m, passed towards {way}"
+            )
+        return (
+            f"{int(state.passed)} gates passed. From here the next is at {gates[0]}; the one after it at {gates[1]}. "
+            f"{motion.describe_vehicle(state.vehicle)}"
+        )
+
+    def shot(self, state: State, params: Track) -> Shot:
+        """Show the vehicle and the gates, the next one in green."""
+        bars = []
+        for i in range(COUNT):
+            heading, middle = float(params.heading[i]), np.array([params.x[i], params.y[i], params.z[i]], float)
+            left, up = np.array([-math.sin(heading), math.cos(heading), 0.0]), np.array([0.0, 0.0, 1.0])
+            corners = [a * left + b * up for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))]
+            colour = picture.GOAL if i == int(state.passed) % COUNT else picture.LATER
+            for one, other in zip(corners, corners[1:] + corners[:1], strict=True):
+                bar = [middle + part for part in (OPENING * one, FRAME * one, FRAME * other, OPENING * other)]
+                bars.append(Face(np.array(bar), colour, "gray"))
+        return Shot(state.vehicle, 2.5, bars, below=1.1)
+
+
+def crossing(vehicle: Quadcopter, number: Any, track: Track) -> Crossing:
+    """Return the vehicle's place relative to gate ``number``."""
+    x, y, z = offset_to_point(vehicle, number, track)
+    heading = track.heading[number % COUNT]
+    cosine, sine = jnp.cos(heading), jnp.sin(heading)
+    return Crossing(-(cosine * x + sine * y), sine * x - cosine * y, -z)
+
+
+class GatePilot(NamedTuple):
+    """The reference player: geometric control holds a velocity towards a point on the gate's axis.
+
+    The point lies a little behind the gate. It moves to the front by as much as the vehicle is off the axis, so that
+    the vehicle lines up first.
+    """
+
+    control: GeometricControl
+    speed: Any = 1.9
+    """m/s"""
+    behind: Any = 0.4
+    """m"""
+    lining_up: Any = 1.2
+    """m by which the point moves back for each metre off the axis."""
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> GatePilot:
+        """Make geometric control that leans further and turns harder than in hover."""
+        return cls(GeometricControl(position=3.5, lean=1.0, least_thrust=0.5))
+
+    def initial(self, params: Track) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
+        vehicle, track, number = view.state.vehicle, view.params, view.state.passed
+        seen = crossing(vehicle, number, track)
+        off = jnp.sqrt(seen.left * seen.left + seen.up * seen.up)
+        # Beyond the plane without passing the gate: return to the front first.
+        point = jnp.where(seen.along > 0, -1.2, self.behind - jnp.minimum(self.lining_up * off, 1.2))
+        heading = track.heading[number % COUNT]
+        x, y, z = offset_to_point(vehicle, number, track)
+        x, y = x + point * jnp.cos(heading), y + point * jnp.sin(heading)
+        speed = self.speed / jnp.maximum(jnp.sqrt(squared_length(x, y, z)), 0.1)
+        body = vehicle.body
+        goal = SetPoint(body.x, body.y, body.z, speed * x, speed * y, speed * z)
+        return self.control.command(vehicle, track.airframe, goal), memory

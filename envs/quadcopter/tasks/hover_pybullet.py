@@ -1,0 +1,275 @@
+"""The hover task with Bullet's physics: does a policy know the vehicle, or only one simulator of it?
+
+Everything but the physics comes from ``hover.py``: observation, action, reward, ends, success and descriptions are its
+functions. A seed and split begin the same episode in both, with context and start equal to the bit. So a policy
+trained there is judged here unchanged, and returns compare episode by episode.
+
+Bullet moves a free multibody by semi-implicit Euler with an explicit gyroscopic torque, order one;
+``physics/dynamics.py`` takes a Runge-Kutta step of order four. Bullet receives the thrust and the torques of the four
+rotors. Their speeds follow commands with the same lag, in closed form at the middle of each of its steps. Bullet's own
+damping (0.04 by default, see ``physics/semi_implicit.py``) is off, because the hover task has none.
+
+Source: Coumans & Bai, PyBullet, pybullet.org; for the task, see ``hover.py``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import weakref
+from collections.abc import Callable
+from functools import cached_property
+from threading import Lock
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import SingleDeviceSharding
+
+from rlbench_suite.adapters.single import order, programs
+from rlbench_suite.card import TaskCard
+from rlbench_suite.compat import calling_thread_device
+from rlbench_suite.component import Component
+from rlbench_suite.episode import Draw
+from rlbench_suite.host import HostTask
+from rlbench_suite.process import precision, refuse_after_fork
+
+from ..physics import dynamics
+from ..physics.dynamics import STEP, Airframe, Quadcopter, Rotors
+from ..physics.rigid_body import GRAVITY, Inertia, RigidBody, rotation_matrix
+from ..rendering.picture import Pictured, Shot
+from .hover import QuadcopterHover
+
+BULLET_STEPS = 32
+"""Bullet's steps in a step of the episode: the fewest, in powers of two, that stay within a millimetre of Runge-Kutta
+over half a second of random commands. Bullet's error halves as they double.
+"""
+
+
+class Bullet:
+    """A connection to Bullet and the one vehicle in it, loaded once.
+
+    Args:
+        steps: Bullet's steps in a step of the episode.
+
+    Raises:
+        ImportError: PyBullet is not installed.
+    """
+
+    def __init__(self, steps: int = BULLET_STEPS) -> None:
+        try:
+            import pybullet
+        except ImportError as error:
+            message = (
+                "rlsuite/QuadcopterHoverPyBullet-v0 needs PyBullet: pip install 'rlbench-suite[pybullet]' with Python "
+                "3.11; later ones have no wheel of it, and pip install pybullet compiles it"
+            )
+            raise ImportError(message) from error
+        self._api, self._lock = pybullet, Lock()
+        self._middles = [(number + 0.5) * STEP / steps for number in range(steps)]
+        self.client = pybullet.connect(pybullet.DIRECT)
+        weakref.finalize(self, pybullet.disconnect, self.client)
+        pybullet.setGravity(0, 0, -GRAVITY, physicsClientId=self.client)
+        pybullet.setTimeStep(STEP / steps, physicsClientId=self.client)
+        self.body = pybullet.createMultiBody(baseMass=dynamics.MASS, physicsClientId=self.client)
+        pybullet.changeDynamics(self.body, -1, linearDamping=0, angularDamping=0, physicsClientId=self.client)
+
+    def fly(self, vehicle: Quadcopter, command: Rotors, airframe: Airframe) -> Quadcopter:
+        """Return the vehicle one step of the episode later under constant commanded speeds (rad/s); all floats."""
+        time_constant = airframe.motor_time_constant
+        # The C library's exponential: NumPy's differs between processors.
+        middles = np.array([math.exp(-passed / time_constant) for passed in self._middles])
+        end = math.exp(-STEP / time_constant)
+        forces = dynamics.rotor_forces(dynamics.lag(vehicle.rotors, command, middles, middles), airframe)
+        with self._lock:
+            self._put(vehicle.body, airframe.inertia)
+            self._push(np.stack(dynamics.load(forces, airframe), axis=1).tolist())
+            body = self._get()
+        return Quadcopter(body, dynamics.lag(vehicle.rotors, command, end, end))
+
+    def _put(self, body: RigidBody, inertia: Inertia) -> None:
+        api, which, here = self._api, self.body, {"physicsClientId": self.client}
+        mass, *moments = inertia
+        r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
+        wx, wy, wz = body.wx, body.wy, body.wz
+        spin = (r11 * wx + r12 * wy + r13 * wz, r21 * wx + r22 * wy + r23 * wz, r31 * wx + r32 * wy + r33 * wz)
+        api.changeDynamics(which, -1, mass=mass, localInertiaDiagonal=moments, **here)
+        api.resetBasePositionAndOrientation(which, body[:3], (body.qx, body.qy, body.qz, body.qw), **here)
+        api.resetBaseVelocity(which, (body.vx, body.vy, body.vz), spin, **here)
+
+    def _push(self, loads: list[list[float]]) -> None:
+        """Return the thrust and the torques of each of Bullet's steps, in the frame of the body."""
+        api, which, client = self._api, self.body, self.client
+        for thrust, *torque in loads:
+            api.applyExternalForce(which, -1, (0, 0, thrust), (0, 0, 0), api.LINK_FRAME, physicsClientId=client)
+            api.applyExternalTorque(which, -1, torque, api.LINK_FRAME, physicsClientId=client)
+            api.stepSimulation(physicsClientId=client)
+
+    def _get(self) -> RigidBody:
+        api, which, here = self._api, self.body, {"physicsClientId": self.client}
+        (x, y, z), (qx, qy, qz, qw) = api.getBasePositionAndOrientation(which, **here)
+        (vx, vy, vz), (wx, wy, wz) = api.getBaseVelocity(which, **here)
+        body = RigidBody(x, y, z, qw, qx, qy, qz, vx, vy, vz, wx, wy, wz)
+        r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
+        return body._replace(
+            wx=r11 * wx + r21 * wy + r31 * wz,
+            wy=r12 * wx + r22 * wy + r32 * wz,
+            wz=r13 * wx + r23 * wy + r33 * wz,
+        )
+
+
+_connected: weakref.WeakValueDictionary[int, Bullet] = weakref.WeakValueDictionary()
+"""Connection by process."""
+
+
+def connection() -> Bullet:
+    """Return the connection of this process, made for its first simulator and ended with its last.
+
+    A connection takes 30 MB and a tenth of a second, and a process can have 1,024. So all simulators share one, and
+    each puts its vehicle in before it flies.
+    """
+    return _connected.get(os.getpid()) or _connected.setdefault(os.getpid(), Bullet())
+
+
+class BulletHover(gymnasium.Env[np.ndarray, np.ndarray]):
+    """One vehicle in Bullet. Its future depends on ``vehicle`` and ``airframe`` only; the task begins the episodes."""
+
+    vehicle: Quadcopter
+    """State, as floats."""
+    airframe: Airframe
+
+    def __init__(self, task: QuadcopterHoverPyBullet) -> None:
+        self.task = task
+        self.bullet: Bullet | None = connection()
+
+    def put(self, vehicle: Quadcopter, airframe: Airframe) -> None:
+        """Continue from a state under a context."""
+        self.vehicle, self.airframe = jax.tree.map(float, vehicle), airframe
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Make one step of the episode.
+
+        Raises:
+            gymnasium.error.Error: it was closed.
+        """
+        if self.bullet is None:
+            raise gymnasium.error.Error("This simulator was closed; make a new one.")
+        before, airframe = self.vehicle, jax.tree.map(float, self.airframe)
+        command = Rotors(*(dynamics.rotor_speed(float(part)) for part in action))
+        self.vehicle = self.bullet.fly(before, command, airframe)
+        observation, reward, terminated, told = self.task.judge(before, action, self.vehicle, airframe)
+        return observation, reward, terminated, False, told
+
+    def close(self) -> None:
+        """Release the connection."""
+        self.bullet = None
+
+
+class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
+    """The task; see the module's docstring. State: :class:`Quadcopter`. Context: :class:`Airframe`."""
+
+    measures = QuadcopterHover.measures
+    picture_shape = QuadcopterHover.picture_shape
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.pure = QuadcopterHover(card, difficulty=difficulty, dtype=dtype)
+        self._told = ("reward", "over", "success", *self.measures)
+        self.observation_space = self.pure.observation_space
+        self.action_space = self.pure.action_space
+        self.reward_space = self.pure.reward_space
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """List the entries of the pure task."""
+        return self.pure.observation_components()
+
+    def action_components(self) -> tuple[Component, ...]:
+        """List the actions of the pure task."""
+        return self.pure.action_components()
+
+    def simulator(self) -> BulletHover:
+        """Make a vehicle in Bullet.
+
+        Raises:
+            ImportError: PyBullet is not installed.
+        """
+        return BulletHover(self)
+
+    def begin(
+        self, simulator: Any, seed: int | None, key: np.ndarray, index: int, draw: Draw
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Return the context, start and first observation of the pure task for the same seed, episode and split."""
+        refuse_after_fork()
+        drawn = programs(self.pure)
+        episode, step = drawn.layout.unpack_numpy(np.asarray(drawn.begin(order(key, index, draw)))[0])
+        simulator.put(episode.state, episode.params)
+        return step.observation, step.info
+
+    def judge(
+        self, before: Quadcopter, action: np.ndarray, after: Quadcopter, airframe: Airframe
+    ) -> tuple[np.ndarray, float, bool, dict[str, Any]]:
+        """Return observation, reward, whether the task is over, and measures, by the pure task's own functions."""
+        numbers = np.array(jax.tree.leaves((before, after, airframe)), self.dtype)
+        with precision(self.pure):
+            answer = np.asarray(self._judged(numbers, action))
+        told = dict(zip(self._told, answer.tolist(), strict=False))
+        return answer[len(self._told) :], told["reward"], bool(told["over"]), told
+
+    @cached_property
+    def _judged(self) -> Callable[[np.ndarray, np.ndarray], jax.Array]:
+        """Compute all of these from one packed vector into another: a value that crosses alone costs more than the
+        arithmetic.
+        """
+        pure, vehicle = self.pure, Quadcopter(RigidBody(*[0.0] * 13), Rotors(*[0.0] * 4))
+        tree = jax.tree.structure((vehicle, vehicle, dynamics.NOMINAL))
+
+        def judged(numbers: jax.Array, action: jax.Array) -> jax.Array:
+            before, after, airframe = jax.tree.unflatten(tree, list(numbers))
+            key: Any = None  # nothing here is random
+            told = pure.info(after, airframe)
+            told["reward"] = pure.reward(before, action, after, key, airframe)
+            told["over"] = pure.terminal(after, key, airframe)
+            shown = pure.observation(after, key, airframe)
+            return jnp.concatenate([pure.stack(*(told[name] for name in self._told)), shown])
+
+        return jax.jit(judged, out_shardings=SingleDeviceSharding(calling_thread_device()))
+
+    def info(self, simulator: Any, told: dict[str, Any]) -> dict[str, Any]:
+        """Return ``success`` and the measures."""
+        return {"success": bool(told["success"])} | {name: float(told[name]) for name in self.measures}
+
+    def get_state(self, simulator: Any) -> Quadcopter:
+        """Return the vehicle."""
+        state: Quadcopter = simulator.vehicle
+        return state
+
+    def get_params(self, simulator: Any) -> Airframe:
+        """Return its constants."""
+        params: Airframe = simulator.airframe
+        return params
+
+    def set_state(self, simulator: Any, state: Quadcopter, params: Airframe) -> None:
+        """Set the vehicle; Bullet itself receives it when it next flies."""
+        simulator.put(state, params)
+
+    def noop_action(self) -> np.ndarray:
+        """Return that of the pure task."""
+        return self.pure.noop_action()
+
+    def how_to_act(self) -> str:
+        """Tell a text player how to answer."""
+        return self.pure.how_to_act()
+
+    def why_over(self, state: Quadcopter, params: Airframe, info: dict[str, Any]) -> str:
+        """Say which of the two limits was passed."""
+        return self.pure.why_over(state, params, info)
+
+    def describe(self, state: Quadcopter, params: Airframe) -> str:
+        """Describe position, attitude, velocities and rotor speeds, with units."""
+        return self.pure.describe(state, params)
+
+    def shot(self, state: Quadcopter, params: Airframe) -> Shot:
+        """Return the content of the pure task's picture."""
+        return self.pure.shot(state, params)

@@ -1,0 +1,228 @@
+"""Land on a pad: touch down softly, level and near its middle, through the cushion of air near the ground.
+
+Dynamics: ``physics/dynamics.py`` with rotor drag and the ground effect of each rotor, one Runge-Kutta step of 10 ms a
+step of the episode. Nothing is random after the start. The problem: Shi et al. 2019 (Neural Lander: stable drone
+landing control using learned dynamics), arXiv:1811.08027; ground effect as in gym-pybullet-drones, arXiv:2103.02142,
+eq. 5.
+
+======================  ====================================================================================
+action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear between
+observation ``(22,)``   position from the middle of the pad, where the ground is z = 0 (3, m), rotation matrix body to
+                        world (9, row by row), velocity in the world frame (3, m/s), angular velocity in the body frame
+                        (3, rad/s), rotor speeds (4, on the action's scale)
+reward                  metres by which it came nearer to the pad. The end counts as 3 m away from it, plus
+                        12 exp(-(speed / 0.5 m/s)^2 - (tilt / 20 degrees)^2 - (distance / 0.3 m)^2) at touch-down. So
+                        a crash costs as much as flying off, which is more than coming nearer had brought. Hovering
+                        earns nothing; a soft landing earns about nine and what coming nearer brought
+terminated              touch-down: a rotor lower than 12.5 mm, the height of the legs. Or lost: more than 2 m from
+                        the pad along x or y, or higher than 2.5 m; or an angular velocity beyond 2,000 deg/s
+success                 touched down slower than 0.3 m/s, tilted by less than 10 degrees, within 0.15 m of the middle
+start                   0.8 to 1.4 m high, within 0.5 m of the pad along x and y, tilted by up to 20 degrees, velocity
+                        within 0.3 m/s along each axis, angular velocity within 0.3 rad/s about each, rotors at the
+                        speed of hovering
+context                 strength of the ground effect +-50 %; the vehicle, as in hover: mass +-20 % (train and test in
+                        alternating bands of 1 %), inertia +-20 %, thrust coefficient +-10 %, torque coefficient
+                        +-20 %, motor time constant +-25 %
+======================  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from ..control.geometric import GeometricControl, SetPoint
+from ..physics import dynamics
+from ..physics.aerodynamics import ground_effect, rotor_heights
+from ..physics.dynamics import ROTOR_X, ROTOR_Y, STEP, Airframe, Quadcopter
+from ..physics.rigid_body import GRAVITY, RigidBody, Scalar, rotation_matrix, squared_length
+from ..physics.sampling import random_attitude, sample_airframe
+from ..physics.vehicles import CRAZYFLIE_AIR
+from ..rendering import picture
+from ..rendering.picture import Shot
+from ..rendering.scene import Face
+from ..sensing import motion
+from .flight import Flight
+
+LEGS = 0.0125
+"""m: height of the rotors' plane on the ground."""
+REACH = 2.0
+"""m from the pad along x and y"""
+CEILING = 2.5
+"""m"""
+LOST = 3.0
+"""m: distance from the pad that any end counts as."""
+PRIZE = 12.0
+SOFT, STRAIGHT, NEAR = 0.5, math.radians(20), 0.3
+"""m/s, rad, m: scales of the prize."""
+SOFTLY, LEVEL, ON_THE_PAD = 0.3, math.radians(10), 0.15
+"""m/s, rad, m: limits of success."""
+POSITION_BOUND = 3.0
+VELOCITY_BOUND = 25.0
+"""m/s: 41 m/s^2 at most over a diagonal of 6.2 m would end at 22.6."""
+
+
+class Params(NamedTuple):
+    """The context."""
+
+    airframe: Airframe
+    ground: jax.Array
+    """Ground effect: relative thrust gained, by (propeller radius / (4 height))^2."""
+
+
+class QuadcopterLand(Flight[Params, Quadcopter]):
+    """The task of this file's docstring. State: :class:`Quadcopter`."""
+
+    measures: ClassVar[dict[str, str]] = {
+        "distance": "from the middle of the pad, m",
+        "speed": "m/s",
+        "tilt": "angle between the body's z axis and the vertical, rad",
+    }
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        bound = np.array([POSITION_BOUND] * 3 + motion.attitude_and_rates_bound(VELOCITY_BOUND))
+        self.observation_space = self.box(-bound, bound)
+        self.reward_space = self.box(-LOST, PRIZE, ())
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
+        """Draw a vehicle, and how strongly it feels the ground."""
+        u = self.uniform(key, 6)
+        return Params(sample_airframe(u[:5], split), CRAZYFLIE_AIR.ground * (0.5 + u[5]))
+
+    def initial(self, key: jax.Array, params: Params) -> Quadcopter:
+        """Start above the pad."""
+        u = self.uniform(key, 12)
+        x, y = (0.5 * (2 * unit - 1) for unit in u[:2])
+        vx, vy, vz, wx, wy, wz = (0.3 * (2 * unit - 1) for unit in u[3:9])
+        body = RigidBody(x, y, 0.8 + 0.6 * u[2], *random_attitude(u[9:], math.radians(20)), vx, vy, vz, wx, wy, wz)
+        return Quadcopter(body, dynamics.hovering_rotors(params.airframe))
+
+    def transition(self, state: Quadcopter, action: jax.Array, key: jax.Array, params: Params) -> Quadcopter:
+        """Make one Runge-Kutta step under constant commands."""
+        air = CRAZYFLIE_AIR._replace(ground=params.ground)
+        return dynamics.step(state, dynamics.commanded_speeds(action), params.airframe, STEP, air, ground=True)
+
+    def observation(self, state: Quadcopter, key: jax.Array, params: Params) -> jax.Array:
+        """Return shape ``(22,)``; see the table."""
+        body = state.body
+        return self.stack(body.x, body.y, body.z, *motion.attitude_and_rates(state))
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """List the entries of :meth:`observation`, in order."""
+        return motion.offset("position", "from the middle of the pad to the vehicle"), *motion.ATTITUDE_AND_RATES
+
+    def reward(
+        self, state: Quadcopter, action: jax.Array, next_state: Quadcopter, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Return progress, and the value of the end."""
+        body = next_state.body
+        speed, tilt, miss = squared_length(body.vx, body.vy, body.vz), _tilt(body), squared_length(body.x, body.y, 0.0)
+        cost = speed * (1 / SOFT**2) + tilt * tilt * (1 / STRAIGHT**2) + miss * (1 / NEAR**2)
+        prize = jnp.where(touches(body), PRIZE * jnp.exp(-cost), 0)
+        over = self.terminal(next_state, key, params)
+        return distance(state.body) - jnp.where(over, LOST, distance(body)) + prize
+
+    def terminal(self, state: Quadcopter, key: jax.Array, params: Params) -> jax.Array:
+        """Say whether it touches the ground, left the arena or spins faster than its gyroscope measures."""
+        body = state.body
+        outside = (jnp.abs(body.x) > REACH) | (jnp.abs(body.y) > REACH) | (body.z > CEILING)
+        return touches(body) | outside | motion.spins(body)
+
+    def info(self, state: Quadcopter, params: Params) -> dict[str, jax.Array]:
+        """Return ``success`` and the measures."""
+        body = state.body
+        tilt, miss = _tilt(body), squared_length(body.x, body.y, 0.0)
+        speed = jnp.sqrt(squared_length(body.vx, body.vy, body.vz))
+        landed = touches(body) & (speed < SOFTLY) & (tilt < LEVEL) & (miss < ON_THE_PAD**2)
+        return {"success": landed, "distance": distance(body), "speed": speed, "tilt": tilt}
+
+    def why_over(self, state: Quadcopter, params: Params, info: dict[str, Any]) -> str:
+        """Say how hard it touched down, or which of the limits was passed."""
+        body = state.body
+        if bool(touches(body)):
+            how = "landed" if info["success"] else "crash"
+            speed, away = math.sqrt(squared_length(body.vx, body.vy, body.vz)), math.hypot(body.x, body.y)
+            tilt = math.degrees(float(_tilt(body)))
+            return f"{how}: touch-down at {speed:.2f} m/s, tilted by {tilt:.0f} degrees, {away:.2f} m from the middle"
+        if bool(motion.spins(body)):
+            return motion.SPINS
+        return f"crash: it is more than {REACH:.0f} m from the pad along x or y, or above {CEILING} m"
+
+    def describe(self, state: Quadcopter, params: Params) -> str:
+        """Describe position, attitude, velocities and rotor speeds, with units."""
+        x, y, z = (float(value) for value in state.body[:3])
+        return (
+            f"From the pad x {x:+.3f}, y {y:+.3f}, height {z:+.3f} m; land on it softly. "
+            f"{motion.describe_vehicle(state)}"
+        )
+
+    def shot(self, state: Quadcopter, params: Params) -> Shot:
+        """Show the vehicle over the ground, and the pad (green)."""
+        angles = np.linspace(0, 2 * math.pi, 40)
+        pad = np.stack([ON_THE_PAD * np.cos(angles), ON_THE_PAD * np.sin(angles), 0 * angles], 1)
+        return Shot(state, 0.8, lying=[Face(pad, picture.GOAL)], centre=(0.0, 0.0, 0.8))
+
+
+def distance(body: RigidBody) -> Scalar:
+    """Return the distance from the middle of the pad (m)."""
+    return jnp.sqrt(squared_length(body.x, body.y, body.z))
+
+
+def touches(body: RigidBody) -> Scalar:
+    """Say whether a rotor is as low as the legs are high."""
+    h1, h2, h3, h4 = rotor_heights(body, ROTOR_X, ROTOR_Y)
+    return jnp.minimum(jnp.minimum(h1, h2), jnp.minimum(h3, h4)) < LEGS
+
+
+def _tilt(body: RigidBody) -> Scalar:
+    return jnp.arccos(jnp.clip(rotation_matrix(body)[8], -1, 1))
+
+
+class LandingPilot(NamedTuple):
+    """The reference player: over the pad first, then down, the slower the lower; geometric control holds the velocity.
+
+    It knows the ground effect and asks for that much less thrust; otherwise it would float on the air cushion.
+    """
+
+    control: GeometricControl
+    approach: Any = 1.5
+    """1/s: horizontal speed by distance from the middle."""
+    sink: Any = 1.2
+    """1/s: sink rate by height."""
+    fastest: Any = 0.6
+    """m/s"""
+    slowest: Any = 0.12
+    """m/s: sink rate at touch-down."""
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> LandingPilot:
+        """Make geometric control with the gains of hover, and less thrust for the ground effect."""
+        return cls(GeometricControl(least_thrust=0.6))
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
+        state: Quadcopter = view.state
+        body = state.body
+        away = jnp.sqrt(squared_length(body.x, body.y, 0.0))
+        # The sink rate falls with the distance from the pad's middle, to zero at 0.3 m.
+        over = jnp.clip(1 - (away - ON_THE_PAD / 3) / 0.25, 0, 1)
+        sinking = over * jnp.clip(self.sink * body.z, self.slowest, self.fastest)
+        cushion = ground_effect(body.z, CRAZYFLIE_AIR._replace(ground=view.params.ground))
+        lift = -GRAVITY * cushion / (1 + cushion)
+        vx, vy = -self.approach * body.x, -self.approach * body.y
+        goal = SetPoint(body.x, body.y, body.z, vx, vy, -sinking, az=lift)
+        return self.control.command(state, view.params.airframe, goal), memory

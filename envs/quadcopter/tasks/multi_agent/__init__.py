@@ -1,0 +1,1 @@
+"""Tasks of many vehicles, their cards, reference players and measured scores."""

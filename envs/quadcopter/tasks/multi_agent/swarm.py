@@ -1,0 +1,198 @@
+"""Cross a swarm: every vehicle flies through the middle to the other side, and none hits another.
+
+Vehicles, wakes, wrecks, observation and cost are those of ``fleet.py``. Nothing is random after the start. Source of
+the task: swap places through the middle, as in van den Berg, Guy, Lin & Manocha 2011 (Reciprocal n-body collision
+avoidance), doi:10.1007/978-3-642-19457-3_1, and with rotor commands as in Huang et al. 2024 (QuadSwarm),
+arXiv:2306.09537.
+
+=========================  =================================================================================
+reward                     of each vehicle: 1 / (1 + e / 0.5 m), e its distance from its goal after the step; 0 of a
+                           wreck. Never negative, and a wreck earns nothing more: no crash ever pays
+astray                     a vehicle that is more than 3 m farther from the middle than the goals are
+success                    no wreck, and every vehicle within 0.2 m of its goal
+start                      on a sphere about the middle, spread evenly and turned at random, each within 0.15 m of
+                           its place along each axis, level, slow (0.1 m/s and 0.1 rad/s an axis), rotors at the
+                           speed of hovering. Nearest starts are about 2 m apart for 8 vehicles
+goals                      opposite to the starts' places: all straight ways meet in the middle
+context                    how the sphere is turned; the vehicle, as in hover and all alike: mass +-20 % (train and
+                           test in alternating bands of 1 %), inertia +-20 %, thrust coefficient +-10 %, torque
+                           coefficient +-20 %, motor time constant +-25 %
+=========================  =================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from ...control.geometric import GeometricControl, SetPoint
+from ...physics import dynamics
+from ...physics.dynamics import STEP, Quadcopter, Rotors
+from ...physics.rigid_body import RigidBody, rotation_matrix, squared_length
+from ...physics.sampling import sample_airframe
+from .fleet import Fleet, Params, State, added, between, distances, to_goals, wakes
+
+HALVING_ERROR = 0.5
+"""m: distance from the goal at which the reward is one half."""
+ARRIVED = 0.2
+"""m"""
+JITTER = 0.15
+"""m along each axis, of starts."""
+BEYOND = 3.0
+"""m: a vehicle this much farther out than the goals is lost."""
+CROWD = 64
+"""Number of vehicles from which the reference player flies as in a crowd."""
+
+
+class QuadcopterSwarm(Fleet):
+    """The task of this file's docstring."""
+
+    measures: ClassVar[dict[str, str]] = {
+        "wrecks": "vehicles wrecked so far",
+        "arrived": "share of the vehicles that fly and are at their goals",
+        "distance": "mean distance of the vehicles from their goals, m",
+    }
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.radius = float(card.settings["radius"])
+        self.places = self.radius * evenly_spread(card.agents)
+        self.frame = self.radius + 1
+        # Rotors, gravity and wakes accelerate a vehicle by at most 71 m/s^2 over the diameter of the arena. The last
+        # step may lead beyond it.
+        self.reach = self.radius + BEYOND
+        speed = math.sqrt(2 * 75 * 2 * self.reach)
+        reach = self.reach + speed * STEP
+        self.set_spaces(reach, reach + self.radius, speed)
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
+        """Draw a vehicle and the sphere's rotation."""
+        u = self.uniform(key, 8)
+        # A uniform rotation: Shoemake 1992, doi:10.1016/B978-0-08-050755-2.50036-1.
+        one, other, first, second = jnp.sqrt(1 - u[5]), jnp.sqrt(u[5]), 2 * math.pi * u[6], 2 * math.pi * u[7]
+        quaternion = one * jnp.sin(first), one * jnp.cos(first), other * jnp.sin(second), other * jnp.cos(second)
+        zero = jnp.zeros((), self.dtype)
+        rows = rotation_matrix(RigidBody(zero, zero, zero, *quaternion, *(zero,) * 6))
+        x, y, z = self.places.T.astype(self.dtype)
+        goals = (rows[i] * x + rows[i + 1] * y + rows[i + 2] * z for i in (0, 3, 6))
+        return Params(sample_airframe(u[:5], split), *goals)
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """Start every vehicle opposite to its goal, nearly at rest."""
+        n = self.card.agents
+        u = self.uniform(key, 9 * n).reshape(9, n)
+        jitter, slow = JITTER * (2 * u[:3] - 1), 0.1 * (2 * u[3:] - 1)
+        x, y, z = (part - goal for part, goal in zip(jitter, params[1:], strict=True))
+        # Level, because programs may round the rotation matrix of any other attitude differently.
+        one, zero = jnp.ones(n, self.dtype), jnp.zeros(n, self.dtype)
+        body = RigidBody(x, y, z, one, zero, zero, zero, *slow)
+        hover = jnp.broadcast_to(dynamics.hover_speed(params.airframe), (n,))
+        return State(Quadcopter(body, Rotors(hover, hover, hover, hover)), jnp.zeros(n, bool))
+
+    def astray(self, body: RigidBody, params: Params) -> jax.Array:
+        """Say which vehicles are farther out than they may fly."""
+        return squared_length(body.x, body.y, body.z) > self.reach**2
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return the reward of each vehicle, ``(n,)``."""
+        error = distances(next_state.vehicles.body, params)
+        return jnp.where(next_state.wrecked, 0, HALVING_ERROR / (HALVING_ERROR + error))
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """Return ``success`` and the measures."""
+        n = self.card.agents
+        distance = distances(state.vehicles.body, params)
+        arrived = (distance < ARRIVED) & ~state.wrecked
+        return {
+            "success": arrived.all(),
+            "wrecks": state.wrecked.sum(),
+            "arrived": arrived.sum().astype(self.dtype) * (1 / n),
+            "distance": added(distance) * (1 / n),
+        }
+
+
+def evenly_spread(n: int) -> np.ndarray:
+    """Return ``(n, 3)`` points on the unit sphere, about equally far from their neighbours (a Fibonacci spiral)."""
+    height = 1 - (2 * np.arange(n) + 1) / n
+    longitude = math.pi * (3 - math.sqrt(5)) * np.arange(n)
+    across = np.sqrt(1 - height * height)
+    return np.stack([across * np.cos(longitude), across * np.sin(longitude), height], 1)
+
+
+class SwarmPilot(NamedTuple):
+    """The reference player: each vehicle flies towards its goal and away from those that it would meet.
+
+    If a neighbour would pass nearer than ``clear``, the vehicle evades it by a velocity away from the place of the
+    closest approach, after the collision cones of Fiorini & Shiller 1998 (doi:10.1177/027836499801700706); the
+    neighbour does the same. Two that meet head-on both go to the right, about the vertical. Geometric control holds
+    the velocity and balances the push of others' wakes, which it knows.
+    """
+
+    control: GeometricControl
+    speed: Any = 1.6
+    """m/s"""
+    braking: Any = 2.0
+    """m/s^2"""
+    clear: Any = 0.6
+    """m"""
+    horizon: Any = 1.5
+    """s"""
+    evasion: Any = 1.2
+    """Fraction of the velocity that would open the gap in time."""
+    right: Any = 0.15
+    """m: the player treats a neighbour ahead as this much farther to the left."""
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> SwarmPilot:
+        """Make geometric control that leans further than in hover.
+
+        In a crowd a vehicle that evades one neighbour too hard meets the next, so there it keeps more room and evades
+        more gently.
+        """
+        pilot = cls(GeometricControl(position=3.0, lean=0.8, least_thrust=0.5))
+        if task.card.agents < CROWD:
+            return pilot
+        return pilot._replace(speed=1.7, clear=0.75, evasion=0.9, right=0.18)
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return the commands of all vehicles, ``(n, 4)``, in [-1, 1]."""
+        state, params = view.state, view.params
+        body = state.vehicles.body
+        gx, gy, gz = to_goals(body, params)
+        far = jnp.maximum(jnp.sqrt(squared_length(gx, gy, gz)), 1e-6)
+        speed = jnp.minimum(jnp.minimum(jnp.sqrt(2 * self.braking * far), 2 * far), self.speed) / far
+        vx, vy, vz = speed * gx, speed * gy, speed * gz
+
+        # The closest approach of every two at their present velocities.
+        x, y, z = between(body)
+        ux, uy, uz = (part[:, None] - part for part in (body.vx, body.vy, body.vz))
+        apart = jnp.maximum(jnp.sqrt(squared_length(x, y, z)), 0.05)
+        when = -(x * ux + y * uy + z * uz) / jnp.maximum(squared_length(ux, uy, uz), 1e-4)
+        when = jnp.clip(when, 0, self.horizon)
+        # A neighbour is displaced to the left, so that two that meet head-on pass on the right.
+        mx = x + when * ux - self.right * y / apart
+        my = y + when * uy + self.right * x / apart
+        mz = z + when * uz
+        miss = jnp.maximum(jnp.sqrt(squared_length(mx, my, mz)), 0.05)
+        flying = ~state.wrecked[:, None] & ~np.eye(len(body.x), dtype=bool)
+        gap = jnp.where(flying, jnp.maximum(self.clear - miss, 0), 0)
+        away = self.evasion * gap / jnp.maximum(when, 0.3) / miss
+        ex, ey, ez = (-added(away * part) for part in (mx, my, mz))
+        evasive = jnp.sqrt(squared_length(ex, ey, ez))
+        share = jnp.minimum(1, 1.5 * self.speed / jnp.maximum(evasive, 1e-6))
+        goal = SetPoint(body.x, body.y, body.z, vx + share * ex, vy + share * ey, vz + share * ez)
+        # The player knows the wakes of others and balances them.
+        lift = -wakes(body, state.wrecked, params.airframe) / params.airframe.inertia.mass
+        return self.control.command(state.vehicles, params.airframe, goal._replace(az=lift)).T, memory

@@ -1,0 +1,212 @@
+"""Fly to one waypoint after another, round and round, as many as time allows.
+
+Dynamics: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the episode. Nothing is
+random after the start. Source of the task: waypoint flight as in Hwangbo, Sa, Siegwart & Hutter 2017 (Control of a
+quadrotor with reinforcement learning), doi:10.1109/LRA.2017.2720851, with progress as reward after Song, Steinweg,
+Kaufmann & Scaramuzza 2021 (Autonomous drone racing with deep reinforcement learning), arXiv:2103.08624, eq. 2.
+
+======================  ====================================================================================
+action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear between
+observation ``(25,)``   vectors to the next waypoint and to the one after it (3 and 3, m, world frame),
+                        rotation matrix body to world (9, row by row), velocity in the world frame (3, m/s), angular
+                        velocity in the body frame (3, rad/s), rotor speeds (4, on the action's scale)
+reward                  metres by which it came nearer to its waypoint, plus 1 for reaching it (0.2 m). A crash counts
+                        as ending 6 m away from the waypoint: every crash costs as much as flying off, which is
+                        more than coming nearer had brought. Hovering earns nothing
+terminated              a crash: further than 6 m from its waypoint, or an angular velocity beyond 2,000 deg/s about
+                        an axis
+success                 all eight waypoints reached
+start                   within 0.1 m of the origin along each axis, tilted by up to 10 degrees, slow (0.1 m/s and
+                        0.1 rad/s an axis), rotors at the speed of hovering
+context                 eight waypoints, uniform in a box of 3 x 3 x 2 m about the origin, visited in turn, the first
+                        again after the last; the vehicle, as in hover: mass +-20 % (train and test in alternating
+                        bands of 1 %), inertia +-20 %, thrust coefficient +-10 %, torque coefficient +-20 %, motor
+                        time constant +-25 %
+======================  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from ..control.geometric import GeometricControl, SetPoint
+from ..physics import dynamics
+from ..physics.dynamics import STEP, Airframe, Quadcopter
+from ..physics.rigid_body import RigidBody, squared_length
+from ..physics.sampling import random_attitude, sample_airframe
+from ..physics.vehicles import CRAZYFLIE_AIR
+from ..rendering import picture
+from ..rendering.picture import Shot
+from ..sensing import motion
+from . import course
+from .course import distance_to_point, offset_to_point
+from .flight import FreeFlight
+
+COUNT = 8
+"""Number of waypoints."""
+BOX = (1.5, 1.5, 1.0)
+"""m from the origin along each axis"""
+REACHED = 0.2
+"""m"""
+LOST = 6.0
+"""m from the waypoint"""
+BONUS = 1.0
+# The vehicle stays within 6 m of some waypoint, where 41 m/s^2 at most end below 32 m/s; a step is at most 0.35 m.
+VELOCITY_BOUND = 35.0
+DISTANCE_BOUND = LOST + 0.4
+NEXT_BOUND = DISTANCE_BOUND + 2 * max(BOX)
+
+
+class Tour(NamedTuple):
+    """The context."""
+
+    airframe: Airframe
+    x: jax.Array
+    """``(8,)`` m: the waypoints, in the order of visit."""
+    y: jax.Array
+    z: jax.Array
+
+
+class State(NamedTuple):
+    """The vehicle, and its progress."""
+
+    vehicle: Quadcopter
+    reached: jax.Array
+    """int32: waypoints reached so far."""
+
+
+class QuadcopterWaypoints(FreeFlight[Tour, State]):
+    """The task of this file's docstring."""
+
+    measures: ClassVar[dict[str, str]] = {
+        "reached": "waypoints reached so far",
+        "distance": "from the waypoint it flies to, m",
+        "speed": "m/s",
+    }
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        bound = np.array(
+            [DISTANCE_BOUND] * 3 + [NEXT_BOUND] * 3 + motion.attitude_and_rates_bound(VELOCITY_BOUND),
+        )
+        self.observation_space = self.box(-bound, bound)
+        self.reward_space = self.box(-LOST, BONUS + 0.5, ())
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Tour:
+        """Draw a vehicle and its waypoints."""
+        u = self.uniform(key, 5 + 3 * COUNT)
+        x, y, z = 2 * u[5:].reshape(3, COUNT) - 1
+        return Tour(sample_airframe(u[:5], split), BOX[0] * x, BOX[1] * y, BOX[2] * z)
+
+    def initial(self, key: jax.Array, params: Tour) -> State:
+        """Start near the origin, nearly at rest."""
+        u = self.uniform(key, 12)
+        x, y, z, vx, vy, vz, wx, wy, wz = (0.1 * (2 * unit - 1) for unit in u[:9])
+        body = RigidBody(x, y, z, *random_attitude(u[9:], math.radians(10)), vx, vy, vz, wx, wy, wz)
+        return State(Quadcopter(body, dynamics.hovering_rotors(params.airframe)), jnp.int32(0))
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Tour) -> State:
+        """Make one Runge-Kutta step under constant commands, then check whether the waypoint is reached."""
+        vehicle = dynamics.step(state.vehicle, dynamics.commanded_speeds(action), params.airframe, STEP, CRAZYFLIE_AIR)
+        return self.moved(state, vehicle, params)
+
+    def moved(self, state: State, vehicle: Quadcopter, params: Tour) -> State:
+        """Return the vehicle, and count the waypoint if it is reached."""
+        near = squared_length(*offset_to_point(vehicle, state.reached, params)) < REACHED**2
+        return State(vehicle, state.reached + near)
+
+    def observation(self, state: State, key: jax.Array, params: Tour) -> jax.Array:
+        """Return shape ``(25,)``; see the table."""
+        goal = offset_to_point(state.vehicle, state.reached, params)
+        after = offset_to_point(state.vehicle, state.reached + 1, params)
+        return self.stack(*goal, *after, *motion.attitude_and_rates(state.vehicle))
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """List the entries of :meth:`observation`, in order."""
+        goal = motion.offset("waypoint", "from the vehicle to the waypoint that it flies to")
+        return goal, motion.offset("next_waypoint", "from the vehicle to the one after it"), *motion.ATTITUDE_AND_RATES
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Tour) -> jax.Array:
+        """Return progress, plus a prize for a waypoint, minus the cost of a crash."""
+        before, now = (
+            distance_to_point(vehicle, state.reached, params) for vehicle in (state.vehicle, next_state.vehicle)
+        )
+        bonus = jnp.where(next_state.reached > state.reached, BONUS, 0)
+        return before + bonus - jnp.where(self.terminal(next_state, key, params), LOST, now)
+
+    def terminal(self, state: State, key: jax.Array, params: Tour) -> jax.Array:
+        """Say whether it is lost or spins faster than its gyroscope measures."""
+        lost = squared_length(*offset_to_point(state.vehicle, state.reached, params)) > LOST**2
+        return lost | motion.spins(state.vehicle.body)
+
+    def info(self, state: State, params: Tour) -> dict[str, jax.Array]:
+        """Return ``success`` and the measures."""
+        return course.tour_info(state, params, COUNT)
+
+    def why_over(self, state: State, params: Tour, info: dict[str, Any]) -> str:
+        """Say which of the limits was passed."""
+        if bool(motion.spins(state.vehicle.body)):
+            return motion.SPINS
+        return f"crash: it is lost, more than {LOST:.0f} m from its waypoint"
+
+    def describe(self, state: State, params: Tour) -> str:
+        """Describe the waypoints ahead, attitude, velocities and rotor speeds, with units."""
+        goal, after = (offset_to_point(state.vehicle, state.reached + later, params) for later in (0, 1))
+        return (
+            f"{int(state.reached)} waypoints reached. From here the next is at {motion.format_point(goal)} m, "
+            f"the one after it at {motion.format_point(after)} m. {motion.describe_vehicle(state.vehicle)}"
+        )
+
+    def shot(self, state: State, params: Tour) -> Shot:
+        """Show the vehicle, the waypoints (the next one in green) and the way between them."""
+        points = np.stack([np.asarray(part, float) for part in (params.x, params.y, params.z)], 1)
+        goal = int(state.reached) % COUNT
+        balls = [picture.goal(point, 0.1, now=i == goal) for i, point in enumerate(points)]
+        return Shot(state.vehicle, 1.6, [*balls, *picture.path(np.vstack([points, points[:1]]))], below=1.2)
+
+
+class WaypointPilot(NamedTuple):
+    """The reference player: geometric control holds a velocity towards the waypoint.
+
+    The speed is the highest from which it can stop there, and at most ``speed``. It does not stop at a waypoint: near
+    one the speed falls only to ``slowest``.
+    """
+
+    control: GeometricControl
+    speed: Any = 2.5
+    """m/s"""
+    slowest: Any = 1.0
+    """m/s"""
+    braking: Any = 3.5
+    """m/s^2"""
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> WaypointPilot:
+        """Make geometric control that leans further and brakes harder than in hover."""
+        return cls(GeometricControl(position=3.0, lean=1.0, least_thrust=0.5))
+
+    def initial(self, params: Tour) -> tuple[()]:
+        """Return no memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
+        return self.control.command(*self.aim(view.state, view.params)), memory
+
+    def aim(self, state: State, tour: Tour) -> tuple[Quadcopter, Airframe, SetPoint]:
+        """Return the vehicle, its constants, and the set point: its own place, with the desired velocity."""
+        x, y, z = offset_to_point(state.vehicle, state.reached, tour)
+        far = jnp.sqrt(squared_length(x, y, z))
+        speed = jnp.clip(jnp.sqrt(2 * self.braking * far), self.slowest, self.speed) / jnp.maximum(far, 1e-6)
+        body = state.vehicle.body
+        return state.vehicle, tour.airframe, SetPoint(body.x, body.y, body.z, speed * x, speed * y, speed * z)
