@@ -53,7 +53,7 @@ from ..control.flight_controller import tilt_first
 from ..control.geometric import GeometricControl, SetPoint, ahead_of_motors
 from ..physics import dynamics
 from ..physics.dynamics import HOVER_ACTION, STEP, Quadcopter, Rotors
-from ..physics.rigid_body import GRAVITY, RigidBody, Scalar, Wrench, squared_length
+from ..physics.rigid_body import GRAVITY, RigidBody, Scalar, Wrench, leaves_cube, squared_length
 from ..physics.sampling import random_attitude
 from ..rendering import picture
 from ..rendering.picture import Shot
@@ -68,7 +68,7 @@ from ..sensing.motion import (
     spins,
 )
 from .flight import Flight
-from .hover import ARENA, POSITION_BOUND
+from .hover import ARENA, POSITION_BOUND, hover_info
 
 AIRFRAME = dynamics.NOMINAL._replace(motor_time_constant=0.15)
 FORCE_DEVIATION = dynamics.MASS * GRAVITY / 20
@@ -203,17 +203,11 @@ class HoverLearningToFly(Flight[Wrench, State]):
     def terminal(self, state: State, key: jax.Array, params: Wrench) -> jax.Array:
         """Say whether it left the arena or spins faster than its gyroscope measures."""
         body = state.vehicle.body
-        outside = (jnp.abs(body.x) > ARENA) | (jnp.abs(body.y) > ARENA) | (jnp.abs(body.z) > ARENA)
-        return outside | spins(body)
+        return leaves_cube(body.x, body.y, body.z, ARENA) | spins(body)
 
     def info(self, state: State, params: Wrench) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        body = state.vehicle.body
-        distance, speed = (
-            jnp.sqrt(squared_length(body.x, body.y, body.z)),
-            jnp.sqrt(squared_length(body.vx, body.vy, body.vz)),
-        )
-        return {"success": (distance < 0.1) & (speed < 0.1), "distance": distance, "speed": speed}
+        return hover_info(state.vehicle.body)
 
     def why_over(self, state: State, params: Wrench, info: dict[str, Any]) -> str:
         """Say which of the two limits was passed."""

@@ -44,7 +44,7 @@ from ..control.geometric import GeometricControl, SetPoint
 from ..physics import dynamics
 from ..physics.aerodynamics import ground_effect, rotor_heights
 from ..physics.dynamics import ROTOR_X, ROTOR_Y, STEP, Airframe, Quadcopter
-from ..physics.rigid_body import GRAVITY, RigidBody, Scalar, rotation_matrix, squared_length
+from ..physics.rigid_body import GRAVITY, RigidBody, Scalar, rotation_matrix, speed_of, squared_length
 from ..physics.sampling import random_attitude, sample_airframe
 from ..physics.vehicles import CRAZYFLIE_AIR
 from ..rendering import picture
@@ -142,7 +142,7 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         """Return ``success`` and the measures."""
         body = state.body
         tilt, miss = _tilt(body), squared_length(body.x, body.y, 0.0)
-        speed = jnp.sqrt(squared_length(body.vx, body.vy, body.vz))
+        speed = speed_of(body)
         landed = touches(body) & (speed < SOFTLY) & (tilt < LEVEL) & (miss < ON_THE_PAD**2)
         return {"success": landed, "distance": distance(body), "speed": speed, "tilt": tilt}
 

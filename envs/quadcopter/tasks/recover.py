@@ -38,7 +38,7 @@ from rlbench_suite.task import Task
 from ..control.geometric import rotor_commands
 from ..physics import dynamics
 from ..physics.dynamics import STEP, Airframe, Quadcopter
-from ..physics.rigid_body import GRAVITY, RigidBody, rotation_matrix, squared_length
+from ..physics.rigid_body import GRAVITY, RigidBody, rotation_matrix, speed_of, squared_length
 from ..physics.sampling import random_attitude, sample_airframe
 from ..physics.vehicles import CRAZYFLIE_AIR
 from ..rendering.picture import Shot
@@ -128,7 +128,7 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
         """Return ``success`` and the measures."""
         body = state.body
         upright = rotation_matrix(body)[8]
-        speed = jnp.sqrt(squared_length(body.vx, body.vy, body.vz))
+        speed = speed_of(body)
         steady = squared_length(body.wx, body.wy, body.wz) < STEADY**2
         return {
             "success": (upright > LEVEL) & (speed < STOPPED) & steady,

@@ -56,11 +56,12 @@ from ..physics.rigid_body import (
     Wrench,
     body_z,
     derivative,
+    leaves_cube,
     normalised,
     rotation_matrix,
     squared_length,
 )
-from ..physics.sampling import random_attitude, sample_airframe
+from ..physics.sampling import nearly_at_rest, sample_airframe
 from ..rendering import picture
 from ..rendering.picture import Shot
 from ..sensing import motion
@@ -142,9 +143,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start near the goal, nearly at rest."""
-        u = self.uniform(key, 12)
-        x, y, z, vx, vy, vz, wx, wy, wz = (0.2 * (2 * unit - 1) for unit in u[:9])
-        body = RigidBody(x, y, z, *random_attitude(u[9:], math.radians(10)), vx, vy, vz, wx, wy, wz)
+        body = nearly_at_rest(self.uniform(key, 12), 0.2)
         vehicle = Quadcopter(body, dynamics.hovering_rotors(params.airframe))
         return State(vehicle, jnp.int32(0), jnp.full((), ARENA, self.dtype))
 
@@ -175,8 +174,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether it left the arena or spins faster than its gyroscope measures."""
         body = state.vehicle.body
-        outside = (jnp.abs(body.x) > ARENA) | (jnp.abs(body.y) > ARENA) | (jnp.abs(body.z) > ARENA)
-        return outside | motion.spins(body)
+        return leaves_cube(body.x, body.y, body.z, ARENA) | motion.spins(body)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""

@@ -80,6 +80,8 @@ class Fleet(Pictured, Task[Params, State]):
     """A task of many vehicles; a subclass adds goals, starts and reward."""
 
     picture_shape: ClassVar[tuple[int, int, int]] = picture.SHAPE
+    halving_error: ClassVar[float]
+    """m: distance from the goal at which the reward is one half"""
     frame: float
     """m from the middle to the edge of a picture"""
 
@@ -103,6 +105,18 @@ class Fleet(Pictured, Task[Params, State]):
     def noop_action(self) -> np.ndarray:
         """Return the nominal vehicle's hover command."""
         return np.full((self.card.agents, 4), HOVER_ACTION, self.dtype)
+
+    def level_start(self, places: tuple[Scalar, Scalar, Scalar], rates: jax.Array, params: Params) -> State:
+        """Return level vehicles with hovering rotors at ``places`` (m), none of them wrecked.
+
+        ``rates``: ``(6, n)``, velocities (m/s) and angular velocities (rad/s).
+        """
+        # Level, because programs may round the rotation matrix of any other attitude differently.
+        n = self.card.agents
+        one, zero = jnp.ones(n, self.dtype), jnp.zeros(n, self.dtype)
+        body = RigidBody(*places, one, zero, zero, zero, *rates)
+        hover = jnp.broadcast_to(dynamics.hover_speed(params.airframe), (n,))
+        return State(Quadcopter(body, Rotors(hover, hover, hover, hover)), jnp.zeros(n, bool))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Make one Runge-Kutta step of all vehicles under constant commands and wakes, then find collisions."""
@@ -149,6 +163,11 @@ class Fleet(Pictured, Task[Params, State]):
     def action_components(self) -> tuple[Component, ...]:
         """List the rotor commands of each vehicle."""
         return flight.COMMANDS
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return the reward of each vehicle, ``(n,)``: one at its goal, zero for a wreck."""
+        error = distances(next_state.vehicles.body, params)
+        return jnp.where(next_state.wrecked, 0, self.halving_error / (self.halving_error + error))
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Count the vehicles wrecked in this step."""

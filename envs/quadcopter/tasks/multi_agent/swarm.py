@@ -34,14 +34,11 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from ...control.geometric import GeometricControl, SetPoint
-from ...physics import dynamics
-from ...physics.dynamics import STEP, Quadcopter, Rotors
+from ...physics.dynamics import STEP
 from ...physics.rigid_body import RigidBody, rotation_matrix, squared_length
 from ...physics.sampling import sample_airframe
 from .fleet import Fleet, Params, State, added, between, distances, to_goals, wakes
 
-HALVING_ERROR = 0.5
-"""m: distance from the goal at which the reward is one half."""
 ARRIVED = 0.2
 """m"""
 JITTER = 0.15
@@ -55,6 +52,7 @@ CROWD = 64
 class QuadcopterSwarm(Fleet):
     """The task of this file's docstring."""
 
+    halving_error = 0.5
     measures: ClassVar[dict[str, str]] = {
         "wrecks": "vehicles wrecked so far",
         "arrived": "share of the vehicles that fly and are at their goals",
@@ -91,20 +89,11 @@ class QuadcopterSwarm(Fleet):
         u = self.uniform(key, 9 * n).reshape(9, n)
         jitter, slow = JITTER * (2 * u[:3] - 1), 0.1 * (2 * u[3:] - 1)
         x, y, z = (part - goal for part, goal in zip(jitter, params[1:], strict=True))
-        # Level, because programs may round the rotation matrix of any other attitude differently.
-        one, zero = jnp.ones(n, self.dtype), jnp.zeros(n, self.dtype)
-        body = RigidBody(x, y, z, one, zero, zero, zero, *slow)
-        hover = jnp.broadcast_to(dynamics.hover_speed(params.airframe), (n,))
-        return State(Quadcopter(body, Rotors(hover, hover, hover, hover)), jnp.zeros(n, bool))
+        return self.level_start((x, y, z), slow, params)
 
     def astray(self, body: RigidBody, params: Params) -> jax.Array:
         """Say which vehicles are farther out than they may fly."""
         return squared_length(body.x, body.y, body.z) > self.reach**2
-
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the reward of each vehicle, ``(n,)``."""
-        error = distances(next_state.vehicles.body, params)
-        return jnp.where(next_state.wrecked, 0, HALVING_ERROR / (HALVING_ERROR + error))
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
