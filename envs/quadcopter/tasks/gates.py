@@ -179,7 +179,7 @@ class QuadcopterGates(Flight[Track, State]):
     def terminal(self, state: State, key: jax.Array, params: Track) -> jax.Array:
         """Say whether it hit a frame, is lost or spins faster than its gyroscope measures."""
         lost = squared_length(*offset_to_point(state.vehicle, state.passed, params)) > LOST**2
-        return state.hit | lost | motion.spins(state.vehicle.body)
+        return state.hit | lost | motion.spins_too_fast(state.vehicle.body)
 
     def info(self, state: State, params: Track) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -194,7 +194,7 @@ class QuadcopterGates(Flight[Track, State]):
         """Say which of the three ends it was."""
         if bool(state.hit):
             return "crash: it flew into the frame of a gate"
-        if bool(motion.spins(state.vehicle.body)):
+        if bool(motion.spins_too_fast(state.vehicle.body)):
             return motion.SPINS
         return f"crash: it is lost, more than {LOST:.0f} m from its gate"
 

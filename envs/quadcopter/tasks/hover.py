@@ -122,7 +122,7 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
     def terminal(self, state: Quadcopter, key: jax.Array, params: Airframe) -> jax.Array:
         """Say whether it left the arena or spins faster than its gyroscope measures."""
         body = state.body
-        return leaves_cube(body.x, body.y, body.z, ARENA) | motion.spins(body)
+        return leaves_cube(body.x, body.y, body.z, ARENA) | motion.spins_too_fast(body)
 
     def info(self, state: Quadcopter, params: Airframe) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -130,7 +130,7 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
 
     def why_over(self, state: Quadcopter, params: Airframe, info: dict[str, Any]) -> str:
         """Say which of the two limits was passed."""
-        if bool(motion.spins(state.body)):
+        if bool(motion.spins_too_fast(state.body)):
             return motion.SPINS
         return f"crash: it is more than {ARENA} m from the origin along an axis"
 

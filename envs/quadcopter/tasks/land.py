@@ -136,7 +136,7 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         """Say whether it touches the ground, left the arena or spins faster than its gyroscope measures."""
         body = state.body
         outside = (jnp.abs(body.x) > REACH) | (jnp.abs(body.y) > REACH) | (body.z > CEILING)
-        return touches(body) | outside | motion.spins(body)
+        return touches(body) | outside | motion.spins_too_fast(body)
 
     def info(self, state: Quadcopter, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -154,7 +154,7 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
             speed, away = math.sqrt(squared_length(body.vx, body.vy, body.vz)), math.hypot(body.x, body.y)
             tilt = math.degrees(float(_tilt(body)))
             return f"{how}: touch-down at {speed:.2f} m/s, tilted by {tilt:.0f} degrees, {away:.2f} m from the middle"
-        if bool(motion.spins(body)):
+        if bool(motion.spins_too_fast(body)):
             return motion.SPINS
         return f"crash: it is more than {REACH:.0f} m from the pad along x or y, or above {CEILING} m"
 

@@ -122,7 +122,7 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
         """Say whether it hit the ground, left the arena or spins faster than its gyroscope measures."""
         body = state.body
         outside = (jnp.abs(body.x) > REACH) | (jnp.abs(body.y) > REACH) | (body.z > CEILING)
-        return (body.z < 0) | outside | motion.spins(body)
+        return (body.z < 0) | outside | motion.spins_too_fast(body)
 
     def info(self, state: Quadcopter, params: Airframe) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -139,7 +139,7 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
 
     def why_over(self, state: Quadcopter, params: Airframe, info: dict[str, Any]) -> str:
         """Say which of the limits was passed."""
-        if bool(motion.spins(state.body)):
+        if bool(motion.spins_too_fast(state.body)):
             return motion.SPINS
         if bool(state.body.z < 0):
             return "crash: it hit the ground"

@@ -47,7 +47,7 @@ from rlbench_suite.task import Task
 
 from ...runge_kutta import rk4
 from ..physics import dynamics
-from ..physics.dynamics import STEP, Airframe, Quadcopter, Rotors, lag, load, rotor_forces, thrusts
+from ..physics.dynamics import STEP, Airframe, Quadcopter, Rotors, allocate, lag, rotor_forces, thrust_and_torques
 from ..physics.rigid_body import (
     GRAVITY,
     Inertia,
@@ -174,7 +174,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether it left the arena or spins faster than its gyroscope measures."""
         body = state.vehicle.body
-        return leaves_cube(body.x, body.y, body.z, ARENA) | motion.spins(body)
+        return leaves_cube(body.x, body.y, body.z, ARENA) | motion.spins_too_fast(body)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -187,7 +187,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say which of the two limits was passed."""
-        if bool(motion.spins(state.vehicle.body)):
+        if bool(motion.spins_too_fast(state.vehicle.body)):
             return motion.SPINS
         return f"crash: it is more than {ARENA} m from the goal along an axis"
 
@@ -230,7 +230,7 @@ def step(vehicle: Quadcopter, command: Rotors, airframe: Airframe, spin_drag: Sc
 
     def motion(passed: float, body: RigidBody) -> RigidBody:
         rotors = speeds[passed]
-        thrust, tx, ty, tz = load(rotor_forces(rotors, airframe), airframe, ARM)
+        thrust, tx, ty, tz = thrust_and_torques(rotor_forces(rotors, airframe), airframe, ARM)
         zx, zy, zz = body_z(body)
         momentum = propeller_momentum(rotors)
         gained = propeller_momentum(Rotors(*((to - n) * per_lag for n, to in zip(rotors, command, strict=True))))
@@ -325,7 +325,7 @@ class SpinningControl(NamedTuple):
             r31 * ax + r32 * ay + r33 * az
         )
         thrust = mass * jnp.clip(upright / az, 0.5 * GRAVITY, 1.5 * GRAVITY)
-        wanted = thrusts(thrust, tx, ty, jz * yaw, airframe, ARM)
+        wanted = allocate(thrust, tx, ty, jz * yaw, airframe, ARM)
         # A torque about z changes rotors 1, 3 and 2, 4 alike. This one makes the failed rotor's share zero.
         missing, spin = of_the_lost(wanted), of_the_lost(REACTION)
         decay = jnp.exp(-STEP / airframe.motor_time_constant)

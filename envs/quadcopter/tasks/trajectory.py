@@ -199,7 +199,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether it lost the reference or spins faster than its gyroscope measures."""
-        return (squared_length(*self._ahead(state, params)) > LOST**2) | motion.spins(state.vehicle.body)
+        return (squared_length(*self._ahead(state, params)) > LOST**2) | motion.spins_too_fast(state.vehicle.body)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -222,7 +222,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say which of the limits was passed."""
-        if bool(motion.spins(state.vehicle.body)):
+        if bool(motion.spins_too_fast(state.vehicle.body)):
             return motion.SPINS
         return f"crash: it is more than {LOST} m from the reference"
 

@@ -221,7 +221,7 @@ class QuadcopterVision(Pictured, Task[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether it hit something, is lost or spins faster than its gyroscope measures."""
-        return hits(state.vehicle.body, params) | lost(state.vehicle.body) | motion.spins(state.vehicle.body)
+        return hits(state.vehicle.body, params) | lost(state.vehicle.body) | motion.spins_too_fast(state.vehicle.body)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -231,7 +231,7 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         """Say which of the ends it was."""
         if bool(hits(state.vehicle.body, params)):
             return "crash: it flew into a pillar or the floor"
-        if bool(motion.spins(state.vehicle.body)):
+        if bool(motion.spins_too_fast(state.vehicle.body)):
             return motion.SPINS
         return f"crash: it is lost, more than {LOST:.0f} m from the middle or {CEILING:.0f} m high"
 

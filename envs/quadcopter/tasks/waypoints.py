@@ -130,7 +130,11 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         goal = motion.offset("waypoint", "from the vehicle to the waypoint that it flies to")
-        return goal, motion.offset("next_waypoint", "from the vehicle to the one after it"), *motion.ATTITUDE_AND_RATES
+        return (
+            goal,
+            motion.offset("next_waypoint", "from the vehicle to the one after it"),
+            *motion.ATTITUDE_AND_RATES,
+        )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Tour) -> jax.Array:
         """Return progress, plus a prize for a waypoint, minus the cost of a crash."""
@@ -142,7 +146,7 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
     def terminal(self, state: State, key: jax.Array, params: Tour) -> jax.Array:
         """Say whether it is lost or spins faster than its gyroscope measures."""
         lost = squared_length(*offset_to_point(state.vehicle, state.reached, params)) > LOST**2
-        return lost | motion.spins(state.vehicle.body)
+        return lost | motion.spins_too_fast(state.vehicle.body)
 
     def info(self, state: State, params: Tour) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -150,7 +154,7 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
 
     def why_over(self, state: State, params: Tour, info: dict[str, Any]) -> str:
         """Say which of the limits was passed."""
-        if bool(motion.spins(state.vehicle.body)):
+        if bool(motion.spins_too_fast(state.vehicle.body)):
             return motion.SPINS
         return f"crash: it is lost, more than {LOST:.0f} m from its waypoint"
 

@@ -38,7 +38,7 @@ from ...control.geometric import GeometricControl, SetPoint
 from ...physics.dynamics import STEP
 from ...physics.rigid_body import RigidBody, leaves_cube, squared_length
 from ...physics.sampling import sample_airframe
-from .fleet import Fleet, Params, State, added, distances, to_goals, wakes
+from .fleet import Fleet, Params, State, distances, ordered_sum, to_goals, wakes
 
 GAP = (0.9, 1.3)
 """m between neighbours of the column"""
@@ -102,7 +102,7 @@ class QuadcopterMultiHover(Fleet):
             "success": holding.all(),
             "wrecks": state.wrecked.sum(),
             "holding": holding.sum().astype(self.dtype) * (1 / n),
-            "distance": added(distance) * (1 / n),
+            "distance": ordered_sum(distance) * (1 / n),
         }
 
 

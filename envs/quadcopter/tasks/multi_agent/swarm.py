@@ -37,7 +37,7 @@ from ...control.geometric import GeometricControl, SetPoint
 from ...physics.dynamics import STEP
 from ...physics.rigid_body import RigidBody, rotation_matrix, squared_length
 from ...physics.sampling import sample_airframe
-from .fleet import Fleet, Params, State, added, between, distances, to_goals, wakes
+from .fleet import Fleet, Params, State, distances, ordered_sum, separations, to_goals, wakes
 
 ARRIVED = 0.2
 """m"""
@@ -104,7 +104,7 @@ class QuadcopterSwarm(Fleet):
             "success": arrived.all(),
             "wrecks": state.wrecked.sum(),
             "arrived": arrived.sum().astype(self.dtype) * (1 / n),
-            "distance": added(distance) * (1 / n),
+            "distance": ordered_sum(distance) * (1 / n),
         }
 
 
@@ -165,7 +165,7 @@ class SwarmPilot(NamedTuple):
         vx, vy, vz = speed * gx, speed * gy, speed * gz
 
         # The closest approach of every two at their present velocities.
-        x, y, z = between(body)
+        x, y, z = separations(body)
         ux, uy, uz = (part[:, None] - part for part in (body.vx, body.vy, body.vz))
         apart = jnp.maximum(jnp.sqrt(squared_length(x, y, z)), 0.05)
         when = -(x * ux + y * uy + z * uz) / jnp.maximum(squared_length(ux, uy, uz), 1e-4)
@@ -178,7 +178,7 @@ class SwarmPilot(NamedTuple):
         flying = ~state.wrecked[:, None] & ~np.eye(len(body.x), dtype=bool)
         gap = jnp.where(flying, jnp.maximum(self.clear - miss, 0), 0)
         away = self.evasion * gap / jnp.maximum(when, 0.3) / miss
-        ex, ey, ez = (-added(away * part) for part in (mx, my, mz))
+        ex, ey, ez = (-ordered_sum(away * part) for part in (mx, my, mz))
         evasive = jnp.sqrt(squared_length(ex, ey, ez))
         share = jnp.minimum(1, 1.5 * self.speed / jnp.maximum(evasive, 1e-6))
         goal = SetPoint(body.x, body.y, body.z, vx + share * ex, vy + share * ey, vz + share * ez)
