@@ -70,7 +70,7 @@ CARDS = (
     TaskCard(
         id="rlsuite/QuadcopterHoverLearningToFly-v0",
         family="quadcopter",
-        summary="Reach and hold a hover despite noise, pushes and slow motors; past actions are shown, rotor speeds hidden.",
+        summary="Reach and hold a hover despite noise, pushes and slow motors; rotor speeds are hidden.",
         source="Eschmann, Albani & Loianno 2024 (Learning to Fly in Seconds), arXiv:2311.13081",
         entry_point="rlbench_suite.envs.quadcopter.tasks.hover_learning_to_fly:HoverLearningToFly",
         reference="rlbench_suite.envs.quadcopter.tasks.hover_learning_to_fly:LearningToFlyPilot",
