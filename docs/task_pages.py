@@ -1,34 +1,35 @@
-"""A page for every task, made from its card, its spaces, its measured scores, its tests and a played episode.
+"""Make a page for every task from its card, spaces, measured scores, tests and changelog, and an episode played.
 
-MkDocs runs this as a hook (``hooks`` in mkdocs.yml), so that a page cannot disagree with the code.
+MkDocs runs this file as a hook (``hooks`` in mkdocs.yml), so that a page cannot disagree with the code.
 """
 
 from __future__ import annotations
 
 import ast
-import io
+import logging
+import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from animations import animations, still
+from gallery import gallery, moving_picture
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from PIL import Image
-from reference_episode import reference_episode
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Row, explained
 from rlbench_suite.evaluation.one_shot import PLAYERS, skill
 from rlbench_suite.puzzle_dataset import puzzle_of
-from rlbench_suite.registry import cards
+from rlbench_suite.registry import allowed_settings, cards
 
 ROOT = Path(__file__).resolve().parent.parent
-FRAMES = 40
+log = logging.getLogger(f"mkdocs.plugins.{__name__}")
 
 
 def simulated() -> list[TaskCard]:
-    """The cards whose simulators are installed: PyBullet has no wheels for the newest Pythons."""
+    """Return the cards whose simulators are installed: PyBullet has no wheels for the newest Pythons."""
     return [card for card in cards().values() if card.installed]
 
 
@@ -43,17 +44,35 @@ def on_config(config: MkDocsConfig) -> None:
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
     """Make the pages and their pictures."""
-    rows = ["# Tasks", "", "| task | family | what | reference |", "| --- | --- | --- | --- |"]
-    for card in simulated():
-        files.append(File.generated(config, f"tasks/{card.name}.gif", content=animation(card)))
+    listed = simulated()
+    for card_id, gif in animations(listed).items():
+        name = card_id.removeprefix("rlsuite/")
+        files.append(File.generated(config, f"tasks/{name}.gif", content=gif))
+        files.append(File.generated(config, f"tasks/{name}.png", content=still(gif)))
+    for count, card in enumerate(listed, start=1):
         files.append(File.generated(config, f"tasks/{card.name}.md", content=page(card)))
-        player = card.reference.split(":")[1]
-        rows.append(f"| [`{card.name}`]({card.name}.md) | {card.family} | {card.summary} | {words(player)} |")
-    files.append(File.generated(config, "tasks/index.md", content="\n".join(rows) + "\n"))
+        if count % 25 == 0 or count == len(listed):
+            log.info(f"{count} of {len(listed)} task pages are written")
+    files.append(File.generated(config, "tasks/index.md", content=overview(listed)))
+    files.append(File.generated(config, "gallery.md", content=gallery(listed)))
+
+
+def overview(listed: list[TaskCard]) -> str:
+    """Tabulate the tasks of each family."""
+    lines = ["# Tasks", "", "The [gallery](../gallery.md) shows an episode of each.", ""]
+    for family in dict.fromkeys(card.family for card in listed):
+        lines += [f"## {family}", "", "| task | what to do | action | reference player |", "| --- | --- | --- | --- |"]
+        for card in listed:
+            if card.family == family:
+                player = words(card.reference.split(":")[1])
+                action = space(card.build().action_space)
+                lines.append(f"| [`{card.name}`]({card.name}.md) | {card.summary} | {action} | {player} |")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def page(card: TaskCard) -> str:
-    """The page of a task."""
+    """Write the page of a task."""
     task = card.build()
     facts = {
         "id": f"`{card.id}`",
@@ -70,13 +89,9 @@ def page(card: TaskCard) -> str:
         "optimum": "" if card.optimum is None else f"{card.optimum:g}",
         "partially observed": "yes: an agent needs a memory" if card.partially_observed else "",
         "tags": ", ".join(card.tags),
-        **{f"`{keyword}=True`": mode.summary for keyword, mode in card.modes.items()},
-        **{
-            f"`{keyword}=`, an option": ", ".join(f"`{choice}`" for choice in choices)
-            for keyword, choices in card.options.items()
-        },
+        **{f"`{name}=`": ", ".join(map(repr, allowed)) for name, allowed in allowed_settings(card).items()},
     }
-    text = [f"# {card.name}", "", card.summary, "", f"![Its reference player at work]({card.name}.gif)", ""]
+    text = [f"# {card.name}", "", card.summary, "", moving_picture(card, ".."), ""]
     text += ["| | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in facts.items() if value), ""]
     text += ["```python", "import gymnasium, rlbench_suite", "", f'env = gymnasium.make("{card.id}")', "```", ""]
     for title, found in explained(task).items():
@@ -98,6 +113,7 @@ def page(card: TaskCard) -> str:
     module = sys.modules[type(task).__module__]
     text += ["", "## Rules", "", (module.__doc__ or "").replace("``", "`"), "", "## How it is checked", ""]
     text += ["Beside the checks that every id passes (`tests/adapters`, `tests/test_laws.py`):", "", *checks(card)]
+    text += ["", "## Versions", "", *history(card)]
     return "\n".join(text) + "\n"
 
 
@@ -112,7 +128,7 @@ def components(found: list[Row]) -> list[str]:
 
 
 def one_shot(card: TaskCard) -> list[str]:
-    """What the one-shot form of a puzzle looks like, and what answers to it are worth."""
+    """Show the one-shot form of a puzzle and what answers to it are worth."""
     puzzle = puzzle_of(card.id)
     instance = puzzle.generate(0, "test")
     text = ["", "## As a question with one answer", "", "```text", puzzle.prompt(instance), "```", ""]
@@ -136,7 +152,7 @@ def one_shot(card: TaskCard) -> list[str]:
 
 
 def checks(card: TaskCard) -> list[str]:
-    """The tests of the task's family that are about this task, one line each."""
+    """List the tests of the task's family that are about this task."""
     lines = []
     name = card.entry_point.split(":")[0].rsplit(".", 1)[1]
     family = sorted((ROOT / "tests" / card.family).glob("test_*.py"))
@@ -149,22 +165,39 @@ def checks(card: TaskCard) -> list[str]:
     return lines
 
 
-def animation(card: TaskCard) -> bytes:
-    """An episode of the reference player on the test split, as a GIF of at most ``FRAMES`` pictures."""
-    envs, states = zip(*reference_episode(card.id, min(card.horizon, 400)), strict=True)
-    env = envs[0]
-    shown = [states[i] for i in np.unique(np.linspace(0, len(states) - 1, FRAMES).astype(int))]
-    # By an octree: a median cut gives all its colours to the background and none to what is small.
-    trail: list[Any] = []
-    pictures = (Image.fromarray(env.task.draw_next(state, env.params, trail)) for state in shown)
-    frames = [picture.quantize(128, Image.Quantize.FASTOCTREE) for picture in pictures]
-    buffer = io.BytesIO()
-    frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:], duration=5000 // len(frames), loop=0)
-    return buffer.getvalue()
+def history(card: TaskCard) -> list[str]:
+    """Tabulate what changed in each version of a task: the entries under *Changed* in CHANGELOG.md that name it."""
+    name, _, latest = card.name.rpartition("-v")
+    lines = ["| version | release | change |", "| --- | --- | --- |"]
+    for version in range(int(latest), -1, -1):
+        pattern = re.compile(rf"`(rlsuite/)?{re.escape(name)}-v{version}`")
+        changes = [(release, entry) for release, entry in changed() if pattern.search(entry)]
+        if version and not changes:
+            log.warning(f"CHANGELOG.md has no entry under Changed that names `{name}-v{version}`")
+        lines += [f"| v{version} | {release} | {entry} |" for release, entry in changes]
+        lines += ["| v0 | | First version. |"] if version == 0 else []
+    return lines
+
+
+@cache
+def changed() -> list[tuple[str, str]]:
+    """Read the entries under *Changed* of every release in CHANGELOG.md, the newest first."""
+    entries: list[tuple[str, str]] = []
+    release = section = ""
+    for line in (ROOT / "CHANGELOG.md").read_text().splitlines():
+        if line.startswith("## "):
+            release, section = line.removeprefix("## ").strip("[]"), ""
+        elif line.startswith("### "):
+            section = line.removeprefix("### ")
+        elif section == "Changed" and line.startswith("- "):
+            entries.append((release, line.removeprefix("- ")))
+        elif section == "Changed" and line.startswith("  "):
+            entries[-1] = (release, f"{entries[-1][1]} {line.strip()}")
+    return entries
 
 
 def space(shown: Any) -> str:
-    """A space in one line."""
+    """Describe a space in one line."""
     if hasattr(shown, "spaces"):
         return "; ".join(f"{name}: {space(part)}" for name, part in shown.spaces.items())
     if hasattr(shown, "low"):
@@ -174,5 +207,5 @@ def space(shown: Any) -> str:
 
 
 def words(name: str) -> str:
-    """A class name in words."""
+    """Return a class name as words."""
     return "".join(f" {c.lower()}" if c.isupper() and i else c for i, c in enumerate(name))

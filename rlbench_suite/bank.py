@@ -97,21 +97,26 @@ def build_bank(puzzle: Puzzle[Any], split: str, count: int) -> Bank:
 
 @cache
 def _recipe(module: str) -> str:
-    """A hash of the source that a puzzle's instances depend on: its module, what that imports of its own package, and
-    the two files that draw."""
+    """Hash the source that a puzzle's instances depend on: its module, what that imports of its own family, and the
+    two files that draw."""
     files = {Path(__file__).with_name("puzzle.py"), Path(__file__).with_name("dice.py")}
     spec = importlib.util.find_spec(module)
     if spec and spec.origin:
         files |= _with_imports(Path(spec.origin), module.rpartition(".")[0])
     hashed = hashlib.sha256()
-    for file in sorted(files, key=lambda path: path.name):
+    for file in sorted(files, key=lambda path: (path.name, path.parent.name)):
         hashed.update(file.read_bytes())
     return hashed.hexdigest()[:16]
 
 
 def _with_imports(module: Path, package: str) -> set[Path]:
-    """The files of a module and of all modules of its package that it imports, directly or not. None of them is run."""
-    prefix = f"{package}." if package else ""
+    """Return the files of a module and of all modules of its family that it imports, directly or not; runs none.
+
+    A family is a package below ``rlbench_suite.envs``, or all of a third party's package.
+    """
+    packages = package.split(".") if package else []
+    family = packages[: 3 if packages[:1] == ["rlbench_suite"] else 1]
+    root = module.parents[len(packages) - len(family)]
     found: set[Path] = set()
     waiting = [module]
     while waiting:
@@ -119,15 +124,19 @@ def _with_imports(module: Path, package: str) -> set[Path]:
         if file in found or not file.exists():
             continue
         found.add(file)
+        inside = [*family, *file.parent.relative_to(root).parts]
+        names: list[list[str]] = []
         for node in ast.walk(ast.parse(file.read_bytes())):
-            names = []
             if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.level < 2:
-                origin = prefix * node.level + f"{node.module}." * bool(node.module)
-                names = [origin + alias.name for alias in node.names]
-            within = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
-            waiting += [file.with_name(f"{name.partition('.')[0]}.py") for name in within]
+                names += [alias.name.split(".") for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                origin = inside[: len(inside) - node.level + 1] if node.level else []
+                origin = origin + (node.module.split(".") if node.module else [])
+                names += [[*origin, alias.name] for alias in node.names]
+        for name in names:
+            if name[: len(family)] == family:
+                below = name[len(family) :]
+                waiting += [root.joinpath(*below[:depth]).with_suffix(".py") for depth in range(1, len(below) + 1)]
     return found
 
 

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rlbench_suite.task import Task
 
-VIEWS = ("structured", "text", "pixels")
 SPLITS = ("train", "test")
 DTYPES = ("float32", "float64")
 SCORES_FILE = "reference_scores.json"
 ONE_SHOT_FILE = "one_shot_scores.json"
 LONGEST_LIST, NEAREST = 20, 5
 """Names that an error lists at most, and how many it lists where there are more."""
+KEYWORDS = ("split", "difficulty", "view", "dtype", "render_mode", "weights")
+"""Keywords that ``gymnasium.make`` takes for every id, beside the settings of its card."""
 
 _BUILT: dict[tuple[Any, ...], Task[Any, Any]] = {}
 """Tasks are immutable: one object a description, so that programs compiled for it are found again."""
@@ -57,6 +58,20 @@ def unknown(kind: str, given: object, known: Iterable[str]) -> str:
     return f"Unknown {kind} {given!r}.{hint} {listed}"
 
 
+def one_of(kind: str, given: object, allowed: Iterable[Any]) -> Any:
+    """Return the allowed value that equals the given one, or is written like it, as in a query.
+
+    Raises:
+        ValueError: none is.
+    """
+    written = {str(value): value for value in allowed}
+    if isinstance(given, int | float) and given in written.values():
+        return next(value for value in written.values() if value == given)
+    if str(given) not in written:
+        raise ValueError(unknown(kind, given, written))
+    return written[str(given)]
+
+
 def _fold(name: str) -> str:
     """A name without what people leave out or get wrong most: capitals, and the namespace."""
     return name.lower().removeprefix("rlsuite/")
@@ -83,10 +98,16 @@ class TaskCard:
         source: the paper or book the task is taken from.
         entry_point: ``module:Class`` of the :class:`~rlbench_suite.task.Task`.
         reference: ``module:Class`` of the family's own player, a :class:`~rlbench_suite.policy.Policy` with a class
-            method ``for_task(task)`` that makes it; empty for a mode that has none.
+            method ``for_task(task)`` that makes it; empty for a task without one.
         puzzle: ``module:Class`` of its one-shot form, a :class:`~rlbench_suite.puzzle.Puzzle`; empty where it has none.
         horizon: time limit in steps.
-        settings: what tells ids of one entry point apart; plain data that the task reads from its card.
+        settings: every keyword by which the task may vary, with its value: plain data that the task reads. Another
+            value is another task, by two rules. A setting in ``choices`` may be changed by itself. Any other setting
+            leads to another card of the family, which must have the same ones.
+        choices: settings that may be changed by themselves, with the values they may take, the default first; the card
+            fills the defaults into ``settings``. Other values give an id of its own, ``rlsuite/Name-v0?setting=value``,
+            which is in no list and no suite, and has no measured scores.
+        listed: whether lists and suites have the card; without, it is found by its id or by settings only.
         variant: whether the suite ``all`` leaves it to its family's suite, which has both: it differs from an id there
             by its settings or simulator only, or is one of the many puzzles.
         difficulties: tier name to the number that defines it; empty where the task has one difficulty only.
@@ -104,11 +125,6 @@ class TaskCard:
         replay_tolerance: allowed difference of a return replayed where processors round otherwise, some four times what
             ``benchmarks/across_processors.py`` finds.
         tags: free words for filtering.
-        modes: keyword of ``gymnasium.make``, True or False, to the card of the task that it makes of this id instead.
-            That card is found by its own id too, but is in no list and no suite.
-        options: keyword of ``gymnasium.make`` to what it may be, the default first. A task reads its choices by
-            :meth:`option`. Another choice makes another task with an id of its own (``rlsuite/Name-v0?keyword=choice``)
-            that is found by it, but is in no list and no suite, and has no measured scores.
     """
 
     id: str
@@ -120,6 +136,8 @@ class TaskCard:
     horizon: int
     puzzle: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    listed: bool = True
     variant: bool = False
     difficulties: Mapping[str, float] = field(default_factory=dict)
     contexts: bool = True
@@ -134,8 +152,10 @@ class TaskCard:
     optimum: float | None = None
     replay_tolerance: float = 0.0
     tags: tuple[str, ...] = ()
-    modes: Mapping[str, TaskCard] = field(default_factory=dict)
-    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        defaults = {name: allowed[0] for name, allowed in self.choices.items() if name not in self.settings}
+        object.__setattr__(self, "settings", {**self.settings, **defaults})
 
     @property
     def name(self) -> str:
@@ -148,31 +168,26 @@ class TaskCard:
         return not self.requires or importlib.util.find_spec(self.requires) is not None
 
     @property
-    def keywords(self) -> list[str]:
-        """What ``gymnasium.make`` takes for this id beside what it takes for every one."""
-        return [*self.settings, *self.modes, *self.options]
+    def fixed(self) -> dict[str, Any]:
+        """Settings that tell this card from others of its family: all but ``choices``."""
+        return {name: value for name, value in self.settings.items() if name not in self.choices}
 
-    def option(self, name: str) -> str:
-        """What is chosen for an option."""
-        chosen: str = self.settings.get(name, self.options[name][0])
-        return chosen
-
-    def with_options(self, **choices: str) -> TaskCard:
-        """The card of the task with these choices; the same one where they are those it has.
+    def with_settings(self, **given: Any) -> TaskCard:
+        """Return the card with these choices; this one where they are those it has.
 
         Raises:
-            ValueError: no such option, or no such choice.
+            ValueError: no such setting may be chosen, or the value is not allowed.
         """
-        for name, choice in choices.items():
-            if name not in self.options:
-                raise ValueError(unknown(f"option of {self.id}", name, self.options))
-            if choice not in self.options[name]:
-                raise ValueError(unknown(f"{name} of {self.id}", choice, self.options[name]))
-        chosen = {name: choices.get(name, self.option(name)) for name in self.options}
-        others = {name: choice for name, choice in chosen.items() if choice != self.options[name][0]}
-        query = "&".join(f"{name}={choice}" for name, choice in others.items())
-        settings = {name: value for name, value in self.settings.items() if name not in self.options}
-        return replace(self, id=self.id.partition("?")[0] + "?" * bool(query) + query, settings={**settings, **others})
+        settings = dict(self.settings)
+        for name, value in given.items():
+            if name not in self.choices:
+                raise unexpected(self.id, name, [*KEYWORDS, *self.settings])
+            settings[name] = one_of(f"{name} of {self.id}", value, self.choices[name])
+        if settings == self.settings:
+            return self
+        others = (f"{name}={settings[name]}" for name, allowed in self.choices.items() if settings[name] != allowed[0])
+        own, query = self.id.partition("?")[0], "&".join(others)
+        return replace(self, id=f"{own}?{query}" if query else own, settings=settings)
 
     @property
     def default_difficulty(self) -> str | None:

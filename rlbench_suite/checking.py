@@ -22,8 +22,9 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import TimeLimit
 
 from rlbench_suite.adapters import batch, single
+from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.host import HostEnv, HostTextEnv
-from rlbench_suite.adapters.single import ActionCheck, TaskEnv
+from rlbench_suite.adapters.single import TaskEnv
 from rlbench_suite.adapters.text import LONGEST_ACTION, LONGEST_OBSERVATION, TextEnv
 from rlbench_suite.card import load
 from rlbench_suite.contract import ContractError, as_action, check_spaces, keep_memory

@@ -18,11 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.bit_exact import compiled_apart, computed_once, exact_vmap
+from rlbench_suite.bitset import BitSet
 from rlbench_suite.card import SPLITS, unknown
 from rlbench_suite.contract import as_declared, as_flag, as_info, check_spaces, keep_shapes
 from rlbench_suite.keys import fold_in
-from rlbench_suite.lanes import apart, computed_once, in_lanes
-from rlbench_suite.members import Members
 from rlbench_suite.task import Described, Split, Task
 
 NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
@@ -124,8 +124,8 @@ def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Epis
     params_key = fold_in(jnp.where(fixed, seed_key(0), own), jnp.where(fixed, draw.context, Role.PARAMS))
     # Apart: what is drawn is rounded once. Fused with what is computed from it, it may be contracted, and that
     # differently in a batch than alone.
-    params = apart(task.sample_params)(jax.random.wrap_key_data(params_key), draw.split)
-    state = apart(task.initial)(jax.random.wrap_key_data(fold_in(own, Role.INITIAL)), params)
+    params = compiled_apart(task.sample_params)(jax.random.wrap_key_data(params_key), draw.split)
+    state = compiled_apart(task.initial)(jax.random.wrap_key_data(fold_in(own, Role.INITIAL)), params)
     nothing = jnp.zeros(task.reward_space.shape, task.dtype)
     episode = Episode(seed, index, t, nothing, params, state)
     step = Step(
@@ -293,16 +293,16 @@ def reset_where(
     The cost follows the number of resets, not the size of the batch: the entries to reset are gathered into a
     block, begun together and scattered back, block after block until none is left.
     """
-    block = max(2, math.ceil(done.shape[0] / 64))  # never one: see lanes.py
-    over = Members.of(done)
+    block = max(2, math.ceil(done.shape[0] / 64))  # never one: see bit_exact.py
+    over = BitSet.from_mask(done)
     count = over.size
 
     def reset_block(carry: tuple[jax.Array, Episode, Step]) -> tuple[jax.Array, Episode, Step]:
         begun, episodes, last = carry
         rank = begun + np.arange(block, dtype=np.int32)
         # Filler entries point past the end: reads clamp to some entry, writes are dropped.
-        entries = computed_once(lambda rank: jnp.where(rank < count, jax.vmap(over.ranked)(rank), done.shape[0]))(rank)
-        fresh = in_lanes(
+        entries = computed_once(lambda rank: jnp.where(rank < count, jax.vmap(over.select)(rank), done.shape[0]))(rank)
+        fresh = exact_vmap(
             lambda seed, index: begin(task, seed, index, draw),
             episodes.seed[entries],
             episodes.index[entries] + 1,

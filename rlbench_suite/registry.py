@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
-from rlbench_suite.card import TaskCard, load, unexpected, unknown
+from rlbench_suite.card import NEAREST, TaskCard, load, one_of, unknown
 
 if TYPE_CHECKING:
     from rlbench_suite.agent import Agent
@@ -28,7 +28,7 @@ AGENTS = {
     "reference": "rlbench_suite.baselines.scripted:ReferenceAgent",
     "bc": "rlbench_suite.baselines.bc:BC",
     "td3-bc": "rlbench_suite.baselines.td3_bc:TD3BC",
-    "ppo": "rlbench_suite.baselines.ppo:PPO",
+    "ppo": "rlbench_suite.baselines.ppo_agent:PPO",
     "sac": "rlbench_suite.baselines.sac:SAC",
     "dqn": "rlbench_suite.baselines.dqn:DQN",
     "sb3-ppo": "rlbench_suite.baselines.sb3:SB3PPO",
@@ -41,9 +41,6 @@ AGENTS = {
 
 DATASETS = "rlbench_suite.datasets"
 ENVS = "rlbench_suite.envs"
-
-KEYWORDS = ("split", "difficulty", "view", "dtype", "render_mode", "weights")
-"""What ``gymnasium.make`` takes for every id, beside the keywords of its card."""
 
 SMOKE = (
     "rlsuite/SAT-v0",
@@ -78,8 +75,8 @@ def _card_modules() -> tuple[str, ...]:
 
 
 @cache
-def cards() -> dict[str, TaskCard]:
-    """Every task card by id, in the order of the families.
+def all_cards() -> dict[str, TaskCard]:
+    """Return every task card by id, in the order of the families, those that no list has too.
 
     Raises:
         ValueError: two families claim one id.
@@ -94,42 +91,52 @@ def cards() -> dict[str, TaskCard]:
     return table
 
 
-def _findable() -> dict[str, TaskCard]:
-    """Every card by id, those of modes too."""
-    return cards() | {mode.id: mode for listed in cards().values() for mode in listed.modes.values()}
+def cards() -> dict[str, TaskCard]:
+    """Return the task cards that lists and suites have, by id."""
+    return {task_id: card for task_id, card in all_cards().items() if card.listed}
 
 
 def card(task_id: str, **settings: Any) -> TaskCard:
-    """The card of an id, or of the id that differs from it by these settings only; ``rlsuite/`` may be left out.
+    """Return the card of an id, or of the task that differs from it by these settings only.
 
-    An id without its version is that of the latest one, with Gymnasium's warning.
-
-    ``settings``: of the card, its modes (True or False), and its options, which an id may also name after ``?``.
+    ``rlsuite/`` may be left out. An id without its version is that of the latest one, with Gymnasium's warning. An id
+    may also name settings, as in ``Name-v0?setting=value&other=value``.
 
     Raises:
         ValueError: no such task, no such setting, or no task with these settings.
     """
-    task_id, _, query = task_id.partition("?")
-    table = _findable()
-    full = _full_id(task_id, table)
+    name, _, query = task_id.partition("?")
+    full = _full_id(name, all_cards())
     if full is None:
-        raise ValueError(unknown("task", task_id, cards()))
-    found = table[full]
+        raise ValueError(unknown("task", name, cards()))
+    found = all_cards()[full]
     if query:
-        settings = {name: choice for name, _, choice in (pair.partition("=") for pair in query.split("&"))} | settings
-    options = {name: settings.pop(name) for name in found.options if name in settings}
-    modes = {name: settings.pop(name) for name in found.modes if name in settings}
-    for name, value in modes.items():
-        if not isinstance(value, bool):
-            raise ValueError(f"{name} of {full} is True or False, got {value!r}.")
-    found = _with_settings(found, settings)
-    for name in (name for name, wanted in modes.items() if wanted):
-        if name not in found.modes:
-            raise ValueError(f"{found.id} has no {name}; {full} has it.")
-        if options:
-            raise ValueError(f"{name}=True makes {found.modes[name].id}, which takes no {', '.join(options)}.")
-        found = found.modes[name]
-    return found.with_options(**options) if options else found
+        settings = {key: value for key, _, value in (pair.partition("=") for pair in query.split("&"))} | settings
+    kin, wanted = _kin(found), found.fixed
+    for key in [key for key in settings if key in wanted]:
+        wanted[key] = one_of(f"{key} of {full}", settings.pop(key), (other.settings[key] for other in kin))
+    if wanted != found.fixed:
+        found, *others = sorted(kin, key=lambda other: len(wanted.items() - other.fixed.items()))
+        if found.fixed != wanted:
+            nearest = ", ".join(other.id for other in (found, *others[: NEAREST - 1]))
+            raise ValueError(f"No task has {wanted}. Nearest: {nearest}.")
+    return found.with_settings(**settings)
+
+
+def _kin(card: TaskCard) -> list[TaskCard]:
+    """Return the cards of a family that have the same fixed settings as this one, whatever their values."""
+    names = card.fixed.keys()
+    return [other for other in all_cards().values() if other.family == card.family and other.fixed.keys() == names]
+
+
+def allowed_settings(card: TaskCard) -> dict[str, tuple[Any, ...]]:
+    """Return the values that each setting of a card may take while the others stay, the default or its own first."""
+    allowed: dict[str, tuple[Any, ...]] = {name: (value,) for name, value in card.fixed.items()}
+    for other in _kin(card):
+        differing = [name for name, value in card.fixed.items() if other.fixed[name] != value]
+        if len(differing) == 1:
+            allowed[differing[0]] += (other.fixed[differing[0]],)
+    return {**allowed, **card.choices}
 
 
 def _full_id(task_id: str, table: Mapping[str, TaskCard]) -> str | None:
@@ -151,27 +158,6 @@ def _full_id(task_id: str, table: Mapping[str, TaskCard]) -> str | None:
     latest = f"{name}-v{versions[-1]}"
     gymnasium.logger.warn(f"Using the latest version, {latest}, of {task_id}.")
     return latest
-
-
-def _with_settings(found: TaskCard, settings: dict[str, Any]) -> TaskCard:
-    wanted = {**found.settings, **settings}
-    if wanted == found.settings:
-        return found
-    kin = [
-        other
-        for task_id, other in _findable().items()
-        if (other.family, other.settings.keys(), task_id in cards())
-        == (found.family, found.settings.keys(), found.id in cards())
-    ]
-    for name, value in settings.items():
-        if name not in found.settings:
-            raise unexpected(found.id, name, [*KEYWORDS, *found.keywords])
-        if value not in (known := [other.settings[name] for other in kin]):
-            raise ValueError(unknown(f"{name} of {found.id}", value, map(str, dict.fromkeys(known))))
-    for other in kin:
-        if other.settings == wanted:
-            return other
-    raise ValueError(f"No task has {wanted}. Those of its kind: {', '.join(other.id for other in kin)}.")
 
 
 def suites() -> dict[str, tuple[str, ...]]:
@@ -232,8 +218,8 @@ def register() -> None:
         if card.id not in gymnasium.registry:
             gymnasium.register(
                 id=card.id,
-                entry_point="rlbench_suite.adapters.single:make",
-                vector_entry_point="rlbench_suite.adapters.batch:make_vec",
+                entry_point="rlbench_suite.adapters.entry_points:make",
+                vector_entry_point="rlbench_suite.adapters.entry_points:make_vec",
                 max_episode_steps=card.horizon,
                 kwargs={"task_id": card.id},
                 # Both wrappers do what the environment does itself, at a tenth of the time of a step.

@@ -5,7 +5,7 @@ import pettingzoo
 import pytest
 
 from rlbench_suite import registry
-from rlbench_suite.adapters.single import make
+from rlbench_suite.adapters.entry_points import make
 from rlbench_suite.card import unknown
 
 
@@ -14,11 +14,11 @@ def later(monkeypatch: pytest.MonkeyPatch) -> None:
     """A later version of an id beside the first one."""
     from dataclasses import replace
 
-    table = dict(registry.cards())
+    table = dict(registry.all_cards())
     for version in (2, 10):
         card = replace(table["rlsuite/Vicsek-v0"], id=f"rlsuite/Vicsek-v{version}")
         table[card.id] = card
-    monkeypatch.setattr(registry, "cards", lambda: table)
+    monkeypatch.setattr(registry, "all_cards", lambda: table)
 
 
 @pytest.mark.parametrize("name", ["Vicsek", "rlsuite/Vicsek"])
@@ -28,7 +28,7 @@ def test_an_id_without_version_is_the_latest(later: None, name: str) -> None:
             assert found().id == "rlsuite/Vicsek-v10"
 
 
-def test_options_and_modes_are_found_without_version() -> None:
+def test_unlisted_cards_and_queries_are_found_without_version() -> None:
     with pytest.warns(UserWarning, match="latest version"):
         assert registry.card("PMSMCurrent?supply=rc").id == "rlsuite/PMSMCurrent-v0?supply=rc"
     with pytest.warns(UserWarning, match="latest version"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from copy import deepcopy
 from functools import cached_property, lru_cache
@@ -12,12 +11,14 @@ import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
-from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from rlbench_suite.adapters.single import RENDER_MODES, ActionCheck, TaskEnv, shown_reward_space
-from rlbench_suite.card import TaskCard, unexpected, unknown
+from rlbench_suite.adapters.action_check import ActionCheck
+from rlbench_suite.adapters.reward_space import shown_reward_space, with_resets
+from rlbench_suite.adapters.single import RENDER_MODES, TaskEnv
+from rlbench_suite.bit_exact import exact_vmap
+from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.contract import check_spaces
 from rlbench_suite.episode import (
     Draw,
@@ -31,7 +32,6 @@ from rlbench_suite.episode import (
     seed_key,
     weighted_sum,
 )
-from rlbench_suite.lanes import in_lanes
 from rlbench_suite.process import KEPT, precision, refuse_after_fork
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
@@ -52,7 +52,7 @@ class BatchPrograms:
 
     def _advance(self, episodes: Episode, actions: jax.Array, limit: jax.Array) -> tuple[Episode, Step, jax.Array]:
         """All one step further; what each shows; who is over."""
-        episodes, step = in_lanes(lambda e, a: advance(self.task, e, a, limit), episodes, actions)
+        episodes, step = exact_vmap(lambda e, a: advance(self.task, e, a, limit), episodes, actions)
         return episodes, step, step.terminated | step.truncated
 
     def _reset_where(
@@ -114,13 +114,6 @@ def check_batch(
     if limit < 1:
         raise ValueError(f"max_episode_steps is at least 1, got {max_episode_steps}.")
     return AUTORESET[mode], limit
-
-
-def with_resets(space: spaces.Box, mode: AutoresetMode) -> spaces.Box:
-    """The rewards of a space, and zero where steps that only reset earn it."""
-    if mode is not AutoresetMode.NEXT_STEP:
-        return space
-    return spaces.Box(np.minimum(space.low, 0), np.maximum(space.high, 0), space.shape, space.dtype.type)
 
 
 class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
@@ -363,24 +356,3 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             of_over = done.reshape(done.shape + (1,) * (value.ndim - 1))
             final_info[name] = done.copy() if name.startswith("_") else np.where(of_over, value, value.dtype.type(0))
         return {"final_obs": final_obs, "_final_obs": done, "final_info": final_info, "_final_info": done.copy()}
-
-
-def make_vec(task_id: str, num_envs: int = 1, **keywords: Any) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-    """The vector entry point of every id: :class:`TaskVectorEnv`, or its counterpart for host simulators.
-
-    ``keywords`` are theirs, and those of the card as ``gymnasium.make`` takes them.
-
-    Raises:
-        ValueError: no such keyword, or a value that is unknown or out of range.
-    """
-    card = find_card(task_id)
-    own, chosen = [*inspect.signature(TaskVectorEnv).parameters], card.keywords
-    for name in keywords:
-        if name not in own + chosen:
-            raise unexpected(card.id, name, own + chosen)
-    card = find_card(task_id, **{name: keywords.pop(name) for name in chosen if name in keywords})
-    if not card.host:
-        return TaskVectorEnv(card.id, num_envs, **keywords)
-    from rlbench_suite.adapters.host import HostVectorEnv
-
-    return HostVectorEnv(card.id, num_envs, **keywords)

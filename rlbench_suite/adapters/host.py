@@ -14,9 +14,11 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.vector.utils import batch_space
 from gymnasium.wrappers import TimeLimit
 
-from rlbench_suite.adapters.batch import check_batch, with_resets
+from rlbench_suite.adapters.action_check import ActionCheck
+from rlbench_suite.adapters.batch import check_batch
 from rlbench_suite.adapters.record import Record
-from rlbench_suite.adapters.single import ActionCheck, PixelEnv, TaskEnv
+from rlbench_suite.adapters.reward_space import with_resets
+from rlbench_suite.adapters.single import PixelEnv, TaskEnv
 from rlbench_suite.adapters.text import TextEnv
 from rlbench_suite.contract import as_action, keep_memory
 from rlbench_suite.episode import Episode, Role, draw_key, seed_key

@@ -11,7 +11,8 @@ from gymnasium import spaces
 from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils import parallel_to_aec
 
-from rlbench_suite.adapters.single import RENDER_MODES, ActionCheck, TaskEnv
+from rlbench_suite.adapters.action_check import ActionCheck
+from rlbench_suite.adapters.single import RENDER_MODES, TaskEnv
 from rlbench_suite.card import unknown
 from rlbench_suite.episode import Episode, action_sizes
 from rlbench_suite.policy import Policy

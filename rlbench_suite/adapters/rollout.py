@@ -13,6 +13,7 @@ import numpy as np
 from rlbench_suite.adapters import host
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.agent import HostPolicy
+from rlbench_suite.bit_exact import compiled_apart, exact_vmap
 from rlbench_suite.contract import as_action, keep_memory
 from rlbench_suite.episode import (
     VECTORS,
@@ -27,7 +28,6 @@ from rlbench_suite.episode import (
     seed_key,
 )
 from rlbench_suite.host import HostTask
-from rlbench_suite.lanes import apart, in_lanes
 from rlbench_suite.policy import Policy, View
 from rlbench_suite.process import KEPT, precision, refuse_after_fork
 from rlbench_suite.task import Task
@@ -50,15 +50,16 @@ class Stream(NamedTuple):
 def open_stream(task: Task[Any, Any], seeds: jax.Array, draw: Draw) -> Stream:
     """First episodes of a batch of seeds (key data ``(n, 2)``); traced."""
     first = jnp.int32(0)
-    return Stream(*in_lanes(lambda seed: begin(task, seed, first, draw), seeds))
+    return Stream(*exact_vmap(lambda seed: begin(task, seed, first, draw), seeds))
 
 
 def step_stream(
     task: Task[Any, Any], stream: Stream, actions: jax.Array, limit: Any, draw: Draw
 ) -> tuple[Stream, Step, jax.Array]:
-    """One step of every episode; those that end begin anew at once; traced.
+    """Make one step of every episode, and begin those that end anew at once; traced.
 
-    Compiled together with what uses it, for speed: its last bits may differ from those of the other paths (lanes.py).
+    It is compiled together with what uses it, for speed. So its last bits may differ from those of the other paths
+    (``bit_exact.py``).
 
     Returns:
         The stream after resets; the step just made, whose ``observation`` is the *final* one where an episode
@@ -172,9 +173,9 @@ def _play(
     def body(carry: Any) -> Any:
         t, over, cost, (episodes, last), memory, actions = carry
         # Apart: what is recorded is what is flown. Fused with both, a policy's last sums could round in two ways.
-        chosen, memory = apart(jax.vmap(act))(memory, last, episodes)
+        chosen, memory = compiled_apart(jax.vmap(act))(memory, last, episodes)
         chosen = chosen.astype(actions.dtype)
-        advanced = in_lanes(lambda e, a: advance(task, e, a, np.int32(horizon)), episodes, chosen)
+        advanced = exact_vmap(lambda e, a: advance(task, e, a, np.int32(horizon)), episodes, chosen)
 
         def freeze(old: jax.Array, new: jax.Array) -> jax.Array:
             return jnp.where(over.reshape(over.shape + (1,) * (new.ndim - 1)), old, new)

@@ -8,7 +8,8 @@ from typing import Any, SupportsFloat
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.adapters.single import FEW, TaskEnv
+from rlbench_suite.adapters.action_check import FEW
+from rlbench_suite.adapters.single import TaskEnv
 from rlbench_suite.task import Task
 
 LONGEST_OBSERVATION = 20_000

@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite import registry
-from rlbench_suite.adapters.batch import make_vec
+from rlbench_suite.adapters.entry_points import make_vec
 from rlbench_suite.adapters.rollout import Stream, open_stream, step_stream
 from rlbench_suite.card import TaskCard
 from rlbench_suite.episode import Draw, Role, draw_key, seed_key

@@ -87,8 +87,10 @@ def _facts(card: "TaskCard") -> dict[str, Any]:
     return {
         **{name: getattr(card, name) for name in plain.split()},
         "partially_observed": card.partially_observed,
-        "modes": {keyword: mode.id for keyword, mode in card.modes.items()},
-        "options": dict(card.options),
+        "settings": {
+            name: {"value": card.settings[name], "allowed": allowed}
+            for name, allowed in registry.allowed_settings(card).items()
+        },
         "installed": card.installed,
         "scores": {tier: {who: asdict(s) for who, s in players.items()} for tier, players in tiers.items() if players},
     }
@@ -121,9 +123,6 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         "action": _space(task.action_space),
         "reward": _space(task.reward_space),
         "tags": ", ".join(card.tags),
-        **{keyword: f"{value} (a setting)" for keyword, value in card.settings.items() if keyword not in card.options},
-        **{f"{keyword}=True": mode.summary for keyword, mode in card.modes.items()},
-        **{keyword: f"{', '.join(choices)} (an option)" for keyword, choices in card.options.items()},
     }
     table = Table(title=f"{card.id}: {card.summary}", title_justify="left", show_header=False, box=None)
     for name, value in facts.items():
@@ -133,6 +132,8 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         table.add_row(f"[bold]info\\['{name}']", meaning)
     console = Console()
     console.print(table)
+    if card.settings:
+        console.print(_settings(card))
     for title, found in tables.items():
         console.print(_components(f"{title.capitalize()}{', of each agent' * (card.agents > 1)}", found))
     scores = Table(title="Measured returns on the test split", title_justify="left")
@@ -150,6 +151,16 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
 def _as_json(row: "Row") -> dict[str, Any]:
     """A row as data, without the infinities that JSON does not have."""
     return {name: None if value in (math.inf, -math.inf) else value for name, value in row._asdict().items()}
+
+
+def _settings(card: "TaskCard") -> Table:
+    """Return a table of the settings of a card and of the values that each may take."""
+    table = Table(title="Settings, keywords of gymnasium.make", title_justify="left")
+    for column in ("setting", "here", "allowed"):
+        table.add_column(column)
+    for name, allowed in registry.allowed_settings(card).items():
+        table.add_row(name, str(card.settings[name]), ", ".join(map(str, allowed)))
+    return table
 
 
 def _components(title: str, found: "list[Row]") -> Table:
@@ -209,9 +220,9 @@ def play(
     prepare_jax()
     import gymnasium
 
-    from rlbench_suite.adapters.single import make
+    from rlbench_suite.adapters.entry_points import make
 
-    # Not by gymnasium.make, which does not know the ids of modes and options.
+    # Not by gymnasium.make, which knows listed ids only.
     env: gymnasium.Env[Any, Any] = make(card.id, difficulty=difficulty, render_mode="rgb_array")
     env = gymnasium.wrappers.TimeLimit(env, card.horizon)
     if window:

@@ -11,7 +11,7 @@ import yaml
 
 from rlbench_suite import registry
 from rlbench_suite.baselines.configuration import BUDGETS, STEPS, training_steps
-from rlbench_suite.baselines.ppo import PPO
+from rlbench_suite.baselines.ppo_agent import PPO
 from rlbench_suite.baselines.sac import SAC
 from rlbench_suite.evaluation.protocol import EPISODES
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from rlbench_suite import registry
+from rlbench_suite.adapters.entry_points import make
 from rlbench_suite.adapters.rollout import Record, play, replay
-from rlbench_suite.adapters.single import make
 from rlbench_suite.agent import Progress
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation.protocol import (

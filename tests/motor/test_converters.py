@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.motor import dc
+from rlbench_suite.envs.motor.machines import dc
 from rlbench_suite.episode import Draw, begin, seed_key
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card, cards
@@ -106,7 +106,7 @@ def test_goals_and_actions_are_within_the_quadrants() -> None:
     chosen = [
         (drive.id, converter)
         for drive in cards().values()
-        for converter in drive.options.get("converter", ())
+        for converter in drive.choices.get("converter", ())
         if converter != "4qc"
     ]
     for name, converter in chosen:

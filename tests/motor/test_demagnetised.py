@@ -12,7 +12,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.envs.motor.demagnetised import FluxObserving
+from rlbench_suite.envs.motor.control.flux_observing import FluxObserving
 from rlbench_suite.episode import Draw, begin, seed_key
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card

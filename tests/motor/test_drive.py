@@ -15,12 +15,12 @@ from scipy.integrate import solve_ivp
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.card import TaskCard
 from rlbench_suite.card import load as loaded
-from rlbench_suite.envs.motor.cascade import Cascade
-from rlbench_suite.envs.motor.drive import Drive, Params, State
-from rlbench_suite.envs.motor.frames import DQ, AlphaBeta
-from rlbench_suite.envs.motor.induction import Currents, Electrical
-from rlbench_suite.envs.motor.synchronous import DQXY, Excited
-from rlbench_suite.envs.motor.three_phase_plants import DFIM, EESM, PMSM, SCIM, SixPhasePMSM, SynRM
+from rlbench_suite.envs.motor.control.cascade import Cascade
+from rlbench_suite.envs.motor.machines.frames import DQ, AlphaBeta
+from rlbench_suite.envs.motor.machines.induction import Currents, Electrical
+from rlbench_suite.envs.motor.machines.synchronous import DQXY, Excited
+from rlbench_suite.envs.motor.plants.three_phase import DFIM, EESM, PMSM, SCIM, SixPhasePMSM, SynRM
+from rlbench_suite.envs.motor.tasks.drive import Drive, Params, State
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.process import precision

@@ -11,10 +11,10 @@ import pytest
 from scipy.optimize import minimize
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.envs.motor.frames import DQ
-from rlbench_suite.envs.motor.least_losses import SPEEDS, TORQUES, LeastLosses, least_losses
-from rlbench_suite.envs.motor.real_cascade import RealCascade
-from rlbench_suite.envs.motor.real_pmsm import RealPMSM, Warm
+from rlbench_suite.envs.motor.control.least_losses import SPEEDS, TORQUES, LeastLosses, least_losses
+from rlbench_suite.envs.motor.control.real_cascade import RealCascade
+from rlbench_suite.envs.motor.machines.frames import DQ
+from rlbench_suite.envs.motor.plants.real_pmsm import RealPMSM, Warm
 from rlbench_suite.episode import Draw, begin, seed_key
 from rlbench_suite.registry import card
 

@@ -12,10 +12,10 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.envs.motor.fault_tolerant import FaultTolerant, Suspicion
-from rlbench_suite.envs.motor.faulty import Broken, from_phase, phases_of
-from rlbench_suite.envs.motor.frames import Phases
-from rlbench_suite.envs.motor.open_phase import Currents
+from rlbench_suite.envs.motor.control.fault_tolerant import FaultTolerant, Suspicion
+from rlbench_suite.envs.motor.machines.frames import Phases
+from rlbench_suite.envs.motor.machines.open_phase import Currents
+from rlbench_suite.envs.motor.tasks.faulty import Broken, from_phase, phases_of
 from rlbench_suite.episode import Draw, begin, seed_key
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card

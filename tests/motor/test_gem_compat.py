@@ -18,8 +18,8 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from scipy.integrate import ode
 
-from rlbench_suite.envs.motor import gem_compat
-from rlbench_suite.envs.motor.gem_compat import Environment, environment
+from rlbench_suite.envs.motor.gem import environment as gem_compat
+from rlbench_suite.envs.motor.gem.environment import Environment, environment
 
 pytestmark = pytest.mark.of_variants
 

@@ -20,10 +20,10 @@ from gymnasium.utils.env_checker import check_env
 from scipy import stats
 
 from rlbench_suite import registry
-from rlbench_suite.envs.motor import gem_reference
-from rlbench_suite.envs.motor.gem_compat import environment
-from rlbench_suite.envs.motor.gem_drive import GemDrive, State, peer_id
-from rlbench_suite.envs.motor.gem_reference import Walk, Wiener, reference
+from rlbench_suite.envs.motor.gem import reference as gem_reference
+from rlbench_suite.envs.motor.gem.drive import GemDrive, State, peer_id
+from rlbench_suite.envs.motor.gem.environment import environment
+from rlbench_suite.envs.motor.gem.reference import Walk, Wiener, reference
 
 sys.path.insert(0, str(Path(__file__).parent))
 from record_gem import PUSH, push, wave
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.of_variants
 
 EPISODES = json.loads((Path(__file__).parent / "gem_episodes.json").read_text())
 GOLDEN = json.loads((Path(__file__).parent / "gem_golden.json").read_text())
-DRIVES = [one for one in registry.cards().values() if "gem_compat" in one.modes]
+DRIVES = [one for one in registry.cards().values() if True in registry.allowed_settings(one).get("gem_compat", ())]
 SOME = ["PMSMCurrent-v0", "ExtExDcCurrent-v0", "DFIMSpeedFinite-v0"]
 """One of each kind of machine and of action space that differs in shape."""
 
@@ -58,7 +58,7 @@ def with_references(state: State, values: Any) -> State:
 def test_recorded_episodes(drive: Any) -> None:
     """States, rewards and ends under the peer's references; and what random play shows is in the space."""
     name = peer_id(drive)
-    task: GemDrive = drive.modes["gem_compat"].build(dtype="float64")
+    task: GemDrive = registry.card(drive.id, gem_compat=True).build(dtype="float64")
     recorded = EPISODES[name]
     assert list(task.env.state_names) == recorded["state_names"]
     assert str(task.action_space) == recorded["action_space"]
@@ -140,7 +140,7 @@ def test_the_peer_leaves_its_own_space() -> None:
 
 @pytest.mark.parametrize("name", EPISODES)
 def test_ranges_of_references(name: str) -> None:
-    task: GemDrive = next(one for one in DRIVES if peer_id(one) == name).modes["gem_compat"].build()
+    task: GemDrive = registry.card(next(one.id for one in DRIVES if peer_id(one) == name), gem_compat=True).build()
     walks = EPISODES[name]["walks"]
     assert list(walks) == list(task.env.weights)
     for ours, theirs in zip(task.wieners, walks.values(), strict=True):
@@ -246,7 +246,7 @@ def test_environment(name: str) -> None:
         env.unwrapped.reference()
 
 
-def test_sixty_modes_outside_every_list() -> None:
+def test_sixty_cards_outside_every_list() -> None:
     assert sorted(peer_id(drive) for drive in DRIVES) == sorted(EPISODES)
     listed = registry.cards()
     for drive in DRIVES:
@@ -259,15 +259,15 @@ def test_sixty_modes_outside_every_list() -> None:
         assert isinstance(env.task, GemDrive)
 
 
-def test_mode_goes_with_settings() -> None:
+def test_gem_compat_goes_with_other_settings() -> None:
     finite = registry.card("PMSMTorque-v0", gem_compat=True, control="finite")
     assert finite.id == "rlsuite/PMSMTorqueFiniteGem-v0"
     assert registry.card("PMSMTorqueGem-v0", control="finite") is finite
 
 
 def test_refusals() -> None:
-    with pytest.raises(ValueError, match="gem_compat of rlsuite/PMSMCurrent-v0 is True or False, got 1"):
-        gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compat=1)
+    with pytest.raises(ValueError, match="gem_compat of rlsuite/PMSMCurrent-v0 2"):
+        gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compat=2)
     with pytest.raises(ValueError, match=r"'gem_compatt'.* Did you mean 'gem_compat'"):
         gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compatt=True)
     with pytest.raises(ValueError, match=r"'gem_compatt'.* Did you mean 'gem_compat'"):

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rlbench_suite.envs.motor import ornstein_uhlenbeck
-from rlbench_suite.envs.motor.load import Constant
-from rlbench_suite.envs.motor.wave import SHAPES
+from rlbench_suite.envs.motor.loads import ornstein_uhlenbeck
+from rlbench_suite.envs.motor.loads.load import Constant
+from rlbench_suite.envs.motor.references.wave import SHAPES
 from rlbench_suite.episode import Draw, Role, begin, draw_key, seed_key
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card

@@ -12,10 +12,10 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from scipy.integrate import solve_ivp
 
-from rlbench_suite.envs.motor import dc, synchronous
-from rlbench_suite.envs.motor.converter import BRIDGE_STATES, FOUR_QUADRANT_STATES, bridge_state, four_quadrant_state
-from rlbench_suite.envs.motor.dc import Armature, Windings
-from rlbench_suite.envs.motor.frames import (
+from rlbench_suite.envs.motor.loads.load import ConstantSpeed, Polynomial
+from rlbench_suite.envs.motor.machines import dc, synchronous
+from rlbench_suite.envs.motor.machines.dc import Armature, Windings
+from rlbench_suite.envs.motor.machines.frames import (
     DQ,
     AlphaBeta,
     Phases,
@@ -25,11 +25,16 @@ from rlbench_suite.envs.motor.frames import (
     park,
     wrapped,
 )
-from rlbench_suite.envs.motor.induction import DOUBLY_FED, Currents, Electrical, Induction, Voltages
-from rlbench_suite.envs.motor.load import ConstantSpeed, Polynomial
-from rlbench_suite.envs.motor.plants import PLANTS
-from rlbench_suite.envs.motor.synchronous import DQXY, Excited
-from rlbench_suite.envs.motor.three_phase_plants import ThreePhase
+from rlbench_suite.envs.motor.machines.induction import DOUBLY_FED, Currents, Electrical, Induction, Voltages
+from rlbench_suite.envs.motor.machines.synchronous import DQXY, Excited
+from rlbench_suite.envs.motor.plants.catalogue import PLANTS
+from rlbench_suite.envs.motor.plants.three_phase import ThreePhase
+from rlbench_suite.envs.motor.power_electronics.converter import (
+    BRIDGE_STATES,
+    FOUR_QUADRANT_STATES,
+    bridge_state,
+    four_quadrant_state,
+)
 from rlbench_suite.envs.runge_kutta import rk4
 
 SPEED = 73.0

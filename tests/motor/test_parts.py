@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from rlbench_suite.adapters.batch import make_vec
+from rlbench_suite.adapters.entry_points import make, make_vec
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.adapters.single import make
 from rlbench_suite.card import load
 from rlbench_suite.registry import card, cards
 
@@ -26,7 +25,7 @@ CHOSEN = (
     "SCIMCurrent-v0?reference=laplace&interlocking=0.03&load=profile&solver=euler",
     "PMSMCurrentFinite-v0?reference=triangle&supply=rc&dead_time=1&interlocking=0.03&noise=0.01",
 )
-"""Every choice of every option is in one of them."""
+"""Every choice of every setting is in one of them."""
 
 
 @pytest.mark.parametrize("name", CHOSEN)
@@ -38,8 +37,8 @@ def test_contract(name: str) -> None:
         check_env(env)
     env.reset(seed=0)
     words, chosen = env.task.describe(env.state, env.params), env.card.settings
-    assert ("Link 1.0000 of nominal" in words) == ("supply" in chosen)
-    assert ("Waiting: " in words) == ("dead_time" in chosen)
+    assert ("Link 1.0000 of nominal" in words) == (chosen["supply"] != "ideal")
+    assert ("Waiting: " in words) == (chosen["dead_time"] == "1")
     env.action_space.seed(5)
     batch = make_vec(name, 2, autoreset_mode="SameStep")
     assert batch.single_observation_space == env.observation_space
@@ -70,10 +69,10 @@ def test_reference_player_never_trips(name: str) -> None:
 def test_every_choice_is_tried_and_a_wrong_one_refused() -> None:
     tried = {pair for name in CHOSEN for pair in name.partition("?")[2].split("&")}
     offered = {
-        f"{option}={choice}"
+        f"{setting}={choice}"
         for drive in cards().values()
         if drive.family == "motor"
-        for option, (_, *choices) in drive.options.items()
+        for setting, (_, *choices) in drive.choices.items()
         for choice in choices
     }
     assert offered == tried
@@ -81,5 +80,5 @@ def test_every_choice_is_tried_and_a_wrong_one_refused() -> None:
         gymnasium.make("rlsuite/PMSMTorque-v0", reference="sinuss")
     with pytest.raises(ValueError, match="Did you mean 'reference'"):
         gymnasium.make("rlsuite/PMSMTorque-v0", refference="sinus")
-    with pytest.raises(ValueError, match="PMSMTorqueGem-v0, which takes no reference"):
+    with pytest.raises(ValueError, match="PMSMTorqueGem-v0 got an unexpected keyword argument 'reference'"):
         gymnasium.make("rlsuite/PMSMTorque-v0", gem_compat=True, reference="sinus")

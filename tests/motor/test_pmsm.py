@@ -11,8 +11,8 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 from scipy.optimize import minimize_scalar
 
-from rlbench_suite.envs.motor import pmsm
-from rlbench_suite.envs.motor.pmsm import DQ
+from rlbench_suite.envs.motor.machines import pmsm
+from rlbench_suite.envs.motor.machines.pmsm import DQ
 
 TAU = 1e-4
 MACHINE = pmsm.nominal_machine()

@@ -12,10 +12,11 @@ import pytest
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.card import load
-from rlbench_suite.envs.motor import pmsm, pmsm_current
-from rlbench_suite.envs.motor.field_oriented_control import FieldOrientedControl
-from rlbench_suite.envs.motor.pmsm import DQ
-from rlbench_suite.envs.motor.pmsm_current import Params, State
+from rlbench_suite.envs.motor.control.field_oriented_control import FieldOrientedControl
+from rlbench_suite.envs.motor.machines import pmsm
+from rlbench_suite.envs.motor.machines.pmsm import DQ
+from rlbench_suite.envs.motor.tasks import pmsm_current
+from rlbench_suite.envs.motor.tasks.pmsm_current import Params, State
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import View
 from rlbench_suite.process import precision

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import signal, stats
 
-from rlbench_suite.envs.motor.reference import LONGEST, REFERENCES, SHORTEST, Range
-from rlbench_suite.envs.motor.wave import SHAPES, through
+from rlbench_suite.envs.motor.references.reference import LONGEST, REFERENCES, SHORTEST, Range
+from rlbench_suite.envs.motor.references.wave import SHAPES, through
 
 pytestmark = pytest.mark.of_variants
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rlbench_suite.envs.motor.frames import DQ
-from rlbench_suite.envs.motor.saturation import Iron, saturated
-from rlbench_suite.envs.motor.synchronous import PermanentMagnet
+from rlbench_suite.envs.motor.machines.frames import DQ
+from rlbench_suite.envs.motor.machines.saturation import Iron, saturated
+from rlbench_suite.envs.motor.machines.synchronous import PermanentMagnet
 
 LINEAR = PermanentMagnet()
 MAP = saturated(LINEAR.inductance_d, LINEAR.inductance_q, LINEAR.magnet_flux, Iron())

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from rlbench_suite.envs.motor import thermal
-from rlbench_suite.envs.motor.frames import DQ
-from rlbench_suite.envs.motor.iron_losses import IronLosses
-from rlbench_suite.envs.motor.thermal import Network, Temperatures
+from rlbench_suite.envs.motor.machines import thermal
+from rlbench_suite.envs.motor.machines.frames import DQ
+from rlbench_suite.envs.motor.machines.iron_losses import IronLosses
+from rlbench_suite.envs.motor.machines.thermal import Network, Temperatures
 from rlbench_suite.envs.runge_kutta import rk4
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.answer import cells, grid
+from rlbench_suite.envs.puzzles.shared.answer import cells, grid
 from rlbench_suite.puzzle import Malformed
 
 SYMBOLS = "#.a7"

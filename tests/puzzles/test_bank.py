@@ -10,16 +10,21 @@ import pytest
 
 from rlbench_suite import bank
 from rlbench_suite.bank import bank_path
-from rlbench_suite.envs.puzzles.sudoku import Sudoku4Puzzle, SudokuPuzzle
+from rlbench_suite.envs.puzzles.grids.sudoku import Sudoku4Puzzle, SudokuPuzzle
 
 MODULES = {
     "__init__": "",
-    "own": "from rlbench_suite.envs.puzzles.sudoku import SudokuPuzzle\nfrom . import by_name as other\n"
+    "own": "from rlbench_suite.envs.puzzles.grids.sudoku import SudokuPuzzle\nfrom . import by_name as other\n"
     "from .by_part import PART\nclass Own(SudokuPuzzle):\n    name = 'Own'\n",
     "by_name": "def late():\n    from family.by_whole_name import X\n    return X\n",
-    "by_part": "import family.by_statement\nPART = 1\n",
+    "by_part": "import family.by_statement\nfrom .folder.within import Y\nPART = 1\n",
     "by_whole_name": "X = 1\n",
     "by_statement": "import numpy\nfrom . import own\n",
+    "folder/__init__": "",
+    "folder/within": "from ..above import Z\nfrom . import next_to_it\nY = Z\n",
+    "folder/next_to_it": "",
+    "folder/beside": "",
+    "above": "Z = 1\n",
     "beside": "from . import own\n",
 }
 """What each module of a package says; they may import each other in a circle."""
@@ -30,18 +35,20 @@ def test_a_bank_is_made_anew_when_code_changes_that_it_depends_on(
     changed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "family"
-    folder.mkdir()
+    (folder / "folder").mkdir(parents=True)
     for name, text in MODULES.items():
         (folder / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    for name in ("family", *(f"family.{name}" for name in MODULES)):
+    for name in ("family", *(f"family.{name.replace('/', '.')}" for name in MODULES)):
         monkeypatch.delitem(sys.modules, name, raising=False)
     bank._recipe.cache_clear()
     puzzle = importlib.import_module("family.own").Own(30)
     before = bank_path(puzzle, "train", 4)
     (folder / f"{changed}.py").write_text(MODULES[changed] + "\n# changed\n")
     bank._recipe.cache_clear()
-    assert (bank_path(puzzle, "train", 4) != before) == (changed not in ("__init__", "beside"))
+    assert (bank_path(puzzle, "train", 4) != before) == (
+        changed.rsplit("/", maxsplit=1)[-1] not in ("__init__", "beside")
+    )
 
 
 def test_what_draws_is_part_of_every_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,6 +56,14 @@ def test_what_draws_is_part_of_every_recipe(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(Path, "read_bytes", lambda path: hashed.append(path.name) or path.read_text().encode())
     bank._recipe.cache_clear()
     names = {bank_path(SudokuPuzzle(30), "train", 4).name, bank_path(Sudoku4Puzzle(9), "train", 4).name}
-    assert {"puzzle.py", "dice.py", "sudoku.py", "grid.py", "puzzle_task.py", "answer.py", "symmetry.py"} <= set(hashed)
+    assert {
+        "puzzle.py",
+        "dice.py",
+        "sudoku.py",
+        "grid_filling.py",
+        "puzzle_task.py",
+        "answer.py",
+        "symmetry.py",
+    } <= set(hashed)
     assert not {"binairo.py", "__init__.py", "maze.py"} & set(hashed)
     assert len({name.rsplit("-", 1)[1] for name in names}) == 1, "one module, one recipe"

@@ -15,9 +15,9 @@ from comparison import Compared
 from pysat.solvers import Cadical153
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.binairo import TO_FILL, BinairoPuzzle, Instance
-from rlbench_suite.envs.puzzles.lines import LineSolver
-from rlbench_suite.envs.puzzles.symmetry import square_symmetries
+from rlbench_suite.envs.puzzles.grids.binairo import TO_FILL, BinairoPuzzle, Instance
+from rlbench_suite.envs.puzzles.grids.line_solver import LineSolver
+from rlbench_suite.envs.puzzles.shared.symmetry import square_symmetries
 from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card
 

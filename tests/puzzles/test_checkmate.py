@@ -15,8 +15,8 @@ from fill_tasks import task_of
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Uniform
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.checkmate import CheckmatePuzzle, Instance, chances, fen
-from rlbench_suite.envs.puzzles.chess_moves import (
+from rlbench_suite.envs.puzzles.games.checkmate import CheckmatePuzzle, Instance, chances, fen
+from rlbench_suite.envs.puzzles.games.chess_moves import (
     BLACK,
     KING,
     LETTERS,
@@ -27,7 +27,7 @@ from rlbench_suite.envs.puzzles.chess_moves import (
     move_name,
     moved,
 )
-from rlbench_suite.envs.puzzles.puzzle_task import Planned
+from rlbench_suite.envs.puzzles.shared.puzzle_task import Planned
 
 pytestmark = pytest.mark.of_variants
 

@@ -16,10 +16,10 @@ from comparison import Compared
 from fill_tasks import stacked
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.cipher_known_key import TIERS, CipherKnownKeyPuzzle, Instance
-from rlbench_suite.envs.puzzles.pseudo_words import pseudo_word, pseudo_words
-from rlbench_suite.envs.puzzles.puzzle_task import Params
-from rlbench_suite.envs.puzzles.spelling import Spelling
+from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
+from rlbench_suite.envs.puzzles.words.cipher_known_key import TIERS, CipherKnownKeyPuzzle, Instance
+from rlbench_suite.envs.puzzles.words.pseudo_words import pseudo_word, pseudo_words
+from rlbench_suite.envs.puzzles.words.spelling import Spelling
 from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card
 

@@ -13,8 +13,8 @@ from by_hand import decrypted, encryption, told
 from comparison import Compared
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.cipher_known_plaintext import CipherKnownPlaintextPuzzle, fitting
-from rlbench_suite.envs.puzzles.ciphers import (
+from rlbench_suite.envs.puzzles.words.cipher_known_plaintext import CipherKnownPlaintextPuzzle, fitting
+from rlbench_suite.envs.puzzles.words.ciphers import (
     Affine,
     Autokey,
     Caesar,

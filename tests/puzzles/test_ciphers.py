@@ -8,7 +8,7 @@ from string import ascii_uppercase
 import pytest
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.ciphers import (
+from rlbench_suite.envs.puzzles.words.ciphers import (
     Affine,
     Atbash,
     Autokey,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from comparison import Compared
 
-from rlbench_suite.envs.puzzles.cube_rotation import (
+from rlbench_suite.envs.puzzles.moves.cube_rotation import (
     COLOURS,
     CUBE,
     SIDES,
@@ -19,7 +19,7 @@ from rlbench_suite.envs.puzzles.cube_rotation import (
     CubeRotationPuzzle,
     Instance,
 )
-from rlbench_suite.envs.puzzles.puzzle_task import Params
+from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants

@@ -15,7 +15,7 @@ from comparison import Compared
 from pysat.solvers import Cadical153
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.entailment import (
+from rlbench_suite.envs.puzzles.logic.entailment import (
     ANSWERS,
     NAMED,
     PROPERTIES,

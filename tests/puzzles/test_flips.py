@@ -20,11 +20,11 @@ from scipy import stats
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.bank import STOP
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.cnf import as_answer
-from rlbench_suite.envs.puzzles.flips import State, ToGoal
-from rlbench_suite.envs.puzzles.formula import values
-from rlbench_suite.envs.puzzles.puzzle_task import Params
-from rlbench_suite.envs.puzzles.saturn import SaturnPuzzle
+from rlbench_suite.envs.puzzles.formulas.cnf import as_answer
+from rlbench_suite.envs.puzzles.formulas.flips import State, ToGoal
+from rlbench_suite.envs.puzzles.formulas.formula import values
+from rlbench_suite.envs.puzzles.formulas.saturn import SaturnPuzzle
+from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.policy import reference_player
 from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card
@@ -38,7 +38,7 @@ Clauses = list[tuple[int, ...]]
 
 @pytest.fixture(autouse=True)
 def _small_banks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rlbench_suite.envs.puzzles.flips.PuzzleFlips.bank_size", 64)
+    monkeypatch.setattr("rlbench_suite.envs.puzzles.formulas.flips.PuzzleFlips.bank_size", 64)
 
 
 @cache

@@ -15,9 +15,9 @@ from comparison import Compared
 
 from rlbench_suite.card import load
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.combine import CombineTask, Numbers
-from rlbench_suite.envs.puzzles.game24 import THIRDS, Game24Puzzle, chance_of
-from rlbench_suite.envs.puzzles.puzzle_task import Params
+from rlbench_suite.envs.puzzles.arithmetic.combine import CombineTask, Numbers
+from rlbench_suite.envs.puzzles.arithmetic.game24 import THIRDS, Game24Puzzle, chance_of
+from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants

@@ -16,11 +16,11 @@ import pytest
 from comparison import Compared
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles import card_pictures, running_value
-from rlbench_suite.envs.puzzles.card_pictures import lit
-from rlbench_suite.envs.puzzles.combine import Instance
-from rlbench_suite.envs.puzzles.game24_cards import LENGTH, TOKENS, Game24Cards, Game24CardsPuzzle, Writing
-from rlbench_suite.envs.puzzles.puzzle_task import Params
+from rlbench_suite.envs.puzzles.arithmetic import card_pictures, running_value
+from rlbench_suite.envs.puzzles.arithmetic.card_pictures import lit
+from rlbench_suite.envs.puzzles.arithmetic.combine import Instance
+from rlbench_suite.envs.puzzles.arithmetic.game24_cards import LENGTH, TOKENS, Game24Cards, Game24CardsPuzzle, Writing
+from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
@@ -85,7 +85,7 @@ def grammatical(dice: Dice, numbers: list[int], pairs: int) -> list[str]:
 
 
 def task_of(tier: str, observation: str = "symbols") -> Any:
-    return card(NAME).with_options(observation=observation).build(difficulty=tier)
+    return card(NAME, observation=observation).build(difficulty=tier)
 
 
 def replay(task: Game24Cards, hands: Any, targets: Any, formulas: list[list[str]]) -> Any:

@@ -16,10 +16,10 @@ from comparison import Compared
 from writing_tasks import check_rewards, seen_after
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.geometry import FREE, BoardGeometryPuzzle, GeometryPuzzle, Instance
-from rlbench_suite.envs.puzzles.plane import CONSTRUCTIONS, QUESTIONS, TURN
-from rlbench_suite.envs.puzzles.puzzle_task import Params
-from rlbench_suite.envs.puzzles.writing import Writing
+from rlbench_suite.envs.puzzles.arithmetic.geometry import FREE, BoardGeometryPuzzle, GeometryPuzzle, Instance
+from rlbench_suite.envs.puzzles.arithmetic.plane import CONSTRUCTIONS, QUESTIONS, TURN
+from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
+from rlbench_suite.envs.puzzles.shared.writing import Writing
 from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card
 

@@ -18,9 +18,9 @@ from pysat.solvers import Cadical153
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.graph import canonical_graph, hamiltonian_cycle, hamiltonian_path, random_graph
-from rlbench_suite.envs.puzzles.hamiltonian import Instance
-from rlbench_suite.envs.puzzles.puzzle_task import Params
+from rlbench_suite.envs.puzzles.routes.graph import canonical_graph, hamiltonian_cycle, hamiltonian_path, random_graph
+from rlbench_suite.envs.puzzles.routes.hamiltonian import Instance
+from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.policy import reference_player
 from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card

@@ -15,10 +15,10 @@ import pytest
 from comparison import Compared
 
 from rlbench_suite.card import SPLITS
-from rlbench_suite.envs.puzzles.arc_1d import Arc1DPuzzle
-from rlbench_suite.envs.puzzles.induction import InductionPuzzle, Instance, Rewriting
-from rlbench_suite.envs.puzzles.list_functions import END, ListFunctionsPuzzle
-from rlbench_suite.envs.puzzles.puzzle_task import Params
+from rlbench_suite.envs.puzzles.induction.arc_1d import Arc1DPuzzle
+from rlbench_suite.envs.puzzles.induction.composed_rules import InductionPuzzle, Instance, Rewriting
+from rlbench_suite.envs.puzzles.induction.list_functions import END, ListFunctionsPuzzle
+from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants

@@ -15,9 +15,9 @@ from pysat.card import CardEnc
 from pysat.solvers import Cadical153
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.jigsaw import SIDE, Instance, JigsawPuzzle, Lying, restoring_swaps
-from rlbench_suite.envs.puzzles.painting import BRIGHT, CODES, DARK, lit, painted
-from rlbench_suite.envs.puzzles.puzzle_task import Params
+from rlbench_suite.envs.puzzles.moves.jigsaw import SIDE, Instance, JigsawPuzzle, Lying, restoring_swaps
+from rlbench_suite.envs.puzzles.moves.random_pictures import BRIGHT, CODES, DARK, lit, painted
+from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
@@ -309,7 +309,7 @@ def test_the_task_swaps_by_the_same_rules(tier: str) -> None:
 @pytest.mark.parametrize("tier", TIERS)
 def test_both_observations_show_what_lies_there(tier: str) -> None:
     structured: Any = card(NAME).build(difficulty=tier)
-    pixels: Any = card(NAME).with_options(observation="pixels").build(difficulty=tier)
+    pixels: Any = card(NAME, observation="pixels").build(difficulty=tier)
     puzzle, key = structured.puzzle, jax.random.key(0)
     n, count = puzzle.side, 20
     instances, params = batch(puzzle, count)

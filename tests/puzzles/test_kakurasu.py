@@ -10,7 +10,7 @@ import pytest
 from comparison import Compared
 from fill_tasks import grids_of, masks_by_task, partial_grids, plans_played, solved_by_task, task_of
 
-from rlbench_suite.envs.puzzles.kakurasu import Instance, KakurasuPuzzle
+from rlbench_suite.envs.puzzles.grids.kakurasu import Instance, KakurasuPuzzle
 
 pytestmark = pytest.mark.of_variants
 

@@ -14,9 +14,9 @@ import pytest
 from comparison import Compared
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.grid import CellFillTask
-from rlbench_suite.envs.puzzles.knights_and_knaves import NAMES, Instance, KnightsAndKnavesPuzzle
-from rlbench_suite.envs.puzzles.naming import least_naming
+from rlbench_suite.envs.puzzles.logic.knights_and_knaves import NAMES, Instance, KnightsAndKnavesPuzzle
+from rlbench_suite.envs.puzzles.shared.grid_filling import CellFillTask
+from rlbench_suite.envs.puzzles.shared.naming import least_naming
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants

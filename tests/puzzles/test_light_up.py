@@ -10,7 +10,7 @@ from comparison import Compared
 from fill_tasks import grids_of, masks_by_task, partial_grids, plans_played, solved_by_task, task_of
 from pysat.solvers import Glucose4
 
-from rlbench_suite.envs.puzzles.light_up import Instance, LightUpPuzzle
+from rlbench_suite.envs.puzzles.grids.light_up import Instance, LightUpPuzzle
 
 pytestmark = pytest.mark.of_variants
 

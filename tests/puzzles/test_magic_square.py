@@ -13,7 +13,13 @@ import pytest
 from comparison import Compared
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.magic_square import TO_FILL, Instance, MagicSquarePuzzle, _Search, magic_symmetries
+from rlbench_suite.envs.puzzles.arithmetic.magic_square import (
+    TO_FILL,
+    Instance,
+    MagicSquarePuzzle,
+    _Search,
+    magic_symmetries,
+)
 from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card
 

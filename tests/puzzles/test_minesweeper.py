@@ -11,7 +11,7 @@ from fill_tasks import grids_of, masks_by_task, partial_grids, plans_played, sol
 from pysat.card import CardEnc
 from pysat.solvers import Glucose4
 
-from rlbench_suite.envs.puzzles.minesweeper import Instance, MinesweeperPuzzle
+from rlbench_suite.envs.puzzles.grids.minesweeper import Instance, MinesweeperPuzzle
 
 pytestmark = pytest.mark.of_variants
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from comparison import Compared
 
-from rlbench_suite.envs.puzzles.puzzle_task import Params
-from rlbench_suite.envs.puzzles.quantum_gates import GATES, Instance, QuantumGatesPuzzle, clifford, shown
+from rlbench_suite.envs.puzzles.quantum.quantum_gates import GATES, Instance, QuantumGatesPuzzle, clifford, shown
+from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants

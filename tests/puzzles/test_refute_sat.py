@@ -14,10 +14,9 @@ from comparison import Compared
 from pysat.solvers import Cadical153
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.envs.puzzles.branching import MODEL, OPEN, REFUTED, RefuteSAT
-from rlbench_suite.envs.puzzles.cnf import cnf
-from rlbench_suite.envs.puzzles.puzzle_task import Params
-from rlbench_suite.envs.puzzles.refute_sat import RefuteSATPuzzle
+from rlbench_suite.envs.puzzles.formulas.cnf import cnf
+from rlbench_suite.envs.puzzles.formulas.refute_sat import MODEL, OPEN, REFUTED, RefuteSAT, RefuteSATPuzzle
+from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 

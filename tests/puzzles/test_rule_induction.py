@@ -18,15 +18,15 @@ from comparison import Compared
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.puzzle_task import Params
-from rlbench_suite.envs.puzzles.rule_building import RuleInduction
-from rlbench_suite.envs.puzzles.rule_induction import (
+from rlbench_suite.envs.puzzles.induction.rule_building import RuleInduction
+from rlbench_suite.envs.puzzles.induction.rule_induction import (
     FAMILY,
     GRAPH,
     Instance,
     RuleInductionPuzzle,
     family,
 )
+from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 

@@ -16,9 +16,16 @@ from scipy import stats
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Uniform
 from rlbench_suite.card import load
-from rlbench_suite.envs.puzzles.dimacs import Clause, clauses_of, formula_of, from_dimacs, model_count, to_dimacs
-from rlbench_suite.envs.puzzles.dpll import DPLL
-from rlbench_suite.envs.puzzles.formula import (
+from rlbench_suite.envs.puzzles.formulas.dimacs import (
+    Clause,
+    clauses_of,
+    formula_of,
+    from_dimacs,
+    model_count,
+    to_dimacs,
+)
+from rlbench_suite.envs.puzzles.formulas.dpll import DPLL
+from rlbench_suite.envs.puzzles.formulas.formula import (
     AGREEMENTS,
     Formula,
     agreement_law,
@@ -27,7 +34,7 @@ from rlbench_suite.envs.puzzles.formula import (
     planted_formula,
     words_of,
 )
-from rlbench_suite.envs.puzzles.sat import SAT, State
+from rlbench_suite.envs.puzzles.formulas.sat import SAT, State
 from rlbench_suite.episode import Draw, advance, begin, seed_key
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card

@@ -14,13 +14,13 @@ from pysat.solvers import Cadical153
 from scipy import stats
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.cnf import CNF, cnf, invariant, quiet_clause, uniform_clause
-from rlbench_suite.envs.puzzles.cnf_search import Search
-from rlbench_suite.envs.puzzles.dimacs import clauses_in
-from rlbench_suite.envs.puzzles.dimacs import clauses_of as clauses_of_formula
-from rlbench_suite.envs.puzzles.formula import agreement_law, clause_count
-from rlbench_suite.envs.puzzles.sat_puzzle import SATPuzzle
-from rlbench_suite.envs.puzzles.truth_tables import least_unsatisfied, models_of
+from rlbench_suite.envs.puzzles.formulas.cnf import CNF, cnf, invariant, quiet_clause, uniform_clause
+from rlbench_suite.envs.puzzles.formulas.cnf_search import Search
+from rlbench_suite.envs.puzzles.formulas.dimacs import clauses_in
+from rlbench_suite.envs.puzzles.formulas.dimacs import clauses_of as clauses_of_formula
+from rlbench_suite.envs.puzzles.formulas.formula import agreement_law, clause_count
+from rlbench_suite.envs.puzzles.formulas.sat import SATPuzzle
+from rlbench_suite.envs.puzzles.formulas.truth_tables import least_unsatisfied, models_of
 from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card
 from rlbench_suite.task import Split

@@ -17,9 +17,9 @@ from fill_tasks import plans_played
 from scipy import stats
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.grid import Filling
-from rlbench_suite.envs.puzzles.puzzle_task import Params
-from rlbench_suite.envs.puzzles.self_reference import Instance, SelfReferencePuzzle
+from rlbench_suite.envs.puzzles.logic.self_reference import Instance, SelfReferencePuzzle
+from rlbench_suite.envs.puzzles.shared.grid_filling import Filling
+from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card
 

@@ -16,8 +16,8 @@ from comparison import Compared
 from pysat.solvers import Cadical153
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.lines import LineSolver
-from rlbench_suite.envs.puzzles.skyscraper import SHAPES, Instance, SkyscraperPuzzle
+from rlbench_suite.envs.puzzles.grids.line_solver import LineSolver
+from rlbench_suite.envs.puzzles.grids.skyscraper import SHAPES, Instance, SkyscraperPuzzle
 from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card
 

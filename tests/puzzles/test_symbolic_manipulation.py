@@ -14,7 +14,7 @@ from comparison import Compared
 from writing_tasks import check_rewards, seen_after
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.symbolic_manipulation import (
+from rlbench_suite.envs.puzzles.words.symbolic_manipulation import (
     OPERATIONS,
     SHORTEST,
     Instance,
@@ -246,8 +246,8 @@ def test_the_observation_is_what_a_writer_sees(tier: str) -> None:
 
 def test_people_can_play() -> None:
     task: Any = card(NAME).build(difficulty="easy")
-    from rlbench_suite.envs.puzzles.puzzle_task import Params
-    from rlbench_suite.envs.puzzles.writing import Writing
+    from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
+    from rlbench_suite.envs.puzzles.shared.writing import Writing
 
     program = np.array([[0] + [0] * 6, [12, 0, 1, 0, 0, 0, 0]], np.int8)
     rows = [[0, 1, 2, 1], [1, 2, 1, 0], [1, 2, 1, 1]]

@@ -16,8 +16,8 @@ from scipy import stats
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.puzzle_task import Params
-from rlbench_suite.envs.puzzles.threshold_sat import ThresholdSAT, ThresholdSATPuzzle
+from rlbench_suite.envs.puzzles.formulas.threshold_sat import ThresholdSAT, ThresholdSATPuzzle
+from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 

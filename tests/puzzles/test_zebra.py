@@ -14,8 +14,8 @@ from comparison import Compared
 from pysat.solvers import Cadical153
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.grid import CellFillTask
-from rlbench_suite.envs.puzzles.zebra import Instance, ZebraPuzzle
+from rlbench_suite.envs.puzzles.logic.zebra import Instance, ZebraPuzzle
+from rlbench_suite.envs.puzzles.shared.grid_filling import CellFillTask
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from fill_tasks import stacked
 
-from rlbench_suite.envs.puzzles.puzzle_task import Params
-from rlbench_suite.envs.puzzles.writing import Writing, WritingTask
+from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
+from rlbench_suite.envs.puzzles.shared.writing import Writing, WritingTask
 
 
 def played(task: WritingTask, instances: Sequence[Any], tokens: Sequence[Sequence[int]]) -> tuple[Any, Any, Any]:

@@ -24,6 +24,6 @@ CARDS = (
         contexts=False,
         objectives=("nearness", "thrift"),
         weights=(0.75, 0.25),
-        options={"friction": ("none", "air"), "push": ("weak", "strong")},
+        choices={"friction": ("none", "air"), "push": ("weak", "strong")},
     ),
 )

@@ -96,8 +96,8 @@ class Drift(Task[Nothing, Point]):
         return Point(2 * x - 1, 0.2 * v - 0.1)
 
     def transition(self, state: Point, action: jax.Array, key: jax.Array, params: Nothing) -> Point:
-        kept = {"none": 1.0, "air": 0.5}[self.card.option("friction")]
-        push = {"weak": 0.1, "strong": 0.2}[self.card.option("push")]
+        kept = {"none": 1.0, "air": 0.5}[self.card.settings["friction"]]
+        push = {"weak": 0.1, "strong": 0.2}[self.card.settings["push"]]
         v = kept * state.v + push * action[0]
         return Point(state.x + 0.1 * v, v)
 

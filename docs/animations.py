@@ -1,0 +1,185 @@
+"""Draw an episode of every task's reference player, in several processes, and keep the pictures in the user's cache.
+
+An animation is drawn again when its key changes. The key is a hash of the card, of the source files that play and draw
+the task, of the data beside them, and of the versions of the libraries that compute and draw. The cache lies beside the
+banks of puzzles (``RLSUITE_CACHE``).
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import io
+import logging
+import multiprocessing
+import os
+import site
+import tempfile
+from collections.abc import Collection, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec, resolve_name
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from reference_episode import reference_episode
+
+from rlbench_suite import registry
+from rlbench_suite.bank import cache_folder
+from rlbench_suite.card import ONE_SHOT_FILE, SCORES_FILE, TaskCard
+from rlbench_suite.cli import prepare_jax
+
+PACKAGE = "rlbench_suite"
+STEPS, FRAMES, MILLISECONDS = 400, 40, 5000
+"""The most steps of an episode, the most frames of its animation, and how long that plays."""
+KEPT = 4
+"""Animations of one id that stay in the cache, so that a change of branch does not draw all of them again."""
+LOADED_BY_NAME = (f"{PACKAGE}.adapters.single", f"{PACKAGE}.adapters.host")
+"""Modules that ``gymnasium.make`` loads by their names. No import statement leads to them."""
+SCORES = (SCORES_FILE, ONE_SHOT_FILE)
+LIBRARIES = ("jaxlib", "numpy", "pillow", "mujoco", "pybullet")
+log = logging.getLogger(f"mkdocs.plugins.{__name__}")
+
+
+def animations(cards: Collection[TaskCard]) -> dict[str, bytes]:
+    """Return the GIF of each card by id. Those that the cache lacks are drawn, and the log counts them.
+
+    Raises:
+        RuntimeError: an animation failed; the message names the id.
+    """
+    paths = {card.id: cache_folder() / "animations" / f"{card.name}-{key(card)}.gif" for card in cards}
+    found = {card.id: path.read_bytes() for card in cards if (path := paths[card.id]).exists()}
+    missing = [card.id for card in cards if card.id not in found]
+    for count, (task_id, gif) in enumerate(_draw_all(missing), start=len(found) + 1):
+        found[task_id] = gif
+        _keep(paths[task_id], gif)
+        if count % 10 == 0 or count == len(paths):
+            log.info(f"{count} of {len(paths)} animations are drawn")
+    return found
+
+
+def _draw_all(task_ids: list[str]) -> Iterator[tuple[str, bytes]]:
+    """Draw animations in as many processes as there are cores, in the order in which they are finished."""
+    if not task_ids:
+        return
+    prepare_jax()  # compiled programs are kept in the user's cache, too
+    spawn = multiprocessing.get_context("spawn")  # a fork of a process that has run JAX would hang
+    here = str(Path(__file__).parent)  # on MkDocs' path only while it imports its hooks
+    with ProcessPoolExecutor(min(len(task_ids), os.cpu_count() or 1), spawn, site.addsitedir, (here,)) as pool:
+        futures = {pool.submit(animation, task_id): task_id for task_id in task_ids}
+        for future in as_completed(futures):
+            if error := future.exception():
+                pool.shutdown(cancel_futures=True)
+                raise RuntimeError(f"No animation of {futures[future]}: {error}") from error
+            yield futures[future], future.result()
+
+
+def _keep(path: Path, gif: bytes) -> None:
+    """Put an animation into the cache. A cache that cannot be written is no error."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:  # so that no reader meets half a file
+            (unfinished := Path(folder, path.name)).write_bytes(gif)
+            unfinished.replace(path)
+        name = path.name.rpartition("-")[0]
+        for old in sorted(path.parent.glob(f"{name}-*.gif"), key=lambda file: file.stat().st_mtime)[:-KEPT]:
+            old.unlink()
+    except OSError:
+        pass
+
+
+def animation(task_id: str) -> bytes:
+    """Return an episode of the reference player on the test split, as a GIF of at most ``FRAMES`` pictures."""
+    card = registry.card(task_id)
+    envs, states = zip(*reference_episode(task_id, min(card.horizon, STEPS)), strict=True)
+    env = envs[0]
+    shown = [states[i] for i in np.unique(np.linspace(0, len(states) - 1, FRAMES).astype(int))]
+    trail: list[Any] = []
+    pictures = (Image.fromarray(env.task.draw_next(state, env.params, trail)) for state in shown)
+    # An octree: a median cut gives all its colours to the background and none to what is small.
+    frames = [picture.quantize(128, Image.Quantize.FASTOCTREE) for picture in pictures]
+    buffer = io.BytesIO()
+    pace = MILLISECONDS // len(frames)
+    frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:], duration=pace, loop=0)
+    return buffer.getvalue()
+
+
+def still(gif: bytes) -> bytes:
+    """Return the last picture of an animation as a PNG."""
+    with Image.open(io.BytesIO(gif)) as moving:
+        moving.seek(moving.n_frames - 1)
+        buffer = io.BytesIO()
+        moving.convert("RGB").quantize(64, Image.Quantize.FASTOCTREE).save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
+
+
+def key(card: TaskCard) -> str:
+    """Return a hash of everything that the animation of a card depends on."""
+    task = {name.split(":")[0] for name in (card.entry_point, card.reference, card.puzzle) if name}
+    files = {Path(__file__), Path(__file__).with_name("reference_episode.py")}
+    for module in (*task, *LOADED_BY_NAME):
+        files |= _sources(module)
+    for folder in {source.parent for module in task for source in _sources(module)}:
+        files |= {file for file in folder.iterdir() if file.suffix not in ("", ".py") and file.name not in SCORES}
+    hashed = hashlib.sha256(repr((card, _versions())).encode())
+    for file in sorted(files):
+        hashed.update(file.name.encode() + _digest(file))
+    return hashed.hexdigest()[:16]
+
+
+@cache
+def _sources(module: str) -> frozenset[Path]:
+    """Find the files of a module and of every module of the suite that it imports, directly or not. It runs none."""
+    found: dict[str, Path] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name not in found and (file := _file(name)):
+            found[name] = file
+            waiting += _imported(file, name if file.name == "__init__.py" else name.rpartition(".")[0])
+    return frozenset(found.values())
+
+
+@cache
+def _imported(file: Path, package: str) -> frozenset[str]:
+    """Find every name in the import statements of a file of a package that may be a module of the suite."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            origin = resolve_name("." * node.level + (node.module or ""), package) if node.level else node.module or ""
+            names = [origin, *(f"{origin}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        found |= {name for name in names if name.startswith(PACKAGE)}
+    return frozenset(found)
+
+
+@cache
+def _file(module: str) -> Path | None:
+    """Return the file of a module; None if there is no module of that name."""
+    try:
+        spec = find_spec(module)
+    except ModuleNotFoundError:  # a function or class of a module
+        return None
+    return Path(spec.origin) if spec and spec.origin else None
+
+
+@cache
+def _digest(file: Path) -> bytes:
+    return hashlib.sha256(file.read_bytes()).digest()
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """Return the installed version of each library that computes or draws."""
+    found = {}
+    for library in LIBRARIES:
+        with suppress(PackageNotFoundError):
+            found[library] = version(library)
+    return found

@@ -1,0 +1,1 @@
+"""Reference players: controllers and observers."""

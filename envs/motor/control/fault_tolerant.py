@@ -1,0 +1,92 @@
+"""The reference player of a machine of which a phase breaks: deadbeat currents, and a neutral current once one has.
+
+* torque: maximum torque per ampere, corrected by what is measured, as in ``cascade.py``;
+* currents: each of d, q and zero reaches its reference in one period, on the machine of the data sheet;
+* detection by residual: a phase that is asked for more than 15 A and carries less than 3 A for five steps is open;
+* then the zero current is that which leaves the open phase without any, i_0 = -i_alpha, at d and q currents as before:
+  the other two phases carry sqrt(3) as much, and the torque stays.
+
+Source: Bolognani, Zordan & Zigliotto 2000, Experimental fault-tolerant control of a PMSM drive, IEEE Transactions on
+Industrial Electronics 47(5).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from ..machines.frames import DQ, Phases, Scalar, inverse_clarke, inverse_park
+from ..machines.open_phase import Currents
+from ..tasks.faulty import FaultyDrive, phases_of
+
+ASKED, CARRIED = 15.0, 3.0
+"""A: more is asked of a phase that is open, and less is carried by it."""
+STEPS = 5.0
+"""In a row, that a phase is suspected before it is believed open."""
+
+
+class Suspicion(NamedTuple):
+    """Memory: the currents that were asked for, A, and for how many steps each phase has been suspected."""
+
+    wanted: Phases
+    steps: Phases
+
+
+class FaultTolerant(eqx.Module):
+    """The player."""
+
+    task: FaultyDrive = eqx.field(static=True)
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> FaultTolerant:
+        """The player of such a drive.
+
+        Raises:
+            TypeError: another kind of task.
+        """
+        if not isinstance(task, FaultyDrive):
+            raise TypeError(f"FaultTolerant controls drives of which a phase breaks, got {type(task).__name__}.")
+        return cls(task)
+
+    def initial(self, params: Any) -> Suspicion:
+        """Nothing asked for, no one suspected."""
+        zero = jnp.zeros_like(params.speed)
+        return Suspicion(Phases(zero, zero, zero), Phases(zero, zero, zero))
+
+    def suspected(self, memory: Suspicion, carried: Phases) -> Phases:
+        """For how many steps now; once believed open, for ever."""
+
+        def longer(wanted: Scalar, carried: Scalar, steps: Scalar) -> Scalar:
+            silent = (jnp.abs(wanted) > ASKED) & (jnp.abs(carried) < CARRIED)
+            return jnp.where((steps >= STEPS) | silent, steps + 1, 0)
+
+        return Phases(*map(longer, memory.wanted, carried, memory.steps))
+
+    def act(self, memory: Suspicion, view: View, key: jax.Array) -> tuple[jax.Array, Suspicion]:
+        """Three phase voltages."""
+        task, plant, state = self.task, self.task.plant, view.state
+        machine, now = plant.nominal, state.electrical
+        steps = self.suspected(memory, Phases(now.a, now.b, now.c))
+        off = task.controlled(state, view.params)[0] - machine.inner_torque(now.currents)
+        d, q = plant.currents_for(state.reference[0] - off, now)
+        electrical = machine.pole_pairs * state.speed
+        middle, after = state.angle + 0.5 * task.period * electrical, state.angle + task.period * electrical
+        own = inverse_clarke(inverse_park(DQ(d, q), after))
+        zero: Scalar = 0.0
+        for count, alone in zip(steps, own, strict=True):
+            zero = jnp.where(count >= STEPS, -alone, zero)
+        rate = 1 / task.period
+        u_d = machine.resistance * now.d - electrical * machine.inductance_q * now.q
+        u_q = machine.resistance * now.q + electrical * (machine.inductance_d * now.d + machine.magnet_flux)
+        u_d = u_d + machine.inductance_d * rate * (d - now.d)
+        u_q = u_q + machine.inductance_q * rate * (q - now.q)
+        u_zero = machine.resistance * now.zero + machine.inductance_zero * rate * (zero - now.zero)
+        volts = inverse_clarke(inverse_park(DQ(u_d, u_q), middle))
+        action = tuple(jnp.clip((volt + u_zero) * (1 / plant.unit), -1, 1) for volt in volts)
+        return jnp.stack(action), Suspicion(phases_of(Currents(d, q, zero), after), steps)

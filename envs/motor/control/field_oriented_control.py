@@ -1,0 +1,66 @@
+"""The reference player of current tracking: field-oriented control.
+
+One PI controller an axis, the axes decoupled by feed-forward of the induced voltages, anti-windup by the voltage that
+the inverter really gave. Designed on the data sheet's machine, as a practitioner has it: the tolerances of a context
+are not known to it.
+
+Gains by the magnitude optimum (Betragsoptimum): the reset time cancels the axis' time constant, T_n = L / R, and the
+gain is K_p = L / (2 T_s) with the sum T_s of small time constants. A sample is used at once and its voltage is held for
+one period, which delays by half a period on average: T_s = STEP / 2. On the machine of the data sheet that is the
+fastest loop there is without overshoot: an error is gone one step later, as far as the voltage reaches.
+
+Source: Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015), magnitude optimum and
+current control in field coordinates.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from ..machines import pmsm
+from ..machines.pmsm import DQ
+from ..tasks.drive import Drive
+from ..tasks.pmsm_current import STEP, VOLTAGE_LIMIT, Params, State, within_unit_circle
+from .cascade import Cascade
+
+
+class FieldOrientedControl(NamedTuple):
+    """Memory: the integral parts of the d and q voltages (V)."""
+
+    small_time_constant: Any = STEP / 2
+    """T_s, s: larger is slower and less sensitive to tolerances."""
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> FieldOrientedControl | Cascade:
+        """The player of any task of this kind; of a drive with chosen parts, that of every drive."""
+        return Cascade.for_task(task) if isinstance(task, Drive) else cls()
+
+    def initial(self, params: Params) -> DQ:
+        """Integrators at zero."""
+        zero = jnp.zeros_like(params.speed)
+        return DQ(zero, zero)
+
+    def act(self, memory: DQ, view: View, key: jax.Array) -> tuple[jax.Array, DQ]:
+        """The voltage as an action, shape ``(2,)``."""
+        state: State = view.state
+        machine = pmsm.nominal_machine()
+        doubled = 2 * self.small_time_constant
+        gain = DQ(machine.inductance_d / doubled, machine.inductance_q / doubled)
+        integral_gain = machine.resistance / doubled  # K_p / T_n, the same on both axes
+        error = DQ(state.reference.d - state.current.d, state.reference.q - state.current.q)
+        induced = pmsm.steady_voltage(state.current, view.params.speed, machine._replace(resistance=0.0))
+        wanted = DQ(induced.d + gain.d * error.d + memory.d, induced.q + gain.q * error.q + memory.q)
+        action = within_unit_circle(DQ(wanted.d / VOLTAGE_LIMIT, wanted.q / VOLTAGE_LIMIT))
+        # Back-calculation: what the inverter could not give is taken off the error that is integrated.
+        short = DQ(wanted.d - VOLTAGE_LIMIT * action.d, wanted.q - VOLTAGE_LIMIT * action.q)
+        memory = DQ(
+            memory.d + STEP * integral_gain * (error.d - short.d / gain.d),
+            memory.q + STEP * integral_gain * (error.q - short.q / gain.q),
+        )
+        return jnp.stack(action), memory

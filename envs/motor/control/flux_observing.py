@@ -1,0 +1,72 @@
+"""Control a torque that nothing measures: the cascade of ``cascade.py`` on an estimate of the magnets' flux.
+
+Sources: those of ``cascade.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from ..machines.frames import Scalar, Values
+from ..tasks.demagnetised import DemagnetisedDrive
+from ..tasks.drive import Params
+from .cascade import Cascade
+
+
+class Observed(NamedTuple):
+    """Memory."""
+
+    voltage: Values
+    """V, of each current's integrator"""
+    lost: Scalar
+    """V s, of the magnets' flux against the data sheet; negative where there is less"""
+
+
+class FluxObserving(Cascade):
+    """The reference player: the cascade of the other drives, with a torque that it can only estimate.
+
+    What the integrator of the q voltage has learnt is, at a speed, what the magnets induce more than the data sheet
+    says (and what other parameters are off by): the flux that they have lost, once it is smoothed. From it follows the
+    torque, and what the data sheet's machine must be asked for instead.
+    """
+
+    HARDLY = 60.0
+    """rad/s, electrical: below, an induced voltage tells little."""
+    SMOOTHING = 0.01
+    """Part of what is seen that is believed a step: a time constant of 10 ms."""
+    BELIEVED = (-0.7, 0.2)
+    """Changes of the flux, in parts of its nominal value."""
+
+    def initial(self, params: Params) -> Any:
+        """Nothing learnt, nothing lost."""
+        zero = jnp.zeros_like(params.speed)
+        return Observed((zero, zero), zero)
+
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
+        """Voltages."""
+        plant, state = self.task.plant, view.state
+        electrical, flux = plant.pole_pairs * state.speed, plant.nominal.magnet_flux
+        seen = memory.voltage[1] * electrical / (electrical * electrical + self.HARDLY**2)
+        seen = jnp.clip(seen, self.BELIEVED[0] * flux, self.BELIEVED[1] * flux)
+        lost = memory.lost + self.SMOOTHING * (seen - memory.lost)
+        off = 1.5 * plant.pole_pairs * lost * state.electrical.q
+        wanted = plant.currents_for(state.reference[0] - off, state.electrical)
+        action, voltage = self._voltages(wanted, memory.voltage, state, state)
+        return jnp.stack(action), Observed(voltage, lost)
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> FluxObserving:
+        """The player of such a drive.
+
+        Raises:
+            TypeError: another kind of task.
+        """
+        if not isinstance(task, DemagnetisedDrive):
+            raise TypeError(f"FluxObserving controls drives whose magnets fail, got {type(task).__name__}.")
+        return cls(task)

@@ -1,0 +1,66 @@
+"""The reference player of efficient torque: the cascade of ``real_cascade.py`` with the currents of least losses.
+
+For each inner torque and speed, of all currents that make it on the data sheet's flux map, those with the least sum of
+copper and iron losses; from a table, at a winding of 110 degrees Celsius.
+
+Source: Morimoto, Tong, Takeda & Hirasa 1994, Loss minimization control of PMSM drives, IEEE Transactions on Industrial
+Electronics 41(5); here on a saturated machine, by search.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.ndimage import map_coordinates
+
+from ..machines.frames import DQ, Scalar, Values
+from ..machines.iron_losses import IronLosses
+from ..plants.real_pmsm import RealPMSM
+from ..tasks.drive import State
+from .real_cascade import RealCascade
+
+TORQUE_STEP, SPEED_STEP = 2.0, 25.0
+"""N m and rad/s, between the entries of the table."""
+TORQUES, SPEEDS = np.arange(0, 111, TORQUE_STEP), np.arange(0, 326, SPEED_STEP)
+WINDING = 110.0
+"""Degrees Celsius."""
+WEAKENING = np.arange(-300.0, 1.0, 2.0)
+"""A, of i_d."""
+
+
+@cache
+def least_losses() -> DQ:
+    """i_d and i_q, A, ``(torques, speeds)``, for torques and speeds from zero on; on the host."""
+    plant = RealPMSM()
+    machine, flux_map = plant.nominal, plant.nominal_map
+    across = np.arange(0.0, 401.0, 1.0)
+    grid = DQ(*np.meshgrid(WEAKENING, across, indexing="ij"))
+    made = machine.inner_torque(flux_map.flux(grid), grid)
+    i_q = np.array([np.interp(TORQUES, torque, across) for torque in made])  # (weakening, torques)
+    current = DQ(np.broadcast_to(WEAKENING[:, None], i_q.shape), i_q)
+    flux = flux_map.flux(current)
+    copper = machine.copper_losses(current, WINDING)[..., None]
+    electrical = machine.pole_pairs * SPEEDS
+    iron = (flux.d**2 + flux.q**2)[..., None] * (IronLosses().hysteresis + IronLosses().eddy * electrical) * electrical
+    losses = copper + iron  # (weakening, torques, speeds)
+    best = losses.argmin(0).clip(1, WEAKENING.size - 2)
+    before, here, after = (np.take_along_axis(losses, best[None] + k, 0)[0] for k in (-1, 0, 1))
+    # The lowest point of the parabola through the best entry and its neighbours, which lie 2 A apart.
+    i_d = np.minimum(WEAKENING[best] + (before - after) / (before - 2 * here + after), 0)
+    rows = np.arange(TORQUES.size)
+    columns = [[np.interp(i_d[row, k], WEAKENING, i_q[:, row]) for k in range(SPEEDS.size)] for row in rows]
+    return DQ(i_d, np.array(columns))
+
+
+class LeastLosses(RealCascade):
+    """The player."""
+
+    def _for_torque(self, torque: Scalar, state: State) -> Values:
+        """Of least losses, A."""
+        table: Any = least_losses()
+        place = [jnp.abs(torque) * (1 / TORQUE_STEP), jnp.abs(state.speed) * (1 / SPEED_STEP)]
+        d, q = (map_coordinates(jnp.asarray(part), place, order=1, mode="nearest") for part in table)
+        return d, jnp.sign(torque) * q

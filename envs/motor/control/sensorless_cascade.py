@@ -1,0 +1,116 @@
+"""The reference players without sensors: the cascade of ``cascade.py`` on an observer's speed and angle.
+
+They see what an agent sees, and know the machine of the data sheet. The speed controller is slower than that of the
+cascade with sensors, by what the observer needs: an error is removed in some 10 ms.
+
+Sources: those of ``cascade.py`` and ``speed_observer.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from ..machines.dc import Armature
+from ..machines.frames import DQ, AlphaBeta, Scalar, Values, inverse_park, park
+from ..references.goals import GOALS
+from ..tasks.drive import State
+from ..tasks.sensorless import Sensorless, SensorlessPMSM
+from .cascade import Cascade
+from .speed_observer import FILTER, Rotor, induced_speed, locked, short_circuited
+
+SETTLING = 0.01
+"""s, in which the speed loop removes an error, as far as the torque reaches; its integrator takes ten times longer."""
+
+
+class Memory(NamedTuple):
+    """Integrators, and what was observed."""
+
+    voltage: Values
+    """V, of each current's loop"""
+    torque: Scalar
+    """N m"""
+    rotor: Rotor
+    currents: Values
+    """A, of the step before"""
+    steps: Scalar
+    """How many were made"""
+
+
+class SensorlessCascade(Cascade):
+    """The player of one drive without sensors."""
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> SensorlessCascade:
+        """The player of such a drive.
+
+        Raises:
+            TypeError: another kind of task.
+        """
+        if not isinstance(task, Sensorless):
+            raise TypeError(f"SensorlessCascade controls drives without sensors, got {type(task).__name__}.")
+        return cls(task)
+
+    def initial(self, params: Any) -> Any:
+        """Nothing observed."""
+        zero = jnp.zeros_like(params.speed)
+        currents = len(self.task.plant.currents)
+        return Memory((zero,) * currents, zero, Rotor(zero, zero), (zero,) * currents, zero)
+
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
+        """Voltages, from the observation alone."""
+        task: Any = self.task
+        count = len(task.axes)
+        seen = [view.observation[i] for i in range(count + 1 + count)]
+        currents = tuple(value * task.plant.current_limit for value in seen[:count])
+        volts = [part * task.plant.unit for part in seen[count + 1 :]]
+        rotor = self._observed(memory, volts, currents)
+        torque, integral = self._torque(memory.torque, seen[count] * task.goal.scale, rotor.speed)
+        electrical: Any = Armature(currents[0])
+        if isinstance(task, SensorlessPMSM):
+            electrical = park(AlphaBeta(*currents), rotor.angle)
+        state = State(electrical, rotor.speed, rotor.angle, (), ())
+        action, voltage = self._voltages(task.plant.currents_for(torque, electrical), memory.voltage, state, state)
+        if isinstance(task, SensorlessPMSM):
+            middle = rotor.angle + 0.5 * task.period * task.plant.pole_pairs * rotor.speed
+            action = tuple(inverse_park(DQ(*action), middle))
+        started = memory.steps > 0  # in the first step there is no voltage, and nothing to integrate
+        action = tuple(jnp.where(started, part, 0.0) for part in action)
+        voltage, integral = jax.tree.map(
+            lambda new, old: jnp.where(started, new, old), (voltage, integral), (memory.voltage, memory.torque)
+        )
+        return jnp.stack(action), Memory(voltage, integral, rotor, currents, memory.steps + 1)
+
+    def _observed(self, memory: Memory, volts: list[Scalar], currents: Values) -> Rotor:
+        """Angle and speed now."""
+        task: Any = self.task
+        machine, period = task.plant.nominal, task.period
+        if not isinstance(task, SensorlessPMSM):
+            pair = memory.currents[0], currents[0]
+            shown = induced_speed(machine, volts[0], pair, period)
+            share = jnp.where(memory.steps > 1, FILTER, 1.0)
+            return memory.rotor._replace(speed=memory.rotor.speed + share * (shown - memory.rotor.speed))
+        now = AlphaBeta(*currents)
+        tracked = locked(memory.rotor, machine, AlphaBeta(*volts), (AlphaBeta(*memory.currents), now), period)
+        first = short_circuited(now, machine, period)
+        return Rotor(
+            *(
+                jnp.where(memory.steps > 1, later, jnp.where(memory.steps > 0, early, 0.0))
+                for later, early in zip(tracked, first, strict=True)
+            )
+        )
+
+    def _torque(self, integral: Scalar, reference: Scalar, speed: Scalar) -> tuple[Scalar, Scalar]:
+        """N m, and the integrator's next value."""
+        task = self.task
+        gain = 1.5 * task.plant.nominal.inertia / SETTLING
+        bounds = GOALS[task.card.settings["machine"], "torque"]
+        pushed = gain * (reference - speed)
+        torque = jnp.clip(pushed + integral, bounds.low[0], bounds.high[0])
+        learning = 0.1 * task.period / SETTLING
+        return torque, integral + (torque - integral) * learning

@@ -1,0 +1,231 @@
+"""The sixty drives as gym-electric-motor 3.0.3 has them: its timing, frames, scales, references and reward.
+
+For people who come from there: ``gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compat=True)`` is its Cont-CC-PMSM-v0.
+Equations: ``environment.py``; references: ``reference.py``. Every quantity is in parts of its limit.
+
+======================  ====================================================================================
+action                  the peer's: a duty a phase or direct-current converter in [-1, 1]; finite: a switch state of
+                        each converter
+observation             the peer's tuple laid side by side: its state, then its references. Bounds are those that hold:
+                        16 of the peer's ids begin outside their own, and nothing keeps a speed within them
+reward                  minus the sum over the controlled quantities of weight |next value - reference shown before the
+                        step| / (highest - lowest value); -10 (currents of the six-phase machine: -20) where a limit
+                        is violated
+terminated              a guarded current is beyond its limit
+success                 every error is within 5 % of the nominal value (of a speed, 1 %), and no limit violated
+reference               random walks within the nominal values, in sub-episodes of 500 to 1999 steps
+start                   no currents, angle zero, speed zero where it is controlled; bridges at the link's lower end
+context                 a single one
+======================  ====================================================================================
+
+The peer's episodes are endless; here the id's time limit holds unless ``max_episode_steps`` says otherwise.
+
+Source: gym-electric-motor 3.0.3, doi:10.21105/joss.02498.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.task import Task
+
+from ..tasks import components, scope
+from . import environment, reference
+from .reference import Walk
+
+ROUNDING = 1e-5
+"""By which what is bounded in exact arithmetic may pass its bound."""
+UNITS = {"omega": "rad/s", "torque": "N m", "epsilon": "rad", "i": "A", "u": "V"}
+MEANINGS = {
+    "omega": "mechanical speed of the shaft",
+    "torque": "torque of the machine",
+    "epsilon": "electrical angle of the rotor, within half a turn",
+}
+
+
+class Params(NamedTuple):
+    """Nothing differs between episodes."""
+
+
+class State(NamedTuple):
+    """Where the drive is and where it should be."""
+
+    drive: environment.State
+    shown: jax.Array
+    """All that the peer shows, shape ``(len(state_names),)``, in parts of the limits"""
+    references: tuple[Walk, ...]
+
+
+def peer_id(card: TaskCard) -> str:
+    """The id in gym-electric-motor of the drive with these settings."""
+    control = "Finite" if card.settings["control"] == "finite" else "Cont"
+    goal = {"current": "CC", "torque": "TC", "speed": "SC"}[card.settings["goal"]]
+    machine = "SIXPMSM" if card.settings["machine"] == "SixPhasePMSM" else card.settings["machine"]
+    return f"{control}-{goal}-{machine}-v0"
+
+
+class GemDrive(Task[Params, State]):
+    """The task of this file's docstring."""
+
+    measures: ClassVar[dict[str, str]] = {
+        "error": "largest error of a controlled quantity, in parts of its limit",
+        "current": "root of the largest sum of squares that a limit guards, in parts of the limit",
+        "torque": "N m",
+        "speed": "rad/s",
+    }
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.peer = peer_id(card)
+        self.env = env = environment.environment(self.peer)
+        machine = self.peer.split("-")[2]
+        self.limits = dict(zip(env.state_names, env.limits, strict=True))
+        self.controlled = [env.state_names.index(name) for name in env.weights]
+        self.wieners = [
+            reference.reference(self.peer, name, env.low[i])
+            for name, i in zip(env.weights, self.controlled, strict=True)
+        ]
+        self.near = [(0.01 if name == "omega" else 0.05) * reference.nominal(machine, name) for name in env.weights]
+        bounds = [self._bounds(name) for name in env.state_names]
+        bounds += [(wiener.low, wiener.high) for wiener in self.wieners]
+        self.observation_space = self.box(*zip(*bounds, strict=True))
+        self.action_space = self._actions()
+        self.reward_space = self.box(-np.inf, 0)
+
+    def _bounds(self, name: str) -> tuple[float, float]:
+        """Of one quantity: the supply bounds voltages, wrapping the angle, nothing the others."""
+        if name == "epsilon":
+            return -1 - ROUNDING, 1 + ROUNDING
+        if not name.startswith("u"):
+            return -np.inf, np.inf
+        largest = (1 + ROUNDING) * self.env.supply / self.limits[name]  # a bridge's vector is shorter: 2/3 of it
+        return 0.0 if name == "u_sup" else -largest, largest
+
+    def _actions(self) -> spaces.Space[Any]:
+        terminals = self.env.system.terminals
+        if not self.env.finite:
+            count = sum(3 if kind == "bridge" else 1 for kind in terminals)
+            return self.box([-1] * count, [1] * count)
+        states = [8 if kind == "bridge" else 4 for kind in terminals]
+        return spaces.Discrete(states[0]) if len(states) == 1 else spaces.MultiDiscrete(states)
+
+    # -- an episode --------------------------------------------------------------------------------------------
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
+        """Nothing."""
+        return Params()
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """At rest, or at the speed of the bench."""
+        start = self.env.initial(self.dtype)
+        return State(start, self.env.first_shown(start), reference.begin(self.wieners, key, self.dtype))
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """The peer's step, then the next references."""
+        drive, shown = self.env.step(state.drive, jnp.atleast_1d(action))
+        return State(drive, shown, reference.step(self.wieners, state.references, key))
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """See the table."""
+        return jnp.concatenate([state.shown, self.stack(*(walk.value for walk in state.references))])
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Errors against the references that the action was chosen for."""
+        asked = {name: walk.value for name, walk in zip(self.env.weights, state.references, strict=True)}
+        return self.env.reward(next_state.shown, asked)
+
+    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """A guarded current beyond its limit."""
+        return self.env.violated(state.shown)
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """``success`` and the measures."""
+        errors = [
+            jnp.abs(state.shown[i] - walk.value) for i, walk in zip(self.controlled, state.references, strict=True)
+        ]
+        near = jnp.stack([error < most for error, most in zip(errors, self.near, strict=True)]).all()
+        return {
+            "success": near & ~self.env.violated(state.shown),
+            "error": jnp.stack(errors).max(),
+            "current": jnp.sqrt(jnp.stack(self.env.guarded(state.shown)).max()),
+            "torque": state.shown[1] * self.limits["torque"],
+            "speed": state.drive.speed,
+        }
+
+    # -- text and pixels ---------------------------------------------------------------------------------------
+
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
+        """The currents that tripped it."""
+        squares, names = max(zip(self.env.guarded(state.shown), self.env.system.guarded, strict=True))
+        return f"over-current: {', '.join(names)} at {float(squares) ** 0.5:.3f} of the limit"
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """The peer's names, in the order of :meth:`observation`."""
+        return (
+            *(Component(name, self._meaning(name), self._unit(name)) for name in self.env.state_names),
+            *(
+                Component(f"reference_{name}", f"what {name} should be now", self._unit(name))
+                for name in self.env.weights
+            ),
+        )
+
+    def _unit(self, name: str) -> str:
+        return f"{self.limits[name]:.4g} {UNITS.get(name) or UNITS[name[0]]}"
+
+    def _meaning(self, name: str) -> str:
+        return MEANINGS.get(name) or components.electrical(name, self.card.settings["machine"])
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Duties, or switch states of each converter."""
+        terminals = [(kind, f"converter_{i}") for i, kind in enumerate(self.env.system.terminals, start=1)]
+        states = [(name, 8 if kind == "bridge" else 4) for kind, name in terminals]
+        if self.env.finite and len(states) == 1:
+            return components.switch_states(tuple(states))
+        if self.env.finite:
+            return tuple(Component(name, f"switch state: {components.STATES[count]}") for name, count in states)
+        half, full = f"{self.env.supply / 2:g} V", f"{self.env.supply:g} V"
+        found = []
+        for kind, name in terminals:
+            if kind == "bridge":
+                meaning = "duty of phase {}: its voltage against the middle of the link"
+                found += [Component(f"{name}_{phase}", meaning.format(phase), half) for phase in "abc"]
+            else:
+                found.append(Component(name, "duty of a direct-current converter: its voltage", full))
+        return tuple(found)
+
+    def _in_units(self, name: str, part: Any) -> str:
+        unit = UNITS.get(name) or UNITS[name[0]]
+        return f"{name} {float(part) * self.limits[name]:+.4g} {unit}"
+
+    def describe(self, state: State, params: Params) -> str:
+        """All that is shown, with units."""
+        asked = "; ".join(
+            self._in_units(name, walk.value) for name, walk in zip(self.env.weights, state.references, strict=True)
+        )
+        shown = ", ".join(self._in_units(*pair) for pair in zip(self.env.state_names, state.shown, strict=True))
+        return f"References: {asked}. Measured: {shown}."
+
+    def draw(self, state: State, params: Params) -> np.ndarray:
+        """See ``scope.py``."""
+        at = dict(zip(self.env.state_names, np.asarray(state.shown, float), strict=True))
+        gauges = [
+            scope.Gauge(
+                f"{name} ({UNITS.get(name) or UNITS[name[0]]})",
+                at[name] * self.limits[name],
+                float(walk.value) * self.limits[name],
+                wiener.low * self.limits[name],
+                wiener.high * self.limits[name],
+            )
+            for name, walk, wiener in zip(self.env.weights, state.references, self.wieners, strict=True)
+        ]
+        vector = (at["i_sd"], at["i_sq"]) if "i_sd" in at else None
+        share = float(max(self.env.guarded(state.shown))) ** 0.5
+        voltages = tuple(at[name] * self.limits[name] / self.env.supply for name in self.env.system.voltages)
+        return scope.picture(vector, share, 1.1, gauges, voltages)

@@ -1,0 +1,412 @@
+"""The sixty environments of gym-electric-motor 3.0.3 as pure functions: its timing, frames, scales and reward.
+
+For people who come from there and want its numbers: ``drive.py`` is the task around them. The tasks of this suite
+(``tasks/drive.py``) do not keep its defects.
+What is kept here:
+
+* the voltage is constant over a step in rotor coordinates (synchronous machines) or in the stator's (induction
+  machines, with the rotor's voltage turned by the angles at the start of the step);
+* phase currents are shown with the angle at the start of a step, the angle itself at its end;
+* every quantity is shown in parts of its limit, and supplies may exceed the limit of the voltage;
+* the six-phase machine's axes couple with the mechanical speed, where the electrical one belongs, and it makes half
+  the torque that the balance of power asks for.
+
+Its default integrator (dopri5 at a relative tolerance of 1e-6) is replaced by Runge-Kutta steps fine enough to leave
+nothing of their own at the precision of the state, float64 (in ``jax.enable_x64``) or float32.
+
+Source: gym-electric-motor 3.0.3, doi:10.21105/joss.02498.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.card import unknown
+
+from ...runge_kutta import rk4
+from ..loads.load import ConstantSpeed, Polynomial
+from ..machines import dc, induction, synchronous
+from ..machines.frames import DQ, AlphaBeta, Phases, Scalar, clarke, inverse_clarke, inverse_park, park, wrapped
+from ..power_electronics import converter
+
+SUBSTEPS = {"float64": 64, "float32": 8}
+"""Of a step: more of them would only add roundings."""
+RPM = math.pi / 30
+
+Values = dict[str, Scalar]
+
+
+class State(NamedTuple):
+    """What the peer integrates."""
+
+    electrical: Any
+    speed: Scalar
+    """rad/s"""
+    angle: Scalar
+    """Electrical, rad, within half a turn of zero where a step begins"""
+
+
+class System(NamedTuple):
+    """One kind of machine as the peer drives and shows it."""
+
+    machine: Any
+    still: Any
+    """The electrical state without currents."""
+    pole_pairs: float
+    terminals: tuple[str, ...]
+    """A converter each: ``bridge`` (three phases) or ``four_quadrant``."""
+    currents: tuple[str, ...]
+    voltages: tuple[str, ...]
+    limits: dict[str, float]
+    guarded: tuple[tuple[str, ...], ...]
+    """Names whose squares, added up, end an episode above one."""
+    controlled: dict[str, float]
+    """Of current control, with weights in the reward."""
+    voltage: Callable[[list[Scalar], State], Any]
+    """The machine's voltage from the converters', at the start of a step."""
+    shown: Callable[[list[Scalar], Any, State, State], Values]
+    """Currents, voltages and angle after a step from the first state to the second."""
+    derivative: Callable[[Any, Any, Scalar], Any]
+    torque: Callable[[Any], Scalar]
+
+
+class Environment(NamedTuple):
+    """One of the peer's ids."""
+
+    system: System
+    tau: float
+    """s"""
+    supply: float
+    """V"""
+    load: Polynomial | ConstantSpeed
+    speed: float
+    """rad/s, at the start"""
+    finite: bool
+    state_names: tuple[str, ...]
+    limits: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    weights: dict[str, float]
+    """Of the controlled quantities, in the reward."""
+    violation_reward: float
+
+    def initial(self, dtype: Any = np.float64) -> State:
+        """No currents, angle zero."""
+        return jax.tree.map(lambda value: jnp.asarray(value, dtype), State(self.system.still, self.speed, 0.0))
+
+    def first_shown(self, start: State) -> jax.Array:
+        """What the peer shows at the start: every bridge at the link's lower end, direct-current converters at zero."""
+        terminals: list[Scalar] = []
+        for kind in self.system.terminals:
+            terminals += [-0.5 * self.supply] * 3 if kind == "bridge" else [0.0]
+        return self.shown(terminals, self.system.voltage(terminals, start), start, start)
+
+    def step(self, state: State, action: Any) -> tuple[State, jax.Array]:
+        """The next state, and all it shows in parts of the limits, shape ``(len(state_names),)``.
+
+        ``action``: duties in [-1, 1], or switch states, shape ``(n,)``, in the order of the peer's action space.
+        """
+        terminals, voltage = self.applied(state, action)
+        count = SUBSTEPS[state.speed.dtype.name]
+        after = jax.lax.fori_loop(
+            0, count, lambda _, now: rk4(lambda _, at: self.rate(at, voltage), now, self.tau / count), state
+        )
+        shown = self.shown(terminals, voltage, state, after)
+        return after._replace(angle=wrapped(after.angle)), shown  # the peer's episodes are long: digits are kept
+
+    def applied(self, state: State, action: Any) -> tuple[list[Scalar], Any]:
+        """Voltages of the converters' terminals, and of the machine over the step that begins here."""
+        parts = _terminal_voltages(self.system.terminals, action, self.finite)
+        terminals = [self.supply * part for part in parts]
+        return terminals, self.system.voltage(terminals, state)
+
+    def rate(self, state: State, voltage: Any) -> State:
+        """d/dt of the state under a voltage of the machine."""
+        system = self.system
+        return State(
+            system.derivative(state.electrical, voltage, state.speed),
+            self.load.acceleration(state.speed, system.torque(state.electrical), system.machine.inertia),
+            system.pole_pairs * state.speed,
+        )
+
+    def shown(self, terminals: list[Scalar], voltage: Any, before: State, after: State) -> jax.Array:
+        """All that the peer shows after a step from the first state to the second, in parts of the limits."""
+        values = self.system.shown(terminals, voltage, before, after)
+        values |= {"omega": after.speed, "torque": self.system.torque(after.electrical), "u_sup": self.supply}
+        dtype = after.speed.dtype
+        parts = zip(self.state_names, self.limits, strict=True)
+        return jnp.stack([jnp.asarray(values[name], dtype) * (1 / limit) for name, limit in parts])
+
+    def guarded(self, shown: Any) -> list[Scalar]:
+        """The sum of squares of the quantities of each limit that the peer guards."""
+        at = dict(zip(self.state_names, shown, strict=True))
+        return [sum(at[name] * at[name] for name in names) for names in self.system.guarded]
+
+    def violated(self, shown: jax.Array) -> jax.Array:
+        """Whether an observation is beyond a limit, which ends the peer's episode."""
+        return jnp.stack([squares > 1 for squares in self.guarded(shown)]).any()
+
+    def reward(self, shown: jax.Array, reference: dict[str, Scalar]) -> jax.Array:
+        """Minus the weighted errors in parts of each quantity's range, or the price of a violation."""
+        error: Scalar = 0.0
+        for name, weight in self.weights.items():
+            i = self.state_names.index(name)
+            error = error + weight * jnp.abs(shown[i] - reference[name]) / (self.high[i] - self.low[i])
+        return jnp.where(self.violated(shown), self.violation_reward, -error)
+
+
+def _terminal_voltages(terminals: tuple[str, ...], action: Any, finite: bool) -> list[Scalar]:
+    """Voltages of all terminals in parts of the supply, phase by phase."""
+    parts: list[Scalar] = []
+    rest = list(action)
+    for kind in terminals:
+        if kind == "bridge":
+            duty = converter.bridge_state(rest.pop(0)) if finite else None
+            parts += duty or converter.bridge(Phases(rest.pop(0), rest.pop(0), rest.pop(0)))
+        else:
+            parts.append(converter.four_quadrant_state(rest.pop(0)) if finite else rest.pop(0))
+    return parts
+
+
+# -- the kinds of machines -----------------------------------------------------------------------------------------
+
+_DC_LIMITS = {"omega": 400.0, "torque": 38.0}
+_DC_LIMITS |= dict.fromkeys(("i", "i_a", "i_e", "i_sum"), 210.0) | dict.fromkeys(("u", "u_a", "u_e"), 60.0)
+
+
+def _direct_current(machine: Any, currents: tuple[str, ...], voltages: tuple[str, ...], controlled: Any) -> System:
+    still: Any = dc.Armature(0.0) if len(currents) == 1 else dc.Windings(0.0, 0.0)
+    given = dc.Armature if len(voltages) == 1 else dc.Windings
+    return System(
+        machine,
+        still,
+        0.0,
+        ("four_quadrant",) * len(voltages),
+        currents,
+        voltages,
+        _DC_LIMITS,
+        tuple((name,) for name in currents),
+        controlled,
+        lambda terminals, state: given(*terminals),
+        lambda terminals, voltage, before, after: (
+            dict(zip(currents, after.electrical, strict=True))
+            | dict(zip(voltages, terminals, strict=True))
+            | {"i_sum": sum(after.electrical)}
+        ),
+        machine.derivative,
+        machine.torque,
+    )
+
+
+def _limits(omega: float, torque: float, current: float, voltage: float, names: tuple[str, ...]) -> dict[str, float]:
+    by_name = {name: current if name.startswith("i") else 0.5 * voltage for name in names}
+    return by_name | {"omega": omega, "torque": torque, "epsilon": math.pi}
+
+
+_STATOR = ("i_sd", "i_sq")
+
+
+def _synchronous(machine: Any, omega: float, torque: float, current: float, voltage: float) -> System:
+    excited = isinstance(machine, synchronous.ExternallyExcited)
+    field = ("e",) * excited
+    currents = tuple(f"i_{k}" for k in ("a", "b", "c", "sd", "sq", *field))
+    voltages = tuple(f"u_{k}" for k in ("a", "b", "c", "sd", "sq", *field))
+
+    def vector(terminals: list[Scalar], state: State) -> Any:
+        turned = park(clarke(Phases(*terminals[:3])), state.angle)
+        return synchronous.Excited(*turned, terminals[3]) if excited else turned
+
+    def shown(terminals: list[Scalar], voltage: Any, before: State, after: State) -> Values:
+        phases = inverse_clarke(inverse_park(DQ(*after.electrical[:2]), before.angle))
+        return dict(zip(currents + voltages, (*phases, *after.electrical, *terminals[:3], *voltage), strict=True)) | {
+            "epsilon": wrapped(after.angle)
+        }
+
+    return System(
+        machine,
+        synchronous.Excited(0.0, 0.0, 0.0) if excited else DQ(0.0, 0.0),
+        machine.pole_pairs,
+        ("bridge", "four_quadrant") if excited else ("bridge",),
+        currents,
+        voltages,
+        _limits(omega, torque, current, voltage, currents + voltages),
+        (_STATOR, ("i_e",)) if excited else (_STATOR,),
+        dict.fromkeys((*_STATOR, *(("i_e",) * excited)), 1 / 3 if excited else 0.5),
+        vector,
+        shown,
+        machine.derivative,
+        machine.torque,
+    )
+
+
+def _induction(machine: induction.Induction, omega: float, current: float, voltage: float, fed: bool) -> System:
+    windings = ("s", "r") if fed else ("s",)
+    axes = ("a", "b", "c", "d", "q")
+    currents = tuple(f"i_{winding}{axis}" for winding in windings for axis in axes)
+    voltages = tuple(f"u_{winding}{axis}" for winding in windings for axis in axes)
+    still = induction.Electrical(AlphaBeta(0.0, 0.0), AlphaBeta(0.0, 0.0))
+    torque = 0.75 * machine.pole_pairs * machine.mutual_inductance**2 / machine.rotor_inductance() * current**2
+
+    def field_angle(state: State) -> Scalar:
+        return jnp.arctan2(state.electrical.flux.beta, state.electrical.flux.alpha)
+
+    def vectors(terminals: list[Scalar], state: State) -> induction.Voltages:
+        stator = clarke(Phases(*terminals[:3]))
+        if not fed:
+            return induction.Voltages(stator, AlphaBeta(0.0, 0.0))
+        rotor = DQ(*clarke(Phases(*terminals[3:])))
+        return induction.Voltages(stator, inverse_park(rotor, state.angle))
+
+    def shown(terminals: list[Scalar], voltage: induction.Voltages, before: State, after: State) -> Values:
+        angle = field_angle(before)
+        values: Values = {"epsilon": wrapped(after.angle)}
+        rotor = machine.rotor_current(after.electrical)
+        for i, (winding, flowing, given, ahead) in enumerate(
+            (
+                ("s", after.electrical.current, voltage.stator, 0.0),
+                ("r", rotor, voltage.rotor, before.angle),
+            )[: len(windings)]
+        ):
+            phases = inverse_clarke(AlphaBeta(*park(flowing, ahead)))
+            shown_axes = (*phases, *park(flowing, angle), *terminals[3 * i : 3 * i + 3], *park(given, angle))
+            names = [f"{kind}_{winding}{axis}" for kind in ("i", "u") for axis in axes]
+            values |= dict(zip(names, shown_axes, strict=True))
+        return values
+
+    return System(
+        machine,
+        still,
+        machine.pole_pairs,
+        ("bridge",) * len(windings),
+        currents,
+        voltages,
+        _limits(omega, torque, current, voltage, currents + voltages),
+        (_STATOR,),
+        dict.fromkeys(_STATOR, 0.5),
+        vectors,
+        shown,
+        machine.derivative,
+        machine.torque,
+    )
+
+
+def _six_phase(machine: synchronous.SixPhase) -> System:
+    axes = ("a1", "b1", "c1", "a2", "b2", "c2", "sd", "sq", "sx", "sy")
+    currents, voltages = tuple(f"i_{axis}" for axis in axes), tuple(f"u_{axis}" for axis in axes)
+
+    def shown(terminals: list[Scalar], voltage: Any, before: State, after: State) -> Values:
+        first, second = synchronous.six_phases(after.electrical, before.angle)
+        values = (*first, *second, *after.electrical, *terminals, *voltage)
+        return dict(zip(currents + voltages, values, strict=True)) | {"epsilon": wrapped(after.angle)}
+
+    return System(
+        machine,
+        synchronous.DQXY(0.0, 0.0, 0.0, 0.0),
+        machine.pole_pairs,
+        ("bridge", "bridge"),
+        currents,
+        voltages,
+        _limits(4000 * RPM, 10.0, 400.0, 300.0, currents + voltages),
+        (currents[6:],),
+        dict.fromkeys(currents[6:], 0.5),
+        lambda terminals, state: synchronous.six_phase_vector(
+            Phases(*terminals[:3]), Phases(*terminals[3:]), state.angle
+        ),
+        shown,
+        # The peer's defects: the speed is not made electrical, and the torque is a three-phase machine's.
+        lambda current, voltage, speed: machine.derivative(current, voltage, speed / machine.pole_pairs),
+        lambda current: 0.5 * machine.torque(current),
+    )
+
+
+def machines() -> dict[str, System]:
+    """The peer's ten machines by their part of an id."""
+    magnet, excited = synchronous.PermanentMagnet(), synchronous.ExternallyExcited()
+    angle = synchronous.most_torque_angle(magnet, 240.0)
+    most = float(magnet.torque(DQ(-240 * math.sin(angle), 240 * math.cos(angle))))
+    # The peer's own choice for the excited machine: d and q of its nominal 120 A, with the field's limit.
+    saliency = excited.inductance_d - excited.inductance_q
+    half = 0.25 * excited.magnetising_inductance() * 120 / saliency
+    d = -half + math.sqrt(half**2 + 120**2 / 2)
+    most_excited = float(excited.torque(synchronous.Excited(d, math.sqrt(120**2 - d**2), 150.0)))
+    windings, both = ("i_a", "i_e"), ("u_a", "u_e")
+    return {
+        "PermExDc": _direct_current(dc.PermanentlyExcited(), ("i",), ("u",), {"i": 1.0}),
+        "ExtExDc": _direct_current(dc.ExternallyExcited(), windings, both, dict.fromkeys(windings, 0.5)),
+        "SeriesDc": _direct_current(dc.Series(), ("i",), ("u",), {"i": 1.0}),
+        "ShuntDc": _direct_current(dc.Shunt(), windings, ("u",), {"i_a": 1.0}),
+        "PMSM": _synchronous(magnet, 4000 * RPM, most, 400.0, 300.0),
+        "SynRM": _synchronous(
+            synchronous.Reluctance(), 4300 * RPM, float(synchronous.Reluctance().torque(DQ(1.0, 1.0))) * 162, 18.0, 80.0
+        ),
+        "EESM": _synchronous(excited, 12000 * RPM, most_excited, 150.0, 320.0),
+        "SCIM": _induction(induction.Induction(), 4000 * RPM, 5.5, 560.0, fed=False),
+        "DFIM": _induction(induction.Induction(*induction.DOUBLY_FED), 1800 * RPM, 9.0, 720.0, fed=True),
+        "SIXPMSM": _six_phase(synchronous.SixPhase()),
+    }
+
+
+_LOADS = {
+    ("Cont", "PermExDc"): Polynomial(inertia=1e-4),
+    ("Finite", "PermExDc"): Polynomial(inertia=1e-3),
+    ("Cont", "SeriesDc"): Polynomial(0.01, 0.05, inertia=1e-4),
+    ("Finite", "SeriesDc"): Polynomial(0.15, 0.05, inertia=1e-4),
+    ("Cont", "ShuntDc"): Polynomial(0.05, 0.01, inertia=1e-4),
+    ("Finite", "ShuntDc"): Polynomial(0.05, 0.01, inertia=1e-4),
+    ("Cont", "ExtExDc"): Polynomial(inertia=1e-4),
+    ("Finite", "ExtExDc"): Polynomial(inertia=1e-4),
+    ("Finite", "EESM"): Polynomial(),
+}
+"""Of speed control; every other id's is ``Polynomial(0.01, 0.01)``."""
+
+_ONLY_FORWARD = {"SeriesDc": ("omega", "torque"), "ShuntDc": ("omega",)}
+"""Quantities whose range the peer starts at zero."""
+
+
+def _supply(control: str, goal: str, machine: str) -> float:
+    if machine.endswith("Dc"):
+        return 420.0 if machine == "SeriesDc" and control == "Finite" and goal != "SC" else 60.0
+    if machine == "SIXPMSM" or (control == "Cont" and goal == "CC" and machine in ("PMSM", "EESM")):
+        return 300.0
+    return 420.0
+
+
+def environment(name: str) -> Environment:
+    """One of the peer's environments by its id, ``{Cont,Finite}-{CC,TC,SC}-{machine}-v0``.
+
+    Raises:
+        ValueError: no such id; the message names the nearest.
+    """
+    systems = machines()
+    ids = {f"{c}-{g}-{m}-v0": (c, g, m) for c in ("Cont", "Finite") for g in ("CC", "TC", "SC") for m in systems}
+    if name not in ids:
+        raise ValueError(unknown("environment", name, ids))
+    control, goal, machine = ids[name]
+    system = systems[machine]
+    angle = () if machine.endswith("Dc") else ("epsilon",)
+    line = ("i_sum",) if machine == "ShuntDc" else ()  # the current that both windings draw
+    names = ("omega", "torque", *system.currents, *system.voltages, *angle, "u_sup", *line)
+    supply = _supply(control, goal, machine)
+    forward = ("u_sup", *_ONLY_FORWARD.get(machine, ()))
+    weights = system.controlled if goal == "CC" else {"torque" if goal == "TC" else "omega": 1.0}
+    fixed = 230.0 if name == "Cont-TC-ShuntDc-v0" else 100.0
+    return Environment(
+        system,
+        1e-5 if control == "Finite" and machine != "SIXPMSM" else 1e-4,
+        supply,
+        _LOADS.get((control, machine), Polynomial(0.01, 0.01)) if goal == "SC" else ConstantSpeed(),
+        0.0 if goal == "SC" else fixed,
+        control == "Finite",
+        names,
+        tuple(supply if name == "u_sup" else system.limits[name] for name in names),
+        tuple(0.0 if name in forward else -1.0 for name in names),
+        (1.0,) * len(names),
+        weights,
+        -sum(weights.values()) / (1 - 0.9),
+    )

@@ -1,0 +1,126 @@
+"""References of gym-electric-motor 3.0.3: random walks whose deviation is drawn anew for every sub-episode.
+
+Everything is in parts of the limit of the quantity. A walk begins uniformly within its margin, the nominal value by the
+limit on the sides that the quantity has, and takes its first step before it is first shown. Its deviation a step is
+log-uniform in a range and stays for 500 to 1999 steps; the next sub-episode goes on where the last one ended. Several
+quantities walk, and change their deviations, each for itself.
+
+Source: gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), WienerProcessReferenceGenerator and what its ids give it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..machines.frames import Scalar
+
+SHORTEST, LONGEST = 500, 2000
+"""Steps of a sub-episode: as many as the first, fewer than the second."""
+
+_NOMINAL = {
+    **dict.fromkeys(("PermExDc", "ExtExDc", "SeriesDc", "ShuntDc"), (300 / 400, 16 / 38, 97 / 210)),
+    "PMSM": (3000 / 4000, 1.0, 240 / 400),
+    "SynRM": (3000 / 4300, 1.0, 10 / 18),
+    "EESM": (4300 / 12000, 1.0, 120 / 150),
+    "SCIM": (3000 / 4000, 1.0, 3.9 / 5.5),
+    "DFIM": (1650 / 1800, 1.0, 7.5 / 9),
+    "SIXPMSM": (3000 / 4000, 1.0, 240 / 400),
+}
+"""Speed, torque and current in parts of their limits; the field current of the EESM is nominal at its limit."""
+
+_DEVIATIONS = {
+    ("Cont", "CC", "PermExDc"): (1e-2, 1e-1),
+    ("Cont", "TC", "PermExDc"): (1e-2, 1e-1),
+    ("Cont", "SC", "PermExDc"): (1e-3, 5e-2),
+    ("Finite", "CC", "PermExDc"): (1e-2, 1e-1),
+    ("Finite", "TC", "PermExDc"): (1e-2, 1e-1),
+    ("Finite", "SC", "PermExDc"): (1e-3, 5e-3),
+    ("Cont", "SC", "SeriesDc"): (1e-3, 2e-2),
+    ("Finite", "SC", "SeriesDc"): (1e-3, 5e-3),
+    ("Cont", "SC", "ShuntDc"): (1e-3, 3e-2),
+    ("Finite", "SC", "ShuntDc"): (1e-3, 5e-3),
+    **{(control, "SC", m): (1e-3, 1e-2) for control in ("Cont", "Finite") for m in ("SynRM", "SCIM", "DFIM")},
+}
+"""Ranges of the deviation a step, where they are not ``(1e-3, 1e-1)``."""
+
+_MARGINS = {("Cont-TC-ShuntDc-v0", "torque"): (0.0, 0.8), ("Cont-CC-EESM-v0", "i_e"): (0.0, 1.0)}
+"""Set by the id, not by the nominal value."""
+
+
+class Walk(NamedTuple):
+    """One reference."""
+
+    value: Scalar
+    deviation: Scalar
+    """Of the moves in this sub-episode"""
+    left: Scalar
+    """int32: steps that the sub-episode still has"""
+
+
+class Wiener(NamedTuple):
+    """How the reference of one quantity moves."""
+
+    low: float
+    high: float
+    slowest: float
+    fastest: float
+
+    def start(self, place: Scalar) -> Walk:
+        """Before the first step; ``place`` uniform in [0, 1)."""
+        return Walk(self.low + (self.high - self.low) * place, jnp.zeros_like(place), jnp.int32(0))
+
+    def step(self, walk: Walk, move: Scalar, length: Scalar, pace: Scalar) -> Walk:
+        """One step later; a new sub-episode where the last one is over.
+
+        ``move`` is standard normal; ``length`` and ``pace``, of a new sub-episode, uniform in [0, 1).
+        """
+        over = walk.left == 0
+        drawn = self.slowest * jnp.exp(math.log(self.fastest / self.slowest) * pace)
+        deviation = jnp.where(over, drawn, walk.deviation)
+        steps = jnp.where(over, jnp.int32(SHORTEST + (LONGEST - SHORTEST) * length), walk.left)
+        return Walk(jnp.clip(walk.value + deviation * move, self.low, self.high), deviation, steps - 1)
+
+
+def begin(wieners: list[Wiener], key: jax.Array, dtype: Any) -> tuple[Walk, ...]:
+    """The walks as they are first shown."""
+    placing, moving = jax.random.split(key)
+    places = jax.random.uniform(placing, (len(wieners),), dtype)
+    return step(wieners, tuple(wiener.start(places[i]) for i, wiener in enumerate(wieners)), moving)
+
+
+def step(wieners: list[Wiener], walks: tuple[Walk, ...], key: jax.Array) -> tuple[Walk, ...]:
+    """All of them one step later."""
+    moving, changing = jax.random.split(key)
+    dtype = walks[0].value.dtype
+    moves = jax.random.normal(moving, (len(walks),), dtype)
+    changes = jax.random.uniform(changing, (len(walks), 2), dtype)
+    return tuple(
+        wiener.step(walk, moves[i], changes[i, 0], changes[i, 1])
+        for i, (wiener, walk) in enumerate(zip(wieners, walks, strict=True))
+    )
+
+
+def nominal(machine: str, quantity: str) -> float:
+    """The nominal value of a quantity in parts of its limit."""
+    if (machine, quantity) == ("EESM", "i_e"):
+        return 1.0
+    speed, torque, current = _NOMINAL[machine]
+    return {"omega": speed, "torque": torque}.get(quantity, current)
+
+
+def reference(name: str, quantity: str, low: float) -> Wiener:
+    """The reference of one quantity of one of the peer's ids.
+
+    Args:
+        name: ``{Cont,Finite}-{CC,TC,SC}-{machine}-v0``.
+        quantity: name in the peer's state.
+        low: -1, or 0 where the peer gives the quantity one sign only.
+    """
+    control, goal, machine, _ = name.split("-")
+    most = nominal(machine, quantity)
+    ends = _MARGINS.get((name, quantity), (low * most, most))
+    return Wiener(*ends, *_DEVIATIONS.get((control, goal, machine), (1e-3, 1e-1)))

@@ -1,0 +1,1 @@
+"""Mechanical loads on the shaft."""

@@ -1,0 +1,18 @@
+"""The Ornstein-Uhlenbeck process about zero, exact at any step: dx = -x / T dt + s sqrt(2 / T) dW.
+
+Its deviation is s once it has run for long, and its correlation over a time t is e^(-t/T).
+
+Source: Uhlenbeck & Ornstein 1930, doi:10.1103/PhysRev.36.823; Gillespie 1996, doi:10.1103/PhysRevE.54.2084, eq. 3.1.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..machines.frames import Scalar
+
+
+def ahead(value: Scalar, normal: Scalar, deviation: float, time_constant: float, step: float) -> Scalar:
+    """The value ``step`` s later; ``normal``: standard normal; ``time_constant``: T, s; ``deviation``: s."""
+    kept = math.exp(-step / time_constant)
+    return kept * value + (deviation * math.sqrt(1 - kept * kept)) * normal

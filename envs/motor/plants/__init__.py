@@ -1,0 +1,1 @@
+"""Machines with their converters, as tasks and controllers use them."""

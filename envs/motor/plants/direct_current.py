@@ -1,0 +1,238 @@
+"""Direct-current machines on 60 V, a converter for each voltage: of four quadrants, two or one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..machines import dc
+from ..machines.frames import Scalar, Values
+from ..power_electronics import interlocking
+from ..power_electronics.converter import CONVERTERS, Converter
+from ..references.goals import Goal
+from .plant import Plant
+
+
+class DirectCurrent(Plant):
+    """What direct-current machines share."""
+
+    current_limit, nominal_current, speed_limit, unit = 210.0, 97.0, 400.0, 60.0
+    currents: tuple[str, ...] = ("i",)
+    measured_names: tuple[str, ...] = ("i",)
+    voltages: tuple[str, ...] = ("u",)
+    terminals: type[dc.Armature | dc.Windings] = dc.Armature
+    fed: tuple[str, ...] = ("armature",)
+    """What each converter feeds."""
+
+    def __init__(self, converter: Converter = CONVERTERS["4qc"]) -> None:
+        self.converter = converter
+        self.lowest = converter.lowest
+        self.converters = tuple((fed, 2**converter.legs) for fed in self.fed)
+
+    def still(self, machine: Any) -> Any:
+        """No current."""
+        return dc.Armature(jnp.zeros_like(machine.inertia))
+
+    def measured(self, electrical: Any) -> Values:
+        """Currents."""
+        return tuple(current * (1 / self.current_limit) for current in electrical)
+
+    def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
+        """A converter each."""
+        return self.terminals(*(self.unit * part for part in applied))
+
+    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
+        """Between the legs of each converter, or from its only one to the link's lower end."""
+        if self.converter.legs == 2:
+            legs = tuple(legs[i] - legs[i + 1] for i in range(0, len(legs), 2))
+        return self.voltage(legs, electrical, angle)
+
+    def interlocked(self, applied: Values, electrical: Any, angle: Scalar, share: float) -> Any:
+        """A single leg's average stays between the link's ends: its diodes conduct to one of them."""
+        if self.converter.legs == 2:
+            return super().interlocked(applied, electrical, angle, share)
+        lost = interlocking.lost(self.leg_currents(electrical, angle), share)
+        legs = tuple(jnp.clip(part + change, 0, 1) for part, change in zip(applied, lost, strict=True))
+        return self.across(legs, electrical, angle)
+
+    def line_currents(self, electrical: Any) -> Values:
+        """A, of each converter."""
+        return tuple(electrical)
+
+    def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
+        """Out of one leg and, where there is another, into it."""
+        currents = self.line_currents(electrical)
+        if self.converter.legs == 1:
+            return currents
+        return tuple(signed for current in currents for signed in (current, -current))
+
+    def conducting(self, electrical: Any, machine: Any) -> Any:
+        """No current below zero where a diode blocks it."""
+        return electrical if self.converter.reverses else self.blocked(electrical, machine)
+
+    def blocked(self, electrical: Any, machine: Any) -> Any:
+        """Each converter's current stops at zero."""
+        return jax.tree.map(lambda current: jnp.maximum(current, 0), electrical)
+
+    def within_reach(self, action: Values) -> Values:
+        """A converter of one or two quadrants has no voltage below zero."""
+        if self.lowest < 0:
+            return action
+        return tuple(jnp.maximum(part, self.lowest) for part in action)
+
+    def attainable(self, goal: Goal, kind: str) -> Goal:
+        """Fast forwards, where only the induced voltage takes currents down; positive, where they have one sign."""
+        if self.lowest < 0:
+            return goal
+        slowest, fastest = goal.speeds
+        speeds, low = (max(slowest, 0.5 * fastest), fastest), goal.low
+        if kind == "speed":
+            low = (max(low[0], 0.5 * goal.high[0]),)
+        elif not self.converter.reverses:
+            low = tuple(max(value, 0.0) for value in low)
+        return goal._replace(low=low, speeds=speeds)
+
+    @property
+    def rating(self) -> float:
+        """Of the armature."""
+        return self.unit * self.nominal_current
+
+    def power(self, voltage: Any, electrical: Any) -> Scalar:
+        """Of all converters."""
+        first, *others = (u * i for u, i in zip(voltage, self.line_currents(electrical), strict=True))
+        return sum(others, first)
+
+
+class PermExDc(DirectCurrent):
+    """Permanently excited."""
+
+    nominal = dc.PermanentlyExcited()
+    tolerance = dc.PermanentlyExcited(0.2, 0.15, 0.1, 0.0)
+
+    def resistances(self) -> tuple[float, ...]:
+        """Of the armature."""
+        return (self.nominal.resistance,)
+
+    def inductances(self) -> tuple[float, ...]:
+        """Of the armature."""
+        return (self.nominal.inductance,)
+
+    def induced(self, electrical: Any, speed: Scalar) -> Values:
+        """psi w."""
+        return (self.nominal.magnet_flux * speed,)
+
+    def currents_for(self, torque: Scalar, electrical: Any) -> Values:
+        """T / psi."""
+        return (torque / self.nominal.magnet_flux,)
+
+
+class SeriesDc(DirectCurrent):
+    """Series wound."""
+
+    nominal = dc.Series()
+    tolerance = dc.Series(0.2, 0.2, 0.15, 0.15, 0.1, 0.0)
+
+    def resistances(self) -> tuple[float, ...]:
+        """Of both windings."""
+        return (self.nominal.armature_resistance + self.nominal.field_resistance,)
+
+    def inductances(self) -> tuple[float, ...]:
+        """Of both windings."""
+        return (self.nominal.armature_inductance + self.nominal.field_inductance,)
+
+    def induced(self, electrical: Any, speed: Scalar) -> Values:
+        """L' w i."""
+        return (self.nominal.rotation_inductance * speed * electrical.armature,)
+
+    def currents_for(self, torque: Scalar, electrical: Any) -> Values:
+        """The root of T / L', zero for a torque it cannot make."""
+        return (jnp.sqrt(jnp.maximum(torque, 0) / self.nominal.rotation_inductance),)
+
+
+class ShuntDc(DirectCurrent):
+    """Shunt wound: only the armature's current is controlled, the field's follows the voltage slowly.
+
+    Below R_e / L' (235 rad/s) the field decays unless armature current raises the voltage; its direction never
+    turns, so torque goes one way.
+    """
+
+    nominal = dc.Shunt()
+    tolerance = dc.Shunt(0.2, 0.05, 0.15, 0.15, 0.05, 0.0)
+    currents = ("i_a",)
+    measured_names = ("i_a", "i_e")
+    FIELD = 10.0
+    """A, at the start"""
+
+    def still(self, machine: Any) -> Any:
+        """Magnetised."""
+        zero = jnp.zeros_like(machine.inertia)
+        return dc.Windings(zero, zero + self.FIELD)
+
+    def line_currents(self, electrical: Any) -> Values:
+        """A, of both windings."""
+        return (electrical.armature + electrical.field,)
+
+    def blocked(self, electrical: Any, machine: Any) -> Any:
+        """The line's current stops at zero; what flows on in the field then comes from the armature.
+
+        The voltage that brings this about adds the same flux linkage (V s) to both windings.
+        """
+        reverse = jnp.minimum(electrical.armature + electrical.field, 0)
+        armature, field = machine.armature_inductance, machine.field_inductance
+        part = reverse / (armature + field)
+        return dc.Windings(electrical.armature - part * field, electrical.field - part * armature)
+
+    def resistances(self) -> tuple[float, ...]:
+        """Of the armature."""
+        return (self.nominal.armature_resistance,)
+
+    def inductances(self) -> tuple[float, ...]:
+        """Of the armature."""
+        return (self.nominal.armature_inductance,)
+
+    def induced(self, electrical: Any, speed: Scalar) -> Values:
+        """L' w i_e."""
+        return (self.nominal.rotation_inductance * speed * electrical.field,)
+
+    def currents_for(self, torque: Scalar, electrical: Any) -> Values:
+        """T / (L' i_e), from at least 3 A of field."""
+        field = jnp.maximum(electrical.field, 0.3 * self.FIELD)
+        return (torque / (self.nominal.rotation_inductance * field),)
+
+
+class ExtExDc(DirectCurrent):
+    """Externally excited: armature and field by a converter each."""
+
+    nominal = dc.ExternallyExcited()
+    tolerance = dc.ExternallyExcited(0.2, 0.2, 0.15, 0.15, 0.1, 0.0)
+    currents = ("i_a", "i_e")
+    measured_names = ("i_a", "i_e")
+    voltages = ("u_a", "u_e")
+    terminals = dc.Windings
+    fed = ("armature", "field")
+    FIELD = 80.0
+    """A, the field current held where torque is asked for; it moves a hundred times slower than the armature's."""
+
+    def still(self, machine: Any) -> Any:
+        """Magnetised."""
+        zero = jnp.zeros_like(machine.inertia)
+        return dc.Windings(zero, zero + self.FIELD)
+
+    def resistances(self) -> tuple[float, ...]:
+        """Of armature and field."""
+        return self.nominal.armature_resistance, self.nominal.field_resistance
+
+    def inductances(self) -> tuple[float, ...]:
+        """Of armature and field."""
+        return self.nominal.armature_inductance, self.nominal.field_inductance
+
+    def induced(self, electrical: Any, speed: Scalar) -> Values:
+        """L' w i_e in the armature."""
+        return self.nominal.rotation_inductance * speed * electrical.field, 0.0 * speed
+
+    def currents_for(self, torque: Scalar, electrical: Any) -> Values:
+        """By the armature, at constant field."""
+        field = jnp.maximum(electrical.field, 0.1 * self.nominal_current)
+        return torque / (self.nominal.rotation_inductance * field), self.FIELD + 0.0 * torque

@@ -1,0 +1,186 @@
+"""What a task and a controller ask of a machine with its converters.
+
+Currents and voltages of three-phase machines are in field coordinates: d along the magnets of a synchronous machine,
+or along the rotor's flux of an induction machine, whose angle is known. Voltages are in parts of ``units``: the supply
+of a four-quadrant converter, or U / sqrt(3) of a bridge with space-vector modulation.
+
+Sources: machines, limits and nominal values as gym-electric-motor 3.0.3 has them (doi:10.21105/joss.02498) unless said;
+current loops and choice of currents: Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015).
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..machines.frames import Scalar, Values
+from ..power_electronics import interlocking
+from ..references.goals import Goal
+
+
+class Plant(abc.ABC):
+    """One machine with its converter; ``machine`` arguments are its parameters in a context."""
+
+    nominal: Any
+    """The data sheet's machine."""
+    tolerance: Any
+    """Relative, of each of its parameters, in the same structure."""
+    currents: tuple[str, ...]
+    """Names of the controlled currents."""
+    measured_names: tuple[str, ...]
+    """Names of the measured electrical quantities, of which the controlled currents are the first."""
+    current_limit: float
+    """A: beyond it the drive trips."""
+    nominal_current: float
+    """A: what the windings bear for ever."""
+    speed_limit: float
+    """rad/s"""
+    unit: float
+    """V, of a part of the action of one."""
+    voltages: tuple[str, ...]
+    """Names of the parts of a continuous action."""
+    converters: tuple[tuple[str, int], ...]
+    """What each converter feeds, and in how many switch states; the drive's state counts the first one's fastest."""
+    lowest: float = -1.0
+    """Of each part of a continuous action."""
+    pole_pairs: float = 0
+    """Electrical by mechanical angle; zero where no angle matters."""
+    turning: int = 0
+    """Angles that the effect of a switch state depends on."""
+
+    @property
+    def units(self) -> tuple[float, ...]:
+        """V, of each part of the action."""
+        return (self.unit,) * len(self.voltages)
+
+    @property
+    def inputs(self) -> int:
+        """Length of a continuous action."""
+        return len(self.voltages)
+
+    @property
+    def states(self) -> int:
+        """Switch states of all converters together."""
+        return math.prod(states for _, states in self.converters)
+
+    @abc.abstractmethod
+    def still(self, machine: Any) -> Any:
+        """The electrical state at the start: magnetised, no torque."""
+
+    @abc.abstractmethod
+    def measured(self, electrical: Any) -> Values:
+        """In the order of ``measured_names``: currents in parts of the limit, A/A; others of their nominal value."""
+
+    @abc.abstractmethod
+    def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
+        """The machine's voltage, V, of a continuous action already within what the converter gives."""
+
+    @property
+    def switches(self) -> int:
+        """Legs of all converters together: the bits of a switch state."""
+        return round(math.log2(self.states))
+
+    def legs(self, state: Scalar) -> Values:
+        """0 or 1 for each leg at the link's lower or upper end, by switch state."""
+        return tuple(state >> bit & 1 for bit in range(self.switches))
+
+    @abc.abstractmethod
+    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
+        """The machine's voltage, V, of legs at these parts of the link's voltage; ``angle``: electrical, rad."""
+
+    @abc.abstractmethod
+    def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
+        """A, out of each leg; ``angle``: electrical, rad."""
+
+    def interlocked(self, applied: Values, electrical: Any, angle: Scalar, share: float) -> Any:
+        """As :meth:`voltage`, where both switches of every leg are off for a share of the period."""
+        lost = interlocking.lost(self.leg_currents(electrical, angle), share)
+        nothing = self.across((0.0,) * len(lost), electrical, angle)
+        less = self.across(lost, electrical, angle)
+        voltage = self.voltage(applied, electrical, angle)
+        return jax.tree.map(lambda full, a, b: full + (a - b), voltage, less, nothing)
+
+    def conducting(self, electrical: Any, machine: Any) -> Any:
+        """The electrical state, without currents that the converter's diodes block."""
+        return electrical
+
+    def switched(self, state: Scalar, electrical: Any, angle: Scalar) -> Any:
+        """The machine's voltage, V, of a switch state: constant over a step, which is short."""
+        return self.across(self.legs(state), electrical, angle)
+
+    @property
+    @abc.abstractmethod
+    def rating(self) -> float:
+        """VA, at nominal current and the largest voltage."""
+
+    @abc.abstractmethod
+    def power(self, voltage: Any, electrical: Any) -> Scalar:
+        """W, that the machine's terminals take."""
+
+    @abc.abstractmethod
+    def resistances(self) -> tuple[float, ...]:
+        """Ohm, of each controlled current's loop."""
+
+    @abc.abstractmethod
+    def inductances(self) -> tuple[float, ...]:
+        """H, of each controlled current's loop."""
+
+    @abc.abstractmethod
+    def induced(self, electrical: Any, speed: Scalar) -> Values:
+        """V, what each loop's voltage must overcome beyond resistance and inductance, on the data sheet's machine."""
+
+    @abc.abstractmethod
+    def currents_for(self, torque: Scalar, electrical: Any) -> Values:
+        """A: currents that make a torque (N m) with little loss, on the data sheet's machine."""
+
+    def currents_within(self, period: float, torque: Scalar, electrical: Any) -> Values:
+        """A: as :meth:`currents_for`, to be reached from the electrical state in a period (s) or more."""
+        return self.currents_for(torque, electrical)
+
+    def holding(self, electrical: Any, speed: Scalar) -> Values:
+        """The continuous action that keeps the currents of the data sheet's machine."""
+        currents = (value * self.current_limit for value in self.measured(electrical)[: self.inputs])
+        induced = self.induced(electrical, speed)
+        return self.within_reach(
+            tuple(
+                jnp.clip((resistance * current + volts) * (1 / unit), -1, 1)
+                for resistance, current, volts, unit in zip(
+                    self.resistances(), currents, induced, self.units, strict=True
+                )
+            )
+        )
+
+    def changing(self, errors: Values, period: float, speed: Scalar) -> Values:
+        """V, with which the inductances of the data sheet's machine leave errors (A) behind in a period (s)."""
+        return tuple(inductance / period * error for inductance, error in zip(self.inductances(), errors, strict=True))
+
+    def together(self, changing: Values, holding: Values) -> Values:
+        """The changing voltages that a controller asks for, V, beside those that hold the currents."""
+        return changing
+
+    def waiting(self, lacking: Values) -> Values:
+        """What each integrator waits for, of what the converters give less than is asked for, in parts of a unit."""
+        return lacking
+
+    def directions(self, electrical: Any, angle: Scalar) -> Values:
+        """Cosine and sine of each angle that the effect of a switch state depends on."""
+        return ()
+
+    def within_reach(self, action: Values) -> Values:
+        """The action, or what the converter gives instead."""
+        return action
+
+    def attainable(self, goal: Goal, kind: str) -> Goal:
+        """The machine's goal of a kind (``current``, ...), or as much of it as the converter can follow."""
+        return goal
+
+    def length(self, electrical: Any) -> Scalar:
+        """The largest current in parts of the limit."""
+        longest: Scalar = 0.0
+        for value in self.measured(electrical):
+            longest = jnp.maximum(longest, jnp.abs(value))
+        return longest

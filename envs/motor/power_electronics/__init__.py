@@ -1,0 +1,1 @@
+"""Converters, their interlocking and the supply of their link."""

@@ -1,0 +1,32 @@
+"""Interlocking: both switches of a leg are off for a while when it changes its end of the link.
+
+The current goes on through a diode meanwhile: out of the leg through the lower one, into it through the upper one.
+
+Source: Mohan, Undeland & Robbins, Power Electronics (2003), section 8-5, effect of blanking time.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from ..machines.frames import Scalar
+
+
+def lost(currents: tuple[Scalar, ...], share: float) -> tuple[Scalar, ...]:
+    """What each leg's voltage averaged over a period changes by, in parts of the link's: -sign(i) t / T.
+
+    Args:
+        currents: A, out of the legs.
+        share: t / T, of the period; each leg is taken to switch up and down once in it.
+    """
+    return tuple(-share * jnp.sign(current) for current in currents)
+
+
+def freewheeling(
+    before: tuple[Scalar, ...], after: tuple[Scalar, ...], currents: tuple[Scalar, ...]
+) -> tuple[Scalar, ...]:
+    """The ends (0 or 1) at which the legs are while interlocked, on their way from one switch state to another."""
+    return tuple(
+        jnp.where(old == new, new, (current < 0).astype(old.dtype))
+        for old, new, current in zip(before, after, currents, strict=True)
+    )

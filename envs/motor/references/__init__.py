@@ -1,0 +1,1 @@
+"""Reference signals, and what is asked of each machine."""

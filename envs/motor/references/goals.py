@@ -1,0 +1,237 @@
+"""What is asked of each machine: ranges, pace and exactness of references, speeds and sampling periods.
+
+Ranges lie within nominal currents and within what the converter's voltage holds at every speed of the task. References
+move slower than the voltage moves what they ask for. Errors are halved in worth at 5 % of the nominal current or
+torque, and at 1 % of the nominal speed; switch states last so long that their ripple is of that size or less.
+Positions step by what half of the torque covers in some 40 ms, and errors are halved in worth at a twentieth of it. A
+series or shunt machine makes torque of one sign only, and can hold no position.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..loads.load import Polynomial
+
+
+class Goal(NamedTuple):
+    """One controlled quantity or more of one machine, in A, N m, rad/s or rad."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    slowest: tuple[float, ...]
+    """Standard deviation of a reference's move in a continuous step, at the slowest"""
+    fastest: tuple[float, ...]
+    halving: tuple[float, ...]
+    """The error at which the reward of a quantity is one half"""
+    scale: float
+    """What one stands for in the observation"""
+    speeds: tuple[float, float]
+    """rad/s, of the bench, or at the start"""
+    period: float = 1e-4
+    """s, of a continuous step"""
+    finite_period: float = 1e-5
+    """s, of a switch state; references then move less a step, in proportion"""
+    friction: Polynomial = Polynomial()
+    """Of the load in speed control, at the middle of its tolerance"""
+    jump: float = 0.0
+    """rad/s or rad, by which the first reference of a speed or position is away at most; by switch states half of it"""
+
+
+FAST = 1e-5
+"""s: an armature of 19 uH at 60 V moves by 32 A in it."""
+
+GOALS: dict[tuple[str, str], Goal] = {
+    ("PermExDc", "current"): Goal((-97.0,), (97.0,), (0.2,), (2.0,), (5.0,), 210.0, (-280.0, 280.0), FAST, 2e-6),
+    ("PermExDc", "torque"): Goal((-16.0,), (16.0,), (0.03,), (0.3,), (0.8,), 38.0, (-280.0, 280.0), FAST, 2e-6),
+    ("PermExDc", "speed"): Goal(
+        (-280.0,), (280.0,), (0.01,), (0.1,), (3.0,), 400.0, (-250.0, 250.0), friction=Polynomial(0.2, 0.01), jump=15.0
+    ),
+    ("ExtExDc", "current"): Goal(
+        (-97.0, 40.0), (97.0, 97.0), (0.2, 0.005), (2.0, 0.05), (5.0, 5.0), 210.0, (-250.0, 250.0), FAST, 2e-6
+    ),
+    ("ExtExDc", "torque"): Goal((-12.0,), (12.0,), (0.03,), (0.3,), (0.6,), 38.0, (-250.0, 250.0), FAST, 2e-6),
+    ("ExtExDc", "speed"): Goal(
+        (-250.0,), (250.0,), (0.01,), (0.1,), (3.0,), 400.0, (-220.0, 220.0), friction=Polynomial(0.1, 0.01), jump=30.0
+    ),
+    ("SeriesDc", "current"): Goal((-97.0,), (97.0,), (0.05,), (0.5,), (5.0,), 210.0, (0.0, 200.0), finite_period=1e-4),
+    ("SeriesDc", "torque"): Goal((0.0,), (14.0,), (0.01,), (0.1,), (0.8,), 38.0, (0.0, 200.0), finite_period=1e-4),
+    ("SeriesDc", "speed"): Goal(
+        (50.0,),
+        (230.0,),
+        (0.01,),
+        (0.1,),
+        (3.0,),
+        400.0,
+        (50.0, 230.0),
+        finite_period=1e-4,
+        friction=Polynomial(0.01, 0.05),
+        jump=20.0,
+    ),
+    ("ShuntDc", "current"): Goal((-80.0,), (80.0,), (0.2,), (2.0,), (5.0,), 210.0, (0.0, 220.0), FAST, 2e-6),
+    ("ShuntDc", "torque"): Goal((0.1,), (0.9,), (0.001,), (0.01,), (0.05,), 2.0, (100.0, 200.0), FAST, 1e-6),
+    ("ShuntDc", "speed"): Goal(
+        (100.0,),
+        (200.0,),
+        (0.005,),
+        (0.05,),
+        (3.0,),
+        400.0,
+        (100.0, 200.0),
+        friction=Polynomial(0.15, 0.001),
+        jump=5.0,
+    ),
+    ("PMSM", "current"): Goal(
+        (-240.0, -240.0), (0.0, 240.0), (0.4, 0.4), (8.0, 8.0), (12.0, 12.0), 400.0, (-150.0, 150.0)
+    ),
+    ("PMSM", "torque"): Goal((-120.0,), (120.0,), (0.3,), (4.0,), (6.0,), 160.0, (-150.0, 150.0)),
+    ("PMSM", "speed"): Goal(
+        (-140.0,),
+        (140.0,),
+        (0.01,),
+        (0.1,),
+        (3.0,),
+        419.0,
+        (-130.0, 130.0),
+        finite_period=1e-4,
+        friction=Polynomial(1.0, 0.05),
+        jump=25.0,
+    ),
+    ("SynRM", "current"): Goal(
+        (-10.0, -10.0),
+        (10.0, 10.0),
+        (0.02, 0.02),
+        (0.2, 0.2),
+        (0.5, 0.5),
+        18.0,
+        (-80.0, 80.0),
+        finite_period=2e-5,
+    ),
+    ("SynRM", "torque"): Goal((-1.6,), (1.6,), (0.005,), (0.05,), (0.08,), 5.8, (-80.0, 80.0), finite_period=2e-5),
+    ("SynRM", "speed"): Goal(
+        (-90.0,),
+        (90.0,),
+        (0.005,),
+        (0.05,),
+        (1.5,),
+        450.0,
+        (-80.0, 80.0),
+        finite_period=1e-4,
+        friction=Polynomial(0.01, 0.002),
+        jump=15.0,
+    ),
+    ("EESM", "current"): Goal(
+        (-100.0, -110.0, 40.0),
+        (0.0, 110.0, 100.0),
+        (0.1, 0.1, 0.03),
+        (1.5, 1.5, 0.5),
+        (6.0, 6.0, 6.0),
+        150.0,
+        (-250.0, 250.0),
+        finite_period=2.5e-6,
+    ),
+    ("EESM", "torque"): Goal((-50.0,), (50.0,), (0.1,), (1.2,), (2.5,), 129.0, (-200.0, 200.0), finite_period=5e-6),
+    ("EESM", "speed"): Goal(
+        (-200.0,),
+        (200.0,),
+        (0.01,),
+        (0.1,),
+        (3.0,),
+        1257.0,
+        (-180.0, 180.0),
+        finite_period=2e-5,
+        friction=Polynomial(0.5, 0.02),
+        jump=15.0,
+    ),
+    ("SixPhasePMSM", "current"): Goal(
+        (-150.0, -150.0, -30.0, -30.0),
+        (0.0, 150.0, 30.0, 30.0),
+        (0.05, 0.05, 0.05, 0.05),
+        (0.8, 0.8, 0.5, 0.5),
+        (7.5, 7.5, 7.5, 7.5),
+        400.0,
+        (-150.0, 150.0),
+        2e-5,
+    ),
+    ("SixPhasePMSM", "torque"): Goal((-8.5,), (8.5,), (0.005,), (0.05,), (0.4,), 28.0, (-200.0, 200.0), 2e-5),
+    ("SixPhasePMSM", "speed"): Goal(
+        (-190.0,),
+        (190.0,),
+        (0.01,),
+        (0.1,),
+        (3.0,),
+        419.0,
+        (-180.0, 180.0),
+        finite_period=5e-5,
+        friction=Polynomial(0.1, 0.002),
+        jump=15.0,
+    ),
+    ("SCIM", "current"): Goal((1.2, -3.0), (3.0, 3.0), (0.01, 0.01), (0.15, 0.15), (0.2, 0.2), 5.5, (-250.0, 250.0)),
+    ("SCIM", "torque"): Goal((-2.4,), (2.4,), (0.01,), (0.1,), (0.12,), 6.3, (-250.0, 250.0), finite_period=5e-6),
+    ("SCIM", "speed"): Goal(
+        (-230.0,),
+        (230.0,),
+        (0.01,),
+        (0.1,),
+        (3.0,),
+        419.0,
+        (-200.0, 200.0),
+        finite_period=5e-5,
+        friction=Polynomial(0.01, 0.002),
+        jump=25.0,
+    ),
+    ("DFIM", "current"): Goal(
+        (0.6, -5.0, 0.6),
+        (1.8, 5.0, 1.8),
+        (0.001, 0.005, 0.001),
+        (0.01, 0.05, 0.01),
+        (0.375, 0.375, 0.375),
+        9.0,
+        (-130.0, 130.0),
+        finite_period=2e-5,
+    ),
+    ("DFIM", "torque"): Goal((-9.0,), (9.0,), (0.01,), (0.1,), (0.45,), 33.0, (-150.0, 150.0), finite_period=2e-5),
+    ("DFIM", "speed"): Goal(
+        (-150.0,),
+        (150.0,),
+        (0.005,),
+        (0.05,),
+        (1.7,),
+        188.0,
+        (-140.0, 140.0),
+        finite_period=1e-4,
+        friction=Polynomial(0.05, 0.003),
+        jump=10.0,
+    ),
+}
+
+_JUMPS = {
+    "PermExDc": 0.12,
+    "ExtExDc": 0.8,
+    "PMSM": 0.6,
+    "SynRM": 0.4,
+    "EESM": 0.025,
+    "SixPhasePMSM": 0.15,
+    "SCIM": 0.4,
+    "DFIM": 0.12,
+}
+"""rad, of the first reference of a position."""
+
+
+def _position(machine: str, jump: float) -> Goal:
+    """Small moves about standstill, with the friction of the speed task."""
+    halving, most = jump / 20, 2 * jump
+    return Goal(
+        (-most,),
+        (most,),
+        (halving / 200,),
+        (halving / 20,),
+        (halving,),
+        most,
+        (0.0, 0.0),
+        friction=GOALS[machine, "speed"].friction,
+        jump=jump,
+    )
+
+
+GOALS |= {(machine, "position"): _position(machine, jump) for machine, jump in _JUMPS.items()}

@@ -1,0 +1,123 @@
+"""Periodic waveforms of unit amplitude, and one of them laid through a value within bounds.
+
+======== =========================================== ================== ==================
+shape    over one turn                               steepest, a turn   inverse
+======== =========================================== ================== ==================
+sinus    sin(2 pi x)                                 2 pi               rising or falling
+triangle from -1 to 1 and back, each in half a turn  4                  rising or falling
+sawtooth from -1 to 1, then down at once             2, taken as 4      one
+step     1 for half a turn, then -1                  taken as 8         anywhere in a half
+======== =========================================== ================== ==================
+
+Waveforms: scipy.signal's ``sawtooth`` (width 1 and 1/2) and ``square``. What jumps is given time to be followed: it
+turns as slowly as if it were steeper.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from ..machines.frames import Scalar
+
+LEAST = 0.2
+"""Part of the largest amplitude that none is below: a small one would turn too fast."""
+
+
+class Shape(NamedTuple):
+    """One waveform."""
+
+    value: Callable[[Scalar], Scalar]
+    """-1..1 at a phase in [0, 1)"""
+    phase: Callable[[Scalar, Scalar], Scalar]
+    """A phase (turns) with a given value, by a branch uniform in [0, 1)"""
+    steepness: float
+    """Change of the value a turn, at most"""
+    jumps: bool = False
+
+
+def _sinus_phase(value: Scalar, branch: Scalar) -> Scalar:
+    rising = jnp.arcsin(value) * (1 / (2 * math.pi))
+    phase = jnp.where(branch < 0.5, rising, 0.5 - rising)
+    return phase - jnp.floor(phase)
+
+
+def _triangle_phase(value: Scalar, branch: Scalar) -> Scalar:
+    rising = 0.25 * (value + 1)
+    return jnp.where(branch < 0.5, rising, 1 - rising)
+
+
+SHAPES = {
+    "sinus": Shape(lambda phase: jnp.sin(2 * math.pi * phase), _sinus_phase, 2 * math.pi),
+    "triangle": Shape(lambda phase: 1 - jnp.abs(4 * phase - 2), _triangle_phase, 4),
+    "sawtooth": Shape(lambda phase: 2 * phase - 1, lambda value, branch: 0.5 * (value + 1), 4, True),
+    "step": Shape(
+        lambda phase: jnp.where(phase < 0.5, 1.0, -1.0).astype(phase.dtype),
+        lambda value, branch: 0.5 * branch + jnp.where(value > 0, 0.0, 0.5),
+        8,
+        True,
+    ),
+}
+
+
+class Wave(NamedTuple):
+    """A waveform about a middle, in any unit."""
+
+    middle: Scalar
+    amplitude: Scalar
+    phase: Scalar
+    """0..1, turns"""
+    advance: Scalar
+    """Turns a step: the frequency in parts of the sampling frequency"""
+
+    def at(self, shape: Shape) -> Scalar:
+        """The value."""
+        return self.middle + self.amplitude * shape.value(self.phase)
+
+    def ahead(self, steps: float = 1.0) -> Wave:
+        """One step later, or a part of one."""
+        phase = self.phase + steps * self.advance
+        return self._replace(phase=phase - jnp.floor(phase))
+
+
+def through(
+    name: str,
+    value: Scalar,
+    bounds: tuple[float, float],
+    slope: Scalar,
+    jump: float,
+    size: Scalar,
+    place: Scalar,
+    branch: Scalar,
+) -> Wave:
+    """A wave that begins at a value and stays within bounds.
+
+    Args:
+        name: of :data:`SHAPES`.
+        value: within the bounds.
+        bounds: lowest and highest.
+        slope: the most that the wave changes a step (of one that jumps: between jumps).
+        jump: the most that it changes at once.
+        size: of the amplitude, uniform in [0, 1): from ``LEAST`` of the largest to the largest.
+        place: of the middle, uniform in [0, 1), among those that the value and the bounds allow.
+        branch: where in a turn, uniform in [0, 1).
+    """
+    shape, (low, high) = SHAPES[name], bounds
+    largest = 0.5 * min(high - low, jump) if shape.jumps else 0.5 * (high - low)
+    amplitude = largest * (LEAST + (1 - LEAST) * size)
+    if name == "step":  # the value is one of its two levels: which one, the bounds may say
+        below, above = value - low, high - value
+        amplitude = jnp.minimum(amplitude, 0.5 * jnp.maximum(below, above))
+        upper = jnp.where(jnp.minimum(below, above) >= 2 * amplitude, place < 0.5, below > above)
+        part = jnp.where(upper, 1.0, -1.0).astype(amplitude.dtype)
+        middle = value - part * amplitude
+    else:
+        lowest = jnp.maximum(low + amplitude, value - amplitude)
+        highest = jnp.minimum(high - amplitude, value + amplitude)
+        middle = lowest + (highest - lowest) * place
+        part = jnp.clip((value - middle) / amplitude, -1, 1)
+    phase = shape.phase(part, branch)
+    return Wave(middle, amplitude, phase, slope / (shape.steepness * amplitude))

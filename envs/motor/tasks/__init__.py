@@ -1,0 +1,1 @@
+"""Drives as tasks, their cards and measured scores."""

@@ -1,0 +1,252 @@
+"""Cards of the family ``motor``."""
+
+from dataclasses import replace
+
+from rlbench_suite.card import TaskCard
+
+_MACHINES = {
+    "PermExDc": "a permanently excited direct-current machine",
+    "ExtExDc": "an externally excited direct-current machine",
+    "SeriesDc": "a series-wound direct-current machine",
+    "ShuntDc": "a shunt-wound direct-current machine",
+    "PMSM": "a permanent-magnet synchronous machine",
+    "SynRM": "a synchronous reluctance machine",
+    "EESM": "an externally excited synchronous machine",
+    "SixPhasePMSM": "a permanent-magnet synchronous machine with two three-phase windings",
+    "SCIM": "a squirrel-cage induction machine",
+    "DFIM": "a doubly fed induction machine",
+}
+
+
+_SHOWN = (
+    "rlsuite/PermExDcSpeed-v0",
+    "rlsuite/PMSMTorque-v0",
+    "rlsuite/PMSMPosition-v0",
+    "rlsuite/SCIMCurrent-v0",
+    "rlsuite/PMSMCurrentFinite-v0",
+)
+"""One drive of each goal, control and principle; the others are variants of them."""
+
+_ONE_SIGN = ("SeriesDc", "ShuntDc")
+"""Machines whose torque cannot change its sign: no position can be held by them."""
+
+
+_STEPS = {
+    ("ExtExDc", "current"): 2500,
+    ("EESM", "current"): 1000,
+    ("PermExDc", "speed"): 5000,
+    ("ExtExDc", "speed"): 5000,
+    ("SeriesDc", "speed"): 1000,
+    ("ShuntDc", "speed"): 5000,
+    ("EESM", "speed"): 2500,
+    ("SixPhasePMSM", "speed"): 1000,
+    ("SCIM", "speed"): 1000,
+}
+"""Of episodes by switch states, where they are not 500: 50 ms of speed, 5 ms of currents with a field's among them."""
+
+
+_REFERENCES = ("walk", "laplace", "sinus", "triangle", "sawtooth", "step", "switched")
+
+
+def _settings(machine: str, goal: str, control: str = "continuous", conditions: str = "ideal") -> dict[str, str | bool]:
+    """Return the settings that tell the drives of this family apart."""
+    return {"machine": machine, "goal": goal, "control": control, "conditions": conditions, "gem_compat": False}
+
+
+def _converters(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
+    """Of direct-current machines, as few quadrants as the goal can do with."""
+    if not machine.endswith("Dc"):
+        return {}
+    few = goal != "position" and (machine, goal) != ("ExtExDc", "current")  # a field of 34 ms decays too slowly
+    two = few and machine != "SeriesDc"
+    one = few and (goal != "speed" or machine in _ONE_SIGN)
+    return {"converter": ("4qc", *["2qc"] * two, *["1qc"] * one)}
+
+
+def _choices(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
+    """Return the parts of a drive by setting, the default first; see ``drive.py``."""
+    bench = goal in ("current", "torque")
+    return _converters(machine, goal) | {
+        "reference": _REFERENCES,
+        "supply": ("ideal", "rc", "ac1", "ac3"),
+        "dead_time": ("0", "1"),
+        "interlocking": ("0", "0.01", "0.03"),
+        "load": ("bench", "profile") if bench else ("friction", "constant", "ornstein-uhlenbeck"),
+        "solver": ("rk4", "euler", *["exact"] * bench),
+        "noise": ("0", "0.01", "0.03"),
+    }
+
+
+def _references_only(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
+    """For drives whose other parts are their own."""
+    return {name: choices if name == "reference" else choices[:1] for name, choices in _choices(machine, goal).items()}
+
+
+def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
+    """The card of one drive; see ``drive.py``."""
+    finite = control == "finite"
+    task_id = f"rlsuite/{machine}{goal.capitalize()}{'Finite' if finite else ''}-v0"
+    return TaskCard(
+        id=task_id,
+        family="motor",
+        summary=(
+            f"Make the {goal} of {_MACHINES[machine]} follow a reference by "
+            f"{'the switch states' if finite else 'the voltage'} of its converter."
+        ),
+        source="Schroeder, Elektrische Antriebe (2015); gym-electric-motor, doi:10.21105/joss.02498",
+        entry_point="rlbench_suite.envs.motor.tasks.drive:Drive",
+        reference="rlbench_suite.envs.motor.control.cascade:Cascade",
+        horizon=horizon,
+        settings=_settings(machine, goal, control),
+        variant=task_id not in _SHOWN,
+        replay_tolerance=0.02,
+        tags=("discrete" if finite else "continuous", "tracking"),
+        choices=_choices(machine, goal),
+    )
+
+
+_DRIVES = (
+    TaskCard(
+        id="rlsuite/PMSMCurrent-v0",
+        family="motor",
+        summary="Track d and q current references of a permanent-magnet synchronous machine with its voltages.",
+        source="Schroeder, Elektrische Antriebe (2015); parameters: gym-electric-motor, doi:10.21105/joss.02498",
+        entry_point="rlbench_suite.envs.motor.tasks.pmsm_current:PMSMCurrent",
+        reference="rlbench_suite.envs.motor.control.field_oriented_control:FieldOrientedControl",
+        horizon=500,
+        settings=_settings("PMSM", "current"),
+        replay_tolerance=0.02,
+        tags=("continuous", "tracking"),
+        choices=_choices("PMSM", "current"),
+    ),
+    *(_drive(machine, "current", "continuous", 500) for machine in _MACHINES if machine != "PMSM"),
+    *(_drive(machine, "torque", "continuous", 500) for machine in _MACHINES),
+    *(_drive(machine, "speed", "continuous", 1000) for machine in _MACHINES),
+    *(_drive(machine, "position", "continuous", 2000) for machine in _MACHINES if machine not in _ONE_SIGN),
+    *(
+        _drive(machine, goal, "finite", _STEPS.get((machine, goal), 500))
+        for goal in ("current", "torque", "speed")
+        for machine in _MACHINES
+    ),
+)
+
+
+def _gem_compatible(drive: TaskCard) -> TaskCard:
+    """Return the card of the same drive as gym-electric-motor has it; see ``gem/drive.py``."""
+    return replace(
+        drive,
+        id=drive.id.replace("-v0", "Gem-v0"),
+        summary=f"{drive.summary[:-1]}, as in gym-electric-motor 3.0.3.",
+        source="gym-electric-motor 3.0.3, doi:10.21105/joss.02498",
+        entry_point="rlbench_suite.envs.motor.gem.drive:GemDrive",
+        reference="",
+        contexts=False,
+        settings=drive.fixed | {"gem_compat": True},
+        choices={},
+        listed=False,
+    )
+
+
+_REAL = tuple(
+    TaskCard(
+        id=f"rlsuite/PMSM{goal.capitalize()}Real-v0",
+        family="motor",
+        summary=f"Make the {goal} of a saturated, lossy, warm and aged PMSM follow a reference without overheating it.",
+        source="Hinkkanen et al. 2017, doi:10.1109/TIA.2016.2644624; Bertotti 1988, doi:10.1109/20.43994",
+        entry_point="rlbench_suite.envs.motor.tasks.real:RealDrive",
+        reference="rlbench_suite.envs.motor.control.real_cascade:RealCascade",
+        horizon=horizon,
+        settings=_settings("PMSM", goal, conditions="real"),
+        variant=True,
+        partially_observed=True,
+        replay_tolerance=0.02,
+        tags=("continuous", "tracking", "safety"),
+        choices=_references_only("PMSM", goal),
+    )
+    for goal, horizon in (("torque", 500), ("speed", 1000))
+)
+"""Drives under real conditions; see ``real.py``."""
+
+_SENSORLESS = tuple(
+    TaskCard(
+        id=f"rlsuite/{machine}SpeedSensorless-v0",
+        family="motor",
+        summary=f"Make the speed of {_MACHINES[machine]} follow a reference that is measured by nothing but currents.",
+        source="Schroeder, Elektrische Antriebe (2015); Chen, Tomita, Doki & Okuma 2003 (extended electromotive force)",
+        entry_point=f"rlbench_suite.envs.motor.tasks.sensorless:{task}",
+        reference="rlbench_suite.envs.motor.control.sensorless_cascade:SensorlessCascade",
+        horizon=1000,
+        settings=_settings(machine, "speed", conditions="sensorless"),
+        variant=True,
+        partially_observed=True,
+        replay_tolerance=0.02,
+        tags=("continuous", "tracking"),
+        choices=_references_only(machine, "speed"),
+    )
+    for machine, task in (("PermExDc", "Sensorless"), ("PMSM", "SensorlessPMSM"))
+)
+"""Drives whose speed is not shown; see ``sensorless.py``."""
+
+_EFFICIENT = TaskCard(
+    id="rlsuite/PMSMTorqueEfficient-v0",
+    family="motor",
+    summary="Make the torque of a saturated, lossy PMSM follow a reference with little loss: two objectives.",
+    source="Morimoto, Tong, Takeda & Hirasa 1994 (least losses); Hinkkanen et al. 2017, doi:10.1109/TIA.2016.2644624",
+    entry_point="rlbench_suite.envs.motor.tasks.efficient:EfficientDrive",
+    reference="rlbench_suite.envs.motor.control.least_losses:LeastLosses",
+    horizon=500,
+    settings={"machine": "PMSM", "goal": "torque", "control": "continuous"},
+    variant=True,
+    objectives=("tracking", "efficiency"),
+    weights=(0.5, 0.5),
+    hypervolume_reference=(0.0, -1500.0),
+    replay_tolerance=0.02,
+    tags=("continuous", "tracking", "multi-objective"),
+    choices=_references_only("PMSM", "torque"),
+)
+"""Of a kind of its own, for its reward is a vector; see ``efficient.py``."""
+
+_FAULTY = TaskCard(
+    id="rlsuite/PMSMTorqueFaulty-v0",
+    family="motor",
+    summary="Make the torque of a PMSM follow a reference by its phase voltages, and go on when a phase breaks.",
+    source="Bolognani, Zordan & Zigliotto 2000 (fault-tolerant control of a PMSM drive with a connected neutral point)",
+    entry_point="rlbench_suite.envs.motor.tasks.faulty:FaultyDrive",
+    reference="rlbench_suite.envs.motor.control.fault_tolerant:FaultTolerant",
+    horizon=500,
+    settings=_settings("PMSM", "torque", conditions="faulty"),
+    variant=True,
+    partially_observed=True,
+    replay_tolerance=0.6,  # a phase may open a step later
+    tags=("continuous", "tracking", "failure"),
+    choices=_references_only("PMSM", "torque"),
+)
+"""A drive that breaks; see ``faulty.py``."""
+
+_DEMAGNETISED = TaskCard(
+    id="rlsuite/PMSMTorqueDemagnetised-v0",
+    family="motor",
+    summary="Make the torque of a PMSM follow a reference without measuring it, while its magnets lose their flux.",
+    source="Sergakis et al. 2025, doi:10.3390/en18051177 (faults of permanent-magnet machines)",
+    entry_point="rlbench_suite.envs.motor.tasks.demagnetised:DemagnetisedDrive",
+    reference="rlbench_suite.envs.motor.control.flux_observing:FluxObserving",
+    horizon=500,
+    settings=_settings("PMSM", "torque", conditions="demagnetised"),
+    variant=True,
+    partially_observed=True,
+    replay_tolerance=0.02,
+    tags=("continuous", "tracking", "failure"),
+    choices=_references_only("PMSM", "torque"),
+)
+"""A drive whose magnets fail; see ``demagnetised.py``."""
+
+
+CARDS = (
+    *_DRIVES,
+    *(_gem_compatible(drive) for drive in _DRIVES if drive.settings["goal"] != "position"),
+    *_REAL,
+    *_SENSORLESS,
+    _FAULTY,
+    _DEMAGNETISED,
+    _EFFICIENT,
+)

@@ -1,0 +1,181 @@
+"""Torque of a permanent-magnet machine whose magnets lose some of their flux on the way, and no sensor of torque.
+
+The task is that of ``drive.py``, word for word where this table is silent. What magnets have lost must be told from the
+voltage that they still induce; at standstill it cannot be told at all.
+
+======================  ====================================================================================
+observation ``(6,)``    i_d, i_q and speed (by the limits), the reference, the voltages of the last step
+privileged ``(2,)``     the magnets' flux by its nominal value, the torque as the reference is scaled
+reward                  by the torque that there is, as before
+reference               within +-60 N m
+fault (context)         after 5 to 35 ms the magnets lose 10 to 60 % of their flux, at once and for ever, as a short
+                        circuit or heat beyond the knee of the demagnetisation curve would do; all magnets alike
+======================  ====================================================================================
+
+Source: Sergakis, Salinas, Gkiolekas & Gyftakis 2025, doi:10.3390/en18051177 (how magnets fail; all failing alike
+is the case that the flux linkage alone describes).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+
+from ..machines import synchronous
+from ..machines.frames import DQ, Scalar, Values
+from ..plants.plant import Plant
+from ..plants.three_phase import PMSM
+from ..references.goals import Goal
+from . import components, scope
+from .drive import ENDS, Drive, Params, State
+
+_WHOLE = synchronous.PermanentMagnet()
+
+
+class Magnetised(NamedTuple):
+    """Currents, and what is left of the magnets; as a rate, a second."""
+
+    d: Scalar
+    """A"""
+    q: Scalar
+    """A"""
+    kept: Scalar
+    """Part of the flux that the magnets began with"""
+    clock: Scalar
+    """s, since the start"""
+
+
+class Demagnetisable(NamedTuple):
+    """Parameters."""
+
+    resistance: Scalar = _WHOLE.resistance
+    """Ohm, of a phase"""
+    inductance_d: Scalar = _WHOLE.inductance_d
+    """H"""
+    inductance_q: Scalar = _WHOLE.inductance_q
+    """H"""
+    magnet_flux: Scalar = _WHOLE.magnet_flux
+    """V s, at the start"""
+    pole_pairs: Scalar = _WHOLE.pole_pairs
+    inertia: Scalar = _WHOLE.inertia
+    """kg m^2"""
+    loss: Scalar = 0.35
+    """Part of the flux"""
+    onset: Scalar = 0.02
+    """s, from the start: when it is lost"""
+
+    def _present(self, kept: Scalar) -> synchronous.PermanentMagnet:
+        whole = synchronous.PermanentMagnet(*self[: len(_WHOLE)])
+        return whole._replace(magnet_flux=whole.magnet_flux * kept)
+
+    def flux(self, electrical: Magnetised) -> DQ:
+        """Flux linkages, V s."""
+        return self._present(electrical.kept).flux(DQ(electrical.d, electrical.q))
+
+    def derivative(self, electrical: Magnetised, voltage: DQ, speed: Scalar) -> Magnetised:
+        """Per s, under a voltage (V) at a mechanical speed (rad/s)."""
+        current = DQ(electrical.d, electrical.q)
+        rate = self._present(electrical.kept).derivative(current, voltage, speed)
+        return Magnetised(*rate, jnp.zeros_like(electrical.kept), jnp.ones_like(electrical.clock))
+
+    def torque(self, electrical: Magnetised) -> Scalar:
+        """N m."""
+        return self._present(electrical.kept).torque(DQ(electrical.d, electrical.q))
+
+
+class DemagnetisablePMSM(PMSM):
+    """The machine of the other tasks, whose magnets can fail."""
+
+    nominal: Any = Demagnetisable()
+    tolerance: Any = Demagnetisable(0.2, 0.15, 0.15, 0.1, 0, 0.0, 0.25 / 0.35, 0.75)
+    vector: Any = Magnetised
+
+    def still(self, machine: Any) -> Magnetised:
+        """No currents, nothing lost."""
+        zero = jnp.zeros_like(machine.inertia)
+        return Magnetised(zero, zero, zero + 1, zero)
+
+    def measured(self, electrical: Any) -> Values:
+        """Currents."""
+        per = 1 / self.current_limit
+        return electrical.d * per, electrical.q * per
+
+    def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> DQ:
+        """V."""
+        return DQ(self.unit * applied[0], self.unit * applied[1])
+
+    def induced(self, electrical: Any, speed: Scalar) -> Values:
+        """As by whole magnets of the data sheet."""
+        return super().induced(electrical._replace(kept=1.0), speed)
+
+
+class DemagnetisedDrive(Drive):
+    """The task of this file's docstring."""
+
+    measures: ClassVar[dict[str, str]] = Drive.measures | {"flux": "of the magnets, by its nominal value"}
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.observation_space = self.box([-ENDS] * 6, [ENDS] * 6)
+        self.privileged_space = self.box(-np.inf, np.inf, (2,))
+
+    def chosen_plant(self, plant: Plant) -> Plant:
+        """One whose magnets can fail."""
+        return DemagnetisablePMSM()
+
+    def chosen_goal(self, goal: Goal) -> Goal:
+        """As much torque as weak magnets and the reluctance can make."""
+        return goal._replace(low=(-60.0,), high=(60.0,))
+
+    def moved(self, state: State, voltage: Any, params: Params, duration: float) -> State:
+        """Currents ``duration`` s later; then the magnets may fail."""
+        after = super().moved(state, voltage, params, duration)
+        lost = jnp.where(after.electrical.clock > params.machine.onset, params.machine.loss, 0)
+        return after._replace(electrical=after.electrical._replace(kept=(1 - lost).astype(self.dtype)))
+
+    def _flux(self, state: State, params: Params) -> Scalar:
+        """Of the magnets, by its nominal value."""
+        return params.machine.magnet_flux * state.electrical.kept * (1 / self.plant.nominal.magnet_flux)
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """See the table."""
+        measured = [*self.plant.measured(state.electrical), state.speed * (1 / self.plant.speed_limit)]
+        return jnp.clip(self.stack(*measured, state.reference[0] * (1 / self.goal.scale), *state.applied), -ENDS, ENDS)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        machine = self.card.settings["machine"]
+        applied = components.applied(self.plant, machine, self.finite, "applied", "in the last step")
+        return *components.measured(self.plant, machine), *self._asked(), *applied
+
+    def privileged(self, state: State, params: Params) -> jax.Array:
+        """See the table."""
+        return self.stack(self._flux(state, params), self.controlled(state, params)[0] * (1 / self.goal.scale))
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """``success`` and the measures."""
+        return super().info(state, params) | {"flux": self._flux(state, params)}
+
+    def describe(self, state: State, params: Params) -> str:
+        """What is shown, with units."""
+        d, q = (float(value) * self.plant.current_limit for value in self.plant.measured(state.electrical))
+        applied = ", ".join(f"{float(part):+.3f}" for part in state.applied)
+        return (
+            f"Asked for: torque {float(state.reference[0]):+.4g} N m. Measured: i_d {d:+.4g} A, i_q {q:+.4g} A, speed "
+            f"{float(state.speed):+.4g} rad/s. Last voltage: {applied}."
+        )
+
+    def draw(self, state: State, params: Params) -> np.ndarray:
+        """See ``scope.py``; of the torque only what is asked for."""
+        asked, goal = float(state.reference[0]), self.goal
+        gauge = scope.Gauge("torque asked for (N m)", asked, asked, goal.low[0], goal.high[0])
+        d, q = (float(value) for value in self.plant.measured(state.electrical))
+        share = float(self.plant.length(state.electrical))
+        voltages = tuple(float(part) for part in state.applied)
+        return scope.picture((d, q), share, 1.1, [gauge], voltages, ("i_d", "i_q"))

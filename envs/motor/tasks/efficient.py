@@ -1,0 +1,62 @@
+"""Torque of a permanent-magnet machine with little loss: tracking and efficiency, two objectives.
+
+The drive is that of ``real.py``, word for word where this table is silent: saturated, aged, lossy in copper and iron.
+It turns up to twice as fast, where currents of least copper losses are not those of least losses: weakening the flux
+costs current and saves iron. Heat flows as in the machine, so that temperatures stay what they are at the start.
+
+======================  ====================================================================================
+reward ``(2,)``         tracking: as for any drive, in (0, 1]. Efficiency: losses of copper and iron at the end of the
+                        step in parts of 4 kW, negative, -3 at most
+reference               within +-60 N m
+speed (context)         -300 to 300 rad/s, train and test in alternating bands
+======================  ====================================================================================
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite.card import TaskCard
+
+from ..machines.frames import DQ, Scalar
+from ..references.goals import Goal
+from .drive import Params, State
+from .real import RealDrive
+
+LOSSES = 4000.0
+"""W, that count as much as all of tracking."""
+MOST = 3.0
+"""Times ``LOSSES`` that are counted."""
+
+
+class EfficientDrive(RealDrive):
+    """The task of this file's docstring."""
+
+    measures: ClassVar[dict[str, str]] = RealDrive.measures | {"losses": "of copper and iron, W"}
+    heating: ClassVar[float] = 1.0
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.reward_space = self.box([0, -MOST], [1, 0])
+
+    def chosen_goal(self, goal: Goal) -> Goal:
+        """Less torque at higher speeds."""
+        return goal._replace(low=(-60.0,), high=(60.0,), speeds=(-300.0, 300.0))
+
+    def losses(self, state: State, params: Params) -> Scalar:
+        """W."""
+        machine, now = params.machine, state.electrical
+        iron = machine.iron_torque(now.flux, state.speed) * state.speed
+        return machine.copper_losses(DQ(now.d, now.q), now.winding) + iron
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+        """(tracking, efficiency), ``(2,)``."""
+        tracking = super().reward(state, action, next_state, key, params)
+        return self.stack(tracking, -jnp.minimum(self.losses(next_state, params) * (1 / LOSSES), MOST))
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """``success`` and the measures."""
+        return super().info(state, params) | {"losses": self.losses(state, params)}

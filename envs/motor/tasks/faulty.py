@@ -1,0 +1,219 @@
+"""Torque of a permanent-magnet machine of which a phase breaks on the way.
+
+The task is that of ``drive.py``, word for word where this table is silent. The machine's neutral point is connected
+(``open_phase.py``), so that what is left of it can still make any torque: with currents sqrt(3) as large in the other
+two phases, and one through the neutral point. Nothing says which phase breaks, or when.
+
+======================  ====================================================================================
+action ``(3,)``         voltages of the phases a, b, c against the neutral point in parts of 150 V, constant over a step
+observation ``(12,)``   phase currents and speed (by the limits), torque, reference, error; cosine and sine of the
+                        rotor's angle; the voltages of the last step
+reference               within +-60 N m
+cost, terminated        by the largest current of a phase
+fault (context)         phase a, b or c opens at the first zero of its current after 5 to 35 ms: where the rotor
+                        hardly turns, never (one episode in ten)
+angle                   any at the start
+======================  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+
+from ...runge_kutta import rk4
+from ..machines.frames import DQ, Phases, Scalar, Values, inverse_clarke, inverse_park, wrapped
+from ..machines.open_phase import Currents, WithNeutral
+from ..plants.plant import Plant
+from ..plants.three_phase import PMSM
+from ..references.goals import Goal
+from . import components
+from .drive import ENDS, ERROR_UNIT, Drive, Params, State
+
+THIRD = 2 * math.pi / 3
+
+
+class Broken(NamedTuple):
+    """Phase currents first, as they are measured; then what they follow from."""
+
+    a: Scalar
+    """A"""
+    b: Scalar
+    """A"""
+    c: Scalar
+    """A"""
+    d: Scalar
+    """A"""
+    q: Scalar
+    """A"""
+    zero: Scalar
+    """A"""
+    broken: Scalar
+    """0 or 1"""
+    clock: Scalar
+    """s, since the start"""
+
+    @property
+    def currents(self) -> Currents:
+        """A."""
+        return Currents(self.d, self.q, self.zero)
+
+
+def phases_of(currents: Currents, angle: Scalar) -> Phases:
+    """A, with the rotor at an electrical angle (rad)."""
+    own = inverse_clarke(inverse_park(DQ(currents.d, currents.q), angle))
+    return Phases(own.a + currents.zero, own.b + currents.zero, own.c + currents.zero)
+
+
+def from_phase(phases: Phases, first: Scalar) -> Phases:
+    """The same phases in turn, beginning with the one of number ``first``."""
+    a, b, c = phases
+    return Phases(
+        jnp.where(first < 1, a, jnp.where(first < 2, b, c)),
+        jnp.where(first < 1, b, jnp.where(first < 2, c, a)),
+        jnp.where(first < 1, c, jnp.where(first < 2, a, b)),
+    )
+
+
+class NeutralPMSM(PMSM):
+    """Three half bridges on a 300 V link, and the neutral point at the link's middle."""
+
+    nominal: Any = WithNeutral()
+    tolerance: Any = WithNeutral(0.2, 0.15, 0.15, 0.1, 0, 0.0, 0.2, 0.75, 0.0)
+    measured_names = ("i_a", "i_b", "i_c")
+    voltages = ("u_a", "u_b", "u_c")
+    unit = 150.0
+
+    def still(self, machine: WithNeutral) -> Broken:
+        """No currents."""
+        return Broken(*(jnp.zeros_like(machine.inertia) for _ in Broken._fields))
+
+    def measured(self, electrical: Broken) -> Values:
+        """Of the phases."""
+        return tuple(current * (1 / self.current_limit) for current in electrical[:3])
+
+    def length(self, electrical: Broken) -> Scalar:
+        """Of the largest phase."""
+        a, b, c = self.measured(electrical)
+        return jnp.maximum(jnp.abs(a), jnp.maximum(jnp.abs(b), jnp.abs(c)))
+
+    def within_reach(self, action: Values) -> Values:
+        """As asked for."""
+        return action
+
+    def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Phases:
+        """V."""
+        return Phases(*(self.unit * part for part in applied))
+
+
+class FaultyDrive(Drive):
+    """The task of this file's docstring."""
+
+    measures: ClassVar[dict[str, str]] = Drive.measures | {"broken": "phases that are open"}
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.action_space = self.box([-1] * 3, [1] * 3)
+        self.observation_space = self.box([-ENDS] * 12, [ENDS] * 12)
+
+    def chosen_plant(self, plant: Plant) -> Plant:
+        """With its neutral point connected."""
+        return NeutralPMSM()
+
+    def chosen_goal(self, goal: Goal) -> Goal:
+        """As much torque as two phases can make."""
+        return goal._replace(low=(-60.0,), high=(60.0,))
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
+        """As for any drive, and which phase breaks."""
+        params = super().sample_params(key, split)
+        which = jnp.floor(3 * self.uniform(jax.random.fold_in(key, 1), 1)[0])
+        return params._replace(machine=params.machine._replace(phase=which))
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """As before, at any angle."""
+        unit = self.uniform(jax.random.fold_in(key, 1), 1)[0]
+        return super().initial(key, params)._replace(angle=2 * math.pi * (unit - 0.5))
+
+    def moved(self, state: State, voltage: Phases, params: Params, duration: float) -> State:
+        """``duration`` s later, in coordinates along the phase that may break; then it may."""
+        machine, now = params.machine, state.electrical
+        driving, speed = from_phase(voltage, machine.phase), state.speed
+        start = state.angle - THIRD * machine.phase
+        turned = self.plant.pole_pairs * duration * speed
+
+        def rate(passed: float, currents: Currents) -> Currents:
+            return machine.derivative(currents, driving, start + passed * turned, speed, now.broken)
+
+        currents = rk4(rate, now.currents, duration)
+        clock, before = now.clock + duration, phases_of(now.currents, start).a
+        after = phases_of(currents, start + turned).a
+        opens = (clock > machine.onset) & (before * after <= 0)
+        broken = jnp.maximum(now.broken, jnp.where(opens, 1.0, 0.0).astype(self.dtype))
+        # What a phase that opens still carries is less than a step's change; what it drifts by later is rounding.
+        currents = currents._replace(zero=currents.zero - broken * after)
+        angle = wrapped(state.angle + turned)
+        a, b, c = phases_of(currents, angle)
+        return state._replace(
+            electrical=Broken(a, b, c, currents.d, currents.q, currents.zero, broken, clock), angle=angle
+        )
+
+    def controlled(self, state: State, params: Params) -> Values:
+        """The torque, N m."""
+        return (params.machine.inner_torque(state.electrical.currents),)
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """See the table."""
+        torque, reference = self.controlled(state, params)[0], state.reference[0]
+        shown = self.stack(
+            *self.plant.measured(state.electrical),
+            state.speed * (1 / self.plant.speed_limit),
+            torque * (1 / self.goal.scale),
+            reference * (1 / self.goal.scale),
+            (reference - torque) * (1 / (ERROR_UNIT * self.goal.halving[0])),
+            jnp.cos(state.angle),
+            jnp.sin(state.angle),
+            *state.applied,
+        )
+        return jnp.clip(shown, -ENDS, ENDS)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """As of any drive, with the rotor's angle, which matters here always."""
+        *shown, u_a, u_b, u_c = super().observation_components()
+        return *shown, *components.turning(self.plant), u_a, u_b, u_c
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Of three half bridges, which give what is asked for."""
+        return tuple(
+            Component(part.name, f"{part.meaning}, against the neutral point", part.unit)
+            for part in components.voltages(self.plant, self.card.settings["machine"])
+        )
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """``success`` and the measures."""
+        error = jnp.abs(self.controlled(state, params)[0] - state.reference[0]) * (1 / self.goal.halving[0])
+        return {
+            "success": (error < 1) & ~self.tripped(state),
+            "error": error,
+            "current": self.plant.length(state.electrical),
+            "torque": self.controlled(state, params)[0],
+            "speed": state.speed,
+            "broken": state.electrical.broken,
+        }
+
+    def describe(self, state: State, params: Params) -> str:
+        """All that is shown, with units."""
+        return f"{super().describe(state, params)} Angle {float(state.angle):+.3f} rad."
+
+    def draw(self, state: State, params: Params) -> np.ndarray:
+        """As for any drive, with the rotor's currents in its plane."""
+        seen = state.electrical
+        at_rotor = state._replace(electrical=seen._replace(a=seen.d, b=seen.q))
+        return super().draw(at_rotor, params)

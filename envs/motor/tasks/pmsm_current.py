@@ -1,0 +1,255 @@
+"""Track d and q current references of a permanent-magnet synchronous machine with its voltages.
+
+Dynamics: ``pmsm.py`` at constant speed, one Runge-Kutta step of 0.1 ms a step of the episode; the voltage is constant
+in rotor coordinates over it, as in gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), whose task this follows. Written
+for speed: with another part than the usual one (``card.choices``) the id makes the general task of ``drive.py``.
+
+======================  ====================================================================================
+action ``(2,)``         d and q voltage: 1 is U/sqrt(3) = 173.2 V, the longest vector that space-vector modulation
+                        of a 300 V link reaches at every angle. A vector outside this circle, towards the
+                        square's corners, is shortened to it in its own direction: the inverter gives no more
+observation ``(7,)``    i_d, i_q (by the limit of 400 A), speed (by 150 rad/s), references of i_d, i_q (by
+                        400 A), the d and q voltages applied in the last step (by 173.2 V)
+reward                  mean over d and q of 1 / (1 + |error| / 12 A), in (0, 1]: the error is taken at the end
+                        of the step, against the reference shown at its beginning. Every step pays, so that
+                        ending early never does; 5 % of the nominal current halves it
+terminated              over-current: the current vector is longer than 400 A
+success                 both errors below 5 % of the nominal current (12 A), within the current limit
+reference               a random walk: each component moves by N(0, s^2) a step, s of the episode log-uniform
+                        in 0.4..8 A, and stays in the half disc i_d <= 0, |i| <= 240 A (the nominal current)
+start                   no current; the reference anywhere in the half disc
+context                 speed in +-150 rad/s, where every reference can be held; resistance +-20 %, inductances
+                        +-15 %, magnet flux +-10 %. Train and test speeds lie in alternating bands of 7.5 rad/s,
+                        so a test asks for interpolation
+======================  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from PIL import Image, ImageDraw
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.task import Task
+
+from ...alternating_bands import alternating_bands
+from ..machines import pmsm
+from ..machines.pmsm import DQ, Machine, Scalar
+from .drive import Drive
+
+STEP = 1e-4
+"""s"""
+VOLTAGE_LIMIT = pmsm.SUPPLY_VOLTAGE / math.sqrt(3)
+"""V"""
+SPEED_LIMIT = 150.0
+"""rad/s, mechanical"""
+SLOWEST, FASTEST = 0.4, 8.0
+"""A: range of the reference's standard deviation a step. The voltage moves i_q by 14 A a step at most."""
+HALVING_ERROR = 0.05 * pmsm.NOMINAL_CURRENT
+"""A: the error at which a component's reward is one half, and below which it counts as tracked."""
+OVERSHOOT = 1.5
+"""A single step beyond the current limit adds at most 145 A (d axis, smallest inductance, highest speed)."""
+ROUNDING = 1e-5
+"""By which normalised voltages and references on their circle may pass it."""
+
+
+class Params(NamedTuple):
+    """The context: a machine, its speed, and how fast its reference moves."""
+
+    machine: Machine
+    speed: Scalar
+    """rad/s, mechanical"""
+    deviation: Scalar
+    """A a step"""
+
+
+class State(NamedTuple):
+    """Where the drive is and where it should be."""
+
+    current: DQ
+    """A"""
+    reference: DQ
+    """A"""
+    applied: DQ
+    """Voltage of the last step, in parts of ``VOLTAGE_LIMIT``."""
+
+
+class PMSMCurrent(Task[Params, State]):
+    """The task of this file's docstring."""
+
+    measures: ClassVar[dict[str, str]] = {
+        "error_d": "i_d minus its reference, A",
+        "error_q": "i_q minus its reference, A",
+        "torque": "N m",
+    }
+
+    def __new__(cls, card: TaskCard, *, difficulty: float | None, dtype: str) -> Task[Any, Any]:  # type: ignore[misc]
+        """This task, or the general one where a part is chosen that this one has not."""
+        if any(card.settings[name] != allowed[0] for name, allowed in card.choices.items()):
+            return Drive(card, difficulty=difficulty, dtype=dtype)
+        return super().__new__(cls)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        bound = np.array([OVERSHOOT] * 2 + [1 + ROUNDING] * 5)
+        self.observation_space = self.box(-bound, bound)
+        self.action_space = self.box([-1] * 2, [1] * 2)
+        self.reward_space = self.box(0, 1)
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
+        """A machine within its tolerances, at a speed in the bands of the split."""
+        resistance, inductance_d, inductance_q, flux, speed, deviation = self.uniform(key, 6)
+
+        def near(nominal: float, spread: float, unit: Scalar) -> Scalar:
+            return nominal * (1 - spread + 2 * spread * unit)
+
+        return Params(
+            Machine(
+                near(pmsm.RESISTANCE, 0.2, resistance),
+                near(pmsm.INDUCTANCE_D, 0.15, inductance_d),
+                near(pmsm.INDUCTANCE_Q, 0.15, inductance_q),
+                near(pmsm.MAGNET_FLUX, 0.1, flux),
+            ),
+            speed=alternating_bands(speed, split, -SPEED_LIMIT, SPEED_LIMIT, bands=40),
+            deviation=SLOWEST * jnp.exp(math.log(FASTEST / SLOWEST) * deviation),
+        )
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """No current, and a reference uniform over the half disc."""
+        u = self.uniform(key, 2)
+        length, angle = pmsm.NOMINAL_CURRENT * jnp.sqrt(u[0]), math.pi * (0.5 + u[1])
+        zero = jnp.zeros((), self.dtype)
+        return State(DQ(zero, zero), DQ(length * jnp.cos(angle), length * jnp.sin(angle)), DQ(zero, zero))
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """Currents by one Runge-Kutta step, then a new reference."""
+        applied = within_unit_circle(DQ(action[0], action[1]))
+        voltage = DQ(VOLTAGE_LIMIT * applied.d, VOLTAGE_LIMIT * applied.q)
+        current = pmsm.step(state.current, voltage, params.speed, params.machine, STEP)
+        move = params.deviation * self.normal(key, 2)
+        d = jnp.clip(state.reference.d + move[0], -pmsm.NOMINAL_CURRENT, 0)
+        most = jnp.sqrt(pmsm.NOMINAL_CURRENT**2 - d * d)
+        q = jnp.clip(state.reference.q + move[1], -most, most)
+        return State(current, DQ(d, q), applied)
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Shape ``(7,)``; see the table."""
+        per_current = 1 / pmsm.CURRENT_LIMIT
+        return self.stack(
+            state.current.d * per_current,
+            state.current.q * per_current,
+            params.speed * (1 / SPEED_LIMIT),
+            state.reference.d * per_current,
+            state.reference.q * per_current,
+            state.applied.d,
+            state.applied.q,
+        )
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+        """How near the currents came to the references that the action was chosen for."""
+        error_d = jnp.abs(next_state.current.d - state.reference.d)
+        error_q = jnp.abs(next_state.current.q - state.reference.q)
+        return 0.5 * HALVING_ERROR * (1 / (HALVING_ERROR + error_d) + 1 / (HALVING_ERROR + error_q))
+
+    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Over-current."""
+        return self._tripped(state)
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """``success`` and the measures."""
+        error_d, error_q = state.current.d - state.reference.d, state.current.q - state.reference.q
+        near = (jnp.abs(error_d) < HALVING_ERROR) & (jnp.abs(error_q) < HALVING_ERROR)
+        return {
+            "success": near & ~self._tripped(state),
+            "error_d": error_d,
+            "error_q": error_q,
+            "torque": pmsm.torque(state.current, params.machine),
+        }
+
+    def _tripped(self, state: State) -> jax.Array:
+        d, q = state.current
+        return d * d + q * q > pmsm.CURRENT_LIMIT**2
+
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
+        """The current that tripped it."""
+        current = math.hypot(state.current.d, state.current.q)
+        return f"over-current: {current:.0f} A, the limit is {pmsm.CURRENT_LIMIT:.0f} A"
+
+    def how_to_act(self) -> str:
+        """One line for a text player."""
+        return f"Answer with two numbers from -1 to 1: d and q voltage in parts of {VOLTAGE_LIMIT:.1f} V."
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`observation`."""
+        current, at = f"{pmsm.CURRENT_LIMIT:g} A", {"d": "along the rotor (d axis)", "q": "across the rotor (q axis)"}
+        return (
+            *(Component(f"i_{axis}", f"current {where}", current) for axis, where in at.items()),
+            Component("speed", "mechanical speed of the shaft", f"{SPEED_LIMIT:g} rad/s"),
+            *(Component(f"reference_i_{axis}", f"what i_{axis} should be now", current) for axis in at),
+            *(
+                replace(part, name=f"applied_{part.name}", meaning=f"{part.meaning} that was applied in the last step")
+                for part in self._voltages()
+            ),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Two voltages."""
+        meaning = "; a vector longer than one is shortened to it"
+        return tuple(replace(part, meaning=part.meaning + meaning) for part in self._voltages())
+
+    def _voltages(self) -> tuple[Component, ...]:
+        unit = f"{VOLTAGE_LIMIT:.4g} V"
+        return (
+            Component("u_d", "voltage along the rotor (d axis)", unit),
+            Component("u_q", "voltage across the rotor (q axis)", unit),
+        )
+
+    def describe(self, state: State, params: Params) -> str:
+        """Currents, references, speed and voltages in words, with units."""
+        (i_d, i_q), (r_d, r_q), (u_d, u_q) = jax.tree.map(float, state)
+        return (
+            f"Current i_d {i_d:+.1f} A, i_q {i_q:+.1f} A; "
+            f"reference i_d {r_d:+.1f} A, i_q {r_q:+.1f} A. "
+            f"Speed {float(params.speed):+.1f} rad/s. "
+            f"Last voltage u_d {VOLTAGE_LIMIT * u_d:+.1f} V, u_q {VOLTAGE_LIMIT * u_q:+.1f} V."
+        )
+
+    def draw(self, state: State, params: Params) -> np.ndarray:
+        """The plane of currents: limit (black), references' half disc (grey), reference (green), current (red)."""
+        size, _, _ = self.picture_shape
+        image = Image.new("RGB", (size, size), "white")
+        canvas = ImageDraw.Draw(image)
+        scale = 0.5 * size / (1.1 * pmsm.CURRENT_LIMIT)
+
+        def pixel(current: DQ) -> tuple[float, float]:
+            return size / 2 + scale * float(current.d), size / 2 - scale * float(current.q)
+
+        def box(length: float) -> tuple[float, float, float, float]:
+            half = scale * length
+            return size / 2 - half, size / 2 - half, size / 2 + half, size / 2 + half
+
+        canvas.pieslice(box(pmsm.NOMINAL_CURRENT), 90, 270, fill="gainsboro")
+        canvas.ellipse(box(pmsm.CURRENT_LIMIT), outline="black")
+        canvas.line((0, size / 2, size, size / 2), fill="silver")
+        canvas.line((size / 2, 0, size / 2, size), fill="silver")
+        canvas.text((size - 24, size / 2 + 4), "i_d", fill="gray")
+        canvas.text((size / 2 + 4, 2), "i_q", fill="gray")
+        x, y = pixel(state.reference)
+        canvas.ellipse((x - 6, y - 6, x + 6, y + 6), outline="green", width=2)
+        x, y = pixel(state.current)
+        canvas.line((size / 2, size / 2, x, y), fill="red", width=2)
+        canvas.ellipse((x - 3, y - 3, x + 3, y + 3), fill="red")
+        return np.asarray(image)
+
+
+def within_unit_circle(vector: DQ) -> DQ:
+    """The vector, shortened to length one in its own direction if it is longer."""
+    share = 1 / jnp.maximum(1, jnp.sqrt(vector.d * vector.d + vector.q * vector.q))
+    return DQ(vector.d * share, vector.q * share)

@@ -1,0 +1,365 @@
+"""Puzzles of arithmetic: combine given numbers, two at a time, until one is the target.
+
+One-shot, the answer is an expression. Interactively, two numbers are replaced by what an operation makes of them:
+
+=============  =====================================================================================================
+action         ``operation * pairs + pair``, ``Discrete(6 * n * (n - 1) / 2)``; operations on places i < j with the
+               numbers a and b: a + b, a * b, a - b, b - a, a / b, b / a; pairs (0, 1), (0, 2), ... The result takes
+               place i, place j is empty from then on; legal are operations on two numbers that the rules allow
+observation    ``Box(2 n + 1 + 2 actions)``: each place's number v as v / (abs(v) + t) with the target t (0: empty), and
+               whether there is one; t / 1000; then the result of each legal action, scaled in the same way (0: not
+               legal), and whether it is the target
+reward         1 on reaching the target
+termination    the target is reached, or one number is left
+=============  =====================================================================================================
+
+What is used up does not come back, so an episode lasts n - 1 steps at most. The best return is 1.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import combinations
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.bit_exact import computed_once
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+
+from ..shared.board import FILLED, GIVEN, INK, Board
+from ..shared.puzzle_task import Params, PuzzleTask
+from .expression import OPERATORS, Tree, combined, operations, read, written
+
+OPERATIONS = (("+", False), ("*", False), ("-", False), ("-", True), ("/", False), ("/", True))
+"""Operators, and whether the second number comes first. Those whose order does not matter come first."""
+
+
+class Instance(NamedTuple):
+    """Numbers and what to make of them."""
+
+    numbers: np.ndarray
+    """int16 ``(count,)``, positive."""
+    target: np.ndarray
+    """int16, a scalar; positive, at most 1000."""
+
+
+class CombinePuzzle(Puzzle[Instance]):
+    """The one-shot form. Subclasses set ``count``, the number of numbers, in ``__init__``."""
+
+    count: int
+    #: Whether every number has to be used; otherwise the target may be made of some of them.
+    uses_all: ClassVar[bool]
+
+    @abc.abstractmethod
+    def rules(self, target: int) -> str:
+        """State the target and how to make it."""
+
+    @abc.abstractmethod
+    def allows(self, operator: str, left: Fraction, right: Fraction) -> bool:
+        """Return whether the rules allow an operation."""
+
+    @abc.abstractmethod
+    def tree(self, instance: Instance) -> Tree:
+        """Find an expression for the target, by exact search."""
+
+    def question(self, instance: Instance) -> str:
+        """State the rules, the numbers and the grammar of an expression."""
+        return (
+            f"{self.rules(int(instance.target))}\n\n{self.given(instance)}\n\n"
+            "Answer with one expression of these numbers, the operators + - * / and parentheses, such as "
+            "(7 - 3) * 5. The usual precedence holds, - always stands between two values, and there is no equals sign."
+        )
+
+    def given(self, instance: Instance) -> str:
+        """Return the numbers, in words."""
+        return f"Numbers: {', '.join(map(str, instance.numbers.tolist()))}"
+
+    def judge(self, instance: Instance, answer: str) -> Verdict:
+        """Check the format, then the numbers, then the operations, then the value."""
+        expression = read(answer, self.count)
+        given = Counter(instance.numbers.tolist())
+        used = Counter(token for token in expression if isinstance(token, int))
+        if extra := used - given:
+            return wrong(f"{min(extra)} is used more often than it is given")
+        if self.uses_all and used != given:
+            return wrong(f"{min(given - used)} is used less often than it is given")
+        value = Fraction(0)
+        for operator, left, right in operations(expression):
+            if not self.allows(operator, left, right):
+                return wrong(f"{left} {operator} {right} is not allowed")
+            value = combined(operator, left, right)
+        if value != int(instance.target):
+            return wrong(f"the value is {value}, not {int(instance.target)}")
+        return RIGHT
+
+    def solve(self, instance: Instance) -> str:
+        """Return the expression of :meth:`tree`."""
+        return written(self.tree(instance), instance.numbers.tolist())
+
+    def plan(self, instance: Instance) -> list[int]:
+        """Return the operations of :meth:`tree`, the innermost first."""
+        actions: list[int] = []
+        pairs = list(combinations(range(self.count), 2))
+
+        def place(tree: Tree) -> int:
+            if isinstance(tree, int):
+                return tree
+            operator, left, right = tree
+            i, j = place(left), place(right)
+            turned = i > j and operator in "-/"
+            actions.append(OPERATIONS.index((operator, turned)) * len(pairs) + pairs.index((min(i, j), max(i, j))))
+            return min(i, j)
+
+        place(self.tree(instance))
+        return actions
+
+    def guess(self, instance: Instance, dice: Dice) -> str:
+        """Return two numbers combined in any way that is allowed, until one is left or the last result is the
+        target.
+        """
+        return written(self.combine(instance, dice.choice), instance.numbers.tolist())
+
+    def heuristic(self, instance: Instance) -> str:
+        """Choose the operation whose result is nearest to the target, always."""
+        target = int(instance.target)
+        nearest = self.combine(instance, lambda ways: min(ways, key=lambda way: abs(way.value - target)))
+        return written(nearest, instance.numbers.tolist())
+
+    def combine(self, instance: Instance, choose: Callable[[list[Part]], Part]) -> Tree:
+        """Combine numbers by chosen operations until one is left or, if that is enough, the target is made.
+
+        Args:
+            instance: numbers and target.
+            choose: picks a result among those of all allowed operations.
+        """
+        parts = [Part(Fraction(number), place) for place, number in enumerate(instance.numbers.tolist())]
+        while len(parts) > 1 and (self.uses_all or parts[-1].value != int(instance.target)):
+            made = choose(self._ways(parts))
+            parts = [part for place, part in enumerate(parts) if place not in made.consumes] + [made]
+        return parts[-1].tree
+
+    def _ways(self, parts: list[Part]) -> list[Part]:
+        """Return the result of every allowed operation on two parts."""
+        ways = []
+        for i, j in combinations(range(len(parts)), 2):
+            for operator, turned in OPERATIONS:
+                left, right = (parts[j], parts[i]) if turned else (parts[i], parts[j])
+                if self.allows(operator, left.value, right.value):
+                    value = combined(operator, left.value, right.value)
+                    ways.append(Part(value, (operator, left.tree, right.tree), (i, j)))
+        return ways
+
+
+class Part(NamedTuple):
+    """A given number, or a result."""
+
+    value: Fraction
+    tree: Tree
+    consumes: tuple[int, ...] = ()
+    """Numbers of the parts, in the list before the operation, that it is made of."""
+
+
+class Numbers(NamedTuple):
+    """The numbers at hand: exact fractions, not reduced."""
+
+    tops: jax.Array
+    """int32 ``(n,)``: numerators."""
+    bottoms: jax.Array
+    """int32 ``(n,)``: denominators, positive; 0 where no number is left."""
+
+
+class CombineTask(PuzzleTask[Numbers]):
+    """The interactive form. Subclasses define :meth:`settled`."""
+
+    puzzle: CombinePuzzle
+    measures: ClassVar[dict[str, str]] = {"left": "how many numbers are left"}
+    picture_shape: ClassVar[tuple[int, int, int]] = (200, 480, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.count = n = self.puzzle.count
+        self.pairs = list(combinations(range(n), 2))
+        actions = len(OPERATIONS) * len(self.pairs)
+        self.action_space = spaces.Discrete(actions)
+        self.observation_space = self.box(-1.0, 1.0, (2 * n + 1 + 2 * actions,))
+        self.reward_space = self.box(0.0, 1.0)
+
+    @abc.abstractmethod
+    def settled(self, tops: jax.Array, bottoms: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Return quotients of whole numbers as they are kept, with positive denominators, and which of them are
+        allowed.
+        """
+
+    def results(self, state: Numbers) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Return the result of each action: numerators, denominators, and whether it is legal, each ``(actions,)``."""
+        return computed_once(self._results)(state)
+
+    def _results(self, state: Numbers) -> tuple[jax.Array, jax.Array, jax.Array]:
+        first, second = ([pair[side] for pair in self.pairs] for side in (0, 1))
+        p, q = (jnp.stack([part[i] for i in first]) for part in state)
+        r, s = (jnp.stack([part[j] for j in second]) for part in state)
+        ps, qr, qs = p * s, q * r, q * s
+        tops = jnp.concatenate([ps + qr, p * r, ps - qr, qr - ps, ps, qr])
+        bottoms = jnp.concatenate([qs, qs, qs, qs, qr, ps])
+        tops, bottoms, allowed = self.settled(tops, bottoms)
+        return tops, bottoms, allowed & jnp.tile(qs > 0, len(OPERATIONS))
+
+    def initial(self, key: jax.Array, params: Params) -> Numbers:
+        """Begin with the numbers given."""
+        return Numbers(params.instance.numbers.astype(jnp.int32), jnp.ones(self.count, jnp.int32))
+
+    def transition(self, state: Numbers, action: jax.Array, key: jax.Array, params: Params) -> Numbers:
+        """Replace two numbers by the result."""
+        tops, bottoms, _ = self.results(state)
+        chosen = np.arange(len(OPERATIONS) * len(self.pairs)) == action
+        top, bottom = (jnp.where(chosen, part, 0).sum(dtype=jnp.int32) for part in (tops, bottoms))
+        pair = np.arange(len(self.pairs)) == action % len(self.pairs)
+        places = np.array(self.pairs)[:, :, None] == np.arange(self.count)
+        at, gone = ((pair[:, None] & places[:, side]).any(axis=0) for side in (0, 1))
+        return Numbers(*(
+            jnp.where(at, new, jnp.where(gone, 0, old)) for old, new in zip(state, (top, bottom), strict=True)
+        ))  # fmt: skip
+
+    def observation(self, state: Numbers, key: jax.Array, params: Params) -> jax.Array:
+        """Return the numbers, the target and the result of each legal action."""
+        tops, bottoms, legal = self.results(state)
+        target = params.instance.target.astype(jnp.int32)
+
+        def scaled(tops: jax.Array, bottoms: jax.Array) -> jax.Array:
+            top = tops.astype(self.dtype)
+            return top / (jnp.abs(top) + (target * bottoms).astype(self.dtype) + (bottoms == 0))
+
+        parts = (
+            scaled(*state),
+            state.bottoms > 0,
+            target[None].astype(self.dtype) / 1000,
+            jnp.where(legal, scaled(tops, bottoms), 0),
+            legal & (tops == target * bottoms),
+        )
+        return jnp.concatenate([part.astype(self.dtype) for part in parts])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the entries in the order of :meth:`observation`."""
+        every = (len(OPERATIONS), len(self.pairs))
+        return (
+            Component(
+                "numbers", "number v at each place as v / (abs(v) + target); 0 at an empty one", shape=(self.count,)
+            ),
+            Component("present", "whether there is a number at each place", shape=(self.count,)),
+            Component("target", "the number to reach", "1000"),
+            Component(
+                "results", "[operation, pair]: what an action makes, scaled as numbers; 0 if not legal", shape=every
+            ),
+            Component("reaches", "[operation, pair]: whether an action makes the target", shape=every),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Describe each action: an operation on two places."""
+        meaning = (
+            "[operation, pair]: replace a and b at two places by a + b, a * b, a - b, b - a, a / b or b / a; "
+            f"pairs of places {', '.join(map(str, self.pairs[:2]))}, ..."
+        )
+        return (Component("combine", meaning, shape=(len(OPERATIONS), len(self.pairs))),)
+
+    def reward(
+        self, state: Numbers, action: jax.Array, next_state: Numbers, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Give 1 for the target."""
+        return (self._reached(next_state, params) & ~self._reached(state, params)).astype(self.dtype)
+
+    def terminal(self, state: Numbers, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether the target is reached or nothing can be combined."""
+        return self._reached(state, params) | (self._left(state) == 1)
+
+    def info(self, state: Numbers, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: the target is reached."""
+        return {"success": self._reached(state, params), "left": self._left(state)}
+
+    def action_mask(self, state: Numbers, params: Params) -> jax.Array:
+        """Return the operations that the rules allow, bool ``(actions,)``."""
+        return self.results(state)[2]
+
+    def _reached(self, state: Numbers, params: Params) -> jax.Array:
+        there = state.bottoms > 0
+        is_target = (there & (state.tops == params.instance.target.astype(jnp.int32) * state.bottoms)).any()
+        return is_target & ((self._left(state) == 1) | (not self.puzzle.uses_all))
+
+    @staticmethod
+    def _left(state: Numbers) -> jax.Array:
+        return (state.bottoms > 0).sum(dtype=jnp.int32)
+
+    # -- host side ------------------------------------------------------------------------------------------------
+
+    def values(self, state: Numbers) -> list[Fraction | None]:
+        """Return the number of each place."""
+        tops, bottoms = (np.asarray(part).tolist() for part in state)
+        return [Fraction(top, bottom) if bottom else None for top, bottom in zip(tops, bottoms, strict=True)]
+
+    def describe(self, state: Numbers, params: Params) -> str:
+        """Show the rules and the numbers left."""
+        left = ", ".join(str(value) for value in self.values(state) if value is not None)
+        return f"{self.puzzle.rules(int(params.instance.target))}\n\nNumbers: {left}"
+
+    def how_to_act(self) -> str:
+        """Tell a text player how to answer, in one line."""
+        return "Answer 'A + B', 'A - B', 'A * B' or 'A / B' to replace two of the numbers by the result."
+
+    def parse(self, text: str, state: Numbers, params: Params) -> np.ndarray:
+        """Read ``8 - 3``; fractions as ``8/3``, without spaces.
+
+        Raises:
+            ValueError: anything else, or numbers that are not there.
+        """
+        words = text.split()
+        if len(words) != 3 or words[1] not in OPERATORS:
+            raise ValueError(f"expected 'A + B', with spaces, or -, * or / in place of +, got {text[:40]!r}")
+        free = [str(value) for value in self.values(state)]
+        places = []
+        for number in (words[0], words[2]):
+            if number not in free or number == str(None):
+                raise ValueError(f"{number[:20]!r} is not among the numbers that are left")
+            places.append(free.index(number))
+            free[places[-1]] = ""
+        turned = places[0] > places[1] and words[1] in "-/"
+        pair = self.pairs.index((min(places), max(places)))
+        action = OPERATIONS.index((words[1], turned)) * len(self.pairs) + pair
+        return np.asarray(action, self.action_space.dtype)
+
+    def why_illegal(self, action: np.ndarray, state: Numbers, params: Params) -> str:
+        """Say whether a number is gone or the rules forbid the operation."""
+        operation, pair = divmod(int(action), len(self.pairs))
+        a, b = (self.values(state)[place] for place in self.pairs[pair])
+        if a is None or b is None:
+            return f"places {self.pairs[pair][0] + 1} and {self.pairs[pair][1] + 1} do not both hold a number"
+        operator, turned = OPERATIONS[operation]
+        left, right = (b, a) if turned else (a, b)
+        return f"{left} {operator} {right} is against the rules"
+
+    def why_over(self, state: Numbers, params: Params, info: dict[str, Any]) -> str:
+        """Say whether the target is reached or nothing is left to combine."""
+        target = int(params.instance.target)
+        if info["success"]:
+            return f"{target} is reached"
+        return f"one number is left, and it is not {target}"
+
+    def draw(self, state: Numbers, params: Params) -> np.ndarray:
+        """Draw the numbers in a row, the target above."""
+        board = Board(1, self.count, self.picture_shape)
+        board.text(-0.7, (self.count - 1) / 2, f"make {int(params.instance.target)}", INK, 0.7)
+        given = params.instance.numbers.tolist()
+        for place, value in enumerate(self.values(state)):
+            board.cell(0, place, paper="" if value is not None else GIVEN)
+            if value is not None:
+                colour = INK if value == given[place] else FILLED
+                board.text(0, place, str(value), colour, min(1.0, 2.2 / len(str(value))))
+        return board.picture()

@@ -1,0 +1,203 @@
+"""rlsuite/Countdown-v0: make the target of some of the numbers, as in the television game.
+
+Numbers are drawn without replacement from 1 to 10, twice each, and 25, 50, 75 and 100; targets are 101 to 999. Every
+result on the way is a positive whole number, and every target can be reached exactly. ``difficulty`` is the number of
+operations needed at least, which is never less than the count of numbers minus 2. See :mod:`.combine` for actions,
+observations and rewards.
+
+Numbers and targets are drawn uniformly until a target is within reach. With three numbers there are 2,979 instances,
+with four 106,319.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache, lru_cache
+from itertools import combinations
+from typing import ClassVar
+
+import jax
+import numpy as np
+
+from rlbench_suite.dice import Dice
+
+from .combine import CombinePuzzle, CombineTask, Instance
+from .expression import Tree
+
+BOX = (*range(1, 11), *range(1, 11), 25, 50, 75, 100)
+TARGETS = range(101, 1000)
+MOST = 6
+LISTED = 3
+"""Number of numbers up to which every result is listed. For more numbers, a search begins at the target."""
+Made = dict[int, Tree]
+"""Values and an expression for each."""
+
+
+class CountdownPuzzle(CombinePuzzle):
+    """``tier`` is how many numbers are given."""
+
+    name = "Countdown"
+    difficulty_is = "operations that are needed at least"
+    few: ClassVar[dict[float, float]] = {3: 2_979, 4: 106_319}
+    uses_all = False
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(3, MOST + 1):
+            raise ValueError(f"Countdown: difficulty is how many numbers are given, 3 to {MOST}, got {tier!r}.")
+        self.count = int(tier)
+
+    def compose(self, dice: Dice) -> Instance:
+        """Draw numbers from the box, sorted, and any target."""
+        numbers = sorted(dice.sample(BOX, self.count))
+        return Instance(np.array(numbers, np.int16), np.array(dice.choice(TARGETS), np.int16))
+
+    def admits(self, instance: Instance) -> bool:
+        """Return whether the target is within reach, and not too easily reached."""
+        tree = shortest(tuple(instance.numbers.tolist()), int(instance.target))
+        return tree is not None and _operations(tree) >= self.count - 2
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the target and the sorted numbers."""
+        return bytes([*sorted(instance.numbers.tolist()), *divmod(int(instance.target), 256)])
+
+    def rules(self, target: int) -> str:
+        """State the rules."""
+        return (
+            f"Make {target} of the numbers below. Each may be used once at most, and not all have to be used. Every "
+            "result on the way has to be a positive whole number: nothing is subtracted from what is not larger, and "
+            "a division leaves no remainder."
+        )
+
+    def allows(self, operator: str, left: Fraction, right: Fraction) -> bool:
+        """Allow positive whole results only."""
+        return operator in "+*" or (left > right if operator == "-" else left % right == 0)
+
+    def tree(self, instance: Instance) -> Tree:
+        """Find an expression with as few operations as possible."""
+        tree = shortest(tuple(instance.numbers.tolist()), int(instance.target))
+        if tree is None:
+            raise ValueError(f"{instance.numbers.tolist()} do not make {int(instance.target)}")
+        return tree
+
+    def difficulty(self, instance: Instance) -> float:
+        """Count the operations of a shortest solution."""
+        return float(_operations(self.tree(instance)))
+
+    def constants(self) -> Sequence[str]:
+        """Return the solutions of a few fixed instances."""
+        return ["100 + 1", "75 * 2", "50 * 10", "100 * 3", "(25 + 1) * 10"]
+
+
+@lru_cache(maxsize=2048)
+def shortest(numbers: tuple[int, ...], target: int) -> Tree | None:
+    """Return a solution with as few operations as possible; None if there is none."""
+    everything = range(len(numbers))
+    made: dict[int, Made] = {1 << place: {number: place} for place, number in enumerate(numbers)}
+    for size in range(2, len(numbers) + 1):
+        for places in combinations(everything, size):
+            subset = sum([1 << place for place in places])
+            if size <= LISTED:
+                made[subset] = _listed(subset, made)
+            if (tree := _reach(subset, target, made)) is not None:
+                return tree
+    return None
+
+
+def _operations(tree: Tree) -> int:
+    return 0 if isinstance(tree, int) else 1 + _operations(tree[1]) + _operations(tree[2])
+
+
+@cache
+def _halves(subset: int) -> tuple[tuple[int, int], ...]:
+    """Return the ways to split a set in two, each once."""
+    low = subset & -subset
+    return tuple((part, subset ^ part) for part in range(1, subset) if part & subset == part and part & low)
+
+
+@cache
+def _by_size(subset: int) -> tuple[tuple[int, int], ...]:
+    """Return the same ways, the smaller part first."""
+    return tuple((a, b) if a.bit_count() <= b.bit_count() else (b, a) for a, b in _halves(subset))
+
+
+def _listed(subset: int, made: dict[int, Made]) -> Made:
+    """Return all that can be made of exactly the numbers of a subset."""
+    found: Made = {}
+    for one, other in _halves(subset):
+        others = made[other].items()
+        for a, tree_a in made[one].items():
+            for b, tree_b in others:
+                if (value := a + b) not in found:
+                    found[value] = ("+", tree_a, tree_b)
+                if (value := a * b) not in found:
+                    found[value] = ("*", tree_a, tree_b)
+                low, high, tree_low, tree_high = (a, b, tree_a, tree_b) if a < b else (b, a, tree_b, tree_a)
+                if high > low and (value := high - low) not in found:
+                    found[value] = ("-", tree_high, tree_low)
+                if high % low == 0 and (value := high // low) not in found:
+                    found[value] = ("/", tree_high, tree_low)
+    return found
+
+
+def _reach(subset: int, target: int, made: dict[int, Made]) -> Tree | None:
+    """Find an expression for the target that uses exactly the numbers of a subset; None if there is none."""
+    if subset in made:
+        return made[subset].get(target)
+    if subset.bit_count() == LISTED + 1:
+        return _first(subset, target, made) if _reachable(subset, target, made) else None
+    for few, many in _by_size(subset):
+        for a, tree in made[few].items():
+            for b, operator, turned in _partners(a, target):
+                if (rest := _reach(many, b, made)) is not None:
+                    return (operator, rest, tree) if turned else (operator, tree, rest)
+    return None
+
+
+def _reachable(subset: int, target: int, made: dict[int, Made]) -> bool:
+    """Return whether one operation on two listed parts of a subset makes the target."""
+    for few, many in _by_size(subset):
+        others = made[many]
+        for a in made[few]:
+            if target + a in others or target * a in others or abs(target - a) in others:
+                return True
+            if (target % a == 0 and target // a in others) or (a % target == 0 and a // target in others):
+                return True
+    return False
+
+
+def _first(subset: int, target: int, made: dict[int, Made]) -> Tree | None:
+    """Return the first of those ways, in the order in which :func:`_listed` would meet them."""
+    for one, other in _halves(subset):
+        others = made[other]
+        for a, tree_a in made[one].items():
+            if partners := {b for b, _, _ in _partners(a, target) if b in others}:
+                b = next(b for b in others if b in partners)
+                return _listed(3, {1: {a: tree_a}, 2: {b: others[b]}})[target]
+    return None
+
+
+def _partners(a: int, target: int) -> list[tuple[int, str, bool]]:
+    """Return the numbers that make the target with ``a``: number, operator, and whether ``a`` comes second."""
+    partners = [(target + a, "-", True), (target * a, "/", True)]
+    if target > a:
+        partners.append((target - a, "+", False))
+    elif a > target:
+        partners.append((a - target, "-", False))
+    if target % a == 0:
+        partners.append((target // a, "*", False))
+    if a % target == 0:
+        partners.append((a // target, "/", False))
+    return partners
+
+
+class Countdown(CombineTask):
+    """Countdown, an operation a step."""
+
+    puzzle_class = CountdownPuzzle
+
+    def settled(self, tops: jax.Array, bottoms: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Allow positive whole numbers; the product of six, 937,500,000, fits int32."""
+        whole = tops // bottoms
+        return whole, bottoms * 0 + 1, (tops > 0) & (whole * bottoms == tops)

@@ -1,0 +1,101 @@
+"""Arithmetic written as text: whole numbers, + - * / and parentheses, read by a grammar of its own.
+
+Reading takes time linear in the text and does not recurse; values are exact fractions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+
+from rlbench_suite.puzzle import Malformed
+
+Tree = int | tuple[str, "Tree", "Tree"]
+"""The place of a number among those given, or an operator and what it takes."""
+
+OPERATORS = "+-*/"
+_TOKEN = re.compile(r" *([0-9]{1,6}(?![0-9])|[-+*/()])")
+_BINDS = {"+": 1, "-": 1, "*": 2, "/": 2}
+
+
+def read(text: str, most: int) -> list[int | str]:
+    """Return an expression of at most ``most`` numbers, in reverse Polish order. There are no signs: ``-`` only
+    subtracts.
+
+    Raises:
+        Malformed: anything else.
+    """
+    output: list[int | str] = []
+    waiting: list[str] = []
+    numbers = at = 0
+    value_next = True  # whether a number or "(" has to come next, rather than an operator or ")"
+    end = len(text.rstrip(" "))
+    while at < end:
+        token = _TOKEN.match(text, at, end)
+        if token is None:
+            raise Malformed(f"expected a number of at most 6 digits, an operator or a parenthesis, got {text[at]!r}")
+        at, word = token.end(), token[1]
+        if value_next != (word == "(" or word.isdigit()):
+            raise Malformed(f"expected {'a number or (' if value_next else 'an operator or )'}, got {word!r}")
+        if word == "(":
+            waiting.append(word)
+        elif word == ")":
+            _settle(waiting, output, 1)
+            if not waiting:
+                raise Malformed("a parenthesis is closed that was not opened")
+            waiting.pop()
+        elif word in _BINDS:
+            _settle(waiting, output, _BINDS[word])
+            waiting.append(word)
+            value_next = True
+        else:
+            output.append(int(word))
+            value_next = False
+            numbers += 1
+            if numbers > most:
+                raise Malformed(f"there are more than {most} numbers")
+    if value_next:
+        raise Malformed("the expression ends where a number is due" if text else "there is no expression")
+    if "(" in waiting:
+        raise Malformed("a parenthesis is not closed")
+    return output + waiting[::-1]
+
+
+def _settle(waiting: list[str], output: list[int | str], binds: int) -> None:
+    """Put out the operators since the last open parenthesis that bind at least so strongly."""
+    while waiting and _BINDS.get(waiting[-1], 0) >= binds:
+        output.append(waiting.pop())
+
+
+def operations(expression: list[int | str]) -> Iterator[tuple[str, Fraction, Fraction]]:
+    """Return the operations of an expression, in order of execution: operator and what it takes.
+
+    Whoever asks for the next one has found that the last can be done; there is no division by zero to look out for.
+    """
+    values: list[Fraction] = []
+    for token in expression:
+        if isinstance(token, int):
+            values.append(Fraction(token))
+        else:
+            right, left = values.pop(), values.pop()
+            yield token, left, right
+            values.append(combined(token, left, right))
+
+
+def combined(operator: str, left: Fraction, right: Fraction) -> Fraction:
+    """Return the result of one operation."""
+    if operator == "+":
+        return left + right
+    if operator == "-":
+        return left - right
+    return left * right if operator == "*" else left / right
+
+
+def written(tree: Tree, numbers: list[int], *, inner: bool = False) -> str:
+    """Return a tree as text, every operation but the outermost in parentheses."""
+    if isinstance(tree, int):
+        return str(numbers[tree])
+    operator, left, right = tree
+    text = f"{written(left, numbers, inner=True)} {operator} {written(right, numbers, inner=True)}"
+    return f"({text})" if inner else text

@@ -1,0 +1,166 @@
+"""rlsuite/Game24-v0: make 24 of four cards, each used once.
+
+The cards are 1 to 13, results may be fractions or negative. There are 1820 hands and 1362 of them can be solved; only
+these come up, so there are few instances: each tier is a third of them, and each split half of that. ``difficulty`` is
+how unlikely a hand is to be solved at random. See :mod:`.combine` for actions, observations and rewards.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.dice import Dice
+
+from .combine import OPERATIONS, CombinePuzzle, CombineTask, Instance
+from .expression import Tree
+
+TARGET, CARDS, HIGHEST = 24, 4, 13
+THIRDS = (7.603, 8.925)
+"""Difficulties at which the solvable hands fall into thirds."""
+Quotient = tuple[int, int]
+"""Numerator and denominator, the latter positive; not reduced."""
+
+
+class Game24Puzzle(CombinePuzzle):
+    """``tier`` is 1 for the third of the hands that are easiest by ``difficulty``, 2 for the next, 3 for the last."""
+
+    name = "Game24"
+    difficulty_is = "bits of luck that a player needs who combines numbers at random: -log2 of its chance"
+    uses_all = True
+    count = CARDS
+    few: ClassVar[dict[float, float]] = {1: 462, 2: 474, 3: 426}
+    tiers: ClassVar[Sequence[int]] = (1, 2, 3)
+    tier_is: ClassVar[str] = "the third of the hands, 1, 2 or 3"
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in self.tiers:
+            raise ValueError(f"{self.name}: difficulty is {self.tier_is}, got {tier!r}.")
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw any four cards, sorted."""
+        cards = sorted(dice.between(1, HIGHEST) for _ in range(CARDS))
+        return Instance(np.array(cards, np.int16), np.array(TARGET, np.int16))
+
+    def admits(self, instance: Instance) -> bool:
+        """Return whether the cards can be solved, and are of this tier."""
+        chance = chance_of(tuple(instance.numbers.tolist()))
+        return chance > 0 and 1 + sum(-math.log2(chance) > limit for limit in THIRDS) == self.tier
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the cards, sorted."""
+        return bytes(sorted(instance.numbers.tolist()))
+
+    def rules(self, target: int) -> str:
+        """State the rules."""
+        return f"Make {target} of the numbers below, using each exactly once. Fractions on the way are allowed."
+
+    def allows(self, operator: str, left: Fraction, right: Fraction) -> bool:
+        """Allow everything but division by zero."""
+        return operator != "/" or right != 0
+
+    def tree(self, instance: Instance) -> Tree:
+        """Find an expression by trying everything."""
+        numbers = tuple((number, 1) for number in instance.numbers.tolist())
+        found = _solve(numbers, list(range(len(numbers))), int(instance.target))
+        if found is None:
+            raise ValueError(f"these cards do not make {int(instance.target)}")
+        return found
+
+    def difficulty(self, instance: Instance) -> float:
+        """Return -log2 of the chance that a player of random legal actions makes the target."""
+        return -math.log2(chance_of(tuple(sorted(instance.numbers.tolist())), int(instance.target)))
+
+    def constants(self) -> Sequence[str]:
+        """Return expressions that make 24 of some hands."""
+        return ["6 + 6 + 6 + 6", "1 * 2 * 3 * 4", "(1 + 1) * 12 * 1", "8 * 3 * 1 * 1"]
+
+
+@lru_cache(maxsize=2048)
+def chance_of(cards: tuple[int, ...], target: int = TARGET) -> float:
+    """Return the chance of a uniformly random legal play to end at the target; the cards sorted."""
+    return _chance(tuple((card, 1) for card in cards), target)
+
+
+def _results(a: Quotient, b: Quotient) -> list[Quotient | None]:
+    """Return the result of each of ``OPERATIONS`` on two numbers; None for a division by zero."""
+    (p, q), (r, s) = a, b
+    ps, qr, qs = p * s, q * r, q * s
+    forth = ((ps, qr) if r > 0 else (-ps, -qr)) if r else None
+    back = ((qr, ps) if p > 0 else (-qr, -ps)) if p else None
+    return [(ps + qr, qs), (p * r, qs), (ps - qr, qs), (qr - ps, qs), forth, back]
+
+
+def _chance(numbers: tuple[Quotient, ...], target: int) -> float:
+    """Return the chance of a random play with two numbers or more."""
+    if len(numbers) == 2:
+        return _chance_of_two(*numbers, target)
+    total = ways = 0.0
+    for i, j in combinations(range(len(numbers)), 2):
+        rest = numbers[:i] + numbers[i + 1 : j] + numbers[j + 1 :]
+        for made in _results(numbers[i], numbers[j]):
+            if made is not None:
+                ways += 1
+                if len(rest) == 1:
+                    total += _chance_of_two(rest[0], made, target)
+                else:
+                    total += _chance_of_three((*rest, _reduced(made)), target)
+    return total / ways
+
+
+@lru_cache(maxsize=2**15)
+def _chance_of_three(numbers: tuple[Quotient, ...], target: int) -> float:
+    """Return the chance of three reduced quotients. They are cached, because different hands lead to the same ones."""
+    return _chance(numbers, target)
+
+
+def _reduced(number: Quotient) -> Quotient:
+    common = math.gcd(*number)
+    return number[0] // common, number[1] // common
+
+
+def _chance_of_two(a: Quotient, b: Quotient, target: int) -> float:
+    """Return the fraction of the operations on two numbers that give the target."""
+    (p, q), (r, s) = a, b
+    ps, qr = p * s, q * r
+    wanted = target * q * s
+    right = (ps + qr == wanted) + (p * r == wanted) + (ps - qr == wanted) + (qr - ps == wanted)
+    right += (r != 0 and ps == target * qr) + (p != 0 and qr == target * ps)
+    return right / (4 + (r != 0) + (p != 0))
+
+
+def _solve(numbers: tuple[Quotient, ...], trees: list[Tree], target: int) -> Tree | None:
+    """Find an expression for the target from all these numbers, whose expressions are given; None if there is none."""
+    if len(numbers) == 1:
+        return trees[0] if numbers[0][0] == target * numbers[0][1] else None
+    for i, j in combinations(range(len(numbers)), 2):
+        rest = numbers[:i] + numbers[i + 1 : j] + numbers[j + 1 :]
+        for (operator, turned), made in zip(OPERATIONS, _results(numbers[i], numbers[j]), strict=True):
+            if made is None or (len(rest) == 2 and not _chance_of_three((*rest, _reduced(made)), target)):
+                continue
+            tree = (operator, trees[j], trees[i]) if turned else (operator, trees[i], trees[j])
+            others = trees[:i] + trees[i + 1 : j] + trees[j + 1 :]
+            found = _solve((*rest, made), [*others, tree], target)
+            if found is not None:
+                return found
+    return None
+
+
+class Game24(CombineTask):
+    """The game of 24, an operation a step."""
+
+    puzzle_class = Game24Puzzle
+
+    def settled(self, tops: jax.Array, bottoms: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Allow any fraction; four cards make none that int32 could not hold."""
+        sign = jnp.sign(bottoms)
+        return tops * sign, bottoms * sign, bottoms != 0

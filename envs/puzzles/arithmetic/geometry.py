@@ -1,0 +1,439 @@
+"""rlsuite/Geometry-v0: construct points in the plane, one from another, and compute something of the last, exactly.
+
+``difficulty`` is the number of constructions, 1 to 4: with 1 they are midpoints, centroids, parallelograms and the
+like, with 2 also those about lines, from 3 on also circumcentres and orthocentres. Each uses the point made before it.
+Points that are given have whole coordinates. All arithmetic is with fractions.
+Figures that are moved, turned or reflected are the same: of 4,000 with one construction 3,752 differ, of 2,000 with two
+all do; on the board below there are fewer.
+
+Interactively, all points lie on the whole coordinates of a board of 7 + 2 * ``difficulty`` lines each way, and the
+coordinates of each constructed point are written, first x, then y: see :mod:`..shared.writing` for actions and rewards.
+Observed are, one-hot, the construction; for each point it uses (nothing for none) the coordinate along the axis that is
+due, then the other one; the same coordinates as numbers from 0 to 1; the x that is written (nothing before it is);
+whether y is due; and which construction it is. A uniformly random coordinate is right with probability 1 in
+7 + 2 * ``difficulty``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.component import Component
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
+
+from ..shared.board import FILLED, INK, Board
+from ..shared.puzzle_task import Params
+from ..shared.writing import Writing, WritingTask
+from .plane import CONSTRUCTIONS, COORDINATES, QUESTIONS, TURN, Order, Point, mean
+
+FREE = 4
+"""Points that can be given; constructed ones are numbered after them."""
+NAMES = "ABCDEFGH"
+NONE = -1
+FARTHEST = 20
+"""Coordinates of given points are at most so large."""
+LARGEST = 1000
+"""Numerators and denominators of constructed points, at most."""
+LARGEST_ANSWER = 1_000_000
+_TRIES = 60
+_NUMBER = "(-?[0-9]{1,9})(?:/([0-9]{1,9}))?"
+_NUMBERS = re.compile(_NUMBER)
+_POINTS = re.compile(rf"\({_NUMBER}, ?{_NUMBER}\)")
+
+
+class Instance(NamedTuple):
+    """A figure and a question. Points are numbered: those given, then those constructed."""
+
+    points: np.ndarray
+    """int8 ``(FREE, 2)``: x and y of those given; zeros where there are fewer."""
+    steps: np.ndarray
+    """int8 ``(constructions, 5)``: an index of :data:`CONSTRUCTIONS`, and the points it uses, then ``NONE``."""
+    question: np.ndarray
+    """int8 ``(5,)``: an index of :data:`QUESTIONS`, and the points it is about, then ``NONE``."""
+    made: np.ndarray
+    """int16 ``(constructions, 2, 2)``: numerator and denominator of x and of y of those constructed. Verifier and
+    solver do not read it."""
+
+
+class GeometryPuzzle(Puzzle[Instance]):
+    """``tier`` is the number of constructions."""
+
+    name = "Geometry"
+    difficulty_is = "digits of the numbers to compute: coordinates of constructed points, and the answer"
+    few: ClassVar[dict[float, float]] = {1: 37_000}
+    hardest = 4
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(1, self.hardest + 1):
+            raise ValueError(
+                f"{self.name}: difficulty is the number of constructions, 1 to {self.hardest}, got {tier!r}."
+            )
+        self.constructions = int(tier)
+        self._kinds = [kind for kind, construction in enumerate(CONSTRUCTIONS) if construction.level <= tier]
+
+    # -- which instances there are --------------------------------------------------------------------------------
+
+    def given(self, dice: Dice) -> tuple[int, int]:
+        """Return a random point to be given."""
+        return dice.between(-FARTHEST, FARTHEST), dice.between(-FARTHEST, FARTHEST)
+
+    def suits(self, point: Point) -> bool:
+        """Return whether a point may be constructed."""
+        return all(abs(value.numerator) <= LARGEST and value.denominator <= LARGEST for value in point)
+
+    def kind_of_question(self, dice: Dice) -> int:
+        """Draw a question: coordinates a third of the time, otherwise one of the other kinds with equal chances."""
+        return dice.between(1, len(QUESTIONS) - 1) if dice.below(3) else COORDINATES
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw random points, constructions and question; each uses what was made before it."""
+        places = [self.given(dice) for _ in range(FREE)]
+        points: list[Point] = [(Fraction(x), Fraction(y)) for x, y in places]
+        steps = []
+        for _ in range(self.constructions):
+            for _ in range(_TRIES):
+                kind = dice.choice(self._kinds)
+                used = self._used(CONSTRUCTIONS[kind].uses, len(points), dice)
+                point = CONSTRUCTIONS[kind].made(*(points[k] for k in used)) if self._apart(points, used) else None
+                if point and point not in points and self.suits(point):
+                    break
+            else:
+                return None
+            steps.append((kind, *used))
+            points.append(point)
+        for _ in range(_TRIES):
+            asked = self.kind_of_question(dice)
+            used = self._used(QUESTIONS[asked].uses, len(points), dice)
+            answer = QUESTIONS[asked].answer(*(points[k] for k in used)) if self._apart(points, used) else None
+            if answer is not None and all(
+                abs(value.numerator) <= LARGEST_ANSWER and value.denominator <= LARGEST_ANSWER
+                for value in _numbers(answer)
+            ):
+                made = [[[value.numerator, value.denominator] for value in point] for point in points[FREE:]]
+                return self._named(places, steps, (asked, *used), made)
+        return None
+
+    @staticmethod
+    def _used(count: int, points: int, dice: Dice) -> list[int]:
+        """Draw different points, the last one among them if it was constructed."""
+        if points == FREE:
+            return dice.sample(range(points), count)
+        return dice.shuffled([*dice.sample(range(points - 1), count - 1), points - 1])
+
+    @staticmethod
+    def _apart(points: Sequence[Point], used: Sequence[int]) -> bool:
+        """Return whether those used lie in different places."""
+        return len({points[k] for k in used}) == len(used)
+
+    @staticmethod
+    def _named(
+        places: Sequence[Sequence[int]], steps: Sequence[Sequence[int]], question: Sequence[int], made: object
+    ) -> Instance:
+        """Return the instance, with given points in the order in which they are used, and without those that are
+        not.
+        """
+        lines = [*steps, question]
+        order = list(dict.fromkeys(k for _, *used in lines for k in used if 0 <= k < FREE))
+        number = {k: k for k in range(NONE, FREE + len(steps))} | {old: new for new, old in enumerate(order)}
+        named = [[kind, *(number[k] for k in used)] + [NONE] * (4 - len(used)) for kind, *used in lines]
+        points = [places[k] for k in order] + [(0, 0)] * (FREE - len(order))
+        return Instance(
+            np.array(points, np.int8),
+            np.array(named[:-1], np.int8),
+            np.array(named[-1], np.int8),
+            np.array(made, np.int16),
+        )
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the least form of the figure under moves and turns, and under reflection unless a construction tells
+        left from right. Points are written by their places, not their names, and in no order where the order does not
+        matter.
+        """
+        x, y = instance.points.astype(np.int16).T
+        views = [(x, y), (-y, x), (-x, -y), (y, -x)]
+        if TURN not in instance.steps[:, 0]:
+            views += [(y, x) for x, y in views]
+        lines = [(kind, CONSTRUCTIONS[kind].orders, used) for kind, *used in instance.steps.tolist()]
+        kind, *used = instance.question.tolist()
+        lines.append((kind, QUESTIONS[kind].orders, used))
+        return min(self._form(list(zip(x.tolist(), y.tolist(), strict=True)), lines) for x, y in views)
+
+    def _form(self, places: list[tuple[int, int]], lines: list[tuple[int, tuple[Order, ...], list[int]]]) -> bytes:
+        """Write constructions and question by the places of given points, as seen from the least point used."""
+        left, low = min(places[k] for _, _, used in lines for k in used if 0 <= k < FREE)
+        points = [(0, x - left, y - low) for x, y in places]
+        points += [(number, 0, 0) for number in range(1, self.constructions + 1)]
+        form = [(kind, min([points[used[k]] for k in order] for order in orders)) for kind, orders, used in lines]
+        return repr(form).encode()
+
+    # -- figures --------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def points_of(instance: Instance, made: Callable[[int, list[Point]], Point | None]) -> list[Point]:
+        """Return all points, given and constructed, those by ``made`` from the construction and the points that it
+        uses.
+
+        Raises:
+            ValueError: a point does not exist.
+        """
+        points: list[Point] = [(Fraction(x), Fraction(y)) for x, y in instance.points.tolist()]
+        for kind, *used in instance.steps.tolist():
+            point = made(kind, [points[k] for k in used if k != NONE])
+            if point is None:
+                raise ValueError(f"there is no such point: {CONSTRUCTIONS[kind].words}")
+            points.append(point)
+        return points
+
+    @classmethod
+    def figure(cls, instance: Instance) -> list[Point]:
+        """Construct all points."""
+        return cls.points_of(instance, lambda kind, used: CONSTRUCTIONS[kind].made(*used))
+
+    @staticmethod
+    def asked(instance: Instance, points: Sequence[Point]) -> Point | Fraction | None:
+        """Compute the answer to the question about these points."""
+        kind, *used = instance.question.tolist()
+        if len({points[k] for k in used if k != NONE}) < QUESTIONS[kind].uses:
+            return None
+        return QUESTIONS[kind].answer(*(points[k] for k in used if k != NONE))
+
+    # -- words ----------------------------------------------------------------------------------------------------
+
+    def question(self, instance: Instance) -> str:
+        """State the figure, the question and the format."""
+        kind, *used = instance.question.tolist()
+        number = "a whole number or a fraction of whole numbers such as -7/3"
+        ask = f"Answer with a point such as (2, -7/3): each coordinate is {number}."
+        if kind != COORDINATES:
+            ask = f"Answer with {number}."
+        asked = QUESTIONS[kind].words.format(*(NAMES[k] for k in used if k != NONE))
+        return f"{self.words(instance, len(instance.steps))}\n\n{asked} The answer is exact. {ask}"
+
+    @staticmethod
+    def words(instance: Instance, constructions: int) -> str:
+        """Return the points that are given and used, and the first constructions."""
+        points = instance.points[: _given(instance)].tolist()
+        given = (f"{NAMES[k]} = ({x}, {y})" for k, (x, y) in enumerate(points))
+        made = (
+            f"{NAMES[FREE + k]} is {CONSTRUCTIONS[kind].words.format(*(NAMES[p] for p in those if p != NONE))}."
+            for k, (kind, *those) in enumerate(instance.steps[:constructions].tolist())
+        )
+        return "\n".join([
+            "Points of a plane are given by Cartesian coordinates, x to the right and y upwards:",
+            ", ".join(given), *made,
+        ])  # fmt: skip
+
+    @staticmethod
+    def written(answer: Point | Fraction) -> str:
+        """Write an answer."""
+        return f"({answer[0]}, {answer[1]})" if isinstance(answer, tuple) else str(answer)
+
+    def judge(self, instance: Instance, answer: str) -> Verdict:
+        """Compute it, and compare as fractions."""
+        of_point = int(instance.question[0]) == COORDINATES
+        match = (_POINTS if of_point else _NUMBERS).fullmatch(answer)
+        if match is None:
+            what = "a point such as (2, -7/3)" if of_point else "a whole number or a fraction such as -7/3"
+            raise Malformed(f"expected {what}, of numbers of at most 9 digits")
+        parts = [int(part or 1) for part in match.groups()]
+        if not all(parts[1::2]):
+            raise Malformed("a fraction has the denominator 0")
+        given = [Fraction(*parts[k : k + 2]) for k in range(0, len(parts), 2)]
+        right = self.asked(instance, self.figure(instance))
+        return RIGHT if given == _numbers(right) else wrong("another value comes out")
+
+    def solve(self, instance: Instance) -> str:
+        """Construct all points."""
+        answer = self.asked(instance, self.figure(instance))
+        if answer is None:
+            raise ValueError("the question has no answer")
+        return self.written(answer)
+
+    def plan(self, instance: Instance) -> list[int]:
+        """Return the coordinates of the constructed points if all are whole; other figures cannot be played."""
+        made = [value for point in self.figure(instance)[FREE:] for value in point]
+        return [value.numerator for value in made] if all(value.denominator == 1 for value in made) else []
+
+    def difficulty(self, instance: Instance) -> float:
+        """Count the digits of numerators, and of denominators other than 1."""
+        points = self.figure(instance)
+        computed = [value for point in points[FREE:] for value in point]
+        if int(instance.question[0]) != COORDINATES:
+            computed += _numbers(self.asked(instance, points))
+        return float(sum(character.isdigit() for value in computed for character in str(value)))
+
+    def guess(self, instance: Instance, dice: Dice) -> str:
+        """Return the answer to the same question about another figure."""
+        while True:
+            other = self.compose(dice)
+            if other is not None and other.question[0] == instance.question[0]:
+                return self.solve(other)
+
+    def heuristic(self, instance: Instance) -> str:
+        """Answer as if each construction made the mean of the points that it uses; 1 where that gives no answer."""
+        answer = self.asked(instance, self.points_of(instance, lambda kind, used: mean(*used)))
+        return "1" if answer is None else self.written(answer)
+
+    def constants(self) -> Sequence[str]:
+        """Return the origin, and small numbers."""
+        return ["(0, 0)", *map(str, range(11)), "1/2"]
+
+
+def _given(instance: Instance) -> int:
+    """Return how many points are given."""
+    used = np.concatenate([instance.steps[:, 1:].ravel(), instance.question[1:]])
+    return 1 + int(used[used < FREE].max())
+
+
+def _numbers(answer: Point | Fraction | None) -> list[Fraction]:
+    """Return the numbers of an answer."""
+    if answer is None:
+        return []
+    return list(answer) if isinstance(answer, tuple) else [answer]
+
+
+class BoardGeometryPuzzle(GeometryPuzzle):
+    """All points are on whole coordinates of a board, and the last one is asked for."""
+
+    name = "Geometry, on a board"
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        self.side = 7 + 2 * self.constructions
+        """Lines each way; coordinates are 0 to ``side`` - 1."""
+
+    def given(self, dice: Dice) -> tuple[int, int]:
+        """Draw a point anywhere on the board."""
+        return dice.below(self.side), dice.below(self.side)
+
+    def suits(self, point: Point) -> bool:
+        """Return whether a point is on the board."""
+        return all(value.denominator == 1 and 0 <= value < self.side for value in point)
+
+    def kind_of_question(self, dice: Dice) -> int:
+        """Ask for the last point, always."""
+        return COORDINATES
+
+
+class Geometry(WritingTask):
+    """Write the coordinates of each constructed point."""
+
+    puzzle: BoardGeometryPuzzle
+    puzzle_class = BoardGeometryPuzzle
+    bank_size = 4096
+    picture_shape: ClassVar[tuple[int, int, int]] = (480, 480, 3)
+
+    @property
+    def tokens(self) -> Sequence[str]:
+        """Coordinates."""
+        return [str(value) for value in range(self.puzzle.side)]
+
+    @property
+    def flag_count(self) -> int:
+        """Number of flags."""
+        return len(CONSTRUCTIONS) + 9 * self.puzzle.side + 8 + 1 + self.puzzle.constructions
+
+    def length(self, instance: Instance) -> int:
+        """Return the number of tokens: two coordinates a construction."""
+        return 2 * self.puzzle.constructions
+
+    def wanted(self, written: jax.Array, instance: Instance) -> jax.Array:
+        """Return the coordinate that is due."""
+        here = np.arange(2 * self.puzzle.constructions) == written
+        return jnp.where(here, instance.made[..., 0].reshape(-1), 0).sum(dtype=jnp.int32)
+
+    def flags(self, written: jax.Array, instance: Instance) -> Sequence[jax.Array]:
+        """Return the construction, the points it uses, x, whether y is due, and the number of the construction."""
+        puzzle = self.puzzle
+        now = np.arange(puzzle.constructions) == jnp.minimum(written // 2, puzzle.constructions - 1)
+        kind, *used = jnp.where(now[:, None], instance.steps, 0).sum(axis=0, dtype=jnp.int8)
+        made = instance.made[..., 0].astype(jnp.int8)
+        points = jnp.concatenate([instance.points, made])
+        chosen = jnp.stack(used)[:, None] == np.arange(len(points), dtype=np.int8)
+        places = jnp.where(chosen[..., None], points + np.int8(1), 0).sum(axis=1, dtype=jnp.int8)  # 0 for none
+        y_is_due = written % 2 == 1
+        places = jnp.where(y_is_due, places[:, ::-1], places)
+        x = jnp.where(now & y_is_due, made[:, 0] + np.int8(1), 0).sum(dtype=jnp.int8)
+        coordinates = np.arange(1, puzzle.side + 1, dtype=np.int8)
+        return (
+            kind == np.arange(len(CONSTRUCTIONS), dtype=np.int8),
+            places[..., None] == coordinates,
+            places / self.puzzle.side,
+            x == coordinates,
+            y_is_due,
+            now,
+        )
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the entries in the order of :meth:`flags`."""
+        side = self.puzzle.side
+        uses = "of each point that the construction uses, along the axis that is due, then the other"
+        return (
+            *(
+                Component(f"construction_{number}", f"whether it is {construction.words.format(*'PQRSTU')}")
+                for number, construction in enumerate(CONSTRUCTIONS)
+            ),
+            Component(
+                "used", f"[point, axis, coordinate]: coordinates {uses}, one-hot; zeros for none", shape=(4, 2, side)
+            ),
+            Component("used_as_numbers", f"[point, axis]: coordinate + 1 {uses}; 0 for none", f"{side}", (4, 2)),
+            Component("x", "the x that is written, one-hot; zeros before it is", shape=(side,)),
+            Component("y_is_due", "whether y is written next"),
+            Component("line", "which construction it is, one-hot", shape=(self.puzzle.constructions,)),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Describe each action: a coordinate."""
+        return (Component("coordinate", "write this number as the coordinate that is due", shape=(len(self.tokens),)),)
+
+    # -- host side ------------------------------------------------------------------------------------------------
+
+    def describe(self, state: Writing, params: Params) -> str:
+        """Show the figure up to the point that is due, and the coordinates known of that point."""
+        instance, done, half = self._shown(state, params)
+        lines = [self.puzzle.words(instance, done + 1)]
+        lines += [f"{NAMES[FREE + k]} = ({x}, {y})" for k, (x, y) in enumerate(instance.made[:done, :, 0].tolist())]
+        due = (
+            f"y of {NAMES[FREE + done]}; its x is {int(instance.made[done, 0, 0])}"
+            if half
+            else f"x of {NAMES[FREE + done]}"
+        )
+        return "\n".join([*lines, f"Next is {due}."])
+
+    def _shown(self, state: Writing, params: Params) -> tuple[Instance, int, bool]:
+        """Return the instance, how many points are constructed (at most all but one), and whether x of the next is
+        written.
+        """
+        instance = Instance(*map(np.asarray, params.instance))
+        written = int(state.written)
+        return instance, min(written // 2, self.puzzle.constructions - 1), written % 2 == 1
+
+    def how_to_act(self) -> str:
+        """Tell a text player how to answer, in one line."""
+        return (
+            f"Answer with the next coordinate, a whole number from 0 to {self.puzzle.side - 1}; for each constructed "
+            "point x comes first, then y."
+        )
+
+    def draw(self, state: Writing, params: Params) -> np.ndarray:
+        """Draw given points in black, constructed ones in blue."""
+        instance, _, _ = self._shown(state, params)
+        side = self.puzzle.side
+        board = Board(side, side, self.picture_shape)
+        for line in range(side):
+            board.line(line + 0.5, 0.5, line + 0.5, side - 0.5, "#b8bec7", 1)
+            board.line(0.5, line + 0.5, side - 0.5, line + 0.5, "#b8bec7", 1)
+        given = instance.points[: _given(instance)].tolist()
+        made = instance.made[: int(state.written) // 2, :, 0].tolist()
+        for k, (x, y) in [*enumerate(given), *enumerate(made, FREE)]:
+            board.text(side - 1 - y, x, NAMES[k], FILLED if k >= FREE else INK, 0.8)
+        return board.picture()

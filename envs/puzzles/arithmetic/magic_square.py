@@ -1,0 +1,265 @@
+"""rlsuite/MagicSquare-v0: complete a square of the numbers 1 to n * n so that all lines have one sum.
+
+``difficulty`` is the side n. Any completion is right; there is at least one. See :mod:`..shared.grid_filling` for
+actions, observations and rewards; the mask forbids a number that stands elsewhere, and one that completes a row, column
+or diagonal with another sum or brings an unfinished one to the sum or above.
+
+There is one magic square of side 3 but for rotations and reflections, and 196 instances with 4 to 7 cells to fill that
+are different by :meth:`MagicSquarePuzzle.canonical`: the easy tier is small. There are 880 of side 4, drawn by search,
+and 275,305,224 of side 5: a regular one is emptied in part and completed at random, time and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import permutations
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import Malformed
+
+from ..shared import answer as reading
+from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle
+from ..shared.symmetry import least
+
+TO_FILL = {3: (4, 7), 4: (10, 10), 5: (14, 14)}
+"""Side to the least and the most cells to fill."""
+PATIENCE = 250
+"""Numbers that the search for a full square tries before it gives up: few beginnings need many."""
+ROUNDS = {3: 1, 4: 1, 5: 4}
+"""Side to how often cells are emptied."""
+
+
+class Instance(NamedTuple):
+    """A square that can be completed."""
+
+    givens: np.ndarray
+    """int8 ``(side**2,)``: 0 for a cell to fill."""
+
+
+class MagicSquarePuzzle(GridPuzzle[Instance]):
+    """``tier`` is the side of the square."""
+
+    name = "MagicSquare"
+    difficulty_is = "numbers that a depth-first search (fullest line first) tries until it has found every completion"
+    few: ClassVar[dict[float, float]] = {3: 180, 4: 700_000}
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in TO_FILL:
+            sides = ", ".join(map(str, TO_FILL))
+            raise ValueError(f"{self.name}: difficulty is the side of the square, one of {sides}, got {tier!r}.")
+        self.rows = self.columns = side = int(tier)
+        self.fillable = side**2
+        self.symbols = tuple(str(number) for number in range(1, side**2 + 1))
+        self.sum = side * (side**2 + 1) // 2
+        self.lines = _lines(side)
+        self.through = [[k for k, line in enumerate(self.lines) if cell in line] for cell in range(side**2)]
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw a magic square with random cells emptied; None where the search for one took too long."""
+        full = self._regular(dice) if self.rows == 5 else [0] * self.fillable
+        for _ in range(ROUNDS[self.rows]):
+            full = next(_Search(self, full, dice, PATIENCE).completions(), full)
+            if not all(full):
+                return None
+            emptied = dice.sample(range(self.fillable), dice.between(*TO_FILL[self.rows]))
+            full = [0 if cell in emptied else value for cell, value in enumerate(full)]
+        return Instance(np.array(full, np.int8))
+
+    def _regular(self, dice: Dice) -> list[int]:
+        """Return two orthogonal Latin squares, made of knight's moves, as the digits of the numbers."""
+        side = self.rows
+        high, low = dice.shuffled(range(side)), dice.shuffled(range(side))
+        cells = ((r, c) for r in range(side) for c in range(side))
+        return [side * high[(r + 2 * c) % side] + low[(2 * r + c) % side] + 1 for r, c in cells]
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the least of the forms that :func:`magic_symmetries` give, with numbers counted from below and from
+        above.
+        """
+        cells = instance.givens.tolist()
+        turned = [self.fillable + 1 - value if value else 0 for value in cells]
+        return least([form[i] for i in order] for form in (cells, turned) for order in magic_symmetries(self.rows))
+
+    def read(self, answer: str) -> bytes:
+        """Return a line of numbers for each row."""
+        lines = answer.split("\n")
+        if len(lines) != self.rows:
+            raise Malformed(f"expected {self.rows} lines, got {len(lines)}")
+        side = self.rows
+        read = (reading.integers(line.rstrip(" "), 1, self.fillable, least=side, most=side) for line in lines)
+        return b"".join(map(bytes, read))
+
+    def rules(self) -> str:
+        """State the rules."""
+        return (
+            f"Magic square: fill the {self.rows} x {self.rows} grid with the numbers 1 to {self.fillable}, each "
+            f"exactly once, so that every row, every column and both main diagonals have the sum {self.sum}."
+        )
+
+    def broken(self, instance: Instance, grid: Grid) -> str:
+        """Name a repeated number, or the first line with another sum."""
+        cells = [value for row in grid for value in row]
+        if len(set(cells)) < len(cells):
+            return f"{next(v for v in cells if cells.count(v) > 1)} is there more than once"
+        for k, line in enumerate(self.lines):
+            if (found := sum(cells[i] for i in line)) != self.sum:
+                side = self.rows
+                names = ("the diagonal from the upper left", "the diagonal from the upper right")
+                where = f"{('row', 'column')[k // side]} {k % side + 1}" if k < 2 * side else names[k - 2 * side]
+                return f"{where} has the sum {found}, not {self.sum}"
+        return ""
+
+    def solution(self, instance: Instance) -> Grid:
+        """Return the first completion that a search finds."""
+        found = next(_Search(self, instance.givens.tolist()).completions(), None)
+        if found is None:
+            raise ValueError("this square cannot be completed")
+        return self.as_rows(found)
+
+    def difficulty(self, instance: Instance) -> float:
+        """Count the numbers tried by a search for all completions."""
+        search = _Search(self, instance.givens.tolist())
+        for _ in search.completions():
+            pass
+        return float(search.tried)
+
+    def heuristic(self, instance: Instance) -> str:
+        """Fill cells that are the last of a line by its sum, one after another; then put the least numbers left in
+        reading order.
+        """
+        cells = instance.givens.tolist()
+        while forced := [line for line in self.lines if sum(cells[i] == 0 for i in line) == 1]:
+            cell = next(i for i in forced[0] if cells[i] == 0)
+            cells[cell] = min(max(self.sum - sum(cells[i] for i in forced[0]), 1), self.fillable)
+        left = iter(sorted(set(range(1, self.fillable + 1)).difference(cells)))
+        return self.written(self.as_rows([value or next(left) for value in cells]))
+
+
+class _Search:
+    """Depth-first completion of a square: the cell with the fewest numbers that fit first.
+
+    Args:
+        puzzle: knows the lines.
+        cells: numbers, 0 where a cell is to fill.
+        dice: numbers are tried in random order; without, the least first.
+        most: it gives up after so many trials.
+    """
+
+    def __init__(
+        self, puzzle: MagicSquarePuzzle, cells: list[int], dice: Dice | None = None, most: int | None = None
+    ) -> None:
+        self.tried = 0
+        self._puzzle, self._cells, self._dice, self._most = puzzle, list(cells), dice, most
+        self._free = sum(1 << v for v in range(1, puzzle.fillable + 1) if v not in cells)
+        self._rest = [puzzle.sum - sum(cells[i] for i in line) for line in puzzle.lines]
+        self._gaps = [sum(cells[i] == 0 for i in line) for line in puzzle.lines]
+
+    def completions(self) -> Iterator[list[int]]:
+        """Return every completion, as a list of its own."""
+        place = self._next()
+        if place is None:
+            if not any(self._rest):
+                yield list(self._cells)
+            return
+        cell, fitting = place
+        numbers = [v for v in range(1, self._puzzle.fillable + 1) if fitting >> v & 1]
+        for number in self._dice.shuffled(numbers) if self._dice else numbers:
+            if self._most is not None and self.tried >= self._most:
+                return
+            self.tried += 1
+            self._put(cell, number, 1)
+            yield from self.completions()
+            self._put(cell, number, -1)
+
+    def _put(self, cell: int, number: int, sign: int) -> None:
+        self._cells[cell] = number if sign > 0 else 0
+        self._free ^= 1 << number
+        for k in self._puzzle.through[cell]:
+            self._rest[k] -= sign * number
+            self._gaps[k] -= sign
+
+    def _next(self) -> tuple[int, int] | None:
+        """Return the empty cell that fewest numbers fit, and those, as a set of bits; None if no cell is empty."""
+        best, fewest = None, 999
+        highest = self._free.bit_length() - 1
+        lowest = (self._free & -self._free).bit_length() - 1
+        for cell, value in enumerate(self._cells):
+            if value:
+                continue
+            low, high = lowest, highest
+            for k in self._puzzle.through[cell]:
+                others, rest = self._gaps[k] - 1, self._rest[k]
+                low, high = max(low, rest - others * highest), min(high, rest - others * lowest)
+            fitting = self._free >> low << low & (1 << high + 1) - 1 if low <= high else 0
+            if (count := fitting.bit_count()) < fewest:
+                best, fewest = (cell, fitting), count
+                if count < 2:
+                    break
+        return best
+
+
+@cache
+def _lines(side: int) -> tuple[tuple[int, ...], ...]:
+    """Return the cells of rows, columns, and the two diagonals."""
+    board = np.arange(side * side).reshape(side, side)
+    lines = (*board, *board.T, board.diagonal(), board[:, ::-1].diagonal())
+    return tuple(tuple(line.tolist()) for line in lines)
+
+
+@cache
+def magic_symmetries(side: int) -> tuple[tuple[int, ...], ...]:
+    """Return the moves of cells that keep every magic square magic: rows and columns alike reordered so that opposite
+    ones stay opposite, one of the two reversed or not, and transposition. For each cell, the one that goes there.
+    """
+    board = np.arange(side * side).reshape(side, side)
+    alike = [p for p in permutations(range(side)) if all(p[i] + p[side - 1 - i] == side - 1 for i in range(side))]
+    moved = (board[np.ix_(p, q)] for p in alike for q in (p, p[::-1]))
+    return tuple({tuple(order.ravel().tolist()) for move in moved for order in (move, move.T)})
+
+
+class MagicSquare(CellFillTask):
+    """Magic squares, one number a step."""
+
+    puzzle: MagicSquarePuzzle
+    puzzle_class = MagicSquarePuzzle
+    bank_size = 512
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.side = self.puzzle.rows
+        self.numbers = np.arange(1, self.cells + 1, dtype=np.int16)
+
+    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Allow numbers that are nowhere yet and leave every line a way to the sum."""
+        side = self.side
+        grid = cells.astype(jnp.int16).reshape(side, side)
+        low, high = self._bounds(grid.sum(1), (grid == 0).sum(1, dtype=jnp.int16))
+        lows, highs = self._bounds(grid.sum(0), (grid == 0).sum(0, dtype=jnp.int16))
+        low, high = jnp.maximum(low[:, None], lows[None, :]), jnp.minimum(high[:, None], highs[None, :])
+        for on in (np.eye(side, dtype=bool), np.eye(side, dtype=bool)[::-1]):
+            diagonal = jnp.where(on, grid, np.int16(0)).sum(dtype=jnp.int16)
+            least_here, most_here = self._bounds(diagonal, ((grid == 0) & on).sum(dtype=jnp.int16))
+            low = jnp.where(on, jnp.maximum(low, least_here), low)
+            high = jnp.where(on, jnp.minimum(high, most_here), high)
+        used = (grid.reshape(-1, 1) == self.numbers).any(0)
+        return (low.reshape(-1, 1) <= self.numbers) & (high.reshape(-1, 1) >= self.numbers) & ~used
+
+    def _bounds(self, held: jax.Array, gaps: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Return the least and the greatest number that may be added to lines that hold a sum and have gaps."""
+        rest = np.int16(self.puzzle.sum) - held.astype(jnp.int16)
+        return jnp.where(gaps == 1, rest, np.int16(1)), jnp.where(gaps == 1, rest, rest - 1)
+
+    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Return whether every number is there and every line has the sum."""
+        grid = cells.astype(jnp.int16).reshape(self.side, self.side)
+        sums = [grid.sum(0), grid.sum(1), jnp.trace(grid)[None], jnp.trace(grid[::-1])[None]]
+        every = (cells[:, None] == np.arange(1, self.cells + 1, dtype=np.int8)).any(0).all()
+        return every & (jnp.concatenate(sums) == self.puzzle.sum).all()

@@ -1,0 +1,1 @@
+"""Propositional formulas: satisfiability, its optimisation and its refutation."""

@@ -1,0 +1,127 @@
+"""Exact search on formulas in conjunctive normal form: models, their number, and refutations. Host side.
+
+Davis, Logemann & Loveland's search (1962) on sets of clauses as whole numbers. What a partial assignment does is a few
+such sets: the clauses with a true literal, and for j = 1, 2, ... those of which at least j literals are not false.
+Making a literal false moves the clauses that hold it down by one, in j operations for all of them together.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from .dimacs import Clause
+
+
+class Node(NamedTuple):
+    """A partial assignment and what it does; sets of clauses and of variables are bits of whole numbers."""
+
+    free: int
+    """Variables without a value; variable v is bit v - 1."""
+    true: int
+    """Variables that are true."""
+    open: int
+    """Clauses without a true literal."""
+    left: tuple[int, ...]
+    """Entry j: the clauses of which more than j literals are not false."""
+
+
+class Search:
+    """A depth-first search through the assignments of a formula; unit clauses first.
+
+    Otherwise it branches on the variable that occurs most evenly and often in the shortest open clauses, and begins
+    with the value that satisfies more of them.
+
+    Args:
+        clauses: in any order, none empty.
+        variables: their number; clauses may leave some out.
+        most_models: stops as soon as it knows of so many.
+
+    Attributes:
+        models: how many models it found; exact where it is below ``most_models``.
+        model: the first model found, as the set of its true variables; None if there is none.
+        branches: for each node with two successors, in the order of the search, the literal that it makes true first.
+            Of a unit clause that is the negated literal, which falsifies the clause at once.
+        decisions: how many of them no unit clause forced.
+        refutation: where there is no model, the tree as tokens in preorder: a variable, the tree where it is true, the
+            tree where it is false; ``#j`` where all literals of clause j = 1, 2, ... are false.
+    """
+
+    def __init__(self, clauses: Sequence[Clause], variables: int, *, most_models: int = 1) -> None:
+        self._clauses = clauses
+        self._variables = variables
+        self._most = most_models
+        self._holds = {literal: 0 for v in range(1, variables + 1) for literal in (v, -v)}
+        """The clauses that hold a literal."""
+        for number, clause in enumerate(clauses):
+            for literal in clause:
+                self._holds[literal] |= 1 << number
+        longest = max(map(len, clauses), default=0)
+        left = tuple(sum(1 << i for i, clause in enumerate(clauses) if len(clause) > j) for j in range(longest + 1))
+        self.models = self.decisions = 0
+        self.model: int | None = None
+        self.branches: list[int] = []
+        self.refutation = self._below(Node((1 << variables) - 1, 0, (1 << len(clauses)) - 1, left))
+
+    def _below(self, node: Node) -> list[str]:
+        """Search below a node; the tree there, as tokens."""
+        before: list[str] = []
+        behind: list[str] = []
+        while True:
+            if not node.open:
+                self.models += 1 << node.free.bit_count()
+                if self.model is None:
+                    self.model = node.true
+                return []
+            if failed := node.open & ~node.left[0]:
+                return [*before, f"#{_lowest(failed) + 1}", *reversed(behind)]
+            unit = node.open & ~node.left[1]
+            if not unit:
+                break
+            number = _lowest(unit)
+            literal = next(x for x in self._clauses[number] if node.free >> abs(x) - 1 & 1)
+            self.branches.append(-literal)
+            before.append(str(abs(literal)))
+            (behind if literal > 0 else before).append(f"#{number + 1}")
+            node = self._with(node, literal)
+        literal = self._choice(node)
+        self.branches.append(literal)
+        self.decisions += 1
+        first = self._below(self._with(node, literal))
+        second = [] if self.models >= self._most else self._below(self._with(node, -literal))
+        true, false = (first, second) if literal > 0 else (second, first)
+        return [*before, str(abs(literal)), *true, *false, *reversed(behind)]
+
+    def _with(self, node: Node, literal: int) -> Node:
+        """Return the node after a literal has become true."""
+        bit = 1 << abs(literal) - 1
+        fewer, left = self._holds[-literal], node.left
+        return Node(
+            node.free ^ bit,
+            node.true | bit if literal > 0 else node.true,
+            node.open & ~self._holds[literal],
+            (*(more & ~fewer | more & most for more, most in itertools.pairwise(left)), 0),
+        )
+
+    def _choice(self, node: Node) -> int:
+        """Return the literal to branch on, in the clauses of least length that are open."""
+        shortest = next(some for some in (node.open & ~longer for longer in node.left) if some)
+        best = chosen = -1
+        for v in members(node.free):
+            up, down = (shortest & self._holds[v + 1]).bit_count(), (shortest & self._holds[-v - 1]).bit_count()
+            score = up * down << 10 | up + down
+            if score > best:
+                best, chosen = score, v + 1 if up > down else -v - 1
+        return chosen
+
+
+def members(numbers: int) -> Iterator[int]:
+    """Return the numbers of the bits that are set, in increasing order."""
+    while numbers:
+        yield _lowest(numbers)
+        numbers &= numbers - 1
+
+
+def _lowest(numbers: int) -> int:
+    return (numbers & -numbers).bit_length() - 1

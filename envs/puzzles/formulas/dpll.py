@@ -1,0 +1,102 @@
+"""The SAT family's reference player: solve first, then walk straight to the model."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from .formula import Formula, as_word, size, tally, used_clauses, values
+
+
+class Search(NamedTuple):
+    """A partial assignment, and the alternatives to the decisions it rests on."""
+
+    assigned: jax.Array
+    """uint32: the variables that have a value."""
+    assignment: jax.Array
+    """uint32: their values; 0 for the others."""
+    depth: jax.Array
+    """int32: decisions taken and not yet taken back; -1 once the formula is refuted."""
+    alternatives: jax.Array
+    """uint32 ``(n, 2)``: for each decision, ``assigned`` and ``assignment`` had it gone the other way."""
+    solved: jax.Array
+    """bool: every clause has a true literal."""
+
+
+class DPLL(NamedTuple):
+    """Davis, Logemann & Loveland's search (1962), run to a model before the first move: it is complete, so every
+    formula that has a model is solved.
+
+    In play it flips, of the legal variables in which the assignment differs from its model, the first: at most n
+    flips (see :mod:`.sat`). It reads the formula, which is public, and nothing else.
+    """
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> DPLL:
+        """Return the player of any task of this kind."""
+        return cls()
+
+    def initial(self, params: Formula) -> jax.Array:
+        """Begin with the model found, a uint32 assignment; all false if there is none."""
+        variables = params.positive.shape[-1]
+        clauses = used_clauses(params)
+        start = Search(
+            assigned=jnp.uint32(0),
+            assignment=jnp.uint32(0),
+            depth=jnp.int32(0),
+            alternatives=jnp.zeros((variables, 2), jnp.uint32),
+            solved=jnp.bool_(False),
+        )
+
+        def step(search: Search) -> Search:
+            """Take back a decision that failed, else assign what is forced, else decide."""
+            assigned, assignment, depth, alternatives, _ = search
+            free = ~values(assigned, variables)
+            true = jnp.where(values(assignment, variables), params.positive, params.negative)
+            satisfied, _ = tally(jnp.where(free, 0, true))
+            some_free, several_free = tally(jnp.where(free, params.positive | params.negative, 0))
+            unsettled = clauses & ~satisfied
+            failed = (unsettled & ~some_free != 0).any()
+            solved = (unsettled == 0).all()
+
+            unit = (unsettled & some_free & ~several_free)[:, None]
+            to_true = as_word(free & (size(unit & params.positive) > 0))
+            to_false = as_word(free & (size(unit & params.negative) > 0)) & ~to_true
+            forced = to_true | to_false != 0
+
+            # Decide on the free variable in most unsettled clauses, for the value that settles more of them. Once
+            # solved, neither does: the assignment stays.
+            ups, downs = (size(unsettled[:, None] & side) for side in params)
+            variable = jnp.argmax(jnp.where(free, ups + downs, -1)).astype(jnp.uint32)
+            bit = np.uint32(1) << variable
+            up = ups[variable] > downs[variable]
+            other = jnp.stack([assigned | bit, jnp.where(up, assignment, assignment | bit)])
+
+            def choose(taken_back: jax.Array, implied: jax.Array, decided: jax.Array) -> jax.Array:
+                return jnp.where(failed, taken_back, jnp.where(forced, implied, decided))
+
+            return Search(
+                assigned=choose(alternatives[depth - 1, 0], assigned | to_true | to_false, assigned | bit),
+                assignment=choose(
+                    alternatives[depth - 1, 1], assignment | to_true, jnp.where(up, assignment | bit, assignment)
+                ),
+                depth=choose(depth - 1, depth, depth + 1),
+                alternatives=jnp.where(failed | forced, alternatives, alternatives.at[depth].set(other)),
+                solved=solved,
+            )
+
+        found = lax.while_loop(lambda search: ~search.solved & (search.depth >= 0), step, start)
+        return jnp.where(found.solved, found.assignment, 0)
+
+    def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Return the first legal variable that brings the assignment nearer to the model."""
+        mask = jnp.asarray(view.action_mask)
+        differs = values(view.state.assignment ^ memory, mask.shape[-1])
+        return jnp.argmax(mask & differs).astype(jnp.int32), memory

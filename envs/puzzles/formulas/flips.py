@@ -1,0 +1,310 @@
+"""Formulas as games: find a model, or a best assignment, by flipping one variable at a time.
+
+=============  =====================================================================================================
+action         the variable to flip, ``Discrete(n)``; legal are the variables of unsatisfied clauses
+observation    ``Box(3 n + 1)``: each variable's value (-1 false, +1 true); its make count, then its break count
+               (unsatisfied clauses that a flip would satisfy, satisfied ones it would not leave so), each as
+               c / (1 + c); the fraction of clauses unsatisfied
+reward         decrease of the number of unsatisfied clauses, divided by the number of clauses; +1 on reaching the goal
+termination    no more clauses are unsatisfied than must be: the goal
+=============  =====================================================================================================
+
+Rewards telescope: a return is 1 if solved, plus (unsatisfied at the start - unsatisfied at the end) / clauses. Cycling
+earns nothing.
+
+Only flips in unsatisfied clauses are legal (focused search, Papadimitriou 1991), and no shortest path is lost by it:
+let a be an assignment and a' a better one at distance d; some clause that a leaves unsatisfied is satisfied by a', so
+it holds a variable in which they differ; flipping that one is legal and leaves distance d - 1. So the goal is at most n
+legal flips away.
+"""
+
+from __future__ import annotations
+
+import abc
+import re
+from functools import cached_property
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.bank import Bank, bank_of_both_splits
+from rlbench_suite.bit_exact import computed_once
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.policy import View
+from rlbench_suite.task import Task
+
+from ..shared.puzzle_task import Params, PuzzleTask
+from .clause_picture import picture_of
+from .cnf import CNFPuzzle, MaxCNF, SomeCNF
+from .cnf import clauses_of as listed
+from .dimacs import clauses_of, occurrences, to_dimacs
+from .formula import (
+    WORD,
+    Formula,
+    Verdict,
+    false_literals,
+    flipped,
+    judge,
+    size,
+    true_literals,
+    values,
+    words_of,
+)
+
+Context = TypeVar("Context", bound=tuple[Any, ...])
+
+
+class State(NamedTuple):
+    """An assignment and what it does; the verdict is kept because mask, reward and observation all need it."""
+
+    assignment: jax.Array
+    """uint32 ``()`` or ``(words,)``: bit v % 32 of word v // 32 is the value of variable v."""
+    verdict: Verdict
+
+
+class FlipTask(Task[Context, State], Generic[Context]):
+    """The game on any formula. Subclasses call :meth:`play_on`, and say what the formula of a context is and how an
+    episode begins.
+    """
+
+    measures: ClassVar[dict[str, str]] = {"unsatisfied": "number of unsatisfied clauses"}
+    picture_shape: ClassVar[tuple[int, int, int]] = (360, 760, 3)
+
+    def play_on(self, variables: int, clauses: int) -> None:
+        """Set size and spaces."""
+        self.variables, self.clauses = variables, clauses
+        self.every_clause = words_of(clauses)
+        self.action_space = spaces.Discrete(variables)
+        low, high = [-1.0] * variables + [0.0] * (2 * variables + 1), [1.0] * (3 * variables + 1)
+        self.observation_space = self.box(low, high)
+        self.reward_space = self.box(-1.0, 2.0)
+
+    @abc.abstractmethod
+    def formula(self, params: Context) -> Formula:
+        """Return the formula of an episode."""
+
+    def least(self, params: Context) -> jax.Array | int:
+        """Return how many of its clauses must stay unsatisfied."""
+        return 0
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Context) -> State:
+        """Flip variable ``action``."""
+        return self.judged(flipped(state.assignment, action), params)
+
+    def judged(self, assignment: jax.Array, params: Context) -> State:
+        """Return the state of an assignment."""
+        return State(assignment, judge(self.formula(params), assignment, self.every_clause))
+
+    def observation(self, state: State, key: jax.Array, params: Context) -> jax.Array:
+        """Return the value, make count and break count of every variable, and how much is left to do: ``(3 n +
+        1,)``.
+        """
+        value = 2 * values(state.assignment, self.variables).astype(self.dtype) - 1
+        breaks = size(state.verdict.critical[:, None] & true_literals(self.formula(params), state.assignment))
+        unsatisfied = self._fraction(size(state.verdict.unsatisfied))
+        parts = value, squash(self._makes(state, params), self.dtype), squash(breaks, self.dtype), unsatisfied[None]
+        return jnp.concatenate(parts)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the entries in the order of :meth:`observation`."""
+        each = (self.variables,)
+        return (
+            Component("value", "of each variable: -1 false, +1 true", shape=each),
+            Component(
+                "make", "c / (1 + c) of the unsatisfied clauses c that a flip of each variable satisfies", shape=each
+            ),
+            Component(
+                "break", "c / (1 + c) of the clauses c that a flip of each variable leaves unsatisfied", shape=each
+            ),
+            Component("unsatisfied", "fraction of the clauses that are unsatisfied"),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Describe each action: a variable."""
+        meaning = "action i negates variable i + 1; legal are those of unsatisfied clauses"
+        return (Component("flip", meaning, shape=(self.variables,)),)
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Context) -> jax.Array:
+        """Give the fraction of clauses won, and 1 for the goal."""
+        before, after = size(state.verdict.unsatisfied), size(next_state.verdict.unsatisfied)
+        least = self.least(params)
+        return self._fraction(before - after) + ((after == least) & (before > least))
+
+    def terminal(self, state: State, key: jax.Array, params: Context) -> jax.Array:
+        """Return whether the goal is reached."""
+        return size(state.verdict.unsatisfied) == self.least(params)
+
+    def info(self, state: State, params: Context) -> dict[str, jax.Array]:
+        """Report ``success``: the goal is reached."""
+        unsatisfied = size(state.verdict.unsatisfied)
+        return {"success": unsatisfied == self.least(params), "unsatisfied": unsatisfied}
+
+    def action_mask(self, state: State, params: Context) -> jax.Array:
+        """Return the variables of unsatisfied clauses, bool ``(n,)``."""
+        return self._makes(state, params) > 0
+
+    def _makes(self, state: State, params: Context) -> jax.Array:
+        """Count the unsatisfied clauses that a flip of each variable satisfies, int32 ``(n,)``."""
+        return computed_once(self._counts)(state, self.formula(params))
+
+    @staticmethod
+    def _counts(state: State, formula: Formula) -> jax.Array:
+        return size(state.verdict.unsatisfied[:, None] & false_literals(formula, state.assignment))
+
+    def _fraction(self, clauses: jax.Array) -> jax.Array:
+        return clauses.astype(self.dtype) * self.dtype.type(1 / self.clauses)
+
+    # -- host side -----------------------------------------------------------------------------------------------
+
+    def describe(self, state: State, params: Context) -> str:
+        """Show the formula in DIMACS CNF, the assignment as a DIMACS ``v`` line, and the clauses still unsatisfied."""
+        assignment = self._signed(state)
+        formula = self.formula(params)
+        unsatisfied = [c for c in clauses_of(formula) if not set(c) & set(assignment)]
+        flips = sorted({abs(literal) for clause in unsatisfied for literal in clause})
+        return "\n".join([
+            to_dimacs(formula).rstrip(),
+            f"c The assignment now: {len(unsatisfied)} of {self.clauses} clauses unsatisfied.",
+            f"v {' '.join(map(str, assignment))} 0",
+            *(f"c unsatisfied: {' '.join(map(str, clause))}" for clause in unsatisfied),
+            f"c You may flip: {' '.join(map(str, flips)) or 'nothing, every clause is satisfied'}",
+        ])  # fmt: skip
+
+    def how_to_act(self) -> str:
+        """Tell a text player how to answer, in one line."""
+        return f"Answer 'flip V' to negate variable V (1 to {self.variables}) of an unsatisfied clause."
+
+    def parse(self, text: str, state: State, params: Context) -> np.ndarray:
+        """Read ``flip 7`` or ``7``: variables count from 1.
+
+        Raises:
+            ValueError: anything else.
+        """
+        match = re.fullmatch(r"\s*(?:flip\s+)?([0-9]{1,3})\s*", text, re.ASCII | re.IGNORECASE)
+        if match is None or not 1 <= int(match[1]) <= self.variables:
+            raise ValueError(f"expected 'flip V' with a variable V from 1 to {self.variables}, got {text!r}")
+        return np.asarray(int(match[1]) - 1, self.action_space.dtype)
+
+    def why_illegal(self, action: np.ndarray, state: State, params: Context) -> str:
+        """Say which flips are legal instead."""
+        legal = np.flatnonzero(self.action_mask(state, params)) + 1
+        return f"variable {int(action) + 1} is in no unsatisfied clause; those that are: {', '.join(map(str, legal))}"
+
+    def why_over(self, state: State, params: Context, info: dict[str, Any]) -> str:
+        """Return the only end there is."""
+        if least := int(self.least(params)):
+            return f"{least} clauses are unsatisfied, and no assignment leaves fewer"
+        return "every clause is satisfied"
+
+    def _signed(self, state: State) -> list[int]:
+        """Return the true literals, as DIMACS writes them."""
+        true = np.asarray(values(state.assignment, self.variables)).tolist()
+        return [v if value else -v for v, value in enumerate(true, 1)]
+
+    def draw(self, state: State, params: Context) -> np.ndarray:
+        """Draw the formula under the assignment: :func:`.clause_picture.picture_of`."""
+        true = {abs(literal): literal > 0 for literal in self._signed(state)}
+        return picture_of(clauses_of(self.formula(params)), true, self.picture_shape)
+
+
+def squash(count: jax.Array, dtype: np.dtype[Any]) -> jax.Array:
+    """Map 0, 1, 2, 3, ... to 0, 1/2, 2/3, 3/4, ...: bounded, and finest where a difference of one matters most."""
+    count = count.astype(dtype)
+    return count / (1 + count)
+
+
+# -- formulas from a bank --------------------------------------------------------------------------------------------
+
+
+class Given(NamedTuple):
+    """A formula of a bank, as :class:`.formula.Formula` has it, and two facts about it."""
+
+    positive: np.ndarray
+    """uint32 ``(words of clauses, variables)``."""
+    negative: np.ndarray
+    """uint32 ``(words, variables)``."""
+    least: np.ndarray
+    """int32: clauses that must stay unsatisfied."""
+    elsewhere: np.ndarray
+    """uint32 ``(words of variables,)``: an assignment that leaves more unsatisfied."""
+
+
+class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
+    """The game on formulas of a puzzle. A return's best expectation depends on the formulas; a plan of the bank flips
+    from the all-false assignment, wherever an episode begins.
+    """
+
+    puzzle: CNFPuzzle[Any]
+    bank_size = 512
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.play_on(*self.puzzle.shape)
+
+    @cached_property
+    def bank(self) -> Bank:
+        """Instances as :class:`Given`."""
+        bank = bank_of_both_splits(self.puzzle, self.bank_size)
+        each = [type(bank.instances)(*fields) for fields in zip(*bank.instances, strict=True)]
+        columns = zip(*(_given(instance) for instance in each), strict=True)
+        return Bank(Given(*map(np.stack, columns)), bank.plans)
+
+    def formula(self, params: Params) -> Formula:
+        """Return the formula as the bank has it."""
+        return Formula(params.instance.positive, params.instance.negative)
+
+    def least(self, params: Params) -> jax.Array:
+        """Return the least count as the bank has it."""
+        least: jax.Array = params.instance.least
+        return least
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """Draw a uniform assignment; if it is the goal already, use the instance's other start instead."""
+        every_variable = words_of(self.variables)
+        drawn = jax.random.key_data(key)  # random bits enough for two words
+        if len(every_variable) > len(drawn):
+            drawn = jax.random.bits(key, every_variable.shape, jnp.uint32)
+        bits = drawn[: len(every_variable)] & every_variable
+        solved = self.terminal(self.judged(bits, params), key, params)
+        return self.judged(jnp.where(solved, params.instance.elsewhere, bits), params)
+
+
+def _given(instance: SomeCNF) -> Given:
+    """Return an instance as bits."""
+    clauses, variables = listed(instance), int(instance.variables)
+    least = int(instance.least) if isinstance(instance, MaxCNF) else 0
+
+    def misses(true: set[int]) -> int:
+        return sum(not any((abs(x) in true) == (x > 0) for x in clause) for clause in clauses)
+
+    falsified = ({-x for x in clause if x < 0} for clause in clauses)
+    elsewhere = next(true for true in falsified if misses(true) > least)
+    words = np.zeros(len(words_of(variables)), np.uint32)
+    for v in elsewhere:
+        words[(v - 1) // WORD] |= np.uint32(1 << (v - 1) % WORD)
+    positive, negative = occurrences(clauses, variables)
+    return Given(positive, negative, np.asarray(least, np.int32), words)
+
+
+class ToGoal(NamedTuple):
+    """Walks straight to the assignment that the exact solver found when the bank was built."""
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> ToGoal:
+        """Return the player of any task of this kind."""
+        return cls()
+
+    def initial(self, params: Params) -> jax.Array:
+        """Begin with the variables that are true there, bool ``(n,)``: those that the plan flips."""
+        variables = np.arange(params.instance.positive.shape[-1])
+        return (params.plan[:, None] == variables).any(0)
+
+    def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Return the first legal variable that brings the assignment nearer."""
+        mask = jnp.asarray(view.action_mask)
+        differs = values(view.state.assignment, mask.shape[-1]) != memory
+        return jnp.argmax(mask & differs).astype(jnp.int32), memory

@@ -1,0 +1,74 @@
+"""rlsuite/MaxSAT-v0: leave as few clauses of an over-constrained 3-SAT formula unsatisfied as can be.
+
+Formulas are uniform, with eight clauses a variable, almost twice as many as can be satisfied; the few that have a model
+are dropped. The least number of unsatisfied clauses is found by truth tables of all assignments, so it is exact. Every
+assignment is an answer, and only a best one scores. ``difficulty`` is the number of variables.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import RIGHT, Verdict
+
+from .cnf import CNFPuzzle, MaxCNF, as_answer, clauses_of, cnf, uniform_clause, unsatisfied
+from .flips import PuzzleFlips
+from .truth_tables import least_unsatisfied
+
+
+class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
+    """``tier`` is the number of variables."""
+
+    name = "MaxSAT"
+    difficulty_is = "bits of luck that a uniform assignment needs to be a best one: -log2(best / assignments)"
+    clauses_a_variable = 8
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(6, 21):
+            raise ValueError(f"MaxSAT: difficulty is the number of variables, 6 to 20, got {tier!r}.")
+        self.variables = int(tier)
+
+    def compose(self, dice: Dice) -> MaxCNF | None:
+        """Draw uniform clauses; None if all of them can be satisfied."""
+        n = self.variables
+        clauses = [uniform_clause(dice, n) for _ in range(self.clauses_a_variable * n)]
+        least, _ = least_unsatisfied(clauses, n)
+        return MaxCNF(*cnf(clauses, n), np.int32(least)) if least else None
+
+    def question(self, instance: MaxCNF) -> str:
+        """State the formula, in DIMACS CNF."""
+        return (
+            f"No assignment of true or false to the {instance.variables} variables of this formula satisfies every "
+            "clause. Find one that leaves as few clauses unsatisfied as possible; only the least possible number "
+            f"scores. {self.dimacs(instance)}\nAnswer with {self.assignment_format(instance)}."
+        )
+
+    def judge(self, instance: MaxCNF, answer: str) -> Verdict:
+        """Accept any best assignment."""
+        left = len(unsatisfied(instance, self.assignment(instance, answer)))
+        if left == instance.least:
+            return RIGHT
+        reason = f"{left} clauses are not satisfied; it can be fewer"
+        return Verdict(valid=True, solved=True, optimal=False, score=0.0, reason=reason)
+
+    def solve(self, instance: MaxCNF) -> str:
+        """Return the first of the best assignments."""
+        n = int(instance.variables)
+        _, best = least_unsatisfied(clauses_of(instance), n)
+        first = (best & -best).bit_length() - 1
+        return as_answer([first >> v & 1 == 1 for v in range(n)])
+
+    def difficulty(self, instance: MaxCNF) -> float:
+        """Return -log2 of the chance that a uniform assignment is a best one."""
+        n = int(instance.variables)
+        return n - math.log2(least_unsatisfied(clauses_of(instance), n)[1].bit_count())
+
+
+class MaxSAT(PuzzleFlips):
+    """Flipping variables until no assignment is better."""
+
+    puzzle_class = MaxSATPuzzle

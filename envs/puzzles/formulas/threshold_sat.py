@@ -1,0 +1,283 @@
+"""rlsuite/ThresholdSAT-v0: find a model of a random 3-SAT formula, or say that it has none.
+
+Formulas are uniform and nothing is planted in them. They have as many clauses as leave a model to half of all formulas
+of the size (:func:`.cnf.half_satisfiable`: 4.65, 4.34 and 4.30 a variable for 20, 50 and 75 variables), where search is
+hardest (Mitchell, Selman & Levesque 1992). Of every two seeds, one gets a formula with a model and the other one
+without, as an exact search has found; they are drawn until one is of the kind. So to answer ``UNSATISFIABLE`` always is
+right for exactly half of them, in either split, which is the chance that any other player has to beat; a guess tosses a
+coin and then has to guess a model, too. ``difficulty`` is the number of variables.
+
+Interactively, it is the game of :mod:`.flips` with one more action:
+
+=============  =====================================================================================================
+action         the variable to flip, or n: there is no model, which ends the episode; ``Discrete(n + 1)``; legal are
+               the variables of unsatisfied clauses, and n
+observation    as in :mod:`.flips`; the fraction of the flips left
+reward         decrease of the fraction of clauses that are unsatisfied; +1 on reaching a model; for saying rightly that
+               there is none, 1 and that fraction; for saying so wrongly, 0
+termination    a model, the last action, or ``4 n`` flips
+=============  =====================================================================================================
+
+So a solved episode returns 1 and what was unsatisfied at first, of either kind: 1 + 1/8 on average.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.bank import Bank
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.dice import Dice
+from rlbench_suite.policy import View
+from rlbench_suite.puzzle import RIGHT, Verdict, wrong
+from rlbench_suite.task import Task
+
+from ..shared.puzzle_task import Params, PuzzleTask
+from . import flips
+from .cnf import CNFPuzzle, DecidedCNF, as_answer, clauses_of, cnf, half_satisfiable, judge_model, uniform_clause
+from .cnf_search import Search
+
+UNSATISFIABLE = "UNSATISFIABLE"
+_FLIPS_A_VARIABLE = 4
+
+
+class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
+    """``tier`` is the number of variables."""
+
+    name = "ThresholdSAT"
+    difficulty_is = "decisions of a DPLL search until it has a model or a refutation"
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(6, 81):
+            raise ValueError(f"ThresholdSAT: difficulty is the number of variables, 6 to 80, got {tier!r}.")
+        self.variables = int(tier)
+        self.clauses = half_satisfiable(self.variables)
+
+    def compose(self, dice: Dice) -> DecidedCNF:
+        """Draw uniform formulas until one has a model, or has none, whichever is this seed's turn."""
+        n, satisfiable = self.variables, dice.share(2)
+        while True:
+            clauses = [uniform_clause(dice, n) for _ in range(self.clauses)]
+            if (Search(clauses, n).models > 0) == (satisfiable == 1):
+                return DecidedCNF(*cnf(clauses, n), np.int8(satisfiable))
+
+    def question(self, instance: DecidedCNF) -> str:
+        """State the formula, in DIMACS CNF; both kinds of answer."""
+        return (
+            f"Find an assignment of true or false to the {instance.variables} variables of a formula such that every "
+            f"clause is satisfied, or find out that there is none. {self.dimacs(instance)}\n"
+            f"If there is one, answer with {self.assignment_format(instance)}.\n"
+            f"If there is none, answer with the word {UNSATISFIABLE}."
+        )
+
+    def judge(self, instance: DecidedCNF, answer: str) -> Verdict:
+        """Accept any model, and the word where the generator's search has found none."""
+        if answer != UNSATISFIABLE:
+            return judge_model(instance, self.assignment(instance, answer))
+        return wrong("the formula has a model") if instance.satisfiable else RIGHT
+
+    def solve(self, instance: DecidedCNF) -> str:
+        """Search with :class:`.cnf_search.Search`."""
+        model = Search(clauses_of(instance), self.variables).model
+        return UNSATISFIABLE if model is None else as_answer([model >> v & 1 == 1 for v in range(self.variables)])
+
+    def difficulty(self, instance: DecidedCNF) -> float:
+        """Count the decisions of :class:`.cnf_search.Search`."""
+        return float(Search(clauses_of(instance), self.variables).decisions)
+
+    def guess(self, instance: DecidedCNF, dice: Dice) -> str:
+        """Toss a coin for the word or a uniform assignment."""
+        return UNSATISFIABLE if dice.below(2) else super().guess(instance, dice)
+
+    def heuristic(self, instance: DecidedCNF) -> str:
+        """Set every variable by a vote of its signs; if that is no model, answer with the word."""
+        vote = super().heuristic(instance)
+        return vote if judge_model(instance, self.assignment(instance, vote)).solved else UNSATISFIABLE
+
+    def constants(self) -> Sequence[str]:
+        """Return the word, all true, all false."""
+        return [UNSATISFIABLE, *super().constants()]
+
+    def plan(self, instance: DecidedCNF) -> list[int]:
+        """Return the flips from the all-false assignment to a model, or the last action where there is no model."""
+        return super().plan(instance) if instance.satisfiable else [self.variables]
+
+
+class _Flips(flips.PuzzleFlips):
+    """The game without the last action."""
+
+    puzzle_class = ThresholdSATPuzzle
+    bank_size = 256
+    picture_shape = (520, 1300, 3)
+
+
+class Given(NamedTuple):
+    """A formula of the bank."""
+
+    formula: flips.Given
+    satisfiable: np.ndarray
+    """int8: 1 if it has a model."""
+
+
+class Deciding(NamedTuple):
+    """An assignment, and what was said."""
+
+    game: flips.State
+    claimed: jax.Array
+    """bool: that there is no model."""
+    used: jax.Array
+    """int32: flips."""
+
+
+class ThresholdSAT(PuzzleTask[Deciding]):
+    """Flipping variables until every clause is satisfied, or saying that they cannot be."""
+
+    puzzle: ThresholdSATPuzzle
+    puzzle_class = ThresholdSATPuzzle
+    bank_size = _Flips.bank_size
+    measures: ClassVar[dict[str, str]] = {"unsatisfied": "number of unsatisfied clauses"}
+    picture_shape: ClassVar[tuple[int, int, int]] = _Flips.picture_shape
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self._flips = _Flips(card, difficulty=difficulty, dtype=dtype)
+        n = self.puzzle.variables
+        self.most = _FLIPS_A_VARIABLE * n
+        self.action_space = spaces.Discrete(n + 1)
+        seen: Any = self._flips.observation_space
+        self.observation_space = self.box([*seen.low, 0.0], [*seen.high, 1.0])
+        self.reward_space = self.box(-1.0, 2.0)
+
+    @cached_property
+    def bank(self) -> Bank:
+        """Instances as :class:`Given`; a plan that begins with the last action is one of a formula without a model."""
+        bank = self._flips.bank
+        return Bank(Given(bank.instances, (bank.plans[:, 0] != self.puzzle.variables).astype(np.int8)), bank.plans)
+
+    @staticmethod
+    def _formula(params: Params) -> Params:
+        """Return the context of the game without the last action."""
+        return Params(params.instance.formula, params.plan)
+
+    def initial(self, key: jax.Array, params: Params) -> Deciding:
+        """Begin with a uniform assignment that is no model."""
+        return Deciding(self._flips.initial(key, self._formula(params)), jnp.bool_(False), jnp.int32(0))
+
+    def transition(self, state: Deciding, action: jax.Array, key: jax.Array, params: Params) -> Deciding:
+        """Flip a variable, or say that there is no model."""
+        claims = action == self.puzzle.variables
+        flipped = self._flips.transition(state.game, action, key, self._formula(params))
+        game = jax.tree.map(lambda old, new: jnp.where(claims, old, new), state.game, flipped)
+        return Deciding(game, claims, state.used + 1)
+
+    def observation(self, state: Deciding, key: jax.Array, params: Params) -> jax.Array:
+        """Return the game's observation, and the fraction of the flips left."""
+        left = (self.most - state.used).astype(self.dtype) / self.most
+        return jnp.concatenate([self._flips.observation(state.game, key, self._formula(params)), left[None]])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the game's entries, then the fraction of the flips left."""
+        return *self._flips.observation_components(), Component("flips_left", "fraction of the flips that are left")
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Describe the game's actions, then the answer that there is no model."""
+        last = Component("unsatisfiable", "say that the formula has no model, which ends the episode")
+        return *self._flips.action_components(), last
+
+    def reward(
+        self, state: Deciding, action: jax.Array, next_state: Deciding, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Give the fraction of clauses won, and 1 for the right end."""
+        won = self._flips.reward(state.game, action, next_state.game, key, self._formula(params))
+        left = self._unsatisfied(state, params).astype(self.dtype) / self.puzzle.clauses
+        right = ~state.claimed & self._rightly(next_state, params)
+        return won + jnp.where(right, 1 + left, 0)
+
+    def terminal(self, state: Deciding, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether there is a model, it was said that there is none, or no flip is left."""
+        return (self._unsatisfied(state, params) == 0) | state.claimed | (state.used >= self.most)
+
+    def info(self, state: Deciding, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: a model is found, or the player said rightly that there is none."""
+        unsatisfied = self._unsatisfied(state, params)
+        return {"success": (unsatisfied == 0) | self._rightly(state, params), "unsatisfied": unsatisfied}
+
+    def action_mask(self, state: Deciding, params: Params) -> jax.Array:
+        """Return the variables of unsatisfied clauses, and the last action."""
+        return jnp.append(self._flips.action_mask(state.game, self._formula(params)), True)
+
+    def _unsatisfied(self, state: Deciding, params: Params) -> jax.Array:
+        return self._flips.info(state.game, self._formula(params))["unsatisfied"]
+
+    @staticmethod
+    def _rightly(state: Deciding, params: Params) -> jax.Array:
+        """Return whether it was said that there is no model, and there is none."""
+        return state.claimed & (params.instance.satisfiable == 0)
+
+    # -- host side ------------------------------------------------------------------------------------------------
+
+    def describe(self, state: Deciding, params: Params) -> str:
+        """Show the game, and the last action."""
+        said = "c Said: unsatisfiable." if bool(state.claimed) else "c You may also say: unsatisfiable"
+        left = f"c Flips left: {self.most - int(state.used)}"
+        return "\n".join([self._flips.describe(state.game, self._formula(params)), said, left])
+
+    def how_to_act(self) -> str:
+        """Tell a text player how to answer, in one line."""
+        return f"{self._flips.how_to_act()} Or answer 'unsatisfiable' to say that there is no model, and end."
+
+    def parse(self, text: str, state: Deciding, params: Params) -> np.ndarray:
+        """Read ``flip 7``, ``7``, or the word.
+
+        Raises:
+            ValueError: anything else.
+        """
+        if text.strip().upper() == UNSATISFIABLE:
+            return np.asarray(self.puzzle.variables, self.action_space.dtype)
+        return self._flips.parse(text, state.game, self._formula(params))
+
+    def why_illegal(self, action: np.ndarray, state: Deciding, params: Params) -> str:
+        """Say which flips are legal instead."""
+        return self._flips.why_illegal(action, state.game, self._formula(params))
+
+    def why_over(self, state: Deciding, params: Params, info: dict[str, Any]) -> str:
+        """Say whether a model, a claim or the limit of flips ended it."""
+        if bool(state.claimed):
+            return "the formula has a model" if int(params.instance.satisfiable) else "there is no model indeed"
+        found = not info["unsatisfied"]
+        return "every clause is satisfied" if found else f"the {self.most} flips are used up"
+
+    def draw(self, state: Deciding, params: Params) -> np.ndarray:
+        """Draw as the game does."""
+        return self._flips.draw(state.game, self._formula(params))
+
+
+class Decides(NamedTuple):
+    """Walks straight to the model that the exact solver found when the bank was built, or says that there is none."""
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> Decides:
+        """Return the player of this task."""
+        return cls()
+
+    def initial(self, params: Params) -> jax.Array:
+        """Begin with the variables that are true in the model, bool ``(n,)``; the plan flips them."""
+        variables = np.arange(params.instance.formula.positive.shape[-1])
+        return (params.plan[:, None] == variables).any(0)
+
+    def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Return the first legal variable that brings the assignment nearer."""
+        legal = jnp.asarray(view.action_mask)[:-1]
+        differs = flips.values(view.state.game.assignment, legal.shape[-1]) != memory
+        flip = jnp.argmax(legal & differs)
+        claims = view.params.instance.satisfiable == 0
+        return jnp.where(claims, legal.shape[-1], flip).astype(jnp.int32), memory

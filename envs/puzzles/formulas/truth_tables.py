@@ -1,0 +1,64 @@
+"""Truth tables: what a formula says of every assignment at once, as whole numbers with one bit an assignment.
+
+Assignment a gives variable v = 1, 2, ... the value of bit v - 1 of a. Exact, without search, up to some 20 variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+COUNTABLE = 24
+"""Most variables: tables have two to this power bits."""
+
+
+@cache
+def value_table(variable: int, variables: int) -> int:
+    """Return the assignments in which a variable (0, 1, ...) is true: 2**variable zeros, as many ones, and so on."""
+    period = 2 << variable
+    table = ((1 << period // 2) - 1) << period // 2
+    while period < 1 << variables:
+        table |= table << period
+        period *= 2
+    return table
+
+
+def satisfying(clause: Iterable[int], variables: int) -> int:
+    """Return the assignments that satisfy a clause."""
+    every, found = (1 << (1 << variables)) - 1, 0
+    for literal in clause:
+        table = value_table(abs(literal) - 1, variables)
+        found |= table if literal > 0 else every ^ table
+    return found
+
+
+def models_of(clauses: Iterable[Iterable[int]], variables: int) -> int:
+    """Return the assignments that satisfy every clause."""
+    models = (1 << (1 << variables)) - 1
+    for clause in clauses:
+        models &= satisfying(clause, variables)
+    return models
+
+
+def least_unsatisfied(clauses: Sequence[Iterable[int]], variables: int) -> tuple[int, int]:
+    """Return the least number of clauses that an assignment leaves unsatisfied, and the assignments that leave so many.
+
+    Digit i of every assignment's count, in binary, is one table; a clause is added to all counts at once, carry by
+    carry.
+    """
+    every = (1 << (1 << variables)) - 1
+    digits: list[int] = []
+    for clause in clauses:
+        carry, place = every ^ satisfying(clause, variables), 0
+        while carry:
+            if place == len(digits):
+                digits.append(0)
+            digits[place], carry = digits[place] ^ carry, digits[place] & carry
+            place += 1
+    least, best = 0, every
+    for place in reversed(range(len(digits))):
+        if lower := best & ~digits[place]:
+            best = lower
+        else:
+            least += 1 << place
+    return least, best

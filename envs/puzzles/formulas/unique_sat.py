@@ -1,0 +1,44 @@
+"""rlsuite/UniqueSAT-v0: find the only model of a 3-SAT formula.
+
+Formulas are quietly planted (:func:`.formula.planted_formula`) with six clauses a variable, and kept if an exhaustive
+search finds no second model. ``difficulty`` is the number of variables.
+"""
+
+from __future__ import annotations
+
+from rlbench_suite.dice import Dice
+
+from .cnf import CNF, ModelPuzzle, clauses_of, cnf, quiet_clause
+from .cnf_search import Search
+from .flips import PuzzleFlips
+
+
+class UniqueSATPuzzle(ModelPuzzle):
+    """``tier`` is the number of variables."""
+
+    name = "UniqueSAT"
+    difficulty_is = "decisions of a DPLL search until it has proven that there is one model"
+    clauses_a_variable = 6
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(6, 33):
+            raise ValueError(f"UniqueSAT: difficulty is the number of variables, 6 to 32, got {tier!r}.")
+        self.variables = int(tier)
+
+    def compose(self, dice: Dice) -> CNF | None:
+        """Draw a planted formula; None if it has a second model."""
+        n = self.variables
+        model = dice.below(2**n)
+        clauses = [quiet_clause(dice, n, model) for _ in range(self.clauses_a_variable * n)]
+        return cnf(clauses, n) if Search(clauses, n, most_models=2).models == 1 else None
+
+    def difficulty(self, instance: CNF) -> float:
+        """Count the decisions of :class:`.cnf_search.Search`."""
+        return float(Search(clauses_of(instance), int(instance.variables), most_models=2).decisions)
+
+
+class UniqueSAT(PuzzleFlips):
+    """Flipping variables until every clause is satisfied."""
+
+    puzzle_class = UniqueSATPuzzle

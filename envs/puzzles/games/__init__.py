@@ -1,0 +1,1 @@
+"""Board games: the best move in a position."""

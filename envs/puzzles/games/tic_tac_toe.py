@@ -1,0 +1,435 @@
+"""rlsuite/TicTacToe-v0: the best move in a game of noughts and crosses on 4 x 4 cells, four in a row.
+
+X is to move. One-shot, a move is right if the game that follows, played perfectly by both, ends no worse for X than
+after any other. Interactively, the game is played to its end against a perfect opponent:
+
+=============  =====================================================================================================
+action         the cell for an X, ``Discrete(16)``, in reading order; legal are the empty ones
+observation    whether each cell is empty, X, O, one-hot, cells in reading order: ``Box(48)``
+reward         1 when the game ends as well for X as it could from the first position; 0 otherwise
+termination    four in a row, or no empty cell left
+=============  =====================================================================================================
+
+The opponent plays a move that is best for it, each of them with equal probability. Positions are random ones with as
+many O as X or one more, in which some moves are best and some are not, but none completes four in a row, and nor would
+one of O. ``difficulty`` (of the task) is the number of empty cells. Every game from there is solved to the end. Up to
+rotation and reflection, some 6,700 positions with 4 empty cells come up, and some 24,000 with 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.bank import Bank
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.dice import Dice
+from rlbench_suite.keys import bits
+from rlbench_suite.policy import View
+from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+from rlbench_suite.task import Task
+
+from ..shared import answer as reading
+from ..shared.board import FILLED, INK, Board
+from ..shared.puzzle_task import Params, PuzzleTask
+from ..shared.symmetry import least, square_symmetries
+
+SIDE = 4
+CELLS = SIDE**2
+X, O = 1, 2  # noqa: E741 - the names of the players
+SYMBOLS = "_XO"
+MOST_EMPTY = 9
+_OVER = 4
+_ROWS = [sum(1 << SIDE * r + c for c in range(SIDE)) for r in range(SIDE)]
+_COLUMNS = [sum(1 << SIDE * r + c for r in range(SIDE)) for c in range(SIDE)]
+_DIAGONALS = [sum(1 << SIDE * k + c for k, c in enumerate(order)) for order in (range(SIDE), range(SIDE)[::-1])]
+LINES = _ROWS + _COLUMNS + _DIAGONALS
+"""The ten lines of four, as bits."""
+_LINES_OF = [[line for line in LINES if line >> cell & 1] for cell in range(CELLS)]
+
+
+class Position(NamedTuple):
+    """X is to move."""
+
+    cells: np.ndarray
+    """int8 ``(16,)``: 0 empty, 1 X, 2 O; in reading order."""
+
+
+class TicTacToePuzzle(Puzzle[Position]):
+    """``tier`` is the number of empty cells."""
+
+    name = "TicTacToe"
+    difficulty_is = "positions that a search for the value of every move looks at, each counted once"
+    few: ClassVar[dict[float, float]] = {4: 6_700, 6: 24_000}
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(2, MOST_EMPTY + 1):
+            raise ValueError(f"{self.name}: difficulty is the number of empty cells, 2 to {MOST_EMPTY}, got {tier!r}.")
+        self.empty = int(tier)
+
+    def compose(self, dice: Dice) -> Position | None:
+        """Draw symbols at random; None if a move could complete four in a row, or if all moves are equally good."""
+        stones = CELLS - self.empty
+        cells = [0] * CELLS
+        for number, cell in enumerate(dice.sample(range(CELLS), stones)):
+            cells[cell] = O if number < (stones + 1) // 2 else X
+        mine, theirs = (_bits(cells, player) for player in (X, O))
+        for player, other in ((mine, theirs), (theirs, mine)):
+            if any((line & player).bit_count() >= 3 and not line & other for line in LINES):
+                return None
+        values = values_of_moves(mine, theirs)
+        return Position(np.array(cells, np.int8)) if len(set(values.values())) > 1 else None
+
+    def canonical(self, instance: Position) -> bytes:
+        """Return the least of the eight rotations and reflections."""
+        cells = instance.cells.tolist()
+        return least([cells[i] for i in order] for order in square_symmetries(SIDE))
+
+    def question(self, instance: Position) -> str:
+        """State the rules, the position, and what to answer."""
+        return (
+            "Tic-tac-toe on 4 x 4 cells: X and O take turns to put their symbol into an empty cell (_). Who first has "
+            "four of them in a row, a column or a diagonal wins; if nobody has when the board is full, it is a draw. "
+            f"X is to move:\n\n{written(instance.cells.tolist())}\n\n"
+            "Find a best move for X: one after which, with perfect play of both, the game ends as well for X as after "
+            "any other move (a win before a draw, a draw before a loss). Answer with its row and its column, each a "
+            "number from 1 to 4 counted from the upper left, separated by a space."
+        )
+
+    def judge(self, instance: Position, answer: str) -> Verdict:
+        """Check the format, then whether the cell is empty, then the value of the move."""
+        row, column = reading.integers(answer, 1, SIDE, least=2, most=2, what="row or column")
+        values = self._values(instance)
+        cell = (row - 1) * SIDE + column - 1
+        if cell not in values:
+            return wrong(f"row {row}, column {column} is not empty")
+        best = max(values.values())
+        if values[cell] < best:
+            ends = {-1: "a loss", 0: "a draw", 1: "a win"}
+            return wrong(f"row {row}, column {column} leads to {ends[values[cell]]}, another move to {ends[best]}")
+        return RIGHT
+
+    def solve(self, instance: Position) -> str:
+        """Return the first of the best moves."""
+        return _named(self.plan(instance)[0])
+
+    def plan(self, instance: Position) -> list[int]:
+        """Return the first of the best moves, and no more: what follows depends on the opponent's choices."""
+        values = self._values(instance)
+        return [max(values, key=values.__getitem__)]
+
+    def difficulty(self, instance: Position) -> float:
+        """Return the size of the search's table."""
+        solver = Solver()
+        solver.values_of_moves(*(_bits(instance.cells.tolist(), player) for player in (X, O)))
+        return float(len(solver.known))
+
+    def guess(self, instance: Position, dice: Dice) -> str:
+        """Play any empty cell."""
+        return _named(dice.choice(np.flatnonzero(instance.cells == 0).tolist()))
+
+    def heuristic(self, instance: Position) -> str:
+        """Win at once if possible, else stop an O that would; else the empty cell on most lines without an O."""
+        mine, theirs = (_bits(instance.cells.tolist(), player) for player in (X, O))
+        empty = np.flatnonzero(instance.cells == 0).tolist()
+
+        def merit(cell: int) -> tuple[bool, bool, int]:
+            wins, stops = (_completes(player | 1 << cell, cell) for player in (mine, theirs))
+            return wins, stops, sum(not line & theirs for line in _LINES_OF[cell])
+
+        return _named(max(empty, key=merit))
+
+    def constants(self) -> Sequence[str]:
+        """Return every cell."""
+        return [_named(cell) for cell in range(CELLS)]
+
+    @staticmethod
+    def _values(instance: Position) -> dict[int, int]:
+        return values_of_moves(*(_bits(instance.cells.tolist(), player) for player in (X, O)))
+
+
+def values_of_moves(mine: int, theirs: int) -> dict[int, int]:
+    """Return the value of each move for the player to move, by cell, where nobody has won: 1 for a win, 0 for a draw,
+    -1 for a loss.
+
+    The same as :class:`Solver` finds, by far fewer positions. Only those lines count that one player can still complete
+    in the moves that are left; cells on none of them are all alike; where a line can be completed at once, or must be
+    stopped, nothing else is tried.
+    """
+    known: dict[tuple[int, int], int] = {}
+
+    def value_of_move(mine: int, theirs: int, cell: int, my_lines: list[int], their_lines: list[int]) -> int:
+        mine |= 1 << cell
+        key = (theirs, mine)
+        if key not in known:
+            known[key] = value(theirs, mine, [line for line in their_lines if not line >> cell & 1], my_lines)
+        return -known[key]
+
+    def value(mine: int, theirs: int, my_lines: list[int], their_lines: list[int]) -> int:
+        empty = ~(mine | theirs) & 2**CELLS - 1
+        left = empty.bit_count()
+        my_lines = [line for line in my_lines if (line & mine).bit_count() >= SIDE - (left + 1) // 2]
+        their_lines = [line for line in their_lines if (line & theirs).bit_count() >= SIDE - left // 2]
+        if any((line & mine).bit_count() == SIDE - 1 for line in my_lines):
+            return 1
+        threats = {line & ~theirs for line in their_lines if (line & theirs).bit_count() == SIDE - 1}
+        if len(threats) > 1:
+            return -1
+        live = 0
+        for line in my_lines + their_lines:
+            live |= line
+        elsewhere = empty & ~live
+        moves = threats.pop() if threats else empty & live | elsewhere & -elsewhere
+        best, most = -1 if their_lines else 0, 1 if my_lines else 0
+        while best < most and moves:
+            cell = (moves & -moves).bit_length() - 1
+            moves &= moves - 1
+            best = max(best, value_of_move(mine, theirs, cell, my_lines, their_lines))
+        return best
+
+    my_lines, their_lines = ([line for line in LINES if not line & other] for other in (theirs, mine))
+    return {
+        cell: 1 if _completes(mine | 1 << cell, cell) else value_of_move(mine, theirs, cell, my_lines, their_lines)
+        for cell in range(CELLS)
+        if not (mine | theirs) >> cell & 1
+    }
+
+
+class Solver:
+    """Values of positions by full search: 1 if the player to move wins, 0 for a draw, -1 for a loss."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, int], int] = {}
+
+    def values_of_moves(self, mine: int, theirs: int) -> dict[int, int]:
+        """Return the value of each move for the player to move, by cell."""
+        empty = [cell for cell in range(CELLS) if not (mine | theirs) >> cell & 1]
+        return {cell: self._value_of_move(mine, theirs, cell) for cell in empty}
+
+    def _value_of_move(self, mine: int, theirs: int, cell: int) -> int:
+        mine |= 1 << cell
+        return 1 if _completes(mine, cell) else -self.value(theirs, mine)
+
+    def value(self, mine: int, theirs: int) -> int:
+        """Return the value of a position in which nobody has won, for the player to move."""
+        key = (mine, theirs)
+        if key not in self.known:
+            best = -1
+            empty = ~(mine | theirs) & 2**CELLS - 1
+            if not empty:
+                best = 0
+            while empty and best < 1:
+                cell = (empty & -empty).bit_length() - 1
+                empty &= empty - 1
+                best = max(best, self._value_of_move(mine, theirs, cell))
+            self.known[key] = best
+        return self.known[key]
+
+
+def _completes(player: int, cell: int) -> bool:
+    """Return whether a player has a line through the cell."""
+    return any(player & line == line for line in _LINES_OF[cell])
+
+
+def _bits(cells: Sequence[int], player: int) -> int:
+    return sum(1 << cell for cell, owner in enumerate(cells) if owner == player)
+
+
+def _named(cell: int) -> str:
+    return f"{cell // SIDE + 1} {cell % SIDE + 1}"
+
+
+def written(cells: Sequence[int]) -> str:
+    """Return a position as the prompt shows it."""
+    return "\n".join(" ".join(SYMBOLS[owner] for owner in cells[r * SIDE : (r + 1) * SIDE]) for r in range(SIDE))
+
+
+# -- the interactive form --------------------------------------------------------------------------------------------
+
+
+class Game(NamedTuple):
+    """A first position with the values of all that can follow: ``3**e`` ways to fill its ``e`` empty cells."""
+
+    cells: Any
+    weights: Any
+    """int32 ``(16,)``: what an X in the cell adds to the number of a position (an O twice that): 1, 3, 9, ... for the
+    empty cells in reading order, 0 for the others."""
+    values: Any
+    """int8 ``(3**e,)``: what the position of this number is worth to X: -1, 0, 1; 4 more where the game is over."""
+
+
+def games(positions: np.ndarray) -> Game:
+    """Return the games from some positions ``(count, 16)`` with equally many empty cells, by retrograde analysis."""
+    where = np.array([np.flatnonzero(cells == 0) for cells in positions])
+    empty = where.shape[1]
+    powers = 3 ** np.arange(empty)
+    weights = np.zeros(positions.shape, np.int32)
+    np.put_along_axis(weights, where, powers.astype(np.int32)[None], 1)
+
+    digits = np.arange(3**empty)[:, None] // powers % 3  # (positions, empty cells): nothing, X or O
+    won: list[np.ndarray] = []
+    for player in (X, O):
+        bits = ((positions == player) << np.arange(CELLS)).sum(1, dtype=np.uint16)[:, None]
+        added = ((digits == player)[None] * (1 << where[:, None, :])).sum(2, dtype=np.uint16)
+        won.append(np.asarray(np.stack([((bits | added) & line) == line for line in LINES]).any(0)))
+    filled = (digits > 0).sum(1)
+    values: np.ndarray = won[0].astype(np.int8) - won[1].astype(np.int8)
+    over = won[0] | won[1] | (filled == empty)
+    for number in np.argsort(-filled, kind="stable").tolist():
+        free = powers[digits[number] == 0]
+        if free.size:
+            of_x = filled[number] % 2 == 0
+            after = values[:, number + (1 if of_x else 2) * free]
+            best = after.max(1) if of_x else after.min(1)
+            values[:, number] = np.where(over[:, number], values[:, number], best)
+    return Game(positions, weights, values + _OVER * over.astype(np.int8))
+
+
+class State(NamedTuple):
+    """The board."""
+
+    cells: jax.Array
+    """int8 ``(16,)``: 0 empty, 1 X, 2 O."""
+
+
+class TicTacToe(PuzzleTask[State]):
+    """Tic-tac-toe on 4 x 4 cells against a perfect opponent."""
+
+    puzzle: TicTacToePuzzle
+    puzzle_class = TicTacToePuzzle
+    bank_size = 512
+    measures: ClassVar[dict[str, str]] = {"value": "what perfect play would make of the position for X: -1, 0 or 1"}
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.action_space = spaces.Discrete(CELLS)
+        self.observation_space = self.box(0.0, 1.0, (3 * CELLS,))
+        self.reward_space = self.box(0.0, 1.0)
+
+    @cached_property
+    def bank(self) -> Bank:
+        """The positions with the values of all that can follow."""
+        bank = super().bank
+        return bank._replace(instances=games(bank.instances.cells))
+
+    def initial(self, key: jax.Array, params: Params) -> State:
+        """Begin with the first position."""
+        return State(params.instance.cells)
+
+    def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
+        """Return an X, and the opponent's O unless the game is over."""
+        cells = jnp.where(np.arange(CELLS) == action, np.int8(X), state.cells)
+        number = self._number(cells, params)
+        replies = params.instance.values[number + O * params.instance.weights]
+        worth = jnp.where(cells == 0, replies - _OVER * (replies > 1), X + O)
+        luck = jnp.where(worth == worth.min(), bits(jax.random.key_data(key), CELLS) | 1, 0)
+        reply = jnp.where(np.arange(CELLS) == jnp.argmax(luck), np.int8(O), cells)
+        return State(jnp.where(params.instance.values[number] > 1, cells, reply))
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return the cells one-hot."""
+        return (state.cells[:, None] == np.arange(3, dtype=np.int8)).astype(self.dtype).reshape(-1)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the cells."""
+        return (Component("cells", "[row, column, content]: nothing, X or O, one-hot", shape=(SIDE, SIDE, 3)),)
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Describe each action: a cell."""
+        return (Component("mark", "[row, column]: put an X into the cell", shape=(SIDE, SIDE)),)
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Give 1 for an end as good as there could be."""
+        moved = (state.cells != next_state.cells).any()
+        return (moved & self._success(next_state, params)).astype(self.dtype)
+
+    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether the game is over."""
+        return self._entry(state, params) > 1
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: the game is over and ended as well as it could."""
+        return {"success": self._success(state, params), "value": self._value(state, params).astype(self.dtype)}
+
+    def action_mask(self, state: State, params: Params) -> jax.Array:
+        """Return the empty cells, bool ``(16,)``."""
+        return state.cells == 0
+
+    def _number(self, cells: jax.Array, params: Params) -> jax.Array:
+        return (cells * params.instance.weights).sum(dtype=jnp.int32)
+
+    def _entry(self, state: State, params: Params) -> jax.Array:
+        return params.instance.values[self._number(state.cells, params)]
+
+    def _value(self, state: State, params: Params) -> jax.Array:
+        entry = self._entry(state, params)
+        return entry - _OVER * (entry > 1)
+
+    def _success(self, state: State, params: Params) -> jax.Array:
+        return self.terminal(state, jnp.int32(0), params) & (self._value(state, params) == params.instance.values[0])
+
+    # -- host side ----------------------------------------------------------------------------------------------------
+
+    def describe(self, state: State, params: Params) -> str:
+        """Show the rules in a line, and the board."""
+        return f"Four in a row wins. You are X and to move:\n\n{written(np.asarray(state.cells).tolist())}"
+
+    def how_to_act(self) -> str:
+        """Tell a text player how to answer, in one line."""
+        return "Answer 'ROW COLUMN', counted from 1, to put an X into an empty cell (_)."
+
+    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
+        """Read ``2 3``: row 2, column 3.
+
+        Raises:
+            ValueError: anything else.
+        """
+        row, column = reading.integers(" ".join(text.split()), 1, SIDE, least=2, most=2, what="row or column")
+        return np.asarray((row - 1) * SIDE + column - 1, self.action_space.dtype)
+
+    def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Say that the cell is taken."""
+        row, column = divmod(int(action), SIDE)
+        return f"row {row + 1}, column {column + 1} is not empty"
+
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
+        """Say how the game ended."""
+        return {1: "X has won", 0: "the board is full, a draw", -1: "O has won"}[int(info["value"])]
+
+    def draw(self, state: State, params: Params) -> np.ndarray:
+        """Draw the board; X in blue."""
+        board = Board(SIDE, SIDE, self.picture_shape)
+        for cell, owner in enumerate(np.asarray(state.cells).tolist()):
+            row, column = divmod(cell, SIDE)
+            board.cell(row, column)
+            if owner:
+                board.text(row, column, SYMBOLS[owner], FILLED if owner == X else INK)
+        return board.picture()
+
+
+class Perfect(NamedTuple):
+    """Plays the first move that loses nothing."""
+
+    @classmethod
+    def for_task(cls, task: Task[Any, Any]) -> Perfect:
+        """Return the player of any task of this kind."""
+        return cls()
+
+    def initial(self, params: Params) -> tuple[()]:
+        """Begin without memory."""
+        return ()
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
+        """Return the legal move after which the position is worth most."""
+        game, cells = view.params.instance, view.state.cells
+        after = game.values[(cells * game.weights).sum(dtype=jnp.int32) + game.weights]
+        worth = after - _OVER * (after > 1)
+        return jnp.argmax(jnp.where(cells == 0, worth, -2)).astype(jnp.int32), memory

@@ -1,0 +1,1 @@
+"""Grids to fill in, a cell a step: Sudoku, Minesweeper and the like."""

@@ -1,0 +1,343 @@
+"""rlsuite/Campsite-v0: pitch a tent beside every tree, no two tents touching, by the counts of rows and columns.
+
+``difficulty`` is the side of the grid. Instances have exactly one arrangement that keeps the counts, in which no tents
+touch and tents and trees each have at least one neighbour of the other kind; it gives every tree a tent of its own.
+What the interactive task checks is therefore all that matters. ``judge`` checks the pairing too.
+
+See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a tent that touches another,
+has no tree beside it, or is one too many in its row or column, and grass that leaves a row or column too few cells for
+its tents.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from functools import reduce
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from rlbench_suite.bitset import unpack_bits
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.dice import Dice
+
+from ..shared.board import Board
+from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_words
+from ..shared.symmetry import least, square_symmetries
+
+TENTS = {5: 5, 6: 7, 8: 12}
+"""Side to the number of tents, and of trees."""
+GRASS, TENT, TREE = 1, 2, 3
+
+
+class Instance(NamedTuple):
+    """Trees and counts with one solution."""
+
+    givens: np.ndarray
+    """int8 ``(side**2,)``: 3 for a tree, 0 for a cell to fill (1 for grass, 2 for a tent)."""
+    counts: np.ndarray
+    """int8 ``(2 * side,)``: tents in each row, then in each column."""
+
+
+class CampsitePuzzle(GridPuzzle[Instance]):
+    """``tier`` is the side of the grid."""
+
+    name = "Campsite"
+    difficulty_is = "rows of tents that a depth-first search from the top tries until it has proven uniqueness"
+    few: ClassVar[dict[float, float]] = {5: 27_000}
+    symbols = ".AT"
+    fillable = 2
+    meanings: ClassVar[dict[str, str]] = {".": "grass", "A": "tent", "T": "tree"}
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in TENTS:
+            sides = ", ".join(map(str, TENTS))
+            raise ValueError(f"{self.name}: difficulty is the side of the grid, one of {sides}, got {tier!r}.")
+        self.rows = self.columns = int(tier)
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw tents that do not touch at random, a tree beside each at random; None where that leads to no
+        instance.
+        """
+        side, most = self.rows, TENTS[self.rows]
+        tents: set[int] = set()
+        taken: set[int] = set()
+        for cell in dice.shuffled(range(side * side)):
+            if len(tents) < most and not any(other in tents for other in self._around(cell, diagonally=True)):
+                tents.add(cell)
+        for tent in sorted(tents):
+            places = [cell for cell in self._around(tent) if cell not in tents and cell not in taken]
+            if not places:
+                return None
+            taken.add(dice.choice(places))
+        if len(tents) < most:
+            return None
+        cells = np.zeros(side * side, np.int8)
+        cells[sorted(taken)] = TREE
+        rows = [sum(tent // side == i for tent in tents) for i in range(side)]
+        columns = [sum(tent % side == i for tent in tents) for i in range(side)]
+        instance = Instance(cells, np.array(rows + columns, np.int8))
+        search = _Search(self, instance).arrangements()
+        next(search)
+        return instance if next(search, None) is None else None
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the least of the eight rotations and reflections."""
+        side, counts, forms = self.rows, instance.counts.tolist(), []
+        cells = instance.givens.tolist()
+        for order in square_symmetries(side):
+            turned = order[0] // side != order[1] // side  # rows become columns
+            rows, columns = order[::side], order[:side]
+            if turned:
+                lines = [side + i % side for i in rows] + [i // side for i in columns]
+            else:
+                lines = [i // side for i in rows] + [side + i % side for i in columns]
+            forms.append([cells[i] for i in order] + [counts[i] for i in lines])
+        return least(forms)
+
+    def rules(self) -> str:
+        """State the rules."""
+        return (
+            f"Campsite: T is a tree, A a tent, . is grass. Put tents into some of the free cells of the {self.rows} x "
+            f"{self.rows} grid, and grass into the others, so that trees and tents can be paired off: each tree with "
+            "one tent directly above, below, left or right of it, no tent used twice or left over. No two tents touch, "
+            "not even diagonally. The numbers of tents in every row and every column are given."
+        )
+
+    def clues(self, instance: Instance) -> str:
+        """State the number of tents in each row and column."""
+        rows, columns = np.asarray(instance.counts).reshape(2, -1).tolist()
+        return (
+            f"Tents in the rows, from the top: {' '.join(map(str, rows))}\n"
+            f"Tents in the columns, from the left: {' '.join(map(str, columns))}"
+        )
+
+    def broken(self, instance: Instance, grid: Grid) -> str:
+        """Name a wrong count, tents that touch, or the impossibility of a pairing."""
+        counts, side = instance.counts.tolist(), self.rows
+        for kind, lines, wanted in (
+            ("row", grid, counts[:side]),
+            ("column", list(zip(*grid, strict=True)), counts[side:]),
+        ):
+            for i, (line, count) in enumerate(zip(lines, wanted, strict=True)):
+                if line.count(TENT) != count:
+                    return f"{kind} {i + 1} has {line.count(TENT)} tents, not {count}"
+        cells = [value for row in grid for value in row]
+        tents = [cell for cell, value in enumerate(cells) if value == TENT]
+        for tent in tents:
+            if any(cells[other] == TENT for other in self._around(tent, diagonally=True)):
+                return f"the tent in row {tent // side + 1}, column {tent % side + 1} touches another"
+        return "" if self._paired(cells, tents) else "trees and tents cannot be paired off"
+
+    def solution(self, instance: Instance) -> Grid:
+        """Search; the first solution found is the only one."""
+        rows = next(_Search(self, instance).arrangements(), None)
+        if rows is None:
+            raise ValueError("this campsite has no solution")
+        given = self.given(instance)
+        return [
+            [given[r][c] or (TENT if tents >> c & 1 else GRASS) for c in range(self.columns)]
+            for r, tents in enumerate(rows)
+        ]
+
+    def difficulty(self, instance: Instance) -> float:
+        """Count the rows tried by a search for a second solution."""
+        search = _Search(self, instance)
+        for _ in search.arrangements():
+            pass
+        return float(search.tried)
+
+    def heuristic(self, instance: Instance) -> str:
+        """Pitch a tent in reading order wherever the counts leave room, a tree is beside it and no tent touches it."""
+        side, left = self.rows, instance.counts.tolist()
+        cells = instance.givens.tolist()
+        for cell, value in enumerate(instance.givens.tolist()):
+            row, column = cell // side, side + cell % side
+            if value == 0:
+                lonely = not any(cells[other] == TENT for other in self._around(cell, diagonally=True))
+                beside = any(cells[other] == TREE for other in self._around(cell))
+                fits = lonely and beside and left[row] > 0 and left[column] > 0
+                cells[cell] = TENT if fits else GRASS
+                left[row] -= fits
+                left[column] -= fits
+        return self.written(self.as_rows(cells))
+
+    def _around(self, cell: int, *, diagonally: bool = False) -> list[int]:
+        """Return the four neighbours of a cell, or all eight, as far as the grid goes."""
+        side = self.rows
+        row, column = divmod(cell, side)
+        return [
+            r * side + c
+            for r in range(max(row - 1, 0), min(row + 2, side))
+            for c in range(max(column - 1, 0), min(column + 2, side))
+            if (diagonally or r == row or c == column) and (r, c) != (row, column)
+        ]
+
+    def _paired(self, cells: list[int], tents: list[int]) -> bool:
+        """Return whether trees and tents can be paired off, by augmenting paths."""
+        tent_of: dict[int, int] = {}
+
+        def find(tent: int, asked: set[int]) -> bool:
+            for tree in self._around(tent):
+                if cells[tree] == TREE and tree not in asked:
+                    asked.add(tree)
+                    if tree not in tent_of or find(tent_of[tree], asked):
+                        tent_of[tree] = tent
+                        return True
+            return False
+
+        return cells.count(TREE) == len(tents) and all(find(tent, set()) for tent in tents)
+
+
+class _Search:
+    """Depth-first search for the tents of one row after another, each row a set of bits."""
+
+    def __init__(self, puzzle: CampsitePuzzle, instance: Instance) -> None:
+        self.tried = 0
+        side, self._every = puzzle.rows, 2**puzzle.rows - 1
+        grid = puzzle.given(instance)
+        self._counts = instance.counts.tolist()
+        self._trees = [sum(1 << c for c, value in enumerate(row) if value == TREE) for row in grid]
+        places = [self._beside(self._trees, r) & ~self._trees[r] for r in range(side)]
+        apart = [tents for tents in range(2**side) if not tents & tents >> 1]
+        self._options = [
+            [tents for tents in apart if not tents & ~place and tents.bit_count() == count]
+            for place, count in zip(places, self._counts[:side], strict=True)
+        ]
+
+    def arrangements(self) -> Iterator[list[int]]:
+        """Return the tents of each row, for every arrangement in which each tree has some tent beside it, and each tent
+        some tree.
+        """
+        yield from self._extend([], self._counts[len(self._options) :])
+
+    def _extend(self, rows: list[int], left: list[int]) -> Iterator[list[int]]:
+        if len(rows) == len(self._options):
+            if not any(left) and not self._alone(rows, len(rows) - 1):
+                yield rows
+            return
+        above = rows[-1] if rows else 0
+        near = above | above << 1 | above >> 1
+        for tents in self._options[len(rows)]:
+            if tents & near:
+                continue
+            self.tried += 1
+            after = [count - (tents >> c & 1) for c, count in enumerate(left)]
+            longer = [*rows, tents]
+            if min(after) >= 0 and not (rows and self._alone(longer, len(rows) - 1)):
+                yield from self._extend(longer, after)
+
+    def _alone(self, rows: list[int], row: int) -> int:
+        """Return the trees of a row that have no tent beside them."""
+        return self._trees[row] & ~self._beside(rows, row)
+
+    def _beside(self, rows: list[int], row: int) -> int:
+        """Return the cells of a row that have a neighbour in these sets."""
+        here = rows[row]
+        above = rows[row - 1] if row else 0
+        below = rows[row + 1] if row + 1 < len(rows) else 0
+        return (here << 1 | here >> 1 | above | below) & self._every
+
+
+class Campsite(FillTask):
+    """Campsite, one cell a step."""
+
+    puzzle: CampsitePuzzle
+    puzzle_class = CampsitePuzzle
+    bank_size = 4096
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.side = self.puzzle.rows
+
+    @property
+    def fact_count(self) -> int:
+        """A count for each row and column."""
+        return 2 * self.puzzle.rows
+
+    def facts(self, instance: Any) -> jax.Array:
+        """Return the counts, as fractions of the most tents that a line has room for."""
+        return instance.counts.astype(self.dtype) / self.dtype.type((self.side + 1) // 2)
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+
+        most = f"{(self.side + 1) // 2} tents"
+        return tuple(
+            Component(f"{line}_counts", f"how many tents stand in each {line}", most, (self.side,))
+            for line in ("row", "column")
+        )
+
+    def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Allow grass where the line keeps enough cells for its tents, and tents that stand beside a tree, apart, and
+        not too many.
+        """
+        gaps, tents, trees = self._rows(cells)
+        held, free = self._tally(tents), self._tally(gaps)
+        left = [instance.counts[i] - count for i, count in enumerate(held)]
+        lacking = self._cross([count > 0 for count in left])
+        spare = self._cross([count > needed for count, needed in zip(free, left, strict=True)])
+        fits, wide = self._beside(trees), [row | row << 2 | row >> 2 for row in tents]
+        rows = []
+        for r, gap in enumerate(gaps):
+            touched = reduce(operator.or_, wide[max(r - 1, 0) : r + 2])
+            tent = gap & fits[r] & ~touched & lacking[r]
+            rows.append(gap & spare[r] | tent << 1)
+        return unpack_bits(rows, 2 * self.side)
+
+    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Return whether counts are right, tents apart, and trees and tents beside one another."""
+        _, tents, trees = self._rows(cells)
+        kept = [count == instance.counts[i] for i, count in enumerate(self._tally(tents))]
+        kept += [row & row << 2 == 0 for row in tents]
+        kept += [row & (near | near << 2 | near >> 2) == 0 for near, row in pairwise(tents)]
+        for some, others in ((tents, trees), (trees, tents)):
+            kept += [row & ~near == 0 for row, near in zip(some, self._beside(others), strict=True)]
+        return reduce(operator.and_, kept)
+
+    def _rows(self, cells: jax.Array) -> tuple[list[jax.Array], list[jax.Array], list[jax.Array]]:
+        """Return the empty cells, the tents and the trees of each row: two bits a cell, of which the lower one is
+        set.
+        """
+        words = rows_as_words(cells.astype(jnp.uint32), self.side, 2)
+        every = np.uint32(sum(4**i for i in range(self.side)))
+        pairs = [(word & every, word >> 1 & every) for word in words]
+        gaps, tents, trees = ([] for _ in range(3))
+        for low, high in pairs:
+            gaps.append(every & ~(low | high))
+            tents.append(high & ~low)
+            trees.append(high & low)
+        return gaps, tents, trees
+
+    def _tally(self, rows: list[jax.Array]) -> list[jax.Array]:
+        """Return how many there are in each row, then in each column, int8."""
+        counts = [lax.population_count(row) for row in rows]
+        counts += [reduce(operator.add, (row >> 2 * i & 1 for row in rows)) for i in range(self.side)]
+        return [count.astype(jnp.int8) for count in counts]
+
+    def _cross(self, lines: list[jax.Array]) -> list[jax.Array]:
+        """Return for each row the cells whose row and column are among these."""
+        columns = reduce(operator.or_, (line.astype(jnp.uint32) << 2 * i for i, line in enumerate(lines[self.side :])))
+        return [jnp.where(line, columns, 0) for line in lines[: self.side]]
+
+    @staticmethod
+    def _beside(rows: list[jax.Array]) -> list[jax.Array]:
+        """Return the cells that have one of these directly beside, above or below them."""
+        none = jnp.uint32(0)
+        above, below = [none, *rows], [*rows[1:], none]
+        return [row << 2 | row >> 2 | above[r] | below[r] for r, row in enumerate(rows)]
+
+    def decorate(self, board: Board, instance: Any) -> None:
+        """Draw the counts, on the left and above."""
+        rows, columns = np.asarray(instance.counts).reshape(2, -1).tolist()
+        for i in range(self.side):
+            board.text(i, -1, str(rows[i]), scale=0.8)
+            board.text(-1, i, str(columns[i]), scale=0.8)

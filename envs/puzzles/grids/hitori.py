@@ -1,0 +1,365 @@
+"""rlsuite/Hitori-v0: blacken cells so that no number comes twice among the white ones of a row or column.
+
+Instances have exactly one solution. Cells are blackened in random order as long as the rules allow it, so that no
+further one could be; the white ones get random numbers that keep the rules, each black one a number that stands among
+the white of its row and column. While there is a second solution, the number of a black cell is drawn anew, a few
+times. ``difficulty`` (of the task) is the side; on boards of side 4 some instances repeat.
+
+See :mod:`..shared.grid_filling` for actions, observations and rewards. What is observed of the numbers is all that
+matters of them: which are equal to which others of their line. The mask forbids black beside black, and white in line
+with a white cell of the same number; whether the white cells hang together is judged when the grid is full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.dice import Dice
+from rlbench_suite.reductions import union
+
+from ..shared.board import FILLED, GIVEN, INK, LINE, PAPER, Board
+from ..shared.grid_filling import CellFillTask, Filling, Grid, GridPuzzle, either
+from ..shared.puzzle_task import Params
+from ..shared.symmetry import least, relabelled, square_symmetries
+
+BLACK, WHITE = 1, 2
+LARGEST_SIDE = 9
+_MOST_REDRAWN = 30
+
+
+class Instance(NamedTuple):
+    """Numbers with one way to blacken them."""
+
+    givens: np.ndarray
+    """int8 ``(side**2,)``: zeros, for no cell is given its colour."""
+    numbers: np.ndarray
+    """int8 ``(side**2,)``: from 1 to the side."""
+
+
+class HitoriPuzzle(GridPuzzle[Instance]):
+    """``tier`` is the side."""
+
+    name = "Hitori"
+    difficulty_is = (
+        "colours that a depth-first search (most repeated numbers first) tries until it has proven uniqueness"
+    )
+    few: ClassVar[dict[float, float]] = {4: 11_000}
+    symbols = "#."
+    fillable = 2
+    meanings: ClassVar[dict[str, str]] = {"#": "black", ".": "white"}
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        side = self.square(3, LARGEST_SIDE)
+        self._every = 2 ** (side * side) - 1
+        self._not_first = self._every // (2**side - 1) * (2**side - 2)
+        """The cells that are not in the first column."""
+        self._beside = [self._spread(1 << cell) for cell in range(side * side)]
+        """The neighbours of each cell."""
+        self._in_line = [
+            sum(
+                1 << other
+                for other in range(side * side)
+                if other != cell and (other // side == cell // side or other % side == cell % side)
+            )
+            for cell in range(side * side)
+        ]
+        """The other cells of its row and column."""
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw colours, then numbers; None if no numbers were found that leave one solution."""
+        black = self._blackened(dice)
+        numbers = self._white_numbers(black, dice)
+        if numbers is None:
+            return None
+        black_cells = [cell for cell in range(len(numbers)) if black >> cell & 1]
+        for cell in black_cells:
+            numbers[cell] = self._number_in_line(cell, black, numbers, dice)
+        for _ in range(_MOST_REDRAWN):
+            others = [found for found in islice(self._solutions(numbers), 2) if found != black]
+            if not others:
+                return Instance(np.zeros(len(numbers), np.int8), np.array(numbers, np.int8))
+            cell = dice.choice([c for c in black_cells if not others[0] >> c & 1] or black_cells)
+            numbers[cell] = self._number_in_line(cell, black, numbers, dice)
+        return None
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the least of the eight rotations and reflections, numbers renamed in the order in which they come
+        up.
+        """
+        numbers = instance.numbers.tolist()
+        return least(relabelled(numbers[i] for i in order) for order in square_symmetries(self.rows))
+
+    def rules(self) -> str:
+        """State the rules."""
+        return (
+            "Hitori: every cell of the table of numbers becomes black (#) or stays white (.). Among the white cells of "
+            "a row no number comes twice, nor among those of a column. No two black cells share an edge. All white "
+            "cells hang together: each can be reached from each by steps up, down, left and right over white cells."
+        )
+
+    def clues(self, instance: Instance) -> str:
+        """State the numbers."""
+        rows = self.as_rows(instance.numbers.tolist())
+        return "The numbers:\n" + "\n".join(" ".join(map(str, row)) for row in rows)
+
+    def broken(self, instance: Instance, grid: Grid) -> str:
+        """Name the first repeated number, black neighbours, or white in pieces."""
+        numbers = instance.numbers.tolist()
+        black = sum(1 << c for c, value in enumerate(v for row in grid for v in row) if value == BLACK)
+        for cell, same in enumerate(self._repeats(numbers)):
+            where = f"row {cell // self.rows + 1}, column {cell % self.rows + 1}"
+            if not black >> cell & 1 and same & ~black:
+                return f"the white {numbers[cell]} in {where} comes again in its row or column"
+            if black >> cell & 1 and self._beside[cell] & black:
+                return f"the black cell in {where} has a black neighbour"
+        return "" if self._connected(self._every & ~black) else "the white cells do not hang together"
+
+    def solution(self, instance: Instance) -> Grid:
+        """Search; the first solution found is the only one."""
+        for black in self._solutions(instance.numbers.tolist()):
+            return self._coloured(black)
+        raise ValueError("these numbers have no solution")
+
+    def difficulty(self, instance: Instance) -> float:
+        """Count the colours tried by a search for all solutions."""
+        tried = [0]
+        for _ in self._solutions(instance.numbers.tolist(), tried):
+            pass
+        return float(tried[0])
+
+    def heuristic(self, instance: Instance) -> str:
+        """Blacken in reading order each cell whose number comes again in line with it among the cells not yet black,
+        unless a neighbour is black.
+        """
+        black = 0
+        for cell, same in enumerate(self._repeats(instance.numbers.tolist())):
+            if same & ~black and not self._beside[cell] & black:
+                black |= 1 << cell
+        return self.written(self._coloured(black))
+
+    # -- generation --------------------------------------------------------------------------------------------------
+
+    def _blackened(self, dice: Dice) -> int:
+        """Draw black cells to which none can be added."""
+        black = 0
+        for cell in dice.shuffled(range(self.rows**2)):
+            more = black | 1 << cell
+            if not self._beside[cell] & black and self._connected(self._every & ~more):
+                black = more
+        return black
+
+    def _white_numbers(self, black: int, dice: Dice) -> list[int] | None:
+        """Draw numbers for the white cells, 0 for the black ones; None if some cell had no number left."""
+        side = self.rows
+        numbers = [0] * side * side
+        in_columns = [0] * side
+        for row in range(side):
+            in_row = 0
+            order = dice.shuffled(c for c in range(side) if not black >> side * row + c & 1)
+            while order:
+                column = min(order, key=lambda c: (~(in_row | in_columns[c]) & 2**side - 1).bit_count())
+                order.remove(column)
+                fitting = [n for n in range(side) if not (in_row | in_columns[column]) >> n & 1]
+                if not fitting:
+                    return None
+                number = dice.choice(fitting)
+                numbers[side * row + column] = number + 1
+                in_row |= 1 << number
+                in_columns[column] |= 1 << number
+        return numbers
+
+    def _number_in_line(self, cell: int, black: int, numbers: Sequence[int], dice: Dice) -> int:
+        """Return a number from among the white of both lines of a black cell; of one line, where they share none."""
+        side = self.rows
+        row, column = divmod(cell, side)
+        across, down = (
+            {numbers[other] for other in line if not black >> other & 1}
+            for line in (range(row * side, (row + 1) * side), range(column, side * side, side))
+        )
+        return dice.choice(sorted(across & down or across | down))
+
+    # -- search: a bit for every cell --------------------------------------------------------------------------------
+
+    def _solutions(self, numbers: Sequence[int], tried: list[int] | None = None) -> Iterator[int]:
+        """Return all ways to blacken, each as the bits of the black cells."""
+        repeats = self._repeats(numbers)
+        order = sorted(range(len(numbers)), key=lambda cell: -repeats[cell].bit_count())
+
+        def search(black: int, white: int, start: int) -> Iterator[int]:
+            """Search on, given that all cells of ``order`` before ``start`` have a colour."""
+            while start < len(order) and (black | white) >> order[start] & 1:
+                start += 1
+            if start == len(order):
+                yield black
+                return
+            for colour in (BLACK, WHITE):
+                if tried:
+                    tried[0] += 1
+                implied = self._implied(repeats, black, white, order[start], colour)
+                if implied:
+                    yield from search(*implied, start + 1)
+
+        return search(0, 0, 0)
+
+    def _implied(
+        self, repeats: Sequence[int], black: int, white: int, cell: int, colour: int
+    ) -> tuple[int, int] | None:
+        """Return the black and the white cells after a cell got its colour and what follows from it; None if that
+        breaks a rule.
+        """
+        new_black, new_white = (1 << cell, 0) if colour == BLACK else (0, 1 << cell)
+        while new_black or new_white:
+            black |= new_black
+            white |= new_white
+            to_white = to_black = 0
+            while new_black:
+                to_white |= self._beside[(new_black & -new_black).bit_length() - 1]
+                new_black &= new_black - 1
+            while new_white:
+                to_black |= repeats[(new_white & -new_white).bit_length() - 1]
+                new_white &= new_white - 1
+            if to_white & black or to_black & white or to_white & to_black:
+                return None
+            new_black, new_white = to_black & ~black, to_white & ~white
+        if white & ~self._reached(white & -white, self._every & ~black):
+            return None
+        return black, white
+
+    def _repeats(self, numbers: Sequence[int]) -> list[int]:
+        """Return the cells in line with each that hold the same number."""
+        with_number = [0] * (self.rows + 1)
+        for cell, number in enumerate(numbers):
+            with_number[number] |= 1 << cell
+        return [with_number[number] & self._in_line[cell] for cell, number in enumerate(numbers)]
+
+    def _spread(self, cells: int) -> int:
+        """Return the neighbours of some cells."""
+        side = self.rows
+        left, right = (cells & self._not_first) >> 1, cells << 1 & self._not_first
+        return (left | right | cells << side | cells >> side) & self._every
+
+    def _reached(self, start: int, ground: int) -> int:
+        """Return the cells of the ground that can be walked to."""
+        reached, before = start, 0
+        while reached != before:
+            before = reached
+            reached |= self._spread(reached) & ground
+        return reached
+
+    def _connected(self, cells: int) -> bool:
+        return self._reached(cells & -cells, cells) == cells
+
+    def _coloured(self, black: int) -> Grid:
+        return self.as_rows([BLACK if black >> cell & 1 else WHITE for cell in range(self.rows**2)])
+
+
+class Hitori(CellFillTask):
+    """Hitori, one cell a step."""
+
+    puzzle: HitoriPuzzle
+    puzzle_class = HitoriPuzzle
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.side = self.puzzle.rows
+        self.places = np.arange(self.side, dtype=np.uint16)
+
+    @property
+    def fact_count(self) -> int:
+        """A fact for each pair of cells in a line."""
+        side = self.puzzle.rows
+        return side * side * (side - 1)
+
+    def facts(self, instance: Any) -> jax.Array:
+        """Return whether two cells of a row have the same number, for all pairs and rows; then those of columns."""
+        numbers = instance.numbers.reshape(self.side, self.side)
+        equal = [
+            jnp.concatenate([lines[:, i : i + 1] == lines[:, i + 1 :] for i in range(self.side - 1)], axis=1)
+            for lines in (numbers, numbers.T)
+        ]
+        return jnp.stack(equal).reshape(-1).astype(self.dtype)
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+
+        shape = (2, self.side, self.side * (self.side - 1) // 2)
+        meaning = "[rows or columns, line, pair]: whether two cells have one number; pairs (0, 1), (0, 2), ..."
+        return (Component("equal", meaning, shape=shape),)
+
+    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Allow black without black neighbours, and white where no white cell of its lines has its number."""
+        grid = cells.reshape(self.side, self.side)
+        padded = jnp.pad(grid == BLACK, 1)
+        beside = padded[:-2, 1:-1] | padded[2:, 1:-1] | padded[1:-1, :-2] | padded[1:-1, 2:]
+        number = self._numbers(instance)
+        white = jnp.where(grid == WHITE, number, 0)
+        taken = self._union(white, 1)[:, None] | self._union(white, 0)
+        return either(~beside, taken & number == 0)
+
+    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Return whether black cells stand apart, white ones hang together, and no white number comes again."""
+        grid = cells.reshape(self.side, self.side)
+        black = grid == BLACK
+        apart = ~(black[1:] & black[:-1]).any() & ~(black[:, 1:] & black[:, :-1]).any()
+        number = jnp.where(black, 0, self._numbers(instance))
+        count = (~black).astype(jnp.int8)
+        different = [
+            (lax.population_count(self._union(number, axis)) == count.sum(axis, dtype=jnp.uint16)).all()
+            for axis in (0, 1)
+        ]
+        return apart & different[0] & different[1] & self._connected(~black)
+
+    def _numbers(self, instance: Any) -> jax.Array:
+        """Return the number of each cell as a bit, uint16 ``(side, side)``."""
+        return (np.uint16(1) << (instance.numbers - 1).astype(jnp.uint16)).reshape(self.side, self.side)
+
+    @staticmethod
+    def _union(bits: jax.Array, axis: int) -> jax.Array:
+        return union(bits, axis)
+
+    def _connected(self, cells: jax.Array) -> jax.Array:
+        """Return whether some cells hang together: from the first of them, rows (as words) are flooded in both
+        directions over distances that double, then their neighbours, until nothing changes.
+        """
+        ground = self._union(cells.astype(jnp.uint16) << self.places, 1)
+        first = jnp.argmax(ground != 0)
+        start = jnp.where(np.arange(self.side) == first, ground & -ground, 0)
+
+        def flood(reached: jax.Array) -> jax.Array:
+            none = jnp.zeros_like(reached[:1])
+            up = down = (
+                reached | jnp.concatenate([reached[1:], none]) | jnp.concatenate([none, reached[:-1]])
+            ) & ground
+            upward = downward = ground
+            for step in (1 << k for k in range((self.side - 1).bit_length())):
+                up |= upward & up << step
+                down |= downward & down >> step
+                upward &= upward << step
+                downward &= downward >> step
+            return up | down
+
+        _, reached = lax.while_loop(
+            lambda pair: (pair[0] != pair[1]).any(), lambda pair: (pair[1], flood(pair[1])), (start, flood(start))
+        )
+        return (reached == ground).all()
+
+    def draw(self, state: Filling, params: Params) -> np.ndarray:
+        """Draw the numbers; those not yet coloured on grey."""
+        board = Board(self.side, self.side, self.picture_shape)
+        papers, inks = (GIVEN, INK, PAPER), (INK, LINE, FILLED)
+        for cell, value in enumerate(np.asarray(state.cells).tolist()):
+            row, column = divmod(cell, self.side)
+            board.cell(row, column, paper=papers[value])
+            board.text(row, column, str(params.instance.numbers[cell]), inks[value])
+        return board.picture()

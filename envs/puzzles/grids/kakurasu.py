@@ -1,0 +1,279 @@
+"""rlsuite/Kakurasu-v0: fill cells so that the numbers of the filled ones add up to the clue of every row and column.
+
+Instances have exactly one solution: random fillings are searched for a second one, and kept where there is none.
+``difficulty`` (of the task) is the side. See :mod:`..shared.grid_filling` for actions, observations and rewards; the
+mask forbids what takes a line beyond its clue, and what leaves too little to reach it. A grid that is filled in is
+therefore right.
+
+Small boards are few: up to swapping rows with columns there are 32,670 instances of side 4, and 286 of side 3, as
+enumerating all fillings shows. From side 5 on seeds hardly ever repeat one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.dice import Dice
+from rlbench_suite.reductions import summed
+
+from ..shared.board import Board
+from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, either
+
+FILLED, BLANK = 1, 2
+LARGEST_SIDE = 8
+
+
+class Instance(NamedTuple):
+    """Clues with one solution."""
+
+    givens: np.ndarray
+    """int8 ``(side**2,)``: zeros, for nothing is given."""
+    row_sums: np.ndarray
+    """int8 ``(side,)``: what the column numbers of the filled cells of each row add up to."""
+    column_sums: np.ndarray
+    """int8 ``(side,)``: what the row numbers of the filled cells of each column add up to."""
+
+
+class KakurasuPuzzle(GridPuzzle[Instance]):
+    """``tier`` is the side."""
+
+    name = "Kakurasu"
+    difficulty_is = "patterns of rows that a depth-first search tries until it has proven uniqueness"
+    few: ClassVar[dict[float, float]] = {3: 286, 4: 32_670}
+    symbols = "#."
+    fillable = 2
+    meanings: ClassVar[dict[str, str]] = {"#": "filled", ".": "blank"}
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        side = self.square(2, LARGEST_SIDE)
+        self._sum = [sum(c + 1 for c in range(side) if row >> c & 1) for row in range(2**side)]
+        """Sum of each filling of a row; bit c of a filling is column c + 1."""
+        self._ones = [sum(1 << 8 * c for c in range(side) if row >> c & 1) for row in range(2**side)]
+        """A row with a byte for each cell."""
+        tops = 128 * self._ones[-1]
+        self._limits = [
+            (tops - r * self._ones[-1], tops - (r * (r - 1) // 2 + 1) * self._ones[-1]) for r in range(side + 1)
+        ]
+        """Numbers to add for each r: the first sets the top bit of bytes that are at least r, the second that of bytes
+        that the rows before r cannot make.
+        """
+        self._fitting: list[list[list[tuple[int, int, int]]]] = [
+            [[] for _ in range(self._sum[-1] + 1)] for _ in range(side + 1)
+        ]
+        """For each row and sum, the fillings: top bits, what they count to the columns, and ones."""
+        for r, by_sum in enumerate(self._fitting):
+            for row, total in enumerate(self._sum):
+                by_sum[total].append((128 * self._ones[row], r * self._ones[row], self._ones[row]))
+        self._sum_of = dict(zip(self._ones, self._sum, strict=True))
+        self._cells = {
+            ones: bytes(FILLED if row >> c & 1 else BLANK for c in range(side)) for row, ones in enumerate(self._ones)
+        }
+        """The cells of such a row."""
+        self._lines = {ones: self.written([list(cells)]) for ones, cells in self._cells.items()}
+        """Such a row as it is written."""
+        self._counted = [
+            [r * ones + (total << 8 * (side + r - 1)) for ones, total in zip(self._ones, self._sum, strict=True)]
+            for r in range(1, side + 1)
+        ]
+        """For each row and filling, what it adds to the sums: bytes of the columns, then of the rows."""
+        self._added = [dict(zip(self._cells.values(), counted, strict=True)) for counted in self._counted]
+        """The same by cells."""
+
+    def compose(self, dice: Dice) -> Instance:
+        """Draw the clues of a uniformly random filling."""
+        side = self.rows
+        sums = 0
+        for counted, word in zip(self._counted, dice.words(side), strict=True):
+            sums += counted[word >> 64 - side]
+        clues = np.frombuffer(bytearray(sums.to_bytes(2 * side, "little")), np.int8)
+        return Instance(np.zeros(side**2, np.int8), clues[side:], clues[:side])
+
+    def admits(self, instance: Instance) -> bool:
+        """Return whether there is no second solution."""
+        return len(self._solutions(*self._sums(instance), 2)[0]) == 1
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the lesser of the two ways to say which clues are those of the rows."""
+        rows, columns = instance.row_sums.tobytes(), instance.column_sums.tobytes()
+        return min(rows + columns, columns + rows)
+
+    def rules(self) -> str:
+        """State the rules."""
+        return (
+            "Kakurasu: every cell is filled (#) or blank (.). A filled cell counts its column's number (1, 2, 3, ... "
+            "from the left) towards its row's clue, and its row's number (1, 2, 3, ... from the top) towards its "
+            "column's clue. In every row and every column the filled cells add up to exactly the clue."
+        )
+
+    def clues(self, instance: Instance) -> str:
+        """State the sums."""
+        rows, columns = (" ".join(map(str, sums.tolist())) for sums in (instance.row_sums, instance.column_sums))
+        return f"Clues of the rows, from the top: {rows}\nClues of the columns, from the left: {columns}"
+
+    def sound(self, instance: Instance, cells: bytes) -> bool:
+        """Check all lines at once, a byte for each row or column; no sum exceeds 36."""
+        side, sums = self.rows, 0
+        for r, added in enumerate(self._added):
+            sums += added[cells[r * side : (r + 1) * side]]
+        return sums.to_bytes(2 * side, "little") == instance.column_sums.tobytes() + instance.row_sums.tobytes()
+
+    def broken(self, instance: Instance, grid: Grid) -> str:
+        """Name the first line that misses its clue."""
+        across = list(zip(*grid, strict=True))
+        for kind, lines, sums in (("row", grid, instance.row_sums), ("column", across, instance.column_sums)):
+            for number, (line, wanted) in enumerate(zip(lines, sums.tolist(), strict=True), 1):
+                total = sum(place for place, value in enumerate(line, 1) if value == FILLED)
+                if total != wanted:
+                    return f"{kind} {number} adds up to {total}, its clue is {wanted}"
+        return ""
+
+    def solution(self, instance: Instance) -> Grid:
+        """Search; the first solution found is the only one."""
+        return self.as_rows(b"".join([self._cells[row] for row in self._first(instance)]))
+
+    def solve(self, instance: Instance) -> str:
+        """Return the same grid as text, put together of lines."""
+        return "\n".join([self._lines[row] for row in self._first(instance)])
+
+    def _first(self, instance: Instance) -> tuple[int, ...]:
+        found, _ = self._solutions(*self._sums(instance), 1)
+        if not found:
+            raise ValueError("these clues have no solution")
+        return found[0]
+
+    def difficulty(self, instance: Instance) -> float:
+        """Count the rows tried by a search for all solutions."""
+        return float(self._solutions(*self._sums(instance))[1])
+
+    def heuristic(self, instance: Instance) -> str:
+        """Fill each row from its last cell wherever neither its row nor its column would exceed its clue."""
+        lacking = instance.column_sums.tolist()
+        grid = []
+        for r, wanted in enumerate(instance.row_sums.tolist(), 1):
+            rest = wanted
+            line = [BLANK] * self.columns
+            for c in reversed(range(self.columns)):
+                if c + 1 <= rest and r <= lacking[c]:
+                    rest -= c + 1
+                    lacking[c] -= r
+                    line[c] = FILLED
+            grid.append(line)
+        return self.written(grid)
+
+    @staticmethod
+    def _sums(instance: Instance) -> tuple[bytes, int]:
+        """Return the sums of the rows, and those of the columns as bytes of a number."""
+        return instance.row_sums.tobytes(), int.from_bytes(instance.column_sums.tobytes(), "little")
+
+    def _solutions(self, row_sums: bytes, lacking: int, most: float = math.inf) -> tuple[list[tuple[int, ...]], int]:
+        """Return all fillings, or ``most`` of them, a number for each row with a byte for each cell; and the rows
+        tried.
+
+        Rows are placed from the last: the numbers 1 to r make every sum up to r (r + 1) / 2, so what a column lacks
+        with r rows left tells exactly whether it can still be had. Of the first two rows it tells which cells are
+        filled.
+        """
+        ones, limits, fitting = self._ones[-1], self._limits, self._fitting
+        tops = ones << 7
+        found: list[tuple[int, ...]] = []
+        tried = 0
+        waiting: list[tuple[int, int, tuple[int, ...]]] = [(self.rows, lacking, ())]
+        while waiting:
+            r, lacking, below = waiting.pop()
+            while r > 2:
+                at_least, beyond = limits[r]
+                never = tops & ~(lacking + at_least)  # a sum is below 128, so no byte carries into the next
+                must = lacking + beyond & tops
+                settled = must | never  # what must be filled can be
+                rows = [row for row in fitting[r][row_sums[r - 1]] if row[0] & settled == must]
+                tried += len(rows)
+                if not rows:
+                    break
+                r -= 1
+                while len(rows) > 1:
+                    _, count, row = rows.pop()
+                    waiting.append((r, lacking - count, (row, *below)))
+                _, count, row = rows[0]
+                lacking -= count
+                below = (row, *below)
+            else:
+                first, second = lacking & ones, lacking >> 1 & ones
+                if self._sum_of[second] == row_sums[1]:
+                    tried += 1
+                    if self._sum_of[first] == row_sums[0]:
+                        tried += 1
+                        found.append((first, second, *below))
+                        if len(found) == most:
+                            break
+        return found, tried
+
+
+class Kakurasu(CellFillTask):
+    """Kakurasu, one cell a step."""
+
+    puzzle: KakurasuPuzzle
+    puzzle_class = KakurasuPuzzle
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.side = side = self.puzzle.rows
+        self.numbers = np.arange(1, side + 1, dtype=np.int8)
+
+    @property
+    def fact_count(self) -> int:
+        """A clue for each line."""
+        return 2 * self.puzzle.rows
+
+    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Fill what fits into both clues; leave blank where both can still be reached."""
+        numbers = self.numbers
+        row_sums, column_sums = self._sums(cells == FILLED)
+        row_most, column_most = self._sums(cells != BLANK)
+        fits = (numbers <= (instance.row_sums - row_sums)[:, None]) & (
+            numbers[:, None] <= instance.column_sums - column_sums
+        )
+        spare = (numbers <= (row_most - instance.row_sums)[:, None]) & (
+            numbers[:, None] <= column_most - instance.column_sums
+        )
+        return either(fits, spare)
+
+    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Return whether every line adds up to its clue."""
+        row_sums, column_sums = self._sums(cells == FILLED)
+        return (row_sums == instance.row_sums).all() & (column_sums == instance.column_sums).all()
+
+    def facts(self, instance: Any) -> jax.Array:
+        """Return row clues, then column clues, as fractions of the largest sum."""
+        most = self.dtype.type(2 / (self.side * (self.side + 1)))
+        return jnp.concatenate([instance.row_sums, instance.column_sums]).astype(self.dtype) * most
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+
+        most = f"{self.side * (self.side + 1) // 2}"
+        return tuple(
+            Component(f"{line}_sums", f"clue of each {line}: the sum of its filled cells", most, (self.side,))
+            for line in ("row", "column")
+        )
+
+    def _sums(self, counted: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Sum the numbers of these cells by rows and by columns; int8 ``(side,)`` each."""
+        grid = counted.reshape(self.side, self.side).astype(jnp.int8)
+        return summed(grid * self.numbers, 1), summed(grid * self.numbers[:, None])
+
+    def decorate(self, board: Board, instance: Any) -> None:
+        """Draw numbers of rows and columns at the upper left, clues at the lower right."""
+        for k in range(self.side):
+            board.text(k, -1, str(k + 1), scale=0.6)
+            board.text(-1, k, str(k + 1), scale=0.6)
+            board.text(k, self.side, str(instance.row_sums[k]))
+            board.text(self.side, k, str(instance.column_sums[k]))

@@ -1,0 +1,94 @@
+"""Solve square grids in which every row and column is one of some arrangements, no two rows and no two columns equal.
+
+An arrangement of a line is an integer: cell ``i`` of the line holds symbol ``v`` (1 to ``symbols``) where bit ``i *
+symbols + v - 1`` is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import or_
+
+from rlbench_suite.dice import Dice
+
+Options = list[Sequence[int]]
+"""For each line, the arrangements that it may have."""
+
+
+class LineSolver:
+    """Depth-first search that keeps, in every line, the arrangements that fit what the crossing lines leave open.
+
+    Args:
+        side: cells of a line.
+        symbols: how many symbols there are.
+    """
+
+    def __init__(self, side: int, symbols: int) -> None:
+        self.side, self.symbols = side, symbols
+        self.read = 0
+        """Lines gone through so far: a measure of work."""
+        self._any = 2**symbols - 1
+        self._every = 2 ** (side * symbols) - 1
+
+    def arrangement(self, values: Iterable[int]) -> int:
+        """Return the arrangement with these symbols, 1 to ``symbols``."""
+        return sum(1 << i * self.symbols + value - 1 for i, value in enumerate(values))
+
+    def cells(self, rows: Iterable[int]) -> list[int]:
+        """Return the symbols of a grid in reading order, from the arrangements of its rows."""
+        places = range(0, self.side * self.symbols, self.symbols)
+        return [(row >> place & self._any).bit_length() for row in rows for place in places]
+
+    def solutions(self, rows: Options, columns: Options, most: int, dice: Dice | None = None) -> list[list[int]]:
+        """Return the arrangements of the rows of at most ``most`` solutions; tried in random order if there are
+        dice.
+        """
+        rows, columns = list(rows), list(columns)
+        if not self._narrow(rows, columns):
+            return []
+        open_lines = [
+            (len(options), across, i)
+            for across, lines in enumerate((rows, columns))
+            for i, options in enumerate(lines)
+            if len(options) > 1
+        ]
+        if not open_lines:
+            return [[options[0] for options in rows]]
+        _, across, i = min(open_lines)
+        lines = columns if across else rows
+        found: list[list[int]] = []
+        for option in dice.shuffled(lines[i]) if dice else lines[i]:
+            lines[i] = (option,)
+            found += self.solutions(rows, columns, most - len(found), dice)
+            if len(found) == most:
+                break
+        return found
+
+    def _narrow(self, rows: Options, columns: Options) -> bool:
+        """Drop, in place, arrangements that do not fit until all do; False if a line has none left."""
+        lines, across = rows, columns
+        quiet = 0
+        while quiet < 2:
+            quiet += 1
+            unions = [reduce(or_, options, 0) for options in lines]
+            settled = {options[0] for options in across if len(options) == 1}
+            if len(settled) < sum(len(options) == 1 for options in across):
+                return False
+            for i, options in enumerate(across):
+                place = i * self.symbols
+                left = reduce(or_, [(u >> place & self._any) << j * self.symbols for j, u in enumerate(unions)])
+                if len(options) == 1:
+                    kept = options if not options[0] & ~left else ()
+                elif settled or left < self._every:
+                    kept = [option for option in options if not option & ~left and option not in settled]
+                else:
+                    kept = options
+                self.read += 1
+                if not kept:
+                    return False
+                if len(kept) < len(options):
+                    across[i] = kept
+                    quiet = 0
+            lines, across = across, lines
+        return True

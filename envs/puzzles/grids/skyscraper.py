@@ -1,0 +1,303 @@
+"""rlsuite/Skyscraper-v0 and rlsuite/SumSkyscraper-v0: a Latin square of towers, of which some are seen from the edges.
+
+A tower is seen from an edge if all towers between it and the edge are lower. A clue at the edge says how many towers of
+its row or column are seen from there or, in SumSkyscraper, the sum of their heights. ``difficulty`` is the side of the
+grid. Instances have exactly one solution: a clue is hidden only if no solution contradicts it.
+
+See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a height that stands in the
+cell's row or column, and one that completes a row or column against its clues. Each clue is observed one-hot, or zeros
+if hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.dice import Dice
+
+from ..shared.board import Board
+from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle
+from ..shared.symmetry import least, square_symmetries
+from .line_solver import LineSolver, Options
+
+SHAPES = {4: (10, 4), 5: (0, 6), 6: (0, 8)}
+"""Side to how many towers are given, at least, and how many clues are hidden."""
+EDGES = ("above, column", "below, column", "the left, row", "the right, row")
+
+
+class Instance(NamedTuple):
+    """A grid and clues with one solution."""
+
+    givens: np.ndarray
+    """int8 ``(side**2,)``: 0 for a cell to fill."""
+    clues: np.ndarray
+    """int8 ``(4 * side,)``: what is seen from above, below, left and right, columns and rows in order; 0 if hidden."""
+
+
+class SkyscraperPuzzle(GridPuzzle[Instance]):
+    """``tier`` is the side of the grid."""
+
+    name = "Skyscraper"
+    difficulty_is = "lines that a search with propagation goes through until it has proven uniqueness"
+    tells = "how many towers are seen"
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in SHAPES:
+            sides = ", ".join(map(str, SHAPES))
+            raise ValueError(f"{self.name}: difficulty is the side of the grid, one of {sides}, got {tier!r}.")
+        self.rows = self.columns = self.fillable = side = int(tier)
+        self.symbols = "123456"[:side]
+        self.greatest = self.seen(range(1, side + 1))
+        """The greatest clue there is."""
+        solver = LineSolver(side, side)
+        self._fitting: dict[tuple[int, int], list[int]] = {}
+        """The arrangements of a line with these clues at its ends, 0 for any."""
+        for heights in permutations(range(1, side + 1)):
+            for first in (0, self.seen(heights)):
+                for last in (0, self.seen(heights[::-1])):
+                    self._fitting.setdefault((first, last), []).append(solver.arrangement(heights))
+
+    def seen(self, heights: Sequence[int]) -> int:
+        """Return the clue of a line, from its beginning."""
+        return sum(height > max(heights[:i], default=0) for i, height in enumerate(heights))
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw a Latin square, with towers given until it is the only one with its clues; then clues are hidden in
+        random order as long as it stays the only one. None if too few can be hidden.
+        """
+        side, solver = self.rows, LineSolver(self.rows, self.rows)
+        towers, hidden = SHAPES[side]
+        (full,) = solver.solutions([self._fitting[0, 0]] * side, [self._fitting[0, 0]] * side, 1, dice)
+        cells = solver.cells(full)
+        clues = self._clues(self.as_rows(cells))
+        shown = set(dice.sample(range(side * side), towers))
+        givens = [value if cell in shown else 0 for cell, value in enumerate(cells)]
+        while len(found := solver.solutions(*self._options(givens, clues), 2)) > 1:
+            one, other = map(solver.cells, found)
+            cell = dice.choice([cell for cell in range(side * side) if one[cell] != other[cell]])
+            givens[cell] = cells[cell]
+        for place in dice.shuffled(range(4 * side)):
+            clue, clues[place] = clues[place], 0
+            if solver.solutions(*self._options(givens, clues, unlike=(place, clue)), 1):
+                clues[place] = clue
+            elif (hidden := hidden - 1) == 0:
+                return Instance(np.array(givens, np.int8), np.array(clues, np.int8))
+        return None
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the least of the eight rotations and reflections."""
+        cells, clues, side = instance.givens.tolist(), instance.clues.tolist(), self.rows
+        width = side + 2
+        framed = [0] * width**2  # a margin for the clues turns with the grid
+        for r, row in enumerate(self.as_rows(cells)):
+            framed[(r + 1) * width + 1 : (r + 1) * width + 1 + side] = row
+        for i in range(side):
+            framed[i + 1], framed[(side + 1) * width + i + 1] = clues[i], clues[side + i]
+            framed[(i + 1) * width], framed[(i + 2) * width - 1] = clues[2 * side + i], clues[3 * side + i]
+        return least([framed[i] for i in order] for order in square_symmetries(width))
+
+    def rules(self) -> str:
+        """State the rules."""
+        side = self.rows
+        return (
+            f"{self.name}: fill the {side} x {side} grid with the heights of towers, so that every row and every "
+            f"column holds each of {' '.join(self.symbols)} exactly once. From an edge, a tower is seen if every tower "
+            f"between it and that edge is lower. A clue at an edge says {self.tells} from there in its row or column."
+        )
+
+    def clues(self, instance: Instance) -> str:
+        """State a line for each edge."""
+        names = (
+            "Clues from above, column by column from the left",
+            "Clues from below, column by column from the left",
+            "Clues from the left, row by row from the top",
+            "Clues from the right, row by row from the top",
+        )
+        edges = np.asarray(instance.clues).reshape(4, self.rows).tolist()
+        lines = (f"{name}: {' '.join(str(c or '-') for c in edge)}" for name, edge in zip(names, edges, strict=True))
+        return "\n".join((*lines, "(- is no clue)"))
+
+    def broken(self, instance: Instance, grid: Grid) -> str:
+        """Name the first line that is no permutation, or the first clue that is wrong."""
+        for kind, lines in (("row", grid), ("column", list(zip(*grid, strict=True)))):
+            for i, line in enumerate(lines):
+                if len(set(line)) < self.rows:
+                    return f"{kind} {i + 1} does not hold every height"
+        for place, (clue, found) in enumerate(zip(instance.clues.tolist(), self._clues(grid), strict=True)):
+            if clue not in (0, found):
+                edge, number = divmod(place, self.rows)
+                return f"from {EDGES[edge]} {number + 1}: the clue is {clue}, and {found} is seen"
+        return ""
+
+    def solution(self, instance: Instance) -> Grid:
+        """Search; the first solution found is the only one."""
+        solver = LineSolver(self.rows, self.rows)
+        found = solver.solutions(*self._options(instance.givens.tolist(), instance.clues.tolist()), 1)
+        if not found:
+            raise ValueError("this grid has no solution")
+        return self.as_rows(solver.cells(found[0]))
+
+    def difficulty(self, instance: Instance) -> float:
+        """Count the lines gone through by a search for a second solution."""
+        solver = LineSolver(self.rows, self.rows)
+        solver.solutions(*self._options(instance.givens.tolist(), instance.clues.tolist()), 2)
+        return float(solver.read)
+
+    def heuristic(self, instance: Instance) -> str:
+        """Put into each cell in reading order the least height that its row and column lack, or 1 if they lack none."""
+        grid = self.given(instance)
+        for row in grid:
+            for c, value in enumerate(row):
+                if value == 0:
+                    used = {*row, *(line[c] for line in grid)}
+                    row[c] = next((v for v in range(1, self.rows + 1) if v not in used), 1)
+        return self.written(grid)
+
+    def _clues(self, grid: Grid) -> list[int]:
+        """Return all clues of a full grid, in the order of an instance."""
+        columns = list(zip(*grid, strict=True))
+        lines = (*columns, *(column[::-1] for column in columns), *grid, *(row[::-1] for row in grid))
+        return [self.seen(line) for line in lines]
+
+    def _options(
+        self, givens: list[int], clues: list[int], unlike: tuple[int, int] | None = None
+    ) -> tuple[Options, Options]:
+        """Return the arrangements of rows and columns that keep givens and clues; with ``unlike``, a place and a clue,
+        only those in which that place has another clue.
+        """
+        side, every = self.rows, 2**self.rows - 1
+        grid = self.as_rows(givens)
+        lines: Options = []
+        for i, line in enumerate((*zip(*grid, strict=True), *grid)):
+            first = i if i < side else side + i
+            ends = clues[first], clues[first + side]
+            closed = sum((every ^ 1 << value - 1) << side * j for j, value in enumerate(line) if value)
+            options = self._fitting[ends]
+            if unlike and unlike[0] in (first, first + side):
+                known = (unlike[1], ends[1]) if unlike[0] == first else (ends[0], unlike[1])
+                unwanted = set(self._fitting[known])
+                options = [option for option in options if option not in unwanted]
+            lines.append([option for option in options if not option & closed] if closed else options)
+        return lines[side:], lines[:side]
+
+
+class SumSkyscraperPuzzle(SkyscraperPuzzle):
+    """With the sum of the heights that are seen as clue."""
+
+    name = "SumSkyscraper"
+    tells = "the sum of the heights of the towers that are seen"
+
+    def seen(self, heights: Sequence[int]) -> int:
+        """Return the clue of a line, from its beginning."""
+        return sum(height for i, height in enumerate(heights) if height > max(heights[:i], default=0))
+
+
+class Skyscraper(CellFillTask):
+    """Skyscraper, one tower a step."""
+
+    puzzle: SkyscraperPuzzle
+    puzzle_class = SkyscraperPuzzle
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.side = self.puzzle.rows
+
+    @property
+    def fact_count(self) -> int:
+        """Four clues a row, one-hot."""
+        return 4 * self.puzzle.rows * self.puzzle.greatest
+
+    def facts(self, instance: Any) -> jax.Array:
+        """Return the clues, one-hot."""
+        one_hot = instance.clues[:, None] == np.arange(1, self.puzzle.greatest + 1, dtype=np.int8)
+        return one_hot.astype(self.dtype).reshape(-1)
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+
+        meaning = "[edge, line, clue]: the clue at the top, bottom, left, right, from 1 on, one-hot; zeros where hidden"
+        return (Component("clues", meaning, shape=(4, self.side, self.puzzle.greatest)),)
+
+    def worth(self, heights: jax.Array) -> jax.Array:
+        """Return what a tower adds to a clue when it is seen."""
+        return jnp.ones_like(heights)
+
+    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Allow heights that the row and the column lack, unless the last one of a line contradicts a clue."""
+        side = self.side
+        grid = cells.reshape(side, side)
+        edges = instance.clues.reshape(2, 2, side)
+        heights = np.arange(side, dtype=np.uint8)
+        columns, rows = self._closed(grid.T, edges[0]), self._closed(grid, edges[1])
+        used = rows[:, None] | columns[None, :]
+        return (used.reshape(-1, 1) >> heights) & 1 == 0
+
+    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Return whether every line has every height and agrees with its clues."""
+        grid = cells.reshape(self.side, self.side)
+        edges = instance.clues.reshape(2, 2, self.side)
+        every = np.uint8(2**self.side - 1)
+        kept = [
+            (self._heights(lines) == every) & self._agrees(lines, ends)
+            for lines, ends in ((grid.T, edges[0]), (grid, edges[1]))
+        ]
+        return jnp.stack(kept).all()
+
+    def _heights(self, lines: jax.Array) -> jax.Array:
+        """Return the heights in each line as a set of bits, uint8 ``(side,)``."""
+        found = jnp.zeros(self.side, jnp.uint8)
+        for i in range(self.side):
+            found |= jnp.uint8(1) << lines[:, i].astype(jnp.uint8) >> 1
+        return found
+
+    def _closed(self, lines: jax.Array, ends: jax.Array) -> jax.Array:
+        """Return the heights that must not be added to each line, as a set of bits."""
+        held = jnp.zeros(self.side, jnp.int8)
+        gaps = jnp.zeros(self.side, jnp.int8)
+        for i in range(self.side):
+            held += lines[:, i]
+            gaps += (lines[:, i] == 0).astype(jnp.int8)
+        lacking = np.int8(self.side * (self.side + 1) // 2) - held  # the height of the last tower of a line
+        full = jnp.where(lines == 0, lacking[:, None], lines)
+        wrong = (gaps == 1) & ~self._agrees(full, ends)
+        return jnp.where(wrong, np.uint8(2**self.side - 1), self._heights(lines))
+
+    def _agrees(self, lines: jax.Array, ends: jax.Array) -> jax.Array:
+        """Return whether full lines have the clues at their ends, ``(2, side)``."""
+        agrees = jnp.ones(self.side, bool)
+        for clues, order in ((ends[0], range(self.side)), (ends[1], range(self.side - 1, -1, -1))):
+            seen = highest = jnp.zeros(self.side, jnp.int8)
+            for i in order:
+                height = lines[:, i]
+                seen += jnp.where(height > highest, self.worth(height), np.int8(0))
+                highest = jnp.maximum(highest, height)
+            agrees &= (clues == 0) | (clues == seen)
+        return agrees
+
+    def decorate(self, board: Board, instance: Any) -> None:
+        """Draw the clues around the grid."""
+        for place, clue in enumerate(np.asarray(instance.clues).tolist()):
+            edge, i = divmod(place, self.side)
+            row, column = ((-1, i), (self.side, i), (i, -1), (i, self.side))[edge]
+            if clue:
+                board.text(row, column, str(clue), scale=0.8)
+
+
+class SumSkyscraper(Skyscraper):
+    """With the sum of the heights that are seen as clue."""
+
+    puzzle_class = SumSkyscraperPuzzle
+
+    def worth(self, heights: jax.Array) -> jax.Array:
+        """Return the height of the tower."""
+        return heights

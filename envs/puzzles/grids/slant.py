@@ -1,0 +1,384 @@
+r"""rlsuite/Slant-v0: a diagonal in every cell, so many at each numbered corner, and no loop (Gokigen Naname).
+
+Instances have exactly one solution, and no number could be left out: cells get a random diagonal in random order, the
+other one where it would close a loop; where the numbers of all corners leave one solution, they are taken away in
+random order as long as it stays the only one. ``difficulty`` (of the task) is the side; on boards of side 3 some
+instances repeat.
+
+See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids what takes the diagonals at a
+corner beyond its number, and what leaves too few cells to reach it; loops are judged when the grid is full.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from itertools import islice
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from rlbench_suite.bitset import unpack_bits
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.dice import Dice
+
+from ..shared.board import FILLED, LINE, PAPER, Board
+from ..shared.grid_filling import Filling, FillTask, Grid, GridPuzzle, at_least, rows_as_words
+from ..shared.puzzle_task import Params
+from ..shared.symmetry import least, square_symmetries
+
+SLASH, BACKSLASH = 1, 2
+NO_CLUE = -1
+LARGEST_SIDE = 8
+
+_State = tuple[int, int, list[int]]
+"""Cells with a slash, cells with a backslash, and for every corner the corners that it hangs together with."""
+
+
+class Instance(NamedTuple):
+    """Numbers at corners that leave one solution."""
+
+    givens: np.ndarray
+    """int8 ``(side**2,)``: zeros, for no diagonal is given."""
+    corners: np.ndarray
+    """int8 ``((side + 1)**2,)``: how many diagonals end at each corner; -1 where it is not told."""
+
+
+class SlantPuzzle(GridPuzzle[Instance]):
+    """``tier`` is the side."""
+
+    name = "Slant"
+    difficulty_is = "cells that a depth-first search guesses, beyond what corners and loops force, to prove uniqueness"
+    few: ClassVar[dict[float, float]] = {3: 7_800}
+    symbols = "/\\"
+    fillable = 2
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        side = self.square(2, LARGEST_SIDE)
+        self._ends = [
+            ((corner := r * (side + 1) + c) + 1, corner + side + 1, corner, corner + side + 2)
+            for r in range(side)
+            for c in range(side)
+        ]
+        """For each cell the corners that its slash ends at, then those of its backslash."""
+        self._slashes_at, self._backslashes_at = ([0] * (side + 1) ** 2 for _ in range(2))
+        """For each corner the cells, as bits, of which a slash (a backslash) ends there."""
+        for cell, ends in enumerate(self._ends):
+            for corner in ends[:2]:
+                self._slashes_at[corner] |= 1 << cell
+            for corner in ends[2:]:
+                self._backslashes_at[corner] |= 1 << cell
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw diagonals and all numbers, then hide numbers; None if every number together leaves other solutions."""
+        side = self.rows
+        state: _State = (0, 0, [1 << corner for corner in range((side + 1) ** 2)])
+        for cell in dice.shuffled(range(side * side)):
+            symbol = SLASH + dice.below(2)
+            added = self._with(state, cell, symbol) or self._with(state, cell, SLASH + BACKSLASH - symbol)
+            if added is None:
+                raise AssertionError("the ends of both diagonals of a cell cannot hang together: the paths would cross")
+            state = added
+        slashes, backslashes, _ = state
+        corners = [
+            (s & slashes).bit_count() + (b & backslashes).bit_count()
+            for s, b in zip(self._slashes_at, self._backslashes_at, strict=True)
+        ]
+        if not self._has_one_solution(corners):
+            return None
+        for corner in dice.shuffled(range(len(corners))):
+            number, corners[corner] = corners[corner], NO_CLUE
+            if not self._has_one_solution(corners):
+                corners[corner] = number
+        return Instance(np.zeros(side * side, np.int8), np.array(corners, np.int8))
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the least of the eight rotations and reflections."""
+        corners = (instance.corners - NO_CLUE).tolist()
+        return least([corners[i] for i in order] for order in square_symmetries(self.rows + 1))
+
+    def rules(self) -> str:
+        """State the rules."""
+        return (
+            "Slant: every cell gets a diagonal, / or \\, from corner to corner. A number at a corner of cells says how "
+            "many of the up to four diagonals around it end there. The diagonals form no loop: there is no closed "
+            "path along them."
+        )
+
+    def clues(self, instance: Instance) -> str:
+        """State the numbers."""
+        shown = ["." if number == NO_CLUE else str(number) for number in instance.corners.tolist()]
+        count = self.columns + 1
+        lines = [" ".join(shown[start : start + count]) for start in range(0, len(shown), count)]
+        return (
+            f"The corners, {count} lines of {count}, from the upper left corner of the first cell to the lower right "
+            "one of the last; a dot where there is no number:\n" + "\n".join(lines)
+        )
+
+    def broken(self, instance: Instance, grid: Grid) -> str:
+        """Name the first number that is missed, or a loop."""
+        found = [0] * (self.rows + 1) ** 2
+        state: _State | None = (0, 0, [1 << corner for corner in range(len(found))])
+        for cell, symbol in enumerate(value for row in grid for value in row):
+            for corner in self._ends[cell][:2] if symbol == SLASH else self._ends[cell][2:]:
+                found[corner] += 1
+            state = state and self._with(state, cell, symbol)
+        for corner, (number, wanted) in enumerate(zip(found, instance.corners.tolist(), strict=True)):
+            if wanted not in (NO_CLUE, number):
+                where = f"line {corner // (self.rows + 1) + 1}, place {corner % (self.rows + 1) + 1} of the corners"
+                return f"at {where} {number} diagonals end, not {wanted}"
+        return "" if state else "the diagonals form a loop"
+
+    def solution(self, instance: Instance) -> Grid:
+        """Search; the first solution found is the only one."""
+        for slashes in self._solutions(instance.corners.tolist()):
+            return self.as_rows([SLASH if slashes >> cell & 1 else BACKSLASH for cell in range(self.rows**2)])
+        raise ValueError("these corners have no solution")
+
+    def difficulty(self, instance: Instance) -> float:
+        """Count the cells guessed by a search for all solutions."""
+        guessed = [0]
+        for _ in self._solutions(instance.corners.tolist(), guessed):
+            pass
+        return float(guessed[0])
+
+    def heuristic(self, instance: Instance) -> str:
+        """Choose, in reading order, the diagonal whose ends still lack more than those of the other, by their
+        numbers.
+        """
+        lacking = [2 if number == NO_CLUE else number for number in instance.corners.tolist()]
+        cells = []
+        for a, b, c, d in self._ends:
+            symbol = SLASH if lacking[a] + lacking[b] > lacking[c] + lacking[d] else BACKSLASH
+            for corner in (a, b) if symbol == SLASH else (c, d):
+                lacking[corner] -= 1
+            cells.append(symbol)
+        return self.written(self.as_rows(cells))
+
+    # -- search: a bit for every cell, a bit for every corner --------------------------------------------------------
+
+    def _has_one_solution(self, corners: Sequence[int]) -> bool:
+        return len(list(islice(self._solutions(corners), 2))) == 1
+
+    def _solutions(self, corners: Sequence[int], guessed: list[int] | None = None) -> Iterator[int]:
+        """Return all ways to fill the grid, each as the bits of the cells with a slash."""
+        every = 2 ** (self.rows**2) - 1
+        counts = [
+            (self._slashes_at[corner], self._backslashes_at[corner], number)
+            for corner, number in enumerate(corners)
+            if number != NO_CLUE
+        ]
+
+        def search(state: _State | None) -> Iterator[int]:
+            state = state and self._settled(counts, state)
+            if state is None:
+                return
+            unknown = every & ~(state[0] | state[1])
+            if not unknown:
+                yield state[0]
+                return
+            near = ((s | b) & unknown for s, b, _ in counts if (s | b) & unknown)
+            cell = min(near, key=int.bit_count, default=unknown)
+            number = (cell & -cell).bit_length() - 1
+            if guessed:
+                guessed[0] += 1
+            yield from search(self._with(state, number, SLASH))
+            yield from search(self._with(state, number, BACKSLASH))
+
+        return search((0, 0, [1 << corner for corner in range(len(corners))]))
+
+    def _settled(self, counts: Sequence[tuple[int, int, int]], state: _State) -> _State | None:
+        """Return the grid when all that single corners and loops force is filled in; None if that breaks a rule."""
+        before = -1
+        while before != (known := state[0] | state[1]):
+            before = known
+            for slashes_at, backslashes_at, number in counts:
+                slashes, backslashes, _ = state
+                unknown = (slashes_at | backslashes_at) & ~(slashes | backslashes)
+                lacking = number - (slashes_at & slashes).bit_count() - (backslashes_at & backslashes).bit_count()
+                if not 0 <= lacking <= unknown.bit_count():
+                    return None
+                while unknown and lacking in (0, unknown.bit_count()):
+                    cell = unknown & -unknown
+                    unknown ^= cell
+                    slash = bool(slashes_at & cell) == (lacking > 0)
+                    lacking -= lacking > 0
+                    added = self._with(state, cell.bit_length() - 1, SLASH if slash else BACKSLASH)
+                    if added is None:
+                        return None
+                    state = added
+            if before == state[0] | state[1]:
+                state = self._without_loops(state)
+        return state
+
+    def _without_loops(self, state: _State) -> _State:
+        """Return the grid with the other diagonal wherever one would close a loop; both never do."""
+        unknown = 2 ** (self.rows**2) - 1 & ~(state[0] | state[1])
+        while unknown:
+            cell = (unknown & -unknown).bit_length() - 1
+            unknown &= unknown - 1
+            a, b, c, d = self._ends[cell]
+            if state[2][a] >> b & 1:
+                state = self._with(state, cell, BACKSLASH) or state
+            elif state[2][c] >> d & 1:
+                state = self._with(state, cell, SLASH) or state
+        return state
+
+    def _with(self, state: _State, cell: int, symbol: int) -> _State | None:
+        """Return the grid with one more diagonal; None if it closes a loop."""
+        slashes, backslashes, together = state
+        a, b = self._ends[cell][:2] if symbol == SLASH else self._ends[cell][2:]
+        if together[a] >> b & 1:
+            return None
+        joined = together[a] | together[b]
+        together = together.copy()
+        left = joined
+        while left:
+            together[(left & -left).bit_length() - 1] = joined
+            left &= left - 1
+        if symbol == SLASH:
+            return slashes | 1 << cell, backslashes, together
+        return slashes, backslashes | 1 << cell, together
+
+
+class Slant(FillTask):
+    """Slant, one cell a step."""
+
+    puzzle: SlantPuzzle
+    puzzle_class = SlantPuzzle
+    bank_size = 512  # the hard ones take some 20 ms each to make
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.side = self.puzzle.rows
+
+    @property
+    def fact_count(self) -> int:
+        """One for each number at each corner."""
+        return 5 * (self.puzzle.rows + 1) ** 2
+
+    def facts(self, instance: Any) -> jax.Array:
+        """Return the numbers one-hot, corners in reading order; zeros where there is none."""
+        return (instance.corners[:, None] == np.arange(5, dtype=np.int8)).astype(self.dtype).reshape(-1)
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+
+        meaning = "[row, column, number]: the number at the corner, 0 to 4, one-hot; zeros where there is none"
+        return (Component("corners", meaning, shape=(self.side + 1, self.side + 1, 5)),)
+
+    def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Return a diagonal whose ends need one more, while those of the other can do without."""
+        (slashes, backslashes), told = self._rows(cells), self._numbers(instance)
+        unknown = [self._first(self.side) & ~(s | b) for s, b in zip(slashes, backslashes, strict=True)]
+        full = self._full(self._ending(slashes, backslashes), told)
+        slashes, backslashes = ([a | b for a, b in zip(rows, unknown, strict=True)] for rows in (slashes, backslashes))
+        tight = self._tight(self._ending(slashes, backslashes), told)
+        rows = []
+        for r, free in enumerate(unknown):
+            slash = full[r] >> 2 | full[r + 1] | tight[r] | tight[r + 1] >> 2
+            backslash = full[r] | full[r + 1] >> 2 | tight[r] >> 2 | tight[r + 1]
+            rows.append(free & ~slash | (free & ~backslash) << 1)
+        return unpack_bits(rows, 2 * self.side)
+
+    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Return whether every number is kept and there is no loop."""
+        (slashes, backslashes), told = self._rows(cells), self._numbers(instance)
+        counts = self._ending(slashes, backslashes)
+        found = zip(self._full(counts, told), self._tight(counts, told), told, strict=True)
+        right = (full & tight == reduce(operator.or_, number) for full, tight, number in found)
+        return reduce(operator.and_, right) & self._is_forest(jnp.stack(slashes), jnp.stack(backslashes))
+
+    @staticmethod
+    def _first(count: int) -> np.uint32:
+        """Return the first cells of a row: two bits each, of which the lower one tells."""
+        return np.uint32(sum(4**i for i in range(count)))
+
+    def _rows(self, cells: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
+        """Return the cells of each row with a slash, and those with a backslash."""
+        words = rows_as_words(cells.astype(jnp.uint32), self.side, 2)
+        return [word & self._first(self.side) for word in words], [word >> 1 & self._first(self.side) for word in words]
+
+    def _numbers(self, instance: Any) -> list[list[jax.Array]]:
+        """Return the numbers at the corners of each row, one more each and 0 for none, as three sets of binary digits,
+        the lowest first.
+        """
+        numbers, corners = (instance.corners + 1).astype(jnp.uint32), self.side + 1
+        words = (rows_as_words(part, corners, 2) for part in (numbers & 3, numbers >> 2))
+        return [
+            [low & self._first(corners), low >> 1 & self._first(corners), high]
+            for low, high in zip(*words, strict=True)
+        ]
+
+    @staticmethod
+    def _full(counts: list[list[jax.Array]], told: list[list[jax.Array]]) -> list[jax.Array]:
+        """Return the corners of each row that have the diagonals that their numbers ask for."""
+        pairs = zip(counts, told, strict=True)
+        return [at_least(count, number) & reduce(operator.or_, number) for count, number in pairs]
+
+    @staticmethod
+    def _tight(counts: list[list[jax.Array]], told: list[list[jax.Array]]) -> list[jax.Array]:
+        """Return the corners of each row that need all the diagonals that are counted."""
+        return [at_least(number, count) for count, number in zip(counts, told, strict=True)]
+
+    @staticmethod
+    def _ending(slashes: list[jax.Array], backslashes: list[jax.Array]) -> list[list[jax.Array]]:
+        """Count the diagonals that end at each corner, row by row, in digits and one more, as the numbers are."""
+        none = jnp.uint32(0)
+        s, b = ([none, *rows, none] for rows in (slashes, backslashes))
+        counts = []
+        for r in range(len(slashes) + 1):
+            ends = b[r] << 2, s[r], s[r + 1] << 2, b[r + 1]
+            odd = ends[0] ^ ends[1] ^ ends[2]
+            two = ends[0] & ends[1] | ends[2] & (ends[0] ^ ends[1])
+            more = odd | ends[3]
+            counts.append([~(odd ^ ends[3]), two ^ more, two & more])
+        return counts
+
+    def _is_forest(self, slashes: jax.Array, backslashes: jax.Array) -> jax.Array:
+        """Return whether nothing is left when diagonals that end where no other does are taken away, again and again.
+        Rows of cells and of corners are words.
+        """
+
+        def pruned(edges: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            s, b = edges
+            above, below = (1, 0), (0, 1)
+            upper = jnp.pad(b, above) << 2, jnp.pad(s, above)
+            lower = jnp.pad(s, below) << 2, jnp.pad(b, below)
+            several = upper[0] & upper[1] | lower[0] & lower[1] | (upper[0] | upper[1]) & (lower[0] | lower[1])
+            return s & several[:-1] >> 2 & several[1:], b & several[:-1] & several[1:] >> 2
+
+        start = slashes, backslashes
+        _, (s, b) = lax.while_loop(
+            lambda pair: ((pair[0][0] != pair[1][0]) | (pair[0][1] != pair[1][1])).any(),
+            lambda pair: (pair[1], pruned(pair[1])),
+            (start, pruned(start)),
+        )
+        return (s | b == 0).all()
+
+    def draw(self, state: Filling, params: Params) -> np.ndarray:
+        """Draw the diagonals, and the numbers at the corners."""
+        side = self.side
+        board = Board(side, side, self.picture_shape)
+        for cell, value in enumerate(np.asarray(state.cells).tolist()):
+            row, column = divmod(cell, side)
+            board.cell(row, column)
+            if value == SLASH:
+                board.line(row, column + 1, row + 1, column, FILLED)
+            elif value == BACKSLASH:
+                board.line(row, column, row + 1, column + 1, FILLED)
+        for corner, number in enumerate(np.asarray(params.instance.corners).tolist()):
+            row, column = divmod(corner, side + 1)
+            if number != NO_CLUE:
+                left, top, right, _ = board.box(row, column)
+                reach = (right - left) // 5
+                board.pen.ellipse((left - reach, top - reach, left + reach, top + reach), PAPER, LINE)
+                board.text(row - 0.5, column - 0.5, str(number), scale=0.5)
+        return board.picture()

@@ -1,0 +1,1 @@
+"""Rules to find from examples, and to apply."""

@@ -1,0 +1,211 @@
+"""rlsuite/Arc1D-v0: infer from examples what is done to a strip of coloured cells, and do it to another one.
+
+``difficulty`` is the number of steps that are done. See :mod:`.composed_rules` for what is proven, and for actions,
+observations and rewards. Instances that differ by names of colours, by reflection or by the order of their examples
+are one: the family of rules is closed under the first two.
+
+The puzzle is the one-dimensional ARC of Xu et al. (2024, arXiv:2305.18354), with steps that can be composed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import permutations
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rlbench_suite.dice import Dice
+
+from ..shared import answer as reading
+from .composed_rules import InductionPuzzle, InductionTask, Instance, Step, in_order, packed, picked
+
+COLOURS = (1, 2, 3)
+"""Beside 0, the colour of the ground."""
+
+_VIEWS = [(way, bytes((0, *names)).ljust(256)) for way in (1, -1) for names in permutations(COLOURS)]
+"""Directions, and what translates colours to other names."""
+
+Where = Callable[[Any, Any], Any]
+"""Some cells of strips: bool ``(n, width)``."""
+
+
+def _mirror(rows: Any, of: Any) -> Any:
+    return rows[:, ::-1]
+
+
+def _mirrored(step: Step) -> Step:
+    """Mirror the strip."""
+    return lambda rows, of: step(rows[:, ::-1], of)[:, ::-1]
+
+
+def _left(rows: Any, of: Any) -> Any:
+    """Return the cell to the left of each; ground beyond the end."""
+    return of.pad(rows[:, :-1], ((0, 0), (1, 0)))
+
+
+def _right(rows: Any, of: Any) -> Any:
+    return of.pad(rows[:, 1:], ((0, 0), (0, 1)))
+
+
+def _nearest_left(rows: Any, of: Any) -> Any:
+    """Return the colour of the nearest coloured cell at or to the left of each; ground where there is none."""
+    width = rows.shape[1]
+    at_or_left = np.tril(np.ones((width, width), bool))
+    places = of.where((rows != 0)[:, None, :] & at_or_left, np.arange(width), -1).max(axis=2)
+    return picked(rows, places, 0, of)
+
+
+def _gaps_filled(rows: Any, of: Any) -> Any:
+    left, right = _nearest_left(rows, of), _mirrored(_nearest_left)(rows, of)
+    return of.where(left == right, left, rows)
+
+
+def _painted(where: Where, colour: int) -> Step:
+    """Paint some cells in another colour."""
+    return lambda rows, of: of.where(where(rows, of), np.int8(colour), rows)
+
+
+def _alone(rows: Any, of: Any) -> Any:
+    return (rows != _left(rows, of)) & (rows != _right(rows, of))
+
+
+def _inside(rows: Any, of: Any) -> Any:
+    return (rows == _left(rows, of)) & (rows == _right(rows, of))
+
+
+def _block_lengths(rows: Any, of: Any) -> Any:
+    """Return the length of the block of each coloured cell, 0 for ground."""
+    number = of.cumsum(rows != _left(rows, of), axis=1)
+    together = (number[:, :, None] == number[:, None, :]).sum(axis=2)
+    return of.where(rows != 0, together, 0)
+
+
+def _longest(rows: Any, of: Any) -> Any:
+    lengths = _block_lengths(rows, of)
+    return (lengths == lengths.max(axis=1, keepdims=True)) & (rows != 0)
+
+
+def _swapped(one: int, other: int) -> Step:
+    """Exchange two colours."""
+    names = np.arange(4, dtype=np.int8)
+    names[[one, other]] = other, one
+    return lambda rows, of: sum(of.where(rows == old, np.int8(new), np.int8(0)) for old, new in enumerate(names))
+
+
+def _coloured(rows: Any, of: Any) -> Any:
+    return rows != 0
+
+
+def _of_colour(colour: int) -> Where:
+    return lambda rows, of: rows == colour
+
+
+def _grown(rows: Any, of: Any) -> Any:
+    """Make blocks one cell longer to the right."""
+    return of.where(rows == 0, _left(rows, of), rows)
+
+
+@cache
+def _least(strip: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
+    """Return the least that a strip can look like, and in which views."""
+    forms = [strip[::way].translate(names) for way, names in _VIEWS]
+    return min(forms), [view for form, view in zip(forms, _VIEWS, strict=True) if form == min(forms)]
+
+
+class Arc1DPuzzle(InductionPuzzle):
+    """Strips of cells in three colours."""
+
+    name = "Arc1D"
+    symbols = "0123"
+    sizes: ClassVar = {1: (3, 7), 2: (3, 7), 3: (3, 8)}
+    steps: ClassVar = {
+        "reflect the strip": _mirror,
+        "shift everything one cell to the right; what leaves the strip is lost, 0 comes in": _left,
+        "shift everything one cell to the left; what leaves the strip is lost, 0 comes in": _right,
+        "push the coloured cells to the left end, in their order": lambda rows, of: packed(rows, rows != 0, 0, of),
+        "push the coloured cells to the right end, in their order": _mirrored(
+            lambda rows, of: packed(rows, rows != 0, 0, of)
+        ),
+        "give each 0 between two cells of one colour, with nothing but 0 between them, their colour": _gaps_filled,
+        "remove each block that is one cell long": _painted(_alone, 0),
+        "hollow out each block: remove its cells except the first and the last": _painted(_inside, 0),
+        "lengthen each block by one cell to the right, if a 0 is there": _grown,
+        "lengthen each block by one cell to the left, if a 0 is there": _mirrored(_grown),
+        "give each 0 the colour of the nearest coloured cell to its left, if there is one": _nearest_left,
+        "give each 0 the colour of the nearest coloured cell to its right, if there is one": _mirrored(_nearest_left),
+        "remove each block that is shorter than the longest": _painted(
+            lambda rows, of: (rows != 0) & ~_longest(rows, of), 0
+        ),
+        **{f"swap the colours {a} and {b}": _swapped(a, b) for a, b in ((1, 2), (1, 3), (2, 3))},
+        **{f"give every coloured cell the colour {c}": _painted(_coloured, c) for c in COLOURS},
+        **{f"remove every cell of colour {c}": _painted(_of_colour(c), 0) for c in COLOURS},
+        **{
+            f"give the longest block (all of them, if several are) the colour {c}": _painted(_longest, c)
+            for c in COLOURS
+        },
+    }
+
+    @staticmethod
+    def weights(rows: np.ndarray) -> np.ndarray:
+        """Return how often each row is drawn: each cell mostly equals the one to its left, and is sooner ground than
+        another colour.
+        """
+        left, cells = rows[:, :-1], rows[:, 1:]
+        return np.where(cells == left, 3, np.where(cells == 0, 2, 1)).prod(axis=1)
+
+    @staticmethod
+    def worth_showing(rows: np.ndarray) -> np.ndarray:
+        """Leave out empty strips."""
+        shown: np.ndarray = (rows != 0).any(axis=1)
+        return shown
+
+    def rules(self) -> str:
+        """State what a strip is."""
+        return (
+            f"A strip has {self.width} cells. Each has a colour, 1, 2 or 3, or is empty: 0. Coloured cells of the same "
+            "colour in a row, as many as there are, make a block."
+        )
+
+    def how_to_answer(self) -> str:
+        """Return a strip."""
+        return f"Answer with the strip: {self.width} symbols among 0 1 2 3 separated by single spaces, on one line."
+
+    def read(self, answer: str) -> list[int]:
+        """Return a strip."""
+        return reading.grid(answer, 1, self.width, self.symbols)[0]
+
+    @staticmethod
+    def least(row: bytes) -> bytes:
+        """Return the least of all names of colours and both directions."""
+        return _least(row)[0]
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the query in the least of all names of colours and both directions; of several, with the least
+        examples.
+        """
+        inputs, outputs = instance.inputs.tobytes(), instance.outputs.tobytes()
+        query, views = _least(instance.query.tobytes())
+        return query + min(
+            [
+                in_order(self.width, inputs[::way].translate(names), outputs[::way].translate(names))
+                for way, names in views
+            ]
+        )
+
+    def guess(self, instance: Instance, dice: Dice) -> str:
+        """Give each cell of the query a colour at random, or leave it as it is."""
+        return self.written([dice.choice((*COLOURS, 0, value)) for value in instance.query.tolist()])
+
+    def constants(self) -> Sequence[str]:
+        """Return a strip of one colour."""
+        return [self.written([colour] * self.width) for colour in range(len(self.symbols))]
+
+
+class Arc1D(InductionTask):
+    """Strips."""
+
+    puzzle_class = Arc1DPuzzle
+    bank_size = 1024
+    papers = ("#1d2733", "#e69f00", "#56b4e9", "#009e73")

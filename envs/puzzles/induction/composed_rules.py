@@ -1,0 +1,483 @@
+"""Puzzles of induction: a hidden rule is shown by examples and is to be applied to something new.
+
+A rule is one to ``tier`` steps, one after another; the prompt names all steps there are. An instance is kept only if
+every rule that fits all of its examples makes the same of the query, proven by applying every rule there is; and only
+if no rule of fewer than ``tier`` steps fits. So there is one answer, whatever rule a player may have found.
+Rows are drawn from a pool, the same in every process, for which what every rule makes of it is computed once.
+
+One-shot, the answer is what the rule makes of the query. Interactively, the rule is put together, and each step is seen
+at once in all rows:
+
+=============  =====================================================================================================
+action         the step to apply, ``Discrete(steps)``, numbered as in the prompt
+observation    for each example, one-hot: entries as they are now, entries of the output; and for each entry of the
+               output, which entries are equal to it now
+reward         change in the number of entries of the examples that are as in their output, divided by how many are not
+               at first; +1 once all are
+termination    every example is its output, or ``tier`` steps are made
+=============  =====================================================================================================
+
+The first part telescopes to 1 when every example is its output; then the query is the answer. The best return is 2.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.card import SPLITS, TaskCard
+from rlbench_suite.component import Component, singles
+from rlbench_suite.dice import Dice, stream_of
+from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, split_by, wrong
+
+from ..shared import answer as reading
+from ..shared.board import Board
+from ..shared.puzzle_task import Params, PuzzleTask
+
+_BECOMES = 16
+"""Stands between a row and what becomes of it; the next number ends a line."""
+_ARROW, _LINE = bytes((_BECOMES,)), bytes((_BECOMES + 1,))
+_POOL = 512
+"""Different rows that instances are made of, so that what rules make of them is known: 10**10 choices of three
+examples and a query, for each rule."""
+_QUERIES = 30
+"""Tried for some examples, until all rules that fit make the same of one."""
+
+
+class Step(Protocol):
+    """A step, applied to many rows at once."""
+
+    def __call__(self, rows: Any, of: Any) -> Any:
+        """Apply the step to int8 ``(n, width)``; ``of`` is NumPy or JAX's, which computes it."""
+
+
+class Instance(NamedTuple):
+    """Examples of a rule, and what to apply it to; entries are indices of symbols."""
+
+    inputs: np.ndarray
+    """int8 ``(examples, width)``."""
+    outputs: np.ndarray
+    """int8 ``(examples, width)``: what the rule makes of each."""
+    query: np.ndarray
+    """int8 ``(width,)``."""
+    target: np.ndarray
+    """int8 ``(width,)``: what every rule that fits makes of the query. For the verifier; no solver reads it."""
+
+
+def picked(rows: Any, source: Any, blank: int, of: Any) -> Any:
+    """Take each entry from the place that ``source`` ``(n, width)`` names; blank where there is no such place."""
+    chosen = source[:, :, None] == np.arange(rows.shape[1])
+    return of.where(chosen, rows[:, None, :] - np.int8(blank), 0).sum(axis=2, dtype=np.int8) + np.int8(blank)
+
+
+def packed(rows: Any, keep: Any, blank: int, of: Any) -> Any:
+    """Return the entries to keep, from the left on in their order; blanks behind them."""
+    place = of.cumsum(keep, axis=1) - 1
+    chosen = keep[:, :, None] & (place[:, :, None] == np.arange(rows.shape[1]))
+    return of.where(chosen, rows[:, :, None] - np.int8(blank), 0).sum(axis=1, dtype=np.int8) + np.int8(blank)
+
+
+class Known(NamedTuple):
+    """All that there is to know. Rows are numbered: entries are the digits of a row's number. So are rules: steps,
+    counted from 1, are the digits, and a 0 waits; a rule that is shorter waits first, and again where it waits later.
+    """
+
+    entries: np.ndarray
+    """int8 ``(rows, width)``: every row there is."""
+    worth_showing: np.ndarray
+    """bool ``(rows,)``: whether each can be an output."""
+    following: np.ndarray
+    """int32 ``(rows, 1 + steps)``: each row, then what each step makes of it."""
+    pool: list[int]
+    """The rows that instances are made of."""
+    made: np.ndarray
+    """int32 ``(pool, rules)``: what each rule makes of each row of the pool."""
+    sides: list[str]
+    """The split of each row of the pool, as a query."""
+    shown: dict[int, Shown]
+    """For rules met so far, what :meth:`shown_by` finds."""
+
+    def shown_by(self, rule: int) -> Shown:
+        """Return the rows of the pool that show what a rule does."""
+        if rule not in self.shown:
+            made = self.made[:, rule]
+            rows = ((made != self.pool) & self.worth_showing[made]).nonzero()[0].tolist()
+            queries = {split: [row for row in rows if self.sides[row] == split] for split in SPLITS}
+            self.shown[rule] = Shown(rows, queries)
+        return self.shown[rule]
+
+
+class Shown(NamedTuple):
+    """Rows of the pool, by their places there, that a rule changes into what is worth showing."""
+
+    rows: list[int]
+    queries: dict[str, list[int]]
+    """Numbers of the queries of each split."""
+
+
+class InductionPuzzle(Puzzle[Instance]):
+    """``tier`` is the number of steps of the rule, 1 to 3."""
+
+    difficulty_is = "how often the rules must be halved until those that fit the examples are left"
+    #: The steps there are, by what they do, in words.
+    steps: ClassVar[Mapping[str, Step]]
+    #: What may stand in a row.
+    symbols: ClassVar[str]
+    #: The entry that only fills a row up.
+    unwritten: ClassVar[bytes] = b""
+    #: For each tier, the examples of the rule and the entries of a row.
+    sizes: ClassVar[Mapping[float, tuple[int, int]]]
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in self.sizes:
+            known = ", ".join(map(str, self.sizes))
+            raise ValueError(f"{self.name}: difficulty is the number of steps of the rule, {known}, got {tier!r}.")
+        self.examples, self.width = self.sizes[tier]
+        self._each = [slice(at, at + self.width) for at in range(0, self.examples * self.width, self.width)]
+        self._shorter = (1 + len(self.steps)) ** (int(tier) - 1)
+        """So many rules have fewer than ``tier`` steps."""
+        self._searched: tuple[bytes, list[int]] = b"", []
+        """The examples that were searched last, and the rules that fit them: who makes an instance solves it next."""
+
+    @cached_property
+    def _known(self) -> Known:
+        return _all(type(self), self.width, self.tier)
+
+    # -- what a puzzle defines ------------------------------------------------------------------------------------
+
+    @staticmethod
+    @abc.abstractmethod
+    def weights(rows: np.ndarray) -> np.ndarray:
+        """Return how often each of some rows ``(n, width)`` is drawn, to apply rules to: int ``(n,)``."""
+
+    @abc.abstractmethod
+    def rules(self) -> str:
+        """State what rows are."""
+
+    @abc.abstractmethod
+    def read(self, answer: str) -> list[int]:
+        """Return the row that an answer writes.
+
+        Raises:
+            Malformed: it writes none.
+        """
+
+    @abc.abstractmethod
+    def how_to_answer(self) -> str:
+        """Return the format of an answer, in words."""
+
+    def written(self, row: Sequence[int]) -> str:
+        """Return a row as an answer is written."""
+        return " ".join(bytes(row).translate(self._letters, self.unwritten).decode())
+
+    @cached_property
+    def _letters(self) -> bytes:
+        """Translates entries to symbols, and what stands between rows."""
+        return (self.symbols.encode().ljust(_BECOMES) + b">\n").ljust(256)
+
+    @staticmethod
+    @abc.abstractmethod
+    def worth_showing(rows: np.ndarray) -> np.ndarray:
+        """Return whether each of some rows ``(n, width)`` can be an output: bool ``(n,)``."""
+
+    # -- the puzzle -----------------------------------------------------------------------------------------------
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw an instance of the first split."""
+        return self._asking(dice, SPLITS[0])
+
+    def draws(self, dice: Dice, split: str) -> Iterator[Instance | None]:
+        """Yield instances of the wanted split only."""
+        while True:
+            yield self._asking(dice, split)
+
+    def _asking(self, dice: Dice, split: str) -> Instance | None:
+        """Draw examples of a random rule, and a query of the split on which all rules that fit agree; None if a shorter
+        rule fits, or the rule has too little to show.
+        """
+        known, shorter = self._known, self._shorter
+        item, count = known.made.item, known.made.shape[1]
+        rule = shorter + dice.below(count - shorter)
+        shown, queries = known.shown_by(rule)
+        size, asked = len(shown), queries[split]
+        if size <= self.examples or not asked:
+            return None
+        chosen = [shown[word * size >> 64] for word in dice.words(self.examples)]
+        made = [item(row, rule) for row in chosen]
+        fitting = _fitting(known.made, chosen, made)
+        if fitting[0] < shorter or len({*chosen}) < len(chosen):
+            return None
+        others = [other for other in fitting if other != rule]
+        for _ in range(_QUERIES):
+            row = dice.choice(asked)
+            target = item(row, rule)
+            if row not in chosen and all([item(row, other) == target for other in others]):
+                rows = known.entries.take([known.pool[row] for row in chosen] + made, 0)
+                self._searched = rows.tobytes(), fitting
+                query, answer = known.entries[known.pool[row]], known.entries[target]
+                return Instance(rows[: self.examples], rows[self.examples :], query, answer)
+        return None
+
+    @staticmethod
+    def least(row: bytes) -> bytes:
+        """Return the same row for rows that are one in disguise."""
+        return row
+
+    def split_of(self, instance: Instance) -> str:
+        """Return the split of the query alone: a query of one split is never asked in the other, whatever the rule."""
+        return split_by(self.least(instance.query.tobytes()))
+
+    def _fitting(self, instance: Instance) -> list[int]:
+        """Return every rule that fits, the shortest first."""
+        examples = instance.inputs.tobytes() + instance.outputs.tobytes()
+        searched, fitting = self._searched
+        if examples != searched:
+            made = _by_all(self._known.following, self._numbers(instance.inputs), self.tier)
+            fitting = _fitting(made, range(self.examples), self._numbers(instance.outputs))
+            self._searched = examples, fitting
+        return fitting
+
+    def _numbers(self, rows: np.ndarray) -> list[int]:
+        """Return the numbers of some rows ``(n, width)``."""
+        digits, base = rows.tobytes().translate(_DIGITS), len(self.symbols)
+        return [int(digits[at : at + self.width], base) for at in range(0, len(digits), self.width)]
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the least form; the order of the examples does not matter."""
+        return in_order(self.width, instance.inputs.tobytes(), instance.outputs.tobytes()) + instance.query.tobytes()
+
+    def question(self, instance: Instance) -> str:
+        """State the rows, steps, examples, query and format."""
+        inputs, outputs = instance.inputs.tobytes(), instance.outputs.tobytes()
+        pairs = _LINE.join([inputs[these] + _ARROW + outputs[these] for these in self._each])
+        examples = self.written(pairs).replace(">", "->").replace(" \n ", "\n")
+        return (
+            f"{self._told}\n\nWhat the rule makes of some examples:\n{examples}\n\n"
+            f"What does it make of this?\n{self.written(instance.query.tobytes())}\n\n{self.how_to_answer()}"
+        )
+
+    @cached_property
+    def _told(self) -> str:
+        """Rows and rules in words."""
+        steps = "\n".join(f"{number}. {step}" for number, step in enumerate(self.steps, 1))
+        most = "one of these steps" if self.tier == 1 else f"one to {self.tier:g} of these steps, one after another"
+        again = "" if self.tier == 1 else "; a step may come twice"
+        return f"{self.rules()}\n\nA hidden rule is {most}{again}:\n{steps}"
+
+    def judge(self, instance: Instance, answer: str) -> Verdict:
+        """Compare with the result of the rules that fit, which all agree on the query."""
+        right = self.read(answer) == instance.target.tolist()
+        return RIGHT if right else wrong("no rule that fits the examples makes this of the query")
+
+    def solve(self, instance: Instance) -> str:
+        """Apply every rule to every example."""
+        known, row = self._known, int(instance.query.tobytes().translate(_DIGITS), len(self.symbols))
+        for step in self.plan(instance):
+            row = known.following.item(row, step + 1)
+        return self.written(known.entries[row].tobytes())
+
+    def plan(self, instance: Instance) -> list[int]:
+        """Return the steps of the first rule that fits."""
+        rule, steps = self._fitting(instance)[0], []
+        while rule:
+            rule, step = divmod(rule, 1 + len(self.steps))
+            steps.append(step - 1)
+        return steps[::-1]
+
+    def difficulty(self, instance: Instance) -> float:
+        """Return log2 of the number of all rules divided by the number of those that fit."""
+        count = sum(len(self.steps) ** steps for steps in range(1, int(self.tier) + 1))
+        return math.log2(count / len(self._fitting(instance)))
+
+    def heuristic(self, instance: Instance) -> str:
+        """Copy each place from the place from which the examples would most often copy it."""
+        same = (instance.outputs[:, :, None] == instance.inputs[:, None, :]).sum(axis=0)
+        return self.written(instance.query[same.argmax(axis=1)].tolist())
+
+
+def _by_all(following: np.ndarray, rows: Sequence[int], tier: float) -> np.ndarray:
+    """Return the result of each rule for some rows, int32 ``(n, rules)``."""
+    made = following.take(rows, 0)
+    for _ in range(int(tier) - 1):
+        made = following.take(made, 0)
+    return made.reshape(len(rows), -1)
+
+
+def _fitting(made: np.ndarray, rows: Sequence[int], outputs: Sequence[int]) -> list[int]:
+    """Return the rules that make these outputs of some rows of what :func:`_by_all` gives, in order."""
+    item, rules = made.item, (made[rows[0]] == outputs[0]).nonzero()[0].tolist()
+    for row, output in zip(rows[1:], outputs[1:], strict=True):
+        rules = [rule for rule in rules if item(row, rule) == output]
+    return rules
+
+
+def in_order(width: int, inputs: bytes, outputs: bytes) -> bytes:
+    """Return each input and what becomes of it, in order."""
+    return b"".join(sorted([inputs[at : at + width] + outputs[at : at + width] for at in range(0, len(inputs), width)]))
+
+
+_DIGITS = b"0123456789a".ljust(256)
+"""Translates entries to digits of the number of a row."""
+
+
+@cache
+def _all(puzzle: type[InductionPuzzle], width: int, tier: float) -> Known:
+    """Compute the table of all rules, which takes half a second for 11**5 rows, once in a process."""
+    base = len(puzzle.symbols)
+    entries = np.indices((base,) * width, np.int8).reshape(width, -1).T.copy()
+    numbers = np.arange(len(entries), dtype=np.int32)
+    digits = base ** np.arange(width - 1, -1, -1, dtype=np.int64)
+    made = [(step(entries, np) @ digits).astype(np.int32) for step in puzzle.steps.values()]
+    following = np.stack([numbers, *made], axis=1)
+    drawn, dice = numbers.repeat(puzzle.weights(entries)), Dice(stream_of(puzzle.name), width)
+    pool = list(dict.fromkeys(drawn.item(dice.below(len(drawn))) for _ in range(4 * _POOL)))[:_POOL]
+    sides = [split_by(puzzle.least(entries[row].tobytes())) for row in pool]
+    return Known(entries, puzzle.worth_showing(entries), following, pool, _by_all(following, pool, tier), sides, {})
+
+
+class Rewriting(NamedTuple):
+    """The rows as the steps so far have made them."""
+
+    rows: jax.Array
+    """int8 ``(examples + 1, width)``: examples, then the query."""
+    made: jax.Array
+    """int32: steps made."""
+
+
+class InductionTask(PuzzleTask[Rewriting]):
+    """The interactive form."""
+
+    puzzle: InductionPuzzle
+    measures: ClassVar[dict[str, str]] = {"alike": "fraction of the examples' entries that are as in their output"}
+    picture_shape: ClassVar[tuple[int, int, int]] = (400, 400, 3)
+    #: The paper of each symbol in pictures; none to write the symbols.
+    papers: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        puzzle = self.puzzle
+        self.entries = puzzle.examples * puzzle.width
+        self.action_space = spaces.Discrete(len(puzzle.steps))
+        self.observation_space = self.box(0.0, 1.0, (self.entries * (3 * len(puzzle.symbols) + puzzle.width),))
+        self.reward_space = self.box(-float(self.entries), self.entries + 1.0)  # a step may mend what others did harm
+
+    def initial(self, key: jax.Array, params: Params) -> Rewriting:
+        """Begin with the inputs and the query."""
+        return Rewriting(jnp.concatenate([params.instance.inputs, params.instance.query[None]]), jnp.int32(0))
+
+    def transition(self, state: Rewriting, action: jax.Array, key: jax.Array, params: Params) -> Rewriting:
+        """Apply a step to all rows."""
+        rows = state.rows
+        for number, step in enumerate(self.puzzle.steps.values()):
+            rows = jnp.where(action == number, step(state.rows, jnp), rows)
+        return Rewriting(rows, state.made + 1)
+
+    def observation(self, state: Rewriting, key: jax.Array, params: Params) -> jax.Array:
+        """Return the entries one-hot, then which of them are equal."""
+        rows, outputs = state.rows[:-1], params.instance.outputs
+        symbols = np.arange(len(self.puzzle.symbols), dtype=np.int8)
+        change = (outputs - rows) % np.int8(len(symbols))
+        one_hot = (entries[..., None] == symbols for entries in (rows, outputs, change))
+        flags = (*one_hot, outputs[..., None] == rows[:, None])
+        return jnp.concatenate([flag.astype(self.dtype).reshape(-1) for flag in flags])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the entries in the order of :meth:`observation`."""
+        examples, width, symbols = self.puzzle.examples, self.puzzle.width, len(self.puzzle.symbols)
+        shape = (examples, width, symbols)
+        return (
+            Component("rows", "[example, entry, symbol]: what each entry is now, one-hot", shape=shape),
+            Component("outputs", "[example, entry, symbol]: what each entry is to become, one-hot", shape=shape),
+            Component(
+                "changes", f"[example, entry, change]: output minus entry, modulo {symbols}, one-hot", shape=shape
+            ),
+            Component(
+                "equal",
+                "[example, entry of the output, entry of the row]: whether the two are equal now",
+                shape=(examples, width, width),
+            ),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Describe the steps, in words."""
+        return singles({f"step {number}": step for number, step in enumerate(self.puzzle.steps, 1)})
+
+    def reward(
+        self, state: Rewriting, action: jax.Array, next_state: Rewriting, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Give progress, and 1 for a rule that fits."""
+        before, after = self._alike(state, params), self._alike(next_state, params)
+        at_first = self._alike(self.initial(key, params), params)
+        progress = (after - before).astype(self.dtype) / (self.entries - at_first).astype(self.dtype)
+        return progress + ((before < self.entries) & (after == self.entries)).astype(self.dtype)
+
+    def terminal(self, state: Rewriting, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether the rule fits, or is as long as it may be."""
+        return (self._alike(state, params) == self.entries) | (state.made == int(self.puzzle.tier))
+
+    def info(self, state: Rewriting, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: every example is its output, so the query is the answer."""
+        alike = self._alike(state, params)
+        return {"success": alike == self.entries, "alike": alike.astype(self.dtype) / self.entries}
+
+    @staticmethod
+    def _alike(state: Rewriting, params: Params) -> jax.Array:
+        return (state.rows[:-1] == params.instance.outputs).sum(dtype=jnp.int32)
+
+    # -- host side ------------------------------------------------------------------------------------------------
+
+    def describe(self, state: Rewriting, params: Params) -> str:
+        """Show the steps, the rows as they are, and the outputs that they are to become."""
+        puzzle = self.puzzle
+        steps = "\n".join(f"{number}. {step}" for number, step in enumerate(puzzle.steps, 1))
+        *rows, query = np.asarray(state.rows).tolist()
+        pairs = zip(rows, np.asarray(params.instance.outputs).tolist(), strict=True)
+        lines = "\n".join(f"{puzzle.written(row)} (to become {puzzle.written(output)})" for row, output in pairs)
+        left = int(puzzle.tier) - int(state.made)
+        return (
+            f"{puzzle.rules()}\n\nThe steps:\n{steps}\n\nThe examples as they are:\n{lines}\n\n"
+            f"The query as it is:\n{puzzle.written(query)}\n\nSteps left: {left}"
+        )
+
+    def how_to_act(self) -> str:
+        """Tell a text player how to answer, in one line."""
+        return f"Answer with the number of the step to apply to every row, 1 to {len(self.puzzle.steps)}."
+
+    def parse(self, text: str, state: Rewriting, params: Params) -> np.ndarray:
+        """Read the number of a step, counted from 1.
+
+        Raises:
+            ValueError: anything else.
+        """
+        number = reading.integer(text.strip(), 1, len(self.puzzle.steps), "step")
+        return np.asarray(number - 1, self.action_space.dtype)
+
+    def why_over(self, state: Rewriting, params: Params, info: dict[str, Any]) -> str:
+        """Say whether the rule fits or is too long."""
+        fits = info["success"]
+        return (
+            "every example is its output" if fits else "a rule has no more steps, and not every example is its output"
+        )
+
+    def draw(self, state: Rewriting, params: Params) -> np.ndarray:
+        """Draw each example above its output, then the query."""
+        *rows, query = np.asarray(state.rows).tolist()
+        pairs = zip(rows, np.asarray(params.instance.outputs).tolist(), strict=True)
+        lines = [line for pair in pairs for line in (*pair, None)] + [query]
+        board = Board(len(lines), self.puzzle.width, self.picture_shape)
+        for number, line in enumerate(lines):
+            for column, value in enumerate(line or ()):
+                if self.papers:
+                    board.cell(number, column, paper=self.papers[value])
+                else:
+                    board.cell(number, column, self.puzzle.written([value]), given=number % 3 == 1)
+        return board.picture()

@@ -1,0 +1,232 @@
+"""Horn clauses ``target(X,Y) :- parent(X,Z), female(Z).`` over small worlds: their text, what they entail, and all of
+them up to a size.
+
+A world has objects, one binary relation, and a mark that an object has or has not. A rule's body is a conjunction of
+literals; variables other than X and Y are bound existentially, and different variables may stand for one object. So
+the pairs of which a rule makes the target hold are found by plain finite evaluation, in any order of the literals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache, reduce
+from itertools import combinations, permutations
+from typing import NamedTuple
+
+import numpy as np
+
+from rlbench_suite.puzzle import Malformed
+
+RELATION, MARKED, UNMARKED = range(3)
+X, Y = range(2)
+VARIABLES = "XYZWVUTSRQPONMLKJIHGFEDCBA"
+"""Names of variables 0, 1, 2, ..."""
+OBJECTS = "abcdefghijklmnopqrstuvwxyz"
+SIDE = 8
+"""Objects of the worlds that :func:`truths` is for: their pairs are the bits of one word."""
+
+Literal = tuple[int, int, int]
+"""A predicate, and the one or two variables it is about (a mark has the same one twice)."""
+
+
+class World(NamedTuple):
+    """Facts about objects 0, 1, 2, ..."""
+
+    relation: np.ndarray
+    """bool ``(n, n)``."""
+    marked: np.ndarray
+    """bool ``(n,)``."""
+
+
+class Vocabulary(NamedTuple):
+    """The names of the predicates."""
+
+    relation: str
+    marked: str
+    unmarked: str
+
+
+def written(body: Sequence[Literal], vocabulary: Vocabulary) -> str:
+    """Return a rule as text."""
+    return f"target(X,Y) :- {', '.join(literal_text(literal, vocabulary) for literal in body)}."
+
+
+def literal_text(literal: Literal, vocabulary: Vocabulary) -> str:
+    """Return a literal as text."""
+    predicate, one, other = literal
+    about = (one, other) if predicate == RELATION else (one,)
+    return f"{vocabulary[predicate]}({','.join(VARIABLES[variable] for variable in about)})"
+
+
+_TOKEN = re.compile(r":-|[a-z]{1,12}|[A-Z]|[(),.]")
+_HEAD = ["target", "(", "X", ",", "Y", ")", ":-"]
+
+
+def read(text: str, vocabulary: Vocabulary, most_literals: int, most_fresh: int) -> list[Literal]:
+    """Return the body of a rule; its fresh variables are numbered in the order in which they come up.
+
+    Raises:
+        Malformed: not ``target(X,Y) :- literal, ..., literal.``, or longer than allowed.
+    """
+    tokens = _tokens(text)
+    if tokens[: len(_HEAD)] != _HEAD:
+        raise Malformed("a rule begins with 'target(X,Y) :-'")
+    variables = {"X": X, "Y": Y}
+    body: list[Literal] = []
+    place = len(_HEAD)
+    while True:
+        name, opening = _at(tokens, place), _at(tokens, place + 1)
+        if name not in vocabulary or opening != "(":
+            raise Malformed(f"literal {len(body) + 1}: expected one of {', '.join(vocabulary)} and '(', got {name!r}")
+        predicate = vocabulary.index(name)
+        count = 2 if predicate == RELATION else 1
+        inside = tokens[place + 2 : place + 2 * count + 2]
+        names = inside[::2]
+        if inside[1::2] != [","] * (count - 1) + [")"] or not all(name.isupper() for name in names):
+            raise Malformed(f"literal {len(body) + 1}: {name} is about {count} variable(s), each a capital letter")
+        numbers = [variables.setdefault(name, len(variables)) for name in names]
+        body.append((predicate, numbers[0], numbers[-1]))
+        place += 2 * count + 2
+        if _at(tokens, place) != ",":
+            break
+        place += 1
+    if tokens[place:] != ["."]:
+        raise Malformed(f"expected ',' and a literal or '.' and the end after literal {len(body)}")
+    if len(body) > most_literals or len(variables) > 2 + most_fresh:
+        raise Malformed(
+            f"a rule has at most {most_literals} literals and {most_fresh} variables beside X and Y, this one has "
+            f"{len(body)} and {len(variables) - 2}"
+        )
+    return body
+
+
+def _tokens(text: str) -> list[str]:
+    """Return the tokens of a text; spaces and line breaks between them mean nothing."""
+    tokens, place = [], 0
+    while place < len(text):
+        if text[place] in " \n":
+            place += 1
+        elif match := _TOKEN.match(text, place):
+            tokens.append(match[0])
+            place = match.end()
+        else:
+            raise Malformed(f"character {place + 1}: {text[place]!r} has no place in a rule")
+    return tokens
+
+
+def _at(tokens: list[str], place: int) -> str:
+    """Return the token there; nothing behind the last."""
+    return tokens[place] if place < len(tokens) else ""
+
+
+# -- evaluation --------------------------------------------------------------------------------------------------------
+
+
+def extension(body: Sequence[Literal], world: World) -> np.ndarray:
+    """Return the pairs of objects of which a rule makes the target hold: bool ``(n, n)``. It takes time and memory of
+    one bit for each assignment of objects to the variables.
+    """
+    count = 1 + max(Y, *(variable for literal in body for variable in literal[1:]))
+    every = np.ones((len(world.marked),) * 2 + (1,) * (count - 2), bool)
+    table = reduce(np.logical_and, (_truth(literal, world, count) for literal in body), every)
+    pairs: np.ndarray = np.logical_or.reduce(table, axis=tuple(range(2, count)))
+    return pairs
+
+
+def _truth(literal: Literal, world: World, variables: int) -> np.ndarray:
+    """Return where a literal is true: bool, an axis for each variable, of length 1 for those that it is not about."""
+    predicate, one, other = literal
+    if predicate != RELATION:
+        holds = world.marked == (predicate == MARKED)
+    elif one == other:
+        holds = world.relation.diagonal()
+    else:
+        holds = world.relation if one < other else world.relation.T
+    return holds.reshape([len(world.marked) if axis in (one, other) else 1 for axis in range(variables)])
+
+
+# -- all rules up to a size --------------------------------------------------------------------------------------------
+
+
+@cache
+def literals(fresh: int) -> tuple[Literal, ...]:
+    """Return the literals over X, Y and so many fresh variables, none about a variable and itself: no object is related
+    to itself.
+    """
+    variables = range(2 + fresh)
+    pairs = ((RELATION, one, other) for one, other in permutations(variables, 2))
+    marks = ((mark, variable, variable) for mark in (MARKED, UNMARKED) for variable in variables)
+    return (*pairs, *marks)
+
+
+@cache
+def bodies(most: int, fresh: int) -> tuple[tuple[int, ...], ...]:
+    """Return the sets of 1 to ``most`` literals, as their increasing places in :func:`literals`, the small ones first.
+
+    Left out are those that can never hold (an object marked and unmarked), and all but the first of those that differ
+    by the names of fresh variables.
+    """
+    every = literals(fresh)
+    place = {literal: number for number, literal in enumerate(every)}
+    renamings = []
+    for names in permutations(range(2, 2 + fresh)):
+        name = (X, Y, *names)
+        renamings.append([place[predicate, name[one], name[other]] for predicate, one, other in every])
+    found = []
+    for size in range(1, most + 1):
+        for body in combinations(range(len(every)), size):
+            some = {every[number] for number in body}
+            if any(mark == MARKED and (UNMARKED, one, one) in some for mark, one, _ in some):
+                continue
+            if all(body <= tuple(sorted(renamed[number] for number in body)) for renamed in renamings[1:]):
+                found.append(body)
+    return tuple(found)
+
+
+@cache
+def by_size(most: int, fresh: int) -> tuple[np.ndarray, ...]:
+    """Return :func:`bodies` as arrays ``(rules, size)`` for sizes 1 to ``most``."""
+    every = bodies(most, fresh)
+    return tuple(np.array([body for body in every if len(body) == size]) for size in range(1, most + 1))
+
+
+@cache
+def connected(most: int, fresh: int) -> tuple[int, ...]:
+    """Return the places in :func:`bodies` of those with ``most`` literals in which X and Y occur, and in which
+    relations link every fresh variable that occurs to X or Y.
+    """
+    every = literals(fresh)
+    found = []
+    for number, body in enumerate(bodies(most, fresh)):
+        some = [every[place] for place in body]
+        occur = {variable for _, *about in some for variable in about}
+        linked = {X, Y}
+        for _ in range(fresh):
+            linked |= {v for p, *about in some if p == RELATION and linked & set(about) for v in about}
+        if len(body) == most and {X, Y} <= occur <= linked:
+            found.append(number)
+    return tuple(found)
+
+
+def truths(world: World, fresh: int) -> np.ndarray:
+    """Return where each of :func:`literals` is true in a world of ``SIDE`` objects: uint64 ``(literals, cases)``.
+
+    A case gives every fresh variable an object, and bit 8 x + y is for the objects x and y of X and Y.
+    """
+    count, n = 2 + fresh, SIDE
+    tables = [np.broadcast_to(_truth(literal, world, count), (n,) * count) for literal in literals(fresh)]
+    pairs = np.moveaxis(np.stack(tables), (1, 2), (-2, -1)).reshape(len(tables), n**fresh, n * n)
+    words: np.ndarray = np.packbits(pairs, axis=-1, bitorder="little").view("<u8")[..., 0]
+    return words
+
+
+def extensions(tables: np.ndarray, most: int, fresh: int) -> np.ndarray:
+    """Return the pairs of which each of :func:`bodies` makes the target hold, from the tables of :func:`truths`:
+    uint64.
+    """
+    found = []
+    for places in by_size(most, fresh):
+        cases = reduce(np.bitwise_and, (tables[column] for column in places.T))
+        found.append(np.bitwise_or.reduce(cases, axis=1))
+    return np.concatenate(found)

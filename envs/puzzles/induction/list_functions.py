@@ -1,0 +1,151 @@
+"""rlsuite/ListFunctions-v0: infer from examples what a function does to a list of digits, and apply it.
+
+``difficulty`` is the number of steps that the function is composed of. See :mod:`.composed_rules` for what is proven,
+and for actions, observations and rewards.
+
+The puzzle is Rule's (2020, "The child as hacker", hdl.handle.net/1721.1/129232), with a family small enough to say what
+all of it would answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rlbench_suite.dice import Dice
+
+from ..shared import answer as reading
+from .composed_rules import InductionPuzzle, InductionTask, Instance, Step, packed, picked
+
+END = 10
+"""Fills a row behind a list that is shorter."""
+
+
+def _turned(by: int, direction: int = 1) -> Step:
+    """Return the step that starts the list ``by`` places on and goes around the end; with -1 for ``direction``,
+    backwards.
+    """
+
+    def step(rows: Any, of: Any) -> Any:
+        count = (rows != END).sum(axis=1, keepdims=True)
+        place = np.arange(rows.shape[1])
+        source = (direction * place + by) % of.maximum(count, 1)
+        return picked(rows, of.where(place < count, source, -1), END, of)
+
+    return step
+
+
+def _kept(keep: Callable[[Any], Any]) -> Step:
+    """Drop the digits for which ``keep`` does not hold."""
+    return lambda rows, of: packed(rows, keep(rows) & (rows != END), END, of)
+
+
+def _mapped(digit: Callable[[Any, Any], Any]) -> Step:
+    """Return a function of each digit; what it makes of ``END`` does not matter."""
+    return lambda rows, of: of.where(rows == END, END, digit(rows, of) % 10).astype(np.int8)
+
+
+def _descending(rows: Any, of: Any) -> Any:
+    ascending = of.sort(of.where(rows == END, -1, rows), axis=1)[:, ::-1]
+    return of.where(ascending == -1, END, ascending).astype(np.int8)
+
+
+def _without_first(rows: Any, of: Any) -> Any:
+    return of.pad(rows[:, 1:], ((0, 0), (0, 1)), constant_values=END)
+
+
+def _without_last(rows: Any, of: Any) -> Any:
+    return of.where(_without_first(rows, of) == END, np.int8(END), rows)
+
+
+def _without_repeats(rows: Any, of: Any) -> Any:
+    same = rows[:, :, None] == rows[:, None, :]
+    met = (same & np.triu(np.ones(same.shape[1:], bool), 1)).any(axis=1)
+    return packed(rows, ~met & (rows != END), END, of)
+
+
+class ListFunctionsPuzzle(InductionPuzzle):
+    """Lists of digits; arithmetic is modulo 10."""
+
+    name = "ListFunctions"
+    symbols, unwritten = "0123456789.", bytes((END,))
+    sizes: ClassVar = {1: (3, 4), 2: (3, 5), 3: (4, 5)}
+    steps: ClassVar = {
+        "reverse the list": _turned(-1, -1),
+        "sort it, smallest first": lambda rows, of: of.sort(rows, axis=1),
+        "sort it, largest first": _descending,
+        "move the first entry to the end": _turned(1),
+        "move the last entry to the front": _turned(-1),
+        "drop the first entry": _without_first,
+        "drop the last entry": _without_last,
+        "keep the even digits only": _kept(lambda rows: rows % 2 == 0),
+        "keep the odd digits only": _kept(lambda rows: rows % 2 == 1),
+        "keep the digits above 4 only": _kept(lambda rows: rows > 4),
+        "keep the digits below 5 only": _kept(lambda rows: rows < 5),
+        "keep only the first of equal digits": _without_repeats,
+        "add 1 to each digit": _mapped(lambda rows, of: rows + 1),
+        "add 2 to each digit": _mapped(lambda rows, of: rows + 2),
+        "add 5 to each digit": _mapped(lambda rows, of: rows + 5),
+        "multiply each digit by 2": _mapped(lambda rows, of: rows * 2),
+        "multiply each digit by 3": _mapped(lambda rows, of: rows * 3),
+        "replace each digit d by 9 - d": _mapped(lambda rows, of: 9 - rows),
+        "replace each digit by the sum of the list up to and including it": _mapped(
+            lambda rows, of: of.cumsum(rows, axis=1)
+        ),
+        "replace each digit but the first by itself minus the one before it": _mapped(
+            lambda rows, of: rows - of.pad(rows[:, :-1], ((0, 0), (1, 0)))
+        ),
+        "add to each digit its place, counted from 1": _mapped(
+            lambda rows, of: rows + np.arange(1, rows.shape[1] + 1, dtype=np.int8)
+        ),
+    }
+
+    @staticmethod
+    def weights(rows: np.ndarray) -> np.ndarray:
+        """Weigh the rows so that lists of full length come up as often as lists that are one shorter."""
+        full, shorter = (rows != END).all(axis=1), (rows[:, :-1] != END).all(axis=1)
+        return np.where(full, 1, 10 * shorter)
+
+    @staticmethod
+    def worth_showing(rows: np.ndarray) -> np.ndarray:
+        """Leave out empty lists."""
+        shown: np.ndarray = rows[:, 0] != END
+        return shown
+
+    def rules(self) -> str:
+        """State what a list is."""
+        return (
+            f"A list has up to {self.width} entries, digits from 0 to 9. Sums, differences and products are taken "
+            "modulo 10."
+        )
+
+    def how_to_answer(self) -> str:
+        """Ask for digits."""
+        return "Answer with the list: digits separated by single spaces."
+
+    def read(self, answer: str) -> list[int]:
+        """Read digits, then add what fills the row."""
+        row = reading.integers(answer, 0, 9, least=1, most=self.width, what="digit")
+        return row + [END] * (self.width - len(row))
+
+    def guess(self, instance: Instance, dice: Dice) -> str:
+        """Draw digits at random, as many as an example's output has."""
+        like = dice.choice(instance.outputs.tolist())
+        return self.written([END if value == END else dice.below(10) for value in like])
+
+    def heuristic(self, instance: Instance) -> str:
+        """Copy places as in any induction; never answer with an empty list."""
+        return super().heuristic(instance) or "0"
+
+    def constants(self) -> Sequence[str]:
+        """Return each digit alone."""
+        return list("0123456789")
+
+
+class ListFunctions(InductionTask):
+    """Lists of digits."""
+
+    puzzle_class = ListFunctionsPuzzle
+    bank_size = 2048

@@ -1,0 +1,303 @@
+"""rlsuite/RuleInduction-v0, interactive: put the body of a clause together from the literals that it can have.
+
+=============  =====================================================================================================
+action         the literal to add, ``Discrete(literals)``, numbered as in :func:`.horn_rules.literals`; legal are those
+               that the body has not yet
+observation    the relation and the marks of the world, whether it is a graph; the examples (+1, -1, 0 for a pair not
+               shown); which literals the body has; for each literal, the shares of the positive and of the negative
+               examples that the body would still cover with it; the same for the body as it is; the fraction of the
+               literals left
+reward         change of (share of negative examples not covered - share of positive ones not covered); +1 once the rule
+               fits
+termination    the rule fits all examples, or it has as many literals as it may have
+=============  =====================================================================================================
+
+The first part is Youden's index (1950): 0 for a rule that covers the same share of both kinds, such as one that covers
+everything or nothing, and 1 only for a rule that fits. It telescopes, so the best return is 2. A rule that fits is
+right everywhere, as proven for each instance: see :mod:`.rule_induction`.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+from jax import lax
+from PIL import Image, ImageDraw, ImageFont
+
+from rlbench_suite.bank import Bank, bank_of_both_splits
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
+
+from ..shared import answer as reading
+from ..shared.board import FILLED, GIVEN, INK, LINE, PAPER
+from ..shared.puzzle_task import Params, PuzzleTask
+from .horn_rules import OBJECTS, SIDE, VARIABLES, Literal, Vocabulary, literal_text, literals, truths, written
+from .rule_induction import UNSHOWN, VOCABULARIES, Instance, RuleInductionPuzzle, example_words, shown_world, told
+
+GENERAL = Vocabulary("relation", "marked", "unmarked")
+"""Names of predicates in every kind of world."""
+
+
+class Given(NamedTuple):
+    """The parts of an instance that are shown, and where literals are true; pairs of objects are the bits 8 x + y of
+    two words.
+    """
+
+    kind: np.ndarray
+    """int8."""
+    relation: np.ndarray
+    """int8 ``(8, 8)``."""
+    marked: np.ndarray
+    """int8 ``(8,)``."""
+    examples: np.ndarray
+    """int8 ``(most, 3)``."""
+    tables: np.ndarray
+    """uint32 ``(literals, cases, 2)``: :func:`.horn_rules.truths`."""
+    positive: np.ndarray
+    """uint32 ``(2,)``: pairs of which the target is shown to hold."""
+    negative: np.ndarray
+    """uint32 ``(2,)``: pairs of which it is shown not to hold."""
+
+
+class Rule(NamedTuple):
+    """A body, and where it is true."""
+
+    chosen: jax.Array
+    """uint32: its literals."""
+    cases: jax.Array
+    """uint32 ``(cases, 2)``: the pairs for which it is true, for each choice of objects for the other variables."""
+
+
+class RuleInduction(PuzzleTask[Rule]):
+    """Adding a literal to the body."""
+
+    puzzle: RuleInductionPuzzle
+    puzzle_class = RuleInductionPuzzle
+    bank_size = 2048
+    measures: ClassVar[dict[str, str]] = {
+        "covered": "share of the positive examples that the rule covers",
+        "excluded": "share of the negative examples that it does not cover",
+    }
+    picture_shape: ClassVar[tuple[int, int, int]] = (320, 640, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.literals = literals(self.puzzle.fresh)
+        count = len(self.literals)
+        self.action_space = spaces.Discrete(count)
+        low = [0.0] * (SIDE * SIDE + SIDE + 1) + [-1.0] * (SIDE * SIDE) + [0.0] * (3 * count + 3)
+        self.observation_space = self.box(low, 1.0)
+        self.reward_space = self.box(-1.0, 2.0)
+
+    @cached_property
+    def bank(self) -> Bank:
+        """Instances as :class:`Given`."""
+        bank = bank_of_both_splits(self.puzzle, self.bank_size)
+        fields = bank.instances
+        words = [example_words(examples) for examples in fields.examples]
+        each = (Instance(*values) for values in zip(*fields, strict=True))
+        tables = np.stack([truths(shown_world(instance), self.puzzle.fresh) for instance in each])
+        halves = np.array(words, "<u8").view("<u4").reshape(-1, 2, 2)
+        given = Given(
+            kind=fields.kind,
+            relation=fields.relation,
+            marked=fields.marked,
+            examples=fields.examples,
+            tables=tables[..., None].view("<u4").astype(np.uint32),
+            positive=halves[:, 0].astype(np.uint32),
+            negative=halves[:, 1].astype(np.uint32),
+        )
+        return Bank(given, bank.plans)
+
+    def initial(self, key: jax.Array, params: Params) -> Rule:
+        """Begin with no literal: the rule covers everything."""
+        cases = jnp.full(params.instance.tables.shape[-2:], np.uint32(2**32 - 1))
+        return Rule(jnp.uint32(0), cases)
+
+    def transition(self, state: Rule, action: jax.Array, key: jax.Array, params: Params) -> Rule:
+        """Add a literal."""
+        one_hot = (np.arange(len(self.literals)) == action)[:, None, None]
+        added = lax.reduce(jnp.where(one_hot, params.instance.tables, 0), np.uint32(0), lax.bitwise_or, (0,))
+        return Rule(state.chosen | np.uint32(1) << action.astype(jnp.uint32), state.cases & added)
+
+    def observation(self, state: Rule, key: jax.Array, params: Params) -> jax.Array:
+        """Return the world, the examples, the body, what each literal would do, and the literals left."""
+        given = params.instance
+        bits = np.arange(32, dtype=np.uint32)
+        labels = (
+            (word[:, None] >> bits & 1).reshape(-1).astype(self.dtype) for word in (given.positive, given.negative)
+        )
+        positive, negative = labels
+        chosen = self._chosen(state).astype(self.dtype)
+        kept = self._kept(state.cases[None] & given.tables, params)
+        now = self._kept(state.cases[None], params)
+        left = (self.puzzle.most - chosen.sum()) / self.puzzle.most
+        parts = (
+            *(field.astype(self.dtype).reshape(-1) for field in (given.relation, given.marked, given.kind)),
+            positive - negative,
+            chosen,
+            *kept,
+            *now,
+            left[None],
+        )
+        return jnp.concatenate(parts)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the entries in the order of :meth:`observation`."""
+        pairs, each = (SIDE, SIDE), (len(self.literals),)
+        return (
+            Component("relation", "[object, object]: whether the first is related to the second", shape=pairs),
+            Component("marked", "whether each object is marked: a woman, a red node", shape=(SIDE,)),
+            Component("is_graph", "whether the world is a coloured graph, and not a family"),
+            Component("examples", "[object, object]: +1 if the target holds, -1 if not, 0 if not shown", shape=pairs),
+            Component("body", "whether the body has each literal", shape=each),
+            Component("positive_with", "share of the positive examples covered with each literal added", shape=each),
+            Component("negative_with", "share of the negative examples covered with each literal added", shape=each),
+            Component("positive", "share of the positive examples that the body covers"),
+            Component("negative", "share of the negative examples that the body covers"),
+            Component("literals_left", "fraction of the literals that may still be added"),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Describe the literals of families and of graphs."""
+        return singles(
+            {
+                literal_text(literal, GENERAL): "add it to the body: "
+                + " or ".join(literal_text(literal, vocabulary) for vocabulary in VOCABULARIES)
+                for literal in self.literals
+            }
+        )
+
+    def reward(self, state: Rule, action: jax.Array, next_state: Rule, key: jax.Array, params: Params) -> jax.Array:
+        """Give the change of Youden's index, and 1 for a rule that fits."""
+        before, after = self._index(state, params), self._index(next_state, params)
+        fits = ~self._fits(state, params) & self._fits(next_state, params)
+        return after - before + fits.astype(self.dtype)
+
+    def terminal(self, state: Rule, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether it fits, or is as long as it may be."""
+        return self._fits(state, params) | (lax.population_count(state.chosen) >= self.puzzle.most)
+
+    def info(self, state: Rule, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: the rule fits, so it is right in all worlds."""
+        covered, kept = (shares[0] for shares in self._kept(state.cases[None], params))
+        return {"success": self._fits(state, params), "covered": covered, "excluded": 1 - kept}
+
+    def action_mask(self, state: Rule, params: Params) -> jax.Array:
+        """Return the literals that are not in the body."""
+        return ~self._chosen(state)
+
+    def _chosen(self, state: Rule) -> jax.Array:
+        """Return the literals of the body, bool ``(literals,)``."""
+        return state.chosen >> np.arange(len(self.literals), dtype=np.uint32) & 1 != 0
+
+    def _kept(self, cases: jax.Array, params: Params) -> tuple[jax.Array, jax.Array]:
+        """Return the shares of the positive and of the negative examples that bodies, given by their cases ``(k, cases,
+        2)``, cover.
+        """
+        pairs = lax.reduce(cases, np.uint32(0), lax.bitwise_or, (1,))
+        positive, negative = params.instance.positive, params.instance.negative
+
+        def share(examples: jax.Array) -> jax.Array:
+            covered, every = _count(pairs & examples), _count(examples)
+            return covered.astype(self.dtype) / every.astype(self.dtype)
+
+        return share(positive), share(negative)
+
+    def _index(self, state: Rule, params: Params) -> jax.Array:
+        """Return Youden's index of the body."""
+        covered, kept = self._kept(state.cases[None], params)
+        return (covered - kept)[0]
+
+    @staticmethod
+    def _fits(state: Rule, params: Params) -> jax.Array:
+        pairs = lax.reduce(state.cases, np.uint32(0), lax.bitwise_or, (0,))
+        given = params.instance
+        return ((~pairs & given.positive == 0) & (pairs & given.negative == 0)).all()
+
+    # -- host side ------------------------------------------------------------------------------------------------
+
+    def _body(self, state: Rule) -> list[Literal]:
+        """Return the literals, in the order of their numbers."""
+        return [literal for place, literal in enumerate(self.literals) if int(state.chosen) >> place & 1]
+
+    def describe(self, state: Rule, params: Params) -> str:
+        """Show the world, the examples and the rule so far."""
+        body, covers = self._body(state), self.info(state, params)
+        rule = written(body, VOCABULARIES[int(params.instance.kind)]) if body else "target(X,Y) always holds."
+        return (
+            f"{told(params.instance)}\n\nThe rule so far: {rule}\nIt covers {float(covers['covered']):.0%} of the "
+            f"positive examples and leaves out {float(covers['excluded']):.0%} of the negative ones. Literals left: "
+            f"{self.puzzle.most - len(body)}"
+        )
+
+    def how_to_act(self) -> str:
+        """Tell a text player how to answer, in one line."""
+        names = ", ".join(VARIABLES[: 2 + self.puzzle.fresh])
+        return f"Answer with a literal to add, such as parent(X,Y) or red(X), over the variables {names}."
+
+    def parse(self, text: str, state: Rule, params: Params) -> np.ndarray:
+        """Read a literal.
+
+        Raises:
+            ValueError: anything else.
+        """
+        vocabulary = VOCABULARIES[int(params.instance.kind)]
+        place = reading.word(text.strip(), [literal_text(literal, vocabulary) for literal in self.literals])
+        return np.asarray(place, self.action_space.dtype)
+
+    def why_illegal(self, action: np.ndarray, state: Rule, params: Params) -> str:
+        """Return the only reason there is."""
+        literal = literal_text(self.literals[int(action)], VOCABULARIES[int(params.instance.kind)])
+        return f"{literal} is in the rule already"
+
+    def why_over(self, state: Rule, params: Params, info: dict[str, Any]) -> str:
+        """Say whether the rule fits or is as long as it may be."""
+        if info["success"]:
+            return "the rule fits all examples, and is right in other worlds too"
+        return f"the rule has {self.puzzle.most} literals, and does not fit all examples"
+
+    def draw(self, state: Rule, params: Params) -> np.ndarray:
+        """Draw the world on a circle; beside it the pairs, examples as signs, those that the rule covers on blue."""
+        height, width, _ = self.picture_shape
+        image = Image.new("RGB", (width, height), PAPER)
+        pen, font = ImageDraw.Draw(image), ImageFont.load_default(14)
+        world, given = shown_world(params.instance), params.instance
+        middle = height / 2
+        angles = 2 * np.pi * np.arange(SIDE) / SIDE
+        points = [(middle + 120 * math.sin(angle), middle - 120 * math.cos(angle)) for angle in angles]
+        for one, other in np.argwhere(world.relation):
+            (x, y), (to_x, to_y) = points[one], points[other]
+            pen.line((x, y, to_x, to_y), LINE, 2)
+            near_x, near_y = x + 0.8 * (to_x - x), y + 0.8 * (to_y - y)
+            pen.ellipse((near_x - 4, near_y - 4, near_x + 4, near_y + 4), fill=INK)
+        for (x, y), mark, name in zip(points, world.marked, OBJECTS, strict=False):
+            pen.ellipse((x - 13, y - 13, x + 13, y + 13), fill="#d55e00" if mark else FILLED, outline=INK)
+            pen.text((x, y), name, PAPER, font, anchor="mm")
+        covered = np.bitwise_or.reduce(np.asarray(state.cases), axis=0)
+        side = height // (SIDE + 2)
+        left = width - height + side
+        for number in range(SIDE * SIDE):
+            row, column = divmod(number, SIDE)
+            x, y = left + column * side, side * (row + 1)
+            paper = "#cfe3f1" if covered[number // 32] >> np.uint32(number % 32) & 1 else GIVEN
+            pen.rectangle((x, y, x + side, y + side), fill=paper, outline=LINE)
+        for one, other, holds in np.asarray(given.examples).tolist():
+            if holds != UNSHOWN:
+                place = left + (other + 0.5) * side, side * (one + 1.5)
+                pen.text(place, "+" if holds else "-", INK, ImageFont.load_default(20), anchor="mm")
+        for number in range(SIDE):
+            pen.text((left - side / 2, side * (number + 1.5)), OBJECTS[number], INK, font, anchor="mm")
+            pen.text((left + (number + 0.5) * side, side / 2), OBJECTS[number], INK, font, anchor="mm")
+        return np.asarray(image)
+
+
+def _count(words: jax.Array) -> jax.Array:
+    """Count the bits in sets of two words, axis -1."""
+    return lax.population_count(words).sum(axis=-1)

@@ -1,0 +1,372 @@
+"""rlsuite/RuleInduction-v0: find the rule behind examples in a small world of relations.
+
+Inductive logic programming (Muggleton 1991, doi:10.1007/BF03037089). A world is a family (parents, women, men) or a
+coloured graph (edges, red and blue nodes). A hidden Horn clause says of which pairs a target holds; some examples are
+shown. The answer is a clause, and it is right if it says the same as the hidden one of every example, and of every pair
+of unseen worlds: some of the size of the one shown, and some larger.
+
+That is fair, because the shown examples are enough: all clauses of at most as many literals and variables as the hidden
+one has at most are enumerated, and those that agree with the examples agree with the hidden clause on every pair of the
+shown world and of the unseen ones. None of them has fewer literals than the hidden one. Longer clauses may be answered
+too; of these, some fit the examples and are wrong elsewhere.
+
+``difficulty`` is the number of literals of the hidden clause: 2 and 3 with one variable beside X and Y, 4 with two.
+
+See :mod:`.rule_building` for the interactive form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+
+from ..shared.naming import least_naming
+from .horn_rules import (
+    OBJECTS,
+    SIDE,
+    Literal,
+    Vocabulary,
+    World,
+    bodies,
+    connected,
+    extension,
+    extensions,
+    literals,
+    read,
+    truths,
+    written,
+)
+
+FAMILY, GRAPH = range(2)
+VOCABULARIES = (Vocabulary("parent", "female", "male"), Vocabulary("edge", "red", "blue"))
+LARGER = 12
+"""Objects of the larger unseen worlds."""
+UNSEEN = 2
+"""Unseen worlds of either size."""
+MOST_LITERALS, MOST_FRESH = 4, 3
+"""Largest numbers of literals and of fresh variables in an answer."""
+_SIZES = {2: (1, 10), 3: (1, 14), 4: (2, 20)}
+"""For each number of literals: variables beside X and Y of the hidden rule, and shown examples, at most."""
+_TRIES = 20
+UNSHOWN = -1
+
+
+class Instance(NamedTuple):
+    """A world, examples in it, and unseen worlds."""
+
+    kind: np.int8
+    """``FAMILY`` or ``GRAPH``."""
+    relation: np.ndarray
+    """int8 ``(8, 8)``: 1 where the first object is related to the second."""
+    marked: np.ndarray
+    """int8 ``(8,)``: 1 for the women, and for the red nodes."""
+    examples: np.ndarray
+    """int8 ``(most, 3)``: two objects, and whether the target holds of them; rows of -1 behind the last."""
+    same_relation: np.ndarray
+    """int8 ``(2, 8, 8)``: unseen worlds of the same size."""
+    same_marked: np.ndarray
+    """int8 ``(2, 8)``."""
+    same_target: np.ndarray
+    """int8 ``(2, 8, 8)``: 1 where the target holds. For the verifier; no solver reads it."""
+    larger_relation: np.ndarray
+    """int8 ``(2, 12, 12)``: likewise, larger ones."""
+    larger_marked: np.ndarray
+    """int8 ``(2, 12)``."""
+    larger_target: np.ndarray
+    """int8 ``(2, 12, 12)``."""
+
+
+def family(dice: Dice, people: int) -> World:
+    """Return a random family: one couple's descendants, and those who marry them; women are marked."""
+    female = [True, False, *(dice.below(2) == 1 for _ in range(people - 2))]
+    related = np.zeros((people, people), bool)
+    generation: list[int | None] = [0, 0]
+    """None for who has not married into the family."""
+    spouse = {0: 1, 1: 0}
+    for person in range(2, people):
+        if dice.below(4) == 0:
+            generation.append(None)
+            continue
+        parent = dice.choice([other for other in range(person) if generation[other] is not None])
+        suitors = [s for s in range(person) if generation[s] is None and female[s] != female[parent]]
+        if parent not in spouse and suitors:
+            suitor = dice.choice(suitors)
+            spouse |= {parent: suitor, suitor: parent}
+            generation[suitor] = generation[parent]
+        generation.append((generation[parent] or 0) + 1)
+        related[parent, person] = True
+        if parent in spouse:
+            related[spouse[parent], person] = True
+    order = dice.shuffled(range(people))
+    return World(related[np.ix_(order, order)], np.array(female)[order])
+
+
+def graph(dice: Dice, nodes: int) -> World:
+    """Return a random directed graph without loops, a quarter of all edges; half of the nodes are marked, on
+    average.
+    """
+    related = [[one != other and dice.below(4) == 0 for other in range(nodes)] for one in range(nodes)]
+    return World(np.array(related), np.array([dice.below(2) == 1 for _ in range(nodes)]))
+
+
+def shown_world(instance: Any) -> World:
+    """Return the world that the prompt shows."""
+    return World(np.asarray(instance.relation) != 0, np.asarray(instance.marked) != 0)
+
+
+def pairs_word(pairs: np.ndarray) -> np.uint64:
+    """Return pairs of objects, bool ``(8, 8)``, as the bits 8 x + y of a word."""
+    word: np.uint64 = np.packbits(pairs, bitorder="little").view("<u8")[0]
+    return word
+
+
+def told(instance: Any) -> str:
+    """State the facts and examples of an instance, in words."""
+    kind, world = int(instance.kind), shown_world(instance)
+    vocabulary, names = VOCABULARIES[kind], OBJECTS[:SIDE]
+    facts = [f"{vocabulary.relation}({names[one]},{names[other]})." for one, other in np.argwhere(world.relation)]
+    marks = [f"{vocabulary[1 if mark else 2]}({name})." for name, mark in zip(names, world.marked, strict=True)]
+    shown: list[list[str]] = [[], []]
+    for one, other, holds in np.asarray(instance.examples).tolist():
+        if holds != UNSHOWN:
+            shown[holds].append(f"target({names[one]},{names[other]})")
+    things = (
+        f"The people {names[0]} to {names[-1]} of a family. parent(A,B): A is a parent of B. female(A), male(A): A is "
+        "a woman, a man."
+        if kind == FAMILY
+        else f"The nodes {names[0]} to {names[-1]} of a directed graph. edge(A,B): there is an edge from A to B. "
+        "red(A), blue(A): the colour of A."
+    )
+    return (
+        f"{things} All facts, what is not among them is false:\n{' '.join(facts)}\n{' '.join(marks)}\n\n"
+        f"The target holds of: {', '.join(shown[1])}\nThe target does not hold of: {', '.join(shown[0])}"
+    )
+
+
+class RuleInductionPuzzle(Puzzle[Instance]):
+    """``tier`` is the number of literals of the hidden rule, 2 to 4."""
+
+    name = "RuleInduction"
+    difficulty_is = "log2 of the rules tried, shorter ones first, until one fits the examples"
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in _SIZES:
+            raise ValueError(f"RuleInduction: difficulty is the number of literals of the rule, 2 to 4, got {tier!r}.")
+        self.most = int(tier)
+        self.fresh, self.most_examples = _SIZES[self.most]
+
+    # -- the generator --------------------------------------------------------------------------------------------
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw a random rule in random worlds; None if no few examples single it out."""
+        kind = dice.below(2)
+        worlds = [(family, graph)[kind](dice, n) for n in (SIDE, *[SIDE] * UNSEEN, *[LARGER] * UNSEEN)]
+        shown, *unseen = worlds
+        found = extensions(truths(shown, self.fresh), self.most, self.fresh)
+        shorter = len(bodies(self.most - 1, self.fresh))
+        for _ in range(_TRIES):
+            rule = dice.choice(connected(self.most, self.fresh))
+            same = np.flatnonzero(found == found[rule])
+            if not 3 <= int(found[rule]).bit_count() <= SIDE * SIDE // 2 or same[0] < shorter:
+                continue
+            targets = self._targets(same.tolist(), unseen)
+            if targets is None or any(target.all() or not target.any() for target in targets):
+                continue
+            examples = self._examples(dice, found, rule)
+            if examples is not None:
+                return _instance(kind, worlds, targets, examples)
+        return None
+
+    def _targets(self, rules: Sequence[int], worlds: Sequence[World]) -> list[np.ndarray] | None:
+        """Return where the rules hold in each world; None unless they all agree."""
+        first, *others = (self.body(bodies(self.most, self.fresh)[rule]) for rule in rules)
+        targets = [extension(first, world) for world in worlds]
+        for target, world in zip(targets[::-1], worlds[::-1], strict=True):
+            if any((extension(other, world) != target).any() for other in others):
+                return None
+        return targets
+
+    def _examples(self, dice: Dice, found: np.ndarray, rule: int) -> np.ndarray | None:
+        """Draw two pairs of either kind, and one for each rule that disagrees about some pair and fits all before; None
+        if there are too many.
+        """
+        target = int(found[rule])
+        order = dice.shuffled(range(SIDE * SIDE))
+        pairs = [*[p for p in order if target >> p & 1][:2], *[p for p in order if not target >> p & 1][:2]]
+        others = found[found != found[rule]]
+        for pair in pairs:
+            others = _agreeing(others, pair, target)
+        while len(others):
+            pair = next(p for p in order if (int(others[0]) ^ target) >> p & 1)
+            pairs.append(pair)
+            others = _agreeing(others, pair, target)
+        if len(pairs) > self.most_examples:
+            return None
+        rows = np.full((self.most_examples, 3), UNSHOWN, np.int8)
+        rows[: len(pairs)] = [(*divmod(pair, SIDE), target >> pair & 1) for pair in dice.shuffled(pairs)]
+        return rows
+
+    def body(self, places: Sequence[int]) -> list[Literal]:
+        """Return the literals at some places in :func:`.horn_rules.literals`."""
+        return [literals(self.fresh)[place] for place in places]
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the least form of what is shown: objects renamed, marks exchanged, X and Y exchanged; in graphs, edges
+        turned round.
+        """
+        world = shown_world(instance)
+        labels = np.full((SIDE, SIDE), 2, np.int8)
+        for one, other, holds in instance.examples.tolist():
+            if holds != UNSHOWN:
+                labels[one, other] = holds
+        relations = (world.relation,) if instance.kind == FAMILY else (world.relation, world.relation.T)
+        forms = (
+            _least(relation.tolist(), (world.marked ^ mark).tolist(), shown.tolist())
+            for relation in relations
+            for mark in (False, True)
+            for shown in (labels, labels.T)
+        )
+        return bytes([int(instance.kind)]) + min(forms)
+
+    # -- one-shot ---------------------------------------------------------------------------------------------------
+
+    def question(self, instance: Instance) -> str:
+        """State the world, the examples, the form of the rule and the format."""
+        vocabulary = VOCABULARIES[int(instance.kind)]
+        more = "one variable" if self.fresh == 1 else f"{self.fresh} variables"
+        example = written([(0, 2, 0), (1, 1, 1)], vocabulary)
+        return (
+            f"{told(instance)}\n\nFind the rule of the target. A rule such as '{example}' says that target(X,Y) holds "
+            "exactly if there are objects for the variables beside X and Y such that all literals on the right are "
+            "true. Different variables may stand for the same object, and X or Y for any object where it is not on "
+            f"the right. The hidden rule has at most {self.most} literals, of the predicates {', '.join(vocabulary)}, "
+            f"and at most {more} beside X and Y. Your rule has to agree with it on every pair of objects of other "
+            "worlds of the kind, larger ones among them; every rule of at most that size that fits the examples "
+            "does.\n\n"
+            f"Answer with one rule, written as above: 'target(X,Y) :-', one to {MOST_LITERALS} literals separated by "
+            f"commas, and a full stop. Variables are capital letters, at most {MOST_FRESH} of them beside X and Y."
+        )
+
+    def judge(self, instance: Instance, answer: str) -> Verdict:
+        """Check the rule on the examples, then on the unseen worlds."""
+        body = read(answer, VOCABULARIES[int(instance.kind)], MOST_LITERALS, MOST_FRESH)
+        says = extension(body, shown_world(instance))
+        for one, other, holds in instance.examples.tolist():
+            if holds != UNSHOWN and says[one, other] != holds:
+                pair = f"target({OBJECTS[one]},{OBJECTS[other]})"
+                return wrong(f"the example {pair} {'is not covered' if holds else 'must not hold, and it does'}")
+        for what, relations, marks, targets in (
+            ("of the same size", instance.same_relation, instance.same_marked, instance.same_target),
+            ("that are larger", instance.larger_relation, instance.larger_marked, instance.larger_target),
+        ):
+            for relation, marked, target in zip(relations, marks, targets, strict=True):
+                if (extension(body, World(relation != 0, marked != 0)) != (target != 0)).any():
+                    return wrong(f"it fits the examples, but it is wrong in unseen worlds {what}")
+        return RIGHT
+
+    def _fitting(self, instance: Instance) -> np.ndarray:
+        """Return the places in :func:`.horn_rules.bodies` of the rules that fit the examples."""
+        found = extensions(truths(shown_world(instance), self.fresh), self.most, self.fresh)
+        positive, negative = example_words(instance.examples)
+        return np.flatnonzero((found & positive == positive) & (found & negative == 0))
+
+    def plan(self, instance: Instance) -> list[int]:
+        """Return the literals of the first rule that fits."""
+        return list(bodies(self.most, self.fresh)[self._fitting(instance)[0]])
+
+    def solve(self, instance: Instance) -> str:
+        """Return the first rule that fits, by trying all of them."""
+        return written(self.body(self.plan(instance)), VOCABULARIES[int(instance.kind)])
+
+    def difficulty(self, instance: Instance) -> float:
+        """Return log2 of the place of the first rule that fits, counted from 1."""
+        return math.log2(1 + int(self._fitting(instance)[0]))
+
+    def guess(self, instance: Instance, dice: Dice) -> str:
+        """Draw any rule of the hidden one's size that links its variables."""
+        rule = dice.choice(connected(self.most, self.fresh))
+        return written(self.body(bodies(self.most, self.fresh)[rule]), VOCABULARIES[int(instance.kind)])
+
+    def heuristic(self, instance: Instance) -> str:
+        """Add literal by literal the one that tells the examples apart best."""
+        tables = truths(shown_world(instance), self.fresh)
+        positive, negative = (int(word) for word in example_words(instance.examples))
+        cases = np.full(tables.shape[1], ~np.uint64(0))
+        chosen: list[int] = []
+        while len(chosen) < self.most:
+            covered = np.bitwise_or.reduce(tables & cases, axis=1).tolist()
+            index = [
+                (some & positive).bit_count() / positive.bit_count()
+                - (some & negative).bit_count() / negative.bit_count()
+                for some in covered
+            ]
+            best = max((place for place in range(len(tables)) if place not in chosen), key=index.__getitem__)
+            chosen.append(best)
+            cases &= tables[best]
+            if index[best] == 1:
+                break
+        return written(self.body(chosen), VOCABULARIES[int(instance.kind)])
+
+    def constants(self) -> Sequence[str]:
+        """Return each relation as it is."""
+        return [written([(0, 0, 1)], vocabulary) for vocabulary in VOCABULARIES]
+
+
+def _agreeing(rules: np.ndarray, pair: int, target: int) -> np.ndarray:
+    """Return the rules that agree with the target about a pair."""
+    return rules[(rules >> np.uint64(pair) & np.uint64(1)) == np.uint64(target >> pair & 1)]
+
+
+def _instance(kind: int, worlds: Sequence[World], targets: Sequence[np.ndarray], examples: np.ndarray) -> Instance:
+    """Stack the shown world, then the other worlds of the same size, then the larger ones."""
+    same, larger = slice(1, 1 + UNSEEN), slice(1 + UNSEEN, None)
+
+    def stacked(arrays: Sequence[np.ndarray]) -> np.ndarray:
+        return np.stack(arrays).astype(np.int8)
+
+    return Instance(
+        np.int8(kind),
+        worlds[0].relation.astype(np.int8),
+        worlds[0].marked.astype(np.int8),
+        examples,
+        stacked([world.relation for world in worlds[same]]),
+        stacked([world.marked for world in worlds[same]]),
+        stacked(targets[:UNSEEN]),
+        stacked([world.relation for world in worlds[larger]]),
+        stacked([world.marked for world in worlds[larger]]),
+        stacked(targets[UNSEEN:]),
+    )
+
+
+def example_words(examples: np.ndarray) -> tuple[np.uint64, np.uint64]:
+    """Return the pairs of which the target holds, and of which it does not, as words: see :func:`pairs_word`."""
+    positive, negative = (np.zeros((SIDE, SIDE), bool) for _ in range(2))
+    for one, other, holds in examples.tolist():
+        if holds != UNSHOWN:
+            (positive if holds else negative)[one, other] = True
+    return pairs_word(positive), pairs_word(negative)
+
+
+def _least(relation: list[list[bool]], marked: list[bool], labels: list[list[int]]) -> bytes:
+    """Return the least form of a world with examples over all names of its objects."""
+    every = range(SIDE)
+
+    def look(colours: Sequence[int]) -> list[Any]:
+        def seen(one: int, other: int) -> tuple[int, ...]:
+            return (relation[one][other], relation[other][one], labels[one][other], labels[other][one], colours[other])
+
+        return [(marked[one], labels[one][one], tuple(sorted(seen(one, other) for other in every))) for one in every]
+
+    def form(names: Sequence[int]) -> bytes:
+        order = sorted(every, key=names.__getitem__)
+        matrix = bytes(2 * labels[one][other] + relation[one][other] for one in order for other in order)
+        return bytes(marked[one] for one in order) + matrix
+
+    return least_naming(SIDE, look, form)

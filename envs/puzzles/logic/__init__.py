@@ -1,0 +1,1 @@
+"""Deduction: who tells the truth, who lives where, and what follows from what."""

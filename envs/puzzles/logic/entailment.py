@@ -1,0 +1,442 @@
+"""rlsuite/Entailment-v0: do the premises entail the conclusion, contradict it, or neither?
+
+Sentences of monadic first-order logic without equality: "every", "no" and "some" over up to three of k properties, and
+a thing with a name. What a thing is like is one of 2**k kinds. A sentence about all says of some kinds that nothing is
+of them, one about some that something is of one of them; so sentences can be true together exactly if each of the
+latter, and the named thing, finds a kind that none of the former forbids. This decides every case, and shows that what
+can be true at all is true in a world with one thing for each such sentence (and one at least).
+
+Premises never contradict each other. More than half of them make a derivation of the conclusion or of its denial, which
+is spoiled where the answer is "neither"; the others are any. Of every three seeds, each gets another answer.
+``difficulty`` is how many premises settle the question. Of three premises there are a few thousand different puzzles,
+of more far more.
+
+=============  =====================================================================================================
+action         0 entailed, 1 contradicted, 2 neither
+observation    for each premise, then for the conclusion: its form one-hot (about all, about some, about the named
+               thing), and for each of the 2**k kinds of things whether it is among those that the sentence is about: of
+               which there are none, or is one, or which the named thing is of
+reward         1 for the right answer
+termination    after the answer
+=============  =====================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+from PIL import Image, ImageDraw, ImageFont
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+
+from ..shared import answer as reading
+from ..shared.board import FILLED, INK, PAPER
+from ..shared.naming import least_naming
+from ..shared.puzzle_task import Params, PuzzleTask
+
+ANSWERS = ("entailed", "contradicted", "neither")
+ALL, SOME, NAMED = range(3)
+NAME = "Odo"
+PROPERTIES = ("blue", "round", "heavy", "soft", "old", "sweet")
+MOST = 9
+Sentence = tuple[int, int, int, int]
+"""Form, up to two literals that say what it is about (0: none), and the literal that it states. Literal p + 1 is
+property p, -(p + 1) its absence."""
+
+
+class Instance(NamedTuple):
+    """Premises, and a conclusion in the last row."""
+
+    forms: np.ndarray
+    """int8 ``(premises + 1,)``: ``ALL``, ``SOME`` or ``NAMED``."""
+    literals: np.ndarray
+    """int8 ``(premises + 1, 3)``: the literals of each :data:`Sentence`."""
+
+
+class EntailmentPuzzle(Puzzle[Instance]):
+    """``tier`` is the number of premises; half of them, rounded up, make a derivation, and there is one property more
+    than those."""
+
+    name = "Entailment"
+    difficulty_is = "fewest premises that give the answer alone; all of them for 'neither'"
+    few: ClassVar[dict[float, float]] = {3: 5_600}
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(2, MOST + 1):
+            raise ValueError(f"Entailment: difficulty is the number of premises, 2 to {MOST}, got {tier!r}.")
+        self.premises = int(tier)
+        self.steps = self.premises - self.premises // 2
+        self.properties = self.steps + 1
+        kinds = 2**self.properties
+        self._every = 2**kinds - 1
+        self._having = [sum(1 << kind for kind in range(kinds) if kind >> p & 1) for p in range(self.properties)]
+        """The kinds of things that have each property, as sets."""
+
+    # -- the decision -----------------------------------------------------------------------------------------------
+
+    def about(self, sentence: Sentence) -> int:
+        """Return the kinds that a sentence is about: there is nothing of them, or something, or the named thing is of
+        one.
+        """
+        form, one, other, states = sentence
+        found = self._every
+        for literal in (one, other, -states if form == ALL else states):
+            if literal:
+                having = self._having[abs(literal) - 1]
+                found &= having if literal > 0 else ~having
+        return found
+
+    def consistent(self, sentences: Sequence[Sentence]) -> bool:
+        """Return whether sentences can be true together, in a world that is not empty."""
+        possible, named, some = self._every, self._every, []
+        for sentence in sentences:
+            kinds = self.about(sentence)
+            if sentence[0] == ALL:
+                possible &= ~kinds
+            elif sentence[0] == SOME:
+                some.append(kinds)
+            else:
+                named &= kinds
+        return bool(possible & named) and all(kinds & possible for kinds in some)
+
+    def decide(self, premises: Sequence[Sentence], conclusion: Sentence) -> int:
+        """Return the answer, a place in ``ANSWERS``; the premises are consistent."""
+        if not self.consistent([*premises, _denied(conclusion)]):
+            return 0
+        return 2 if self.consistent([*premises, conclusion]) else 1
+
+    # -- the generator ----------------------------------------------------------------------------------------------
+
+    def compose(self, dice: Dice) -> Instance:
+        """Draw an instance with the answer whose turn it is at this seed."""
+        asked = dice.share(3)
+        while (instance := self._attempt(asked, dice)) is None:
+            pass
+        return instance
+
+    def _attempt(self, asked: int, dice: Dice) -> Instance | None:
+        """Return a derivation with the conclusion or its denial, for "neither" with a premise turned around; None if
+        that gives another answer.
+        """
+        premises, conclusion = self._derivation(dice)
+        if asked == 2:
+            place = dice.below(len(premises))
+            premises[place] = self._spoiled(premises[place], dice)
+        if asked == 1 or (asked == 2 and dice.below(2)):
+            conclusion = _denied(conclusion)
+        premises += [self._sentence(dice) for _ in range(self.premises - self.steps)]
+        if not self.consistent(premises) or self.decide(premises, conclusion) != asked:
+            return None
+        sentences = [*dice.shuffled(premises), conclusion]
+        forms, literals = [form for form, *_ in sentences], [sentence[1:] for sentence in sentences]
+        return Instance(np.array(forms, np.int8), np.array(literals, np.int8))
+
+    def _sentence(self, dice: Dice) -> Sentence:
+        """Draw any sentence."""
+        form = dice.below(3)
+        literals = [literal if dice.below(2) else -literal for literal in dice.sample(range(1, self.properties + 1), 3)]
+        if form == NAMED:
+            return form, 0, 0, literals[0]
+        return form, literals[0], literals[1] * dice.below(2), literals[2]
+
+    def _derivation(self, dice: Dice) -> tuple[list[Sentence], Sentence]:
+        """Draw premises and a conclusion that follows: each step adds a property that things known to have others
+        have.
+        """
+        fresh = [literal if dice.below(2) else -literal for literal in dice.shuffled(range(1, self.properties + 1))]
+        form = dice.below(3)
+        start = fresh.pop()
+        premises: list[Sentence] = []
+        known, subject = [start], start
+        if form == SOME:
+            subject = fresh.pop()
+            premises.append((SOME, start, 0, subject) if dice.below(2) else (SOME, subject, 0, start))
+            known = [subject, start]
+        elif form == NAMED:
+            premises.append((NAMED, 0, 0, start))
+            subject = 0
+        while len(premises) < self.steps:
+            new, last = fresh.pop(), known[-1]
+            if len(known) > 1 and dice.below(3) == 0:
+                one, other = dice.shuffled((last, dice.choice(known[:-1])))
+                premises.append((ALL, one, other, new))
+            else:
+                premises.append((ALL, last, 0, new) if dice.below(2) else (ALL, -new, 0, -last))
+            known.append(new)
+        return premises, (form, subject, 0, known[-1])
+
+    def _spoiled(self, sentence: Sentence, dice: Dice) -> Sentence:
+        """Return a sentence made another: its converse, or a literal denied."""
+        form, one, other, states = sentence
+        if form == ALL and not other and dice.below(2):
+            return form, states, 0, one
+        if one and dice.below(2):
+            return form, -one, other, states
+        return form, one, other, -states
+
+    # -- the one-shot form ------------------------------------------------------------------------------------------
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the least form: properties renamed, premises reordered, sentences that say the same written the
+        same.
+        """
+        said = [self._conjunction(sentence) for sentence in sentences_of(instance)]
+        last = len(said) - 1
+
+        def look(colours: Sequence[int]) -> list[Any]:
+            seen: list[list[Any]] = [[] for _ in range(self.properties)]
+            for place, (form, literals) in enumerate(said):
+                for mine in literals:
+                    others = sorted((x > 0, colours[abs(x) - 1]) for x in literals if x != mine)
+                    seen[abs(mine) - 1].append((place == last, form, mine > 0, tuple(others)))
+            return [tuple(sorted(each)) for each in seen]
+
+        def form(names: Sequence[int]) -> bytes:
+            rows = [
+                (form, *sorted((names[abs(x) - 1] + 1) * (2 if x > 0 else 3) + 30 * (x > 0) for x in literals))
+                for form, literals in said
+            ]
+            return bytes(x for row in (*sorted(rows[:-1]), rows[-1]) for x in (*row, 255))
+
+        return least_naming(self.properties, look, form)
+
+    @staticmethod
+    def _conjunction(sentence: Sentence) -> tuple[int, tuple[int, ...]]:
+        """Return the form, and what the things have in common that a sentence is about."""
+        form, one, other, states = sentence
+        return form, tuple({literal for literal in (one, other, -states if form == ALL else states) if literal})
+
+    def question(self, instance: Instance) -> str:
+        """State the premises, the conclusion, and what the answers mean."""
+        return (
+            "Premises:\n"
+            + "\n".join(f"{number}. {words(s)}." for number, s in enumerate(sentences_of(instance)[:-1], 1))
+            + f"\n\nConclusion: {words(sentences_of(instance)[-1])}.\n\n"
+            "Go by the premises alone. There is at least one thing, but not everything that is spoken of need exist: "
+            f"'every' and 'no' are true where there are no such things. {NAME} is a thing, 'some' is at least one.\n"
+            "Answer 'entailed' if the conclusion is true whenever the premises are, 'contradicted' if it is false "
+            "whenever they are, and 'neither' if it may be true and may be false."
+        )
+
+    def judge(self, instance: Instance, answer: str) -> Verdict:
+        """Compare the answer with the decision."""
+        given = reading.word(answer, ANSWERS)
+        *premises, conclusion = sentences_of(instance)
+        right = self.decide(premises, conclusion)
+        return RIGHT if given == right else wrong(f"the conclusion is {ANSWERS[right]}")
+
+    def solve(self, instance: Instance) -> str:
+        """Decide by the decision procedure."""
+        return ANSWERS[self.plan(instance)[0]]
+
+    def plan(self, instance: Instance) -> list[int]:
+        """Return the answer."""
+        *premises, conclusion = sentences_of(instance)
+        return [self.decide(premises, conclusion)]
+
+    def difficulty(self, instance: Instance) -> float:
+        """Count the fewest premises that settle the answer."""
+        *premises, conclusion = sentences_of(instance)
+        answer = self.decide(premises, conclusion)
+        for size in range(self.premises if answer == 2 else 1, self.premises):
+            if any(self.decide(some, conclusion) == answer for some in combinations(premises, size)):
+                return float(size)
+        return float(self.premises)
+
+    def guess(self, instance: Instance, dice: Dice) -> str:
+        """Give any answer."""
+        return dice.choice(ANSWERS)
+
+    def heuristic(self, instance: Instance) -> str:
+        """Answer "entailed" if both the conclusion and a premise have a negation, or neither has; else
+        "contradicted".
+        """
+        *premises, conclusion = (words(sentence) for sentence in sentences_of(instance))
+        negative = any("not " in text or text.startswith("No ") for text in premises)
+        return ANSWERS[negative != ("not " in conclusion or conclusion.startswith("No "))]
+
+    def constants(self) -> Sequence[str]:
+        """Return the three answers."""
+        return ANSWERS
+
+
+def sentences_of(instance: Instance) -> list[Sentence]:
+    """Return the premises, and the conclusion last."""
+    rows = zip(instance.forms.tolist(), instance.literals.tolist(), strict=True)
+    return [(form, *literals) for form, literals in rows]
+
+
+def _denied(sentence: Sentence) -> Sentence:
+    """Return the sentence that is true exactly where this one is false."""
+    form, one, other, states = sentence
+    return {ALL: SOME, SOME: ALL, NAMED: NAMED}[form], one, other, -states
+
+
+def _has(literal: int) -> str:
+    return "not " * (literal < 0) + PROPERTIES[abs(literal) - 1]
+
+
+def words(sentence: Sentence) -> str:
+    """Return a sentence in English."""
+    form, one, other, states = sentence
+    if form == NAMED:
+        return f"{NAME} is {_has(states)}"
+    if other or one < 0:
+        first, second = sorted((one, other), reverse=True)  # what it has before what it has not
+        if first < 0 and second < 0:
+            which = f"neither {PROPERTIES[-first - 1]} nor {PROPERTIES[-second - 1]}"
+        else:
+            which = " and ".join(_has(literal) for literal in (first, second) if literal)
+        return f"{'Everything' if form == ALL else 'Something'} that is {which} is {_has(states)}"
+    if form == SOME:
+        return f"Some {_has(one)} thing is {_has(states)}"
+    return f"{'Every' if states > 0 else 'No'} {_has(one)} thing is {PROPERTIES[abs(states) - 1]}"
+
+
+class Answered(NamedTuple):
+    """The answer that was given."""
+
+    answer: jax.Array
+    """int32: a place in ``ANSWERS``, counted from 1; 0 before the answer."""
+
+
+class Entailment(PuzzleTask[Answered]):
+    """Entailment as a choice."""
+
+    puzzle: EntailmentPuzzle
+    puzzle_class = EntailmentPuzzle
+    bank_size = 8192
+    measures: ClassVar[dict[str, str]] = {"answer": "what was answered, counted from 1; 0 for nothing"}
+    picture_shape: ClassVar[tuple[int, int, int]] = (320, 480, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.kinds = 2**self.puzzle.properties
+        self.action_space = spaces.Discrete(len(ANSWERS))
+        self.observation_space = self.box(0.0, 1.0, ((self.puzzle.premises + 1) * (3 + self.kinds),))
+        self.reward_space = self.box(0.0, 1.0)
+
+    def initial(self, key: jax.Array, params: Params) -> Answered:
+        """Begin without an answer."""
+        return Answered(jnp.int32(0))
+
+    def transition(self, state: Answered, action: jax.Array, key: jax.Array, params: Params) -> Answered:
+        """Give the answer."""
+        return Answered(action.astype(jnp.int32) + 1)
+
+    def observation(self, state: Answered, key: jax.Array, params: Params) -> jax.Array:
+        """Return the forms and kinds of all sentences."""
+        forms = params.instance.forms[:, None] == np.arange(3)
+        return jnp.concatenate([forms, self._about(params.instance)], axis=1).astype(self.dtype).reshape(-1)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the form and the kinds of each sentence."""
+        sentences = [*(f"premise_{i}" for i in range(1, self.puzzle.premises + 1)), "conclusion"]
+        form = "what it is about, one-hot: all things, something, the named thing"
+        kinds = "which kinds of things it says there is none of, one of, or the named thing is of; bit p is property p"
+        return tuple(
+            part
+            for name in sentences
+            for part in (
+                Component(f"{name}_form", form, shape=(3,)),
+                Component(f"{name}_kinds", kinds, shape=(self.kinds,)),
+            )
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Describe the three answers."""
+        says = ("the premises entail the conclusion", "they contradict it", "they do neither")
+        return singles(dict(zip(ANSWERS, says, strict=True)))
+
+    def reward(
+        self, state: Answered, action: jax.Array, next_state: Answered, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Give 1 for the right answer."""
+        return ((state.answer == 0) & self._right(next_state, params)).astype(self.dtype)
+
+    def terminal(self, state: Answered, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether there is an answer."""
+        return state.answer > 0
+
+    def info(self, state: Answered, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: the answer is right."""
+        return {"success": self._right(state, params), "answer": state.answer}
+
+    def _right(self, state: Answered, params: Params) -> jax.Array:
+        return state.answer == self.decision(params.instance) + 1
+
+    def decision(self, instance: Any) -> jax.Array:
+        """Return the right answer, a place in ``ANSWERS``."""
+        forms, about = instance.forms[:-1, None], self._about(instance)
+        premises, conclusion = about[:-1], about[-1]
+        form = instance.forms[-1]
+
+        def consistent(last: jax.Array, form: jax.Array) -> jax.Array:
+            possible = ~((forms == ALL) & premises).any(axis=0) & ((form != ALL) | ~last)
+            named = ((forms != NAMED) | premises).all(axis=0) & ((form != NAMED) | last)
+            witnessed = (forms[:, 0] != SOME) | (premises & possible).any(axis=1)
+            return (possible & named).any() & witnessed.all() & ((form != SOME) | (possible & last).any())
+
+        # "All are" and "some is not" speak of the same kinds: there are none of them, or there are.
+        is_named = form == NAMED
+        false = consistent(conclusion ^ is_named, jnp.where(is_named, NAMED, SOME + ALL - form))
+        return jnp.where(~false, 0, jnp.where(~consistent(conclusion, form), 1, 2))
+
+    def _about(self, instance: Any) -> jax.Array:
+        """Return the kinds that each sentence is about: bool ``(premises + 1, kinds)``."""
+        one, other, states = (self._has(instance.literals[:, place, None]) for place in range(3))
+        return one & other & (states != (instance.forms[:, None] == ALL))
+
+    def _has(self, literal: jax.Array) -> jax.Array:
+        """Return the kinds of which a literal is true; all for 0."""
+        shift = jnp.maximum(jnp.abs(literal) - 1, 0).astype(jnp.int32)
+        return (literal == 0) | ((np.arange(self.kinds) >> shift & 1 != 0) == (literal > 0))
+
+    # -- host side ------------------------------------------------------------------------------------------------
+
+    def describe(self, state: Answered, params: Params) -> str:
+        """Show the question, and the answer."""
+        number = int(state.answer)
+        return self.puzzle.question(params.instance) + (f"\n\nAnswered: {ANSWERS[number - 1]}" if number else "")
+
+    def how_to_act(self) -> str:
+        """Tell a text player how to answer, in one line."""
+        return f"Answer one of {', '.join(ANSWERS)}."
+
+    def parse(self, text: str, state: Answered, params: Params) -> np.ndarray:
+        """Read one of the three words.
+
+        Raises:
+            ValueError: anything else.
+        """
+        return np.asarray(reading.word(text.strip(), ANSWERS), self.action_space.dtype)
+
+    def why_over(self, state: Answered, params: Params, info: dict[str, Any]) -> str:
+        """Say whether the answer was right."""
+        right = ANSWERS[int(self.decision(params.instance))]
+        given = ANSWERS[int(state.answer) - 1]
+        return f"the answer '{given}' is right" if given == right else f"the conclusion is {right}, not {given}"
+
+    def draw(self, state: Answered, params: Params) -> np.ndarray:
+        """Draw the sentences, and the answer below."""
+        height, width, _ = self.picture_shape
+        image = Image.new("RGB", (width, height), PAPER)
+        pen, font = ImageDraw.Draw(image), ImageFont.load_default(16)
+        lines = [words(sentence) for sentence in sentences_of(params.instance)]
+        for number, line in enumerate(lines):
+            ends = number == len(lines) - 1
+            pen.text((20, 15 + 24 * number + 10 * ends), f"{'Therefore: ' * ends}{line}", INK, font)
+        pen.line((20, 18 + 24 * (len(lines) - 1), width - 20, 18 + 24 * (len(lines) - 1)), INK, 1)
+        if int(state.answer):
+            pen.text((20, height - 35), ANSWERS[int(state.answer) - 1], FILLED, font)
+        return np.asarray(image)

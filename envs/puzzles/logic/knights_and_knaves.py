@@ -1,0 +1,336 @@
+"""rlsuite/KnightsAndKnaves-v0: knights tell the truth, knaves lie; say who is what (Smullyan 1978).
+
+Everybody says one thing, about one or two people or about how many knights there are. Exactly one assignment makes
+every knight's sentence true and every knave's false. ``difficulty`` is how long a depth-first search takes to find
+that. See :mod:`..shared.grid_filling` for actions, observations and rewards: people are the cells of one row, and the
+mask forbids what makes a sentence wrong of which everybody concerned is known. After the cells come, for each speaker,
+whom the sentence is about (one-hot, twice) and when it is true (a bit a case).
+
+Of three people there are some 2,500 different puzzles, of four some 50,000, of more far more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.component import Component
+from rlbench_suite.dice import Dice
+
+from ..shared.board import INK, Board
+from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle
+from ..shared.naming import least_naming
+
+NAMES = ("Alma", "Boris", "Chloe", "Dario", "Elsa", "Felix", "Greta", "Hugo", "Iris", "Jonas")
+KNIGHT, KNAVE = 1, 2
+NOBODY = -1
+
+ABOUT_ONE = {0b10: "{a} is a knight", 0b01: "{a} is a knave"}
+ABOUT_TWO = {
+    0b1000: "{a} and {b} are both knights",
+    0b0010: "{a} is a knight and {b} is a knave",
+    0b0100: "{a} is a knave and {b} is a knight",
+    0b0001: "{a} and {b} are both knaves",
+    0b1110: "at least one of {a} and {b} is a knight",
+    0b1101: "if {a} is a knight, then {b} is a knight",
+    0b1011: "if {b} is a knight, then {a} is a knight",
+    0b0111: "at least one of {a} and {b} is a knave",
+    0b0110: "{a} and {b} are of different kinds",
+    0b1001: "{a} and {b} are of the same kind",
+}
+"""Truth tables: bit 0 where both are knaves, bit 1 where only a is a knight, bit 2 where only b is, bit 3 both."""
+SWAPPED = {table: table & 0b1001 | (table & 0b0010) << 1 | (table & 0b0100) >> 1 for table in ABOUT_TWO}
+
+
+class Instance(NamedTuple):
+    """The sentence of every person."""
+
+    givens: np.ndarray
+    """int8 ``(people,)``: zeros, nobody's kind is given."""
+    about: np.ndarray
+    """int8 ``(people, 2)``: whom each speaker's sentence is about; ``NOBODY`` where it is about one only, and twice
+    where it is about the number of knights."""
+    truth: np.ndarray
+    """int16 ``(people,)``: truth table of each sentence, a bit a case; bit k for k knights where it is about those."""
+
+
+Sentence = tuple[int, int, int]
+"""Whom it is about, and its truth table."""
+
+
+class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
+    """``tier`` is the number of people."""
+
+    name = "KnightsAndKnaves"
+    meanings: ClassVar[dict[str, str]] = {"K": "knight", "N": "knave"}
+    difficulty_is = "kinds that a depth-first search, person by person, tries until it has proven uniqueness"
+    few: ClassVar[dict[float, float]] = {3: 4_000}
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(3, len(NAMES) + 1):
+            raise ValueError(f"KnightsAndKnaves: difficulty is the number of people, 3 to {len(NAMES)}, got {tier!r}.")
+        self.rows, self.columns, self.symbols, self.fillable = 1, int(tier), "KN", 2
+
+    @cached_property
+    def _cases(self) -> tuple[int, list[int], list[int]]:
+        """All assignments as bits of one number: every one, those where each person is a knight, those of k knights."""
+        people = self.columns
+        every = range(2**people)
+        knight = [sum(1 << case for case in every if case >> person & 1) for person in range(people)]
+        number = [sum(1 << case for case in every if case.bit_count() == k) for k in range(people + 1)]
+        return (1 << 2**people) - 1, knight, number
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw a random sentence of each person; None unless exactly one assignment is left."""
+        every, knight, _ = self._cases
+        left, said = every, []
+        for speaker in range(self.columns):
+            sentence = self._sentence(speaker, dice)
+            left &= every ^ knight[speaker] ^ self._true_in(sentence)
+            if not left:
+                return None
+            said.append(sentence)
+        if left.bit_count() > 1:
+            return None
+        about, truth = [sentence[:2] for sentence in said], [sentence[2] for sentence in said]
+        return Instance(np.zeros(self.columns, np.int8), np.array(about, np.int8), np.array(truth, np.int16))
+
+    def _sentence(self, speaker: int, dice: Dice) -> Sentence:
+        """Draw a sentence: half of them about two people, a quarter about one, a quarter about the number of
+        knights.
+        """
+        people = self.columns
+        kind = dice.below(4)
+        if kind == 0:
+            other = (speaker + dice.between(1, people - 1)) % people
+            return other, NOBODY, dice.choice(tuple(ABOUT_ONE))
+        if kind == 1:
+            count = dice.between(1, people - 1)
+            exactly, least = 1 << count, (1 << people + 1) - (1 << count)
+            return NOBODY, NOBODY, dice.choice((exactly, least, (1 << people + 1) - 1 ^ least))
+        a, b = dice.sample(range(people), 2)
+        return a, b, dice.choice(tuple(ABOUT_TWO))
+
+    def _true_in(self, sentence: Sentence) -> int:
+        """Return the assignments in which a sentence is true."""
+        every, knight, number = self._cases
+        a, b, table = sentence
+        if a == NOBODY:
+            cases = number
+        elif b == NOBODY:
+            cases = [every ^ knight[a], knight[a]]
+        else:
+            both, one, other = knight[a] & knight[b], knight[a] & ~knight[b], knight[b] & ~knight[a]
+            cases = [every ^ both ^ one ^ other, one, other, both]
+        return sum(case for bit, case in enumerate(cases) if table >> bit & 1)  # the cases exclude each other
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the least form: people renamed, each sentence about two in either order."""
+        said = _said(instance)
+
+        def oriented(sentence: Sentence, colours: Sequence[int]) -> tuple[int, int, int]:
+            a, b, table = sentence
+            first, second = (colours[x] if x != NOBODY else NOBODY for x in (a, b))
+            if b == NOBODY:
+                return first, second, table
+            return min((first, second, table), (second, first, SWAPPED[table]))
+
+        def look(colours: Sequence[int]) -> list[Any]:
+            mentioned: list[list[Any]] = [[] for _ in said]
+            for speaker, (a, b, table) in enumerate(said):
+                if a != NOBODY:
+                    mentioned[a].append((colours[speaker], table, colours[b] if b != NOBODY else NOBODY, speaker == a))
+                if b != NOBODY:
+                    mentioned[b].append((colours[speaker], SWAPPED[table], colours[a], speaker == b))
+            return [(oriented(s, colours), tuple(sorted(m))) for s, m in zip(said, mentioned, strict=True)]
+
+        def form(names: Sequence[int]) -> bytes:
+            rows = sorted((names[speaker], *oriented(sentence, names)) for speaker, sentence in enumerate(said))
+            return np.array(rows, np.int16).tobytes()
+
+        return least_naming(len(said), look, form)
+
+    def rules(self) -> str:
+        """State the rules."""
+        return (
+            "Everybody here is either a knight or a knave. What a knight says is true, what a knave says is false. "
+            "Exactly one assignment of kinds is possible."
+        )
+
+    def clues(self, instance: Instance) -> str:
+        """State what everybody says."""
+        sentences = (self.words(sentence) for sentence in _said(instance))
+        return "\n".join(f"{name} says: {words}." for name, words in zip(NAMES, sentences, strict=False))
+
+    def words(self, sentence: Sentence) -> str:
+        """Return a sentence in English."""
+        a, b, table = sentence
+        if a == NOBODY:
+            count = (table & -table).bit_length() - 1
+            if table.bit_count() == 1:
+                return f"exactly {count} of us {'is a knight' if count == 1 else 'are knights'}"
+            if table & 1:
+                return f"at most {table.bit_length() - 1} of us are knights"
+            return f"at least {count} of us are knights"
+        return (ABOUT_ONE if b == NOBODY else ABOUT_TWO)[table].format(a=NAMES[a], b=NAMES[b])
+
+    def question(self, instance: Instance) -> str:
+        """State the rules, the sentences, and the order of the answer."""
+        people = NAMES[: self.columns]
+        return (
+            f"{self.rules()}\n\n{self.clues(instance)}\n\nWho is what? Answer with one line of {self.columns} letters "
+            f"separated by single spaces, K for a knight and N for a knave, in the order {', '.join(people)}."
+        )
+
+    def broken(self, instance: Instance, grid: Grid) -> str:
+        """Name the first person whose sentence does not fit the kind."""
+        kinds = grid[0]
+        for speaker, sentence in enumerate(_said(instance)):
+            if _holds(sentence, kinds) != (kinds[speaker] == KNIGHT):
+                kind, value = ("knight", "false") if kinds[speaker] == KNIGHT else ("knave", "true")
+                return f"{NAMES[speaker]} would be a {kind} and says something {value}"
+        return ""
+
+    def solution(self, instance: Instance) -> Grid:
+        """Search the truth table."""
+        every, knight, _ = self._cases
+        left = every
+        for speaker, sentence in enumerate(_said(instance)):
+            left &= every ^ knight[speaker] ^ self._true_in(sentence)
+        if not left:
+            raise ValueError("these sentences contradict each other")
+        case = left.bit_length() - 1
+        return [[KNIGHT if case >> person & 1 else KNAVE for person in range(self.columns)]]
+
+    def difficulty(self, instance: Instance) -> float:
+        """Count the kinds that a search tries, person by person; it drops those that make a settled sentence wrong."""
+        said = _said(instance)
+        tried = 0
+
+        def search(kinds: list[int]) -> None:
+            nonlocal tried
+            if len(kinds) == len(said):
+                return
+            for kind in (KNIGHT, KNAVE):
+                tried += 1
+                if self._settled_well(said, [*kinds, kind]):
+                    search([*kinds, kind])
+
+        search([])
+        return float(tried)
+
+    def heuristic(self, instance: Instance) -> str:
+        """Make everybody in turn a knight, unless that makes a settled sentence wrong."""
+        said = _said(instance)
+        kinds: list[int] = []
+        for _ in said:
+            kinds.append(KNIGHT if self._settled_well(said, [*kinds, KNIGHT]) else KNAVE)
+        return self.written([kinds])
+
+    @staticmethod
+    def _settled_well(said: list[Sentence], kinds: list[int]) -> bool:
+        """Return whether every sentence fits that is said by and about the first people only, who are of these
+        kinds.
+        """
+        for speaker, sentence in enumerate(said):
+            a, b, _ = sentence
+            last = len(said) - 1 if a == NOBODY else max(speaker, a, b)
+            if last < len(kinds) and _holds(sentence, kinds) != (kinds[speaker] == KNIGHT):
+                return False
+        return True
+
+
+def _said(instance: Instance) -> list[Sentence]:
+    return [(a, b, table) for (a, b), table in zip(instance.about.tolist(), instance.truth.tolist(), strict=True)]
+
+
+def _holds(sentence: Sentence, kinds: Sequence[int]) -> bool:
+    """Return whether a sentence is true of people of these kinds."""
+    a, b, table = sentence
+    if a == NOBODY:
+        return bool(table >> kinds.count(KNIGHT) & 1)
+    return bool(table >> (kinds[a] == KNIGHT) + 2 * (b != NOBODY and kinds[b] == KNIGHT) & 1)
+
+
+class KnightsAndKnaves(CellFillTask):
+    """Knights and knaves, a person a step."""
+
+    puzzle_class = KnightsAndKnavesPuzzle
+    bank_size = 8192
+    picture_shape = (360, 640, 3)
+
+    @property
+    def people(self) -> int:
+        """Number of people."""
+        return self.puzzle.columns
+
+    @property
+    def fact_count(self) -> int:
+        """Numbers of :meth:`facts`."""
+        return self.people * (2 * self.people + max(4, self.people + 1))
+
+    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Allow kinds that make no sentence wrong about people who are all known."""
+        here = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
+        known = jnp.where(cells > 0, here, 0).sum(dtype=jnp.uint16) | here[:, None]
+        knights = jnp.where(cells == KNIGHT, here, 0).sum(dtype=jnp.uint16)
+        knights = jnp.stack([knights | here, knights & ~here], axis=1)
+        settled = self._concerned(instance) & ~known[..., None] == 0
+        return ~(settled & ~self._fits(knights, instance)).any(axis=-1)
+
+    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Return whether every sentence fits its speaker."""
+        here = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
+        return self._fits(jnp.where(cells == KNIGHT, here, 0).sum(dtype=jnp.uint16), instance).all()
+
+    def _concerned(self, instance: Any) -> jax.Array:
+        """Return the people on whom it depends whether a sentence fits, as a set of bits: uint16 ``(people,)``."""
+        a, b = instance.about[:, 0], instance.about[:, 1]
+        here = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
+        some = here | self._bit(a) | self._bit(b)
+        return jnp.where(a == NOBODY, np.uint16(2**self.people - 1), some)
+
+    def _fits(self, knights: jax.Array, instance: Any) -> jax.Array:
+        """Return whether each sentence fits its speaker, with these knights (a set of bits): bool ``(..., people)``."""
+        a, b = instance.about[:, 0], instance.about[:, 1]
+        knights = knights[..., None]
+        two = (knights & self._bit(a) != 0).astype(jnp.int16) + 2 * (knights & self._bit(b) != 0).astype(jnp.int16)
+        case = jnp.where(a == NOBODY, jax.lax.population_count(knights).astype(jnp.int16), two)
+        is_true = instance.truth >> case & 1 != 0
+        return is_true == (knights >> np.arange(self.people, dtype=np.uint16) & 1 != 0)
+
+    @staticmethod
+    def _bit(person: jax.Array) -> jax.Array:
+        """Return the set of one person; of none for ``NOBODY``."""
+        return jnp.where(person >= 0, np.uint16(1) << jnp.maximum(person, 0).astype(jnp.uint16), np.uint16(0))
+
+    def facts(self, instance: Any) -> jax.Array:
+        """Return the people that the sentences are about, and the truth tables."""
+        about = instance.about[..., None] == np.arange(self.people)
+        truth = instance.truth[:, None] >> np.arange(max(4, self.people + 1), dtype=np.int16) & 1
+        parts = (about.reshape(self.people, -1), truth)
+        return jnp.concatenate([part.astype(self.dtype) for part in parts], axis=1).reshape(-1)
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+
+        cases = max(4, self.people + 1)
+        meaning = (
+            "[speaker, ...]: the first person the sentence is about, one-hot; the second; then for each case whether "
+            "it is true: of the kinds of those two, or of 0, 1, ... knights"
+        )
+        return (Component("sentences", meaning, shape=(self.people, 2 * self.people + cases)),)
+
+    def decorate(self, board: Board, instance: Any) -> None:
+        """Draw names above, sentences below."""
+        for person in range(self.people):
+            board.text(-0.3, person, NAMES[person], INK, 0.3)
+        for line, words in enumerate(self.puzzle.clues(instance).split("\n")):
+            board.text(1.0 + (line + 0.5) * 16 / board.side, (self.people - 1) / 2, words, INK, 20 / board.side)

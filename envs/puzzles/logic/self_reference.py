@@ -1,0 +1,388 @@
+"""rlsuite/SelfReference-v0: numbered statements about which of these statements are true; find out.
+
+A statement says how many are true among some of the statements, often itself among them. Exactly one assignment of
+truth values makes every true statement right and every false one wrong, proven by enumeration; all assignments are
+equally likely to be the one. ``difficulty`` is how long a depth-first search takes to find it.
+
+See :mod:`..shared.grid_filling` for actions, observations and rewards: statements are the cells of one row, and the
+mask forbids what makes a statement wrong that the values so far settle, whatever the others may be. After the cells
+come, for each statement, which ones it is about and with how many true ones among them it is right (a bit each); then
+the mask.
+
+Of three statements there are some 2,000 different puzzles, of four far more.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from functools import cache, reduce
+from itertools import combinations
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from rlbench_suite.bit_exact import computed_once
+from rlbench_suite.bitset import unpack_bits
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.dice import Dice
+
+from ..shared.board import INK, Board
+from ..shared.grid_filling import Filling, FillTask, Grid, GridPuzzle, rows_as_words
+from ..shared.naming import least_naming
+from ..shared.puzzle_task import Params
+
+TRUE, FALSE = 1, 2
+FEWEST, MOST = 3, 12
+_TRIES = 200
+
+Statement = tuple[int, int]
+"""Statements that a statement is about, a bit each; and the numbers of true ones among them with which it is right, a
+bit each.
+"""
+
+
+class Instance(NamedTuple):
+    """Contents of the statements."""
+
+    givens: np.ndarray
+    """int8 ``(statements,)``: zeros, no truth value is given."""
+    about: np.ndarray
+    """int16 ``(statements,)``: which statements each is about, a bit each."""
+    counts: np.ndarray
+    """int16 ``(statements,)``: with how many true ones among those each is right, bit k for k."""
+
+
+@cache
+def forms(size: int) -> tuple[dict[int, str], ...]:
+    """Return the sentences that can be said about ``size`` statements: groups of alike sentences, by the counts with
+    which they are right.
+
+    ``{a}`` and ``{b}`` stand for numbers, ``{group}`` for a name of three or more.
+    """
+    if size == 1:
+        return ({0b10: "statement {a} is true", 0b01: "statement {a} is false"},)
+    if size == 2:
+        both = "statements {a} and {b}"
+        return (
+            {0b101: f"{both} are both true or both false", 0b010: f"one of {both} is true and the other false"},
+            {0b100: f"{both} are both true", 0b001: f"{both} are both false"},
+            {0b110: f"at least one of {both} is true", 0b011: f"at least one of {both} is false"},
+        )
+    every, inner = (1 << size + 1) - 1, range(1, size)
+
+    def said(how: str, count: int) -> str:
+        return f"{how} {count} of {{group}} {'is' if count == 1 else 'are'} true"
+
+    parity = {sum(1 << k for k in range(odd, size + 1, 2)): word for odd, word in enumerate(("even", "odd"))}
+    return (
+        {1 << k: said("exactly", k) for k in range(size + 1)},
+        {every & -(1 << k): said("at least", k) for k in inner},
+        {(2 << k) - 1: said("at most", k) for k in inner},
+        {table: f"the number of true ones among {{group}} is {word}" for table, word in parity.items()},
+    )
+
+
+class SelfReferencePuzzle(GridPuzzle[Instance]):
+    """``tier`` is the number of statements."""
+
+    name = "SelfReference"
+    meanings: ClassVar[dict[str, str]] = {"T": "true", "F": "false"}
+    difficulty_is = "values that a depth-first search, statement by statement, tries until it has proven uniqueness"
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(FEWEST, MOST + 1):
+            raise ValueError(
+                f"SelfReference: difficulty is the number of statements, {FEWEST} to {MOST}, got {tier!r}."
+            )
+        self.rows, self.columns, self.symbols, self.fillable = 1, int(tier), "TF", 2
+        count = self.columns
+        self._groups = {
+            (1 << last) - (1 << first - 1): f"statements {first} to {last}"
+            for first in range(1, count - 1)
+            for last in range(first + 2, count + 1)
+        }
+        self._groups[(1 << count) - 1] = f"the {count} statements"
+        for first, word in enumerate(("odd", "even")):
+            numbered = sum(1 << k for k in range(first, count, 2))
+            if numbered.bit_count() > 2:
+                self._groups[numbered] = f"the {word}-numbered statements"
+        self._pairs = [1 << one | 1 << other for one, other in combinations(range(count), 2)]
+        self._every = (1 << 2**count) - 1
+        self._true = [sum(1 << case for case in range(2**count) if case >> k & 1) for k in range(count)]
+        self._by_count: dict[int, list[int]] = {}
+
+    @property
+    def space(self) -> float:
+        """Measured for three statements, far from being met twice for more."""
+        return 2_000 if self.columns == FEWEST else super().space
+
+    # -- assignments: a set of them is a number of 2**statements bits, one for each ------------------------------
+
+    def _with_count(self, about: int) -> list[int]:
+        """Return for each number the assignments in which so many of some statements are true."""
+        if about not in self._by_count:
+            cases = [self._every]
+            for true in (self._true[k] for k in range(self.columns) if about >> k & 1):
+                cases = [old & ~true | more & true for old, more in zip([*cases, 0], [0, *cases], strict=True)]
+            self._by_count[about] = cases
+        return self._by_count[about]
+
+    def _right_in(self, statement: Statement) -> int:
+        """Return the assignments in which a statement says what is the case."""
+        about, counts = statement
+        return sum(case for k, case in enumerate(self._with_count(about)) if counts >> k & 1)  # no two overlap
+
+    def _consistent(self, statements: Sequence[Statement]) -> int:
+        """Return the assignments that make every true statement right and every false one wrong."""
+        left = self._every
+        for true, statement in zip(self._true, statements, strict=True):
+            left &= self._every ^ true ^ self._right_in(statement)
+        return left
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw statements that fit a random assignment, until they fit no other.
+
+        The assignment stays while statements are drawn anew: else those that few statements fit alone would be rare.
+        """
+        values = dice.below(2**self.columns)
+        for _ in range(_TRIES):
+            statements = [self._statement(number, values, dice) for number in range(self.columns)]
+            if self._consistent(statements) == 1 << values:
+                about, counts = zip(*statements, strict=True)
+                return Instance(np.zeros(self.columns, np.int8), np.array(about, np.int16), np.array(counts, np.int16))
+        return None
+
+    def _statement(self, number: int, values: int, dice: Dice) -> Statement:
+        """Return a quarter about one other statement, a quarter about two, half about a group; right if it is to be
+        true.
+
+        Whether a sentence is true or false is not to show from its wording. Few pairs make "both are true" right, so
+        that of two statements the wording is drawn first.
+        """
+        value = values >> number & 1
+        while True:
+            kind = dice.below(4)
+            if kind == 0:
+                counts = dice.choice(tuple(dice.choice(forms(2))))
+                pairs = [pair for pair in self._pairs if counts >> (values & pair).bit_count() & 1 == value]
+                if pairs:
+                    return dice.choice(pairs), counts
+                continue
+            other = (number + dice.between(1, self.columns - 1)) % self.columns
+            about = 1 << other if kind == 1 else dice.choice(tuple(self._groups))
+            true = (values & about).bit_count()
+            form = dice.choice(forms(about.bit_count()))
+            if fitting := [counts for counts in form if counts >> true & 1 == value]:
+                return about, dice.choice(fitting)
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the least form over all numberings of the statements."""
+        statements = _statements(instance)
+        members = [[k for k in range(self.columns) if about >> k & 1] for about, _ in statements]
+        mentions = [
+            [k for k, (about, _) in enumerate(statements) if about >> number & 1] for number in range(self.columns)
+        ]
+
+        def look(colours: Sequence[int]) -> list[Any]:
+            about = [sorted(colours[k] for k in inside) for inside in members]
+            by = [sorted(colours[k] for k in those) for those in mentions]
+            own = [(counts, number in members[number]) for number, (_, counts) in enumerate(statements)]
+            return [(*facts, tuple(a), tuple(b)) for facts, a, b in zip(own, about, by, strict=True)]
+
+        def form(names: Sequence[int]) -> bytes:
+            rows = sorted(
+                (names[number], sum(1 << names[k] for k in members[number]), counts)
+                for number, (_, counts) in enumerate(statements)
+            )
+            return np.array(rows, np.int16).tobytes()
+
+        return least_naming(self.columns, look, form)
+
+    def rules(self) -> str:
+        """State the rules."""
+        return (
+            "Each of the numbered statements is either true or false. It is true if what it says about these very "
+            "statements is the case, and false if it is not. Exactly one assignment of truth values is possible."
+        )
+
+    def clues(self, instance: Instance) -> str:
+        """State the statements."""
+        return "\n".join(f"{k}. {self.words(said).capitalize()}." for k, said in enumerate(_statements(instance), 1))
+
+    def words(self, statement: Statement) -> str:
+        """Return a statement in English."""
+        about, counts = statement
+        numbers = [k + 1 for k in range(self.columns) if about >> k & 1]
+        form = next(form for form in forms(len(numbers)) if counts in form)
+        return form[counts].format(a=numbers[0], b=numbers[-1], group=self._groups.get(about))
+
+    def question(self, instance: Instance) -> str:
+        """State the rules, the statements, and the order of the answer."""
+        return (
+            f"{self.rules()}\n\n{self.clues(instance)}\n\nWhich are true? Answer with one line of {self.columns} "
+            "letters separated by single spaces, T for a true statement and F for a false one, in the order of their "
+            "numbers."
+        )
+
+    def broken(self, instance: Instance, grid: Grid) -> str:
+        """Name the first statement whose value does not fit what it says."""
+        true = sum(1 << k for k, value in enumerate(grid[0]) if value == TRUE)
+        for number, (about, counts) in enumerate(_statements(instance)):
+            right = counts >> (true & about).bit_count() & 1
+            if right != true >> number & 1:
+                called, what = ("false", "is") if right else ("true", "is not")
+                return f"statement {number + 1} is called {called}, and what it says {what} the case"
+        return ""
+
+    def solution(self, instance: Instance) -> Grid:
+        """Try all assignments."""
+        left = self._consistent(_statements(instance))
+        if not left:
+            raise ValueError("these statements contradict each other")
+        values = left.bit_length() - 1
+        return [[TRUE if values >> k & 1 else FALSE for k in range(self.columns)]]
+
+    def difficulty(self, instance: Instance) -> float:
+        """Count the values that a search tries, statement by statement; it drops those that are settled and wrong."""
+        statements = _statements(instance)
+        tried = 0
+
+        def search(known: int, true: int) -> None:
+            nonlocal tried
+            if known == self.columns:
+                return
+            for value in (1, 0):
+                tried += 1
+                if _settled_well(statements, known + 1, true | value << known):
+                    search(known + 1, true | value << known)
+
+        search(0, 0)
+        return float(tried)
+
+    def heuristic(self, instance: Instance) -> str:
+        """Make each statement in turn true, unless that makes a settled one wrong."""
+        statements = _statements(instance)
+        true = 0
+        for number in range(self.columns):
+            if _settled_well(statements, number + 1, true | 1 << number):
+                true |= 1 << number
+        return self.written([[TRUE if true >> k & 1 else FALSE for k in range(self.columns)]])
+
+
+def _statements(instance: Instance) -> list[Statement]:
+    return list(zip(instance.about.tolist(), instance.counts.tolist(), strict=True))
+
+
+def _settled_well(statements: Sequence[Statement], known: int, true: int) -> bool:
+    """Return whether the first ``known`` statements may have their values (a set: those that are true), as far as these
+    settle it.
+    """
+    for number, (about, counts) in enumerate(statements[:known]):
+        open_ones = (about >> known).bit_count()
+        possible = ((2 << open_ones) - 1) << (true & about).bit_count()
+        if not possible & (counts if true >> number & 1 else ~counts):
+            return False
+    return True
+
+
+class SelfReference(FillTask):
+    """Statements about each other, a truth value a step."""
+
+    puzzle: SelfReferencePuzzle
+    puzzle_class = SelfReferencePuzzle
+    bank_size = 4096
+    picture_shape = (360, 640, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        size = self.cells * self.shown + self.fact_count + 2 * self.cells
+        self.observation_space = self.box(0.0, 1.0, (size,))
+
+    @property
+    def fact_count(self) -> int:
+        """Numbers of :meth:`facts`."""
+        return self.puzzle.columns * (2 * self.puzzle.columns + 1)
+
+    def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Allow values after which no settled statement is wrong."""
+        true, unknown = self._sets(cells, TRUE), self._sets(cells, 0)
+        free = []
+        for i in range(self.cells):
+            here = np.uint16(1 << i)
+            rest = unknown & ~here
+            values = (self._possible(told, rest, instance) for told in (true | here, true & ~here))
+            free += [(unknown & here != 0) & possible for possible in values]
+        return unpack_bits(free, 1)
+
+    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Return whether every statement has the value that fits what it says."""
+        return self._possible(self._sets(cells, TRUE), jnp.uint16(0), instance)
+
+    def _sets(self, cells: jax.Array, value: int) -> jax.Array:
+        """Return the statements with a value, as a set: uint16."""
+        return rows_as_words((cells == value).astype(jnp.uint16), self.cells, 1)[0]
+
+    def _possible(self, true: jax.Array, unknown: jax.Array, instance: Any) -> jax.Array:
+        """Return whether no statement with a value is settled to have the other one: bool.
+
+        Args:
+            true, unknown: sets of statements, uint16.
+            instance: the statements.
+        """
+        kept = []
+        for i in range(self.cells):
+            here = np.uint16(1 << i)
+            about, counts = instance.about[i].astype(jnp.uint16), instance.counts[i].astype(jnp.uint16)
+            least = lax.population_count(true & about)
+            possible = ((np.uint16(2) << lax.population_count(unknown & about)) - np.uint16(1)) << least
+            right = jnp.where(true & here != 0, counts, ~counts)
+            kept.append((unknown & here != 0) | (possible & right != 0))
+        return reduce(operator.and_, kept)
+
+    def facts(self, instance: Any) -> jax.Array:
+        """Return the statements that each one is about, and the numbers of true ones with which it is right."""
+        numbers = np.arange(self.puzzle.columns + 1, dtype=np.int16)
+
+        def shown(about: jax.Array, counts: jax.Array) -> jax.Array:
+            parts = about[:, None] >> numbers[:-1] & 1, counts[:, None] >> numbers & 1
+            return jnp.concatenate(parts, axis=1).reshape(-1).astype(self.dtype)
+
+        # A call: put together with cells and values at once, each entry would be searched for among all parts.
+        return computed_once(shown)(instance.about, instance.counts)
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+
+        count = self.puzzle.columns
+        meaning = (
+            "[statement, ...]: whether it is about each statement, then whether it is right where 0, 1, ... of those "
+            "are true"
+        )
+        return (Component("statements", meaning, shape=(count, 2 * count + 1)),)
+
+    def observation(self, state: Filling, key: jax.Array, params: Params) -> jax.Array:
+        """Return the cells and facts, then the values that are not forbidden."""
+        legal = self.action_mask(state, params).astype(self.dtype)
+        return jnp.concatenate([super().observation(state, key, params), legal])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the cells and facts, then the mask."""
+        legal = Component(
+            "legal", "[statement, value]: whether true, and false, is not forbidden", shape=(self.cells, 2)
+        )
+        return *super().observation_components(), legal
+
+    def decorate(self, board: Board, instance: Any) -> None:
+        """Draw numbers above, statements below."""
+        count = self.puzzle.columns
+        for number in range(count):
+            board.text(-0.3, number, str(number + 1), INK, 0.3)
+        for line, words in enumerate(self.puzzle.clues(instance).split("\n")):
+            board.text(1.0 + (line + 0.5) * 14 / board.side, (count - 1) / 2, words, INK, 18 / board.side)

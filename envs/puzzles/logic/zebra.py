@@ -1,0 +1,402 @@
+"""rlsuite/Zebra-v0: who lives in which house, from clues, as in the puzzle of the zebra (Life International 1962).
+
+As many attributes as houses; each value of an attribute belongs to one house. The clues leave one solution, and none of
+them can be spared. ``difficulty`` is how long a search takes to prove that. See :mod:`..shared.grid_filling` for
+actions, observations and rewards: rows are attributes, columns houses. The mask forbids a value that its row has
+already, and a house that a clue about the value rules out, given where the other value of that clue stands if it is
+placed. After the cells come the clues, one after the other: kind, first and second value (or house), each one-hot.
+
+Search is over whole rows: an attribute's values can stand in ``houses!`` orders, and a set of orders is a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from rlbench_suite.component import Component
+from rlbench_suite.dice import Dice
+
+from ..shared.board import INK, Board
+from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle
+from ..shared.naming import least_naming
+
+NONE, SAME, APART, BESIDE, NEXT, LEFT, AT = range(7)
+"""Kinds of clues. The first three do not tell their values apart; in AT the second is a house."""
+WORDS = {
+    SAME: "{} is {}",
+    APART: "{} is not {}",
+    BESIDE: "{} lives directly beside {}",
+    NEXT: "{} lives directly to the left of {}",
+    LEFT: "{} lives somewhere to the left of {}",
+    AT: "{} lives in house {}",
+}
+ATTRIBUTES = (
+    ("name", "{}", ("Ada", "Ben", "Cleo", "Dan", "Eve")),
+    ("colour of the house", "the owner of the {} house", ("amber", "blue", "crimson", "denim", "emerald")),
+    ("pet", "the keeper of the {}", ("ant", "bird", "cat", "dog", "eel")),
+    ("drink", "the drinker of {}", ("ale", "beer", "coffee", "daiquiri", "espresso")),
+    ("hobby", "the lover of {}", ("archery", "boxing", "chess", "dancing", "embroidery")),
+)
+"""Attribute, the phrase for whoever has a value of it, and its values in the order of their initials."""
+Clue = tuple[int, int, int]
+"""Kind, and two values; value v of attribute a has the number ``a * houses + v``."""
+
+
+class Instance(NamedTuple):
+    """Clues with one solution."""
+
+    givens: np.ndarray
+    """int8 ``(houses**2,)``: zeros, no cell is given."""
+    clues: np.ndarray
+    """int8 ``(houses**2, 3)``: sorted; rows of zeros (``NONE``) after the last."""
+
+
+class ZebraPuzzle(GridPuzzle[Instance]):
+    """``tier`` is the number of houses and of attributes."""
+
+    name = "Zebra"
+    difficulty_is = "orders of an attribute's values that a depth-first search tries until it has proven uniqueness"
+    few: ClassVar[dict[float, float]] = {3: 38_000}
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in (3, 4, 5):
+            raise ValueError(f"Zebra: difficulty is the number of houses, 3, 4 or 5, got {tier!r}.")
+        self.rows = self.columns = self.fillable = n = int(tier)
+        self.symbols = "ABCDE"[:n]
+        self._orders = list(permutations(range(n)))
+        """For each order, the house of each value."""
+        self._with = [[_bits(order[v] == house for order in self._orders) for house in range(n)] for v in range(n)]
+        """The orders in which a value stands in a house."""
+        self._every = _bits(True for _ in self._orders)
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw random true clues, each false of a wrong solution that the others leave, until there is none; then only
+        those that cannot be spared. None if they are too many.
+        """
+        n = self.columns
+        truth = [dice.choice(self._orders) for _ in range(n)]
+        clues: list[Clue] = []
+        while (other := self._search(clues, truth)) is not None:
+            clue = self._clue(truth, dice)
+            while self._true(clue, other):
+                clue = self._clue(truth, dice)
+            clues.append(clue)
+        for clue in dice.shuffled(clues):
+            rest = [kept for kept in clues if kept is not clue]
+            if self._search(rest, truth) is None:
+                clues = rest
+        if len(clues) > n * n:
+            return None
+        rows = [*sorted(clues), *[(NONE, 0, 0)] * (n * n - len(clues))]
+        return Instance(np.zeros(n * n, np.int8), np.array(rows, np.int8))
+
+    def _clue(self, truth: list[tuple[int, ...]], dice: Dice) -> Clue:
+        """Return a random clue that is true."""
+        n = self.columns
+        while True:
+            kind, a, b = dice.between(SAME, AT), dice.below(n), dice.below(n)
+            first = dice.below(n)
+            house = truth[a][first]
+            if kind == AT:
+                return AT, a * n + first, house
+            others = [x for x in range(n) if _compatible(kind, house, x)]
+            if not others or (a == b and kind in (SAME, APART)):
+                continue
+            second = truth[b].index(dice.choice(others))
+            one, other = a * n + first, b * n + second
+            return (kind, min(one, other), max(one, other)) if kind in (SAME, APART, BESIDE) else (kind, one, other)
+
+    def _true(self, clue: Clue, truth: Sequence[Sequence[int]]) -> bool:
+        """Return whether a clue holds; ``truth`` gives the house of each value of each attribute."""
+        kind, first, second = clue
+        n = self.columns
+        house = truth[first // n][first % n]
+        return house == second if kind == AT else _compatible(kind, house, truth[second // n][second % n])
+
+    def _search(
+        self, clues: list[Clue], but: Sequence[Sequence[int]] | None = None, tried: list[int] | None = None
+    ) -> list[tuple[int, ...]] | None:
+        """Return a solution other than ``but``; None if there is none. ``tried`` gets an entry for each order tried."""
+        n = self.columns
+        free = [self._every] * n
+        between: list[list[list[tuple[int, list[int]]]]] = [[[] for _ in range(n)] for _ in range(n)]
+        for kind, first, second in clues:
+            (a, v), (b, w) = divmod(first, n), divmod(second, n)
+            if kind == AT:
+                free[a] &= self._with[v][second]
+                continue
+            forth = [sum(self._with[w][y] for y in range(n) if _compatible(kind, x, y)) for x in range(n)]
+            back = [sum(self._with[v][x] for x in range(n) if _compatible(kind, x, y)) for y in range(n)]
+            if a == b:
+                free[a] &= sum(self._with[v][x] & forth[x] for x in range(n))
+            else:
+                between[a][b].append((v, forth))
+                between[b][a].append((w, back))
+        order: list[tuple[int, ...] | None] = [None] * n
+
+        def descend(free: list[int], left: list[int]) -> bool:
+            if not left:
+                return but is None or any(mine != theirs for mine, theirs in zip(order, but, strict=True))
+            a = min(left, key=lambda row: free[row].bit_count())
+            rest = [row for row in left if row != a]
+            choices = free[a]
+            while choices:
+                choice = choices & -choices
+                choices ^= choice
+                order[a] = houses = self._orders[choice.bit_length() - 1]
+                if tried is not None:
+                    tried.append(a)
+                narrowed = free.copy()
+                for b in rest:
+                    for value, allowed in between[a][b]:
+                        narrowed[b] &= allowed[houses[value]]
+                    if not narrowed[b]:
+                        break
+                else:
+                    if descend(narrowed, rest):
+                        return True
+            return False
+
+        return [found for found in order if found is not None] if descend(free, list(range(n))) else None
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the least form: values and attributes renamed, the street seen from either side."""
+        clues = _clues(instance)
+        return min(self._named(clues), self._named([self._mirrored(clue) for clue in clues]))
+
+    def _mirrored(self, clue: Clue) -> Clue:
+        """Return the clue of somebody on the other side of the street."""
+        kind, first, second = clue
+        if kind == AT:
+            return AT, first, self.columns - 1 - second
+        return (kind, second, first) if kind in (NEXT, LEFT) else clue
+
+    def _named(self, clues: list[Clue]) -> bytes:
+        n = self.columns
+
+        def look(colours: Sequence[int]) -> list[Any]:
+            mentioned: list[list[Clue]] = [[] for _ in range(n * n)]
+            for kind, first, second in clues:
+                directed = kind in (NEXT, LEFT)
+                mentioned[first].append((kind, 0, second if kind == AT else colours[second]))
+                if kind != AT:
+                    mentioned[second].append((kind, int(directed), colours[first]))
+            rows = [tuple(sorted(colours[row * n : (row + 1) * n])) for row in range(n)]
+            return [(rows[value // n], tuple(sorted(seen))) for value, seen in enumerate(mentioned)]
+
+        def form(names: Sequence[int]) -> bytes:
+            rows = sorted(sorted(names[row * n : (row + 1) * n]) for row in range(n))
+            said = []
+            for kind, first, second in clues:
+                one, other = names[first], second if kind == AT else names[second]
+                said.append((kind, min(one, other), max(one, other)) if kind <= BESIDE else (kind, one, other))
+            return bytes(x for row in (*rows, *sorted(said)) for x in row)
+
+        return least_naming(n * n, look, form)
+
+    def rules(self) -> str:
+        """State the rules, and what the letters mean in each row."""
+        n = self.columns
+        rows = (
+            f"Row {row}, {what}: " + ", ".join(f"{value[0].upper()} {value}" for value in values[:n])
+            for row, (what, _, values) in enumerate(ATTRIBUTES[:n], 1)
+        )
+        return (
+            f"{n} houses stand in a row, numbered 1 to {n} from left to right, and one person lives in each. Of each "
+            "attribute below, every value belongs to exactly one house. Find the only solution to the clues.\n\n"
+            "Columns of the grid are houses, rows are attributes, values are written by their initials:\n"
+            + "\n".join(rows)
+        )
+
+    def clues(self, instance: Instance) -> str:
+        """State the clues, in words."""
+        return "Clues:\n" + "\n".join(f"{k}. {self.words(clue)}." for k, clue in enumerate(_clues(instance), 1))
+
+    def words(self, clue: Clue) -> str:
+        """Return a clue in English."""
+        kind, first, second = clue
+        text = WORDS[kind].format(self._who(first), second + 1 if kind == AT else self._who(second))
+        return text[0].upper() + text[1:]
+
+    def _who(self, value: int) -> str:
+        _, phrase, values = ATTRIBUTES[value // self.columns]
+        return phrase.format(values[value % self.columns])
+
+    def broken(self, instance: Instance, grid: Grid) -> str:
+        """Name the first row that lacks a value, or the first clue that is false."""
+        for number, row in enumerate(grid, 1):
+            if len(set(row)) < self.columns:
+                return f"row {number} does not hold every value"
+        houses = [[row.index(value + 1) for value in range(self.columns)] for row in grid]
+        for clue in _clues(instance):
+            if not self._true(clue, houses):
+                return f"it is false that {self.words(clue)[0].lower()}{self.words(clue)[1:]}"
+        return ""
+
+    def solution(self, instance: Instance) -> Grid:
+        """Search."""
+        found = self._search(_clues(instance))
+        if found is None:
+            raise ValueError("these clues contradict each other")
+        return [[order.index(house) + 1 for house in range(self.columns)] for order in found]
+
+    def difficulty(self, instance: Instance) -> float:
+        """Count the orders tried by a search for a second solution."""
+        clues, tried = _clues(instance), []  # type: ignore[var-annotated]
+        self._search(clues, self._search(clues), tried)
+        return float(len(tried))
+
+    def guess(self, instance: Instance, dice: Dice) -> str:
+        """Put the values of every row in any order."""
+        return self.written([dice.shuffled(range(1, self.columns + 1)) for _ in range(self.rows)])
+
+    def heuristic(self, instance: Instance) -> str:
+        """Fill cell by cell with the first value left in the row that makes no clue false whose values are both
+        placed.
+        """
+        n, clues = self.columns, _clues(instance)
+        placed: dict[int, int] = {}
+        for cell in range(n * n):
+            row, house = divmod(cell, n)
+            left = [value for value in range(row * n, row * n + n) if value not in placed]
+            value = next((value for value in left if self._fits(clues, placed | {value: house})), left[0])
+            placed[value] = house
+        return self.written(
+            [[next(v for v in range(n) if placed[row * n + v] == house) + 1 for house in range(n)] for row in range(n)]
+        )
+
+    @staticmethod
+    def _fits(clues: list[Clue], placed: dict[int, int]) -> bool:
+        for kind, first, second in clues:
+            other = second if kind == AT else placed.get(second)
+            if first in placed and other is not None and not _compatible(kind, placed[first], other):
+                return False
+        return True
+
+
+def _clues(instance: Instance) -> list[Clue]:
+    return [(kind, first, second) for kind, first, second in instance.clues.tolist() if kind != NONE]
+
+
+def _bits(flags: Any) -> int:
+    """Return the set of the numbers of those that are true."""
+    return sum(1 << number for number, flag in enumerate(flags) if flag)
+
+
+def _compatible(kind: int, x: int, y: int) -> bool:
+    """Return whether a clue allows its first value in house x and its second in house y; of AT, y is the house it
+    names.
+    """
+    if kind in (SAME, AT):
+        return x == y
+    if kind == APART:
+        return x != y
+    if kind == BESIDE:
+        return abs(x - y) == 1
+    return x + 1 == y if kind == NEXT else x < y
+
+
+class Zebra(CellFillTask):
+    """The zebra puzzle, a cell a step."""
+
+    puzzle_class = ZebraPuzzle
+
+    @property
+    def houses(self) -> int:
+        """Number of houses."""
+        return self.puzzle.columns
+
+    @property
+    def fact_count(self) -> int:
+        """Numbers of :meth:`facts`."""
+        return self.houses**2 * (AT + 2 * self.houses**2)
+
+    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Allow values that are not in the row yet, in houses that every clue about them leaves open."""
+        n, every = self.houses, np.uint8(2**self.houses - 1)
+        placed = self._placed(cells)
+        first, second, (kind, one, other) = self._sides(placed, instance)
+        for_first, for_second = self._open(kind, first, second, other)
+        values = np.arange(n * n, dtype=np.int8)[:, None]
+        is_first, is_second = (one == values) & (kind != NONE), (other == values) & (kind != NONE) & (kind != AT)
+        left = jnp.where(is_first, for_first, every) & jnp.where(is_second, for_second, every)
+        houses = lax.reduce(left, every, lax.bitwise_and, (1,)) * (placed == 0)
+        fits = houses.reshape(n, 1, n) >> np.arange(n, dtype=np.uint8)[:, None] & 1 != 0
+        return fits.reshape(n * n, n)
+
+    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Return whether every value has a house and every clue is true."""
+        placed = self._placed(cells)
+        first, second, (kind, _, other) = self._sides(placed, instance)
+        for_first, _ = self._open(kind, first, second, other)
+        return (placed != 0).all() & ((kind == NONE) | (first & for_first != 0)).all()
+
+    def _placed(self, cells: jax.Array) -> jax.Array:
+        """Return the house of each value as a set: uint8 ``(values,)``, 0 where it is not placed."""
+        n = self.houses
+        here = np.uint8(1) << np.arange(n, dtype=np.uint8)
+        is_there = cells.reshape(n, 1, n) == np.arange(1, n + 1, dtype=np.int8)[:, None]
+        return jnp.where(is_there, here, np.uint8(0)).sum(axis=2, dtype=jnp.uint8).reshape(-1)
+
+    def _sides(self, placed: jax.Array, instance: Any) -> tuple[jax.Array, jax.Array, tuple[jax.Array, ...]]:
+        """Return for each clue the houses of its first and second value as sets (0: not placed), and its three
+        numbers.
+        """
+        kind, one, other = (instance.clues[:, column] for column in range(3))
+        values = np.arange(self.houses**2, dtype=np.int8)
+        first, second = (
+            jnp.where(side[:, None] == values, placed, np.uint8(0)).sum(axis=1, dtype=jnp.uint8)
+            for side in (one, other)
+        )
+        return first, second, (kind, one, other)
+
+    def _open(
+        self, kind: jax.Array, first: jax.Array, second: jax.Array, other: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """Return the houses that each clue leaves to its first and to its second value, given where the other one
+        stands.
+        """
+        every = np.uint8(2**self.houses - 1)
+        x, y = (jnp.where(side == 0, every, side) for side in (first, second))
+        below = jnp.where(second == 0, np.uint8(every >> 1), second - np.uint8(1))
+        above = jnp.where(first == 0, np.uint8(every - 1), every & ~(first | (first - np.uint8(1))))
+        named = np.uint8(1) << jnp.minimum(other, 7).astype(jnp.uint8)
+        kinds = [kind == which for which in (SAME, APART, BESIDE, NEXT, LEFT, AT)]
+        for_first = [y, every & ~second, every & (y >> 1 | y << 1), y >> 1, below, named]
+        for_second = [x, every & ~first, every & (x >> 1 | x << 1), every & (x << 1), above, y]
+        return jnp.select(kinds, for_first, every), jnp.select(kinds, for_second, every)
+
+    def facts(self, instance: Any) -> jax.Array:
+        """Return the clues, one-hot."""
+        kind, one, other = (instance.clues[:, column, None] for column in range(3))
+        values = np.arange(self.houses**2, dtype=np.int8)
+        there = kind != NONE
+        parts = kind == np.arange(1, AT + 1, dtype=np.int8), there & (one == values), there & (other == values)
+        return jnp.concatenate(parts, axis=1).astype(self.dtype).reshape(-1)
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+
+        values = self.houses**2
+        meaning = (
+            "[clue, ...]: its kind, one-hot (same house, not the same, side by side, directly left of, left of, in a "
+            "house of a number); its first value, one-hot (attribute * houses + value); its second value or house, "
+            "one-hot. Zeros after the last clue"
+        )
+        return (Component("clues", meaning, shape=(values, AT + 2 * values)),)
+
+    def decorate(self, board: Board, instance: Any) -> None:
+        """Draw houses above, attributes at the left."""
+        for house in range(self.houses):
+            board.text(-0.4, house, str(house + 1), INK, 0.5)
+        for row in range(self.houses):
+            board.text(row + 0.0, -0.5, ATTRIBUTES[row][0].split()[0], INK, 0.3)

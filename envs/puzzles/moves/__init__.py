@@ -1,0 +1,1 @@
+"""Things to put into order, or to turn back, move by move."""

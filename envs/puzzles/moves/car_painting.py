@@ -1,0 +1,372 @@
+"""rlsuite/CarPainting-v0: reorder a line of cars a little, so that the paint shop changes colours as rarely as it can.
+
+Each car may leave its place by at most three places, as a buffer before a paint shop allows (Epping, Hochstattler &
+Oertel 2004, doi:10.1016/S0166-218X(03)00442-6, on paint shops with a fixed order of cars). ``difficulty`` is the number
+of cars.
+
+The fewest changes are found by dynamic programming over the places: what matters at a place is which of the seven cars
+that may stand there are left, and the last colour. Of cars of one colour the foremost may go first, since two that are
+out of order can trade places and stay within their bounds.
+
+=============  =====================================================================================================
+action         which car goes to the next place, by how far behind it it stands in the line: 0 to 6 for three before to
+               three behind; legal are cars that are left, and only the foremost if this is its last place
+observation    for each colour and each place from three before the next one on: whether a car of that colour that is
+               left stands there; the last colour one-hot; the fraction of places filled
+reward         colour changes at this place in the line as it came, minus those now; divided by the changes that the
+               best order saves in all
+termination    every place is filled
+=============  =====================================================================================================
+
+Every legal order can be completed. The best return is 1, and leaving the line as it is earns 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+from jax import lax
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+
+from ..shared import answer as reading
+from ..shared.board import Board
+from ..shared.puzzle_task import Params, PuzzleTask
+from ..shared.symmetry import least, relabelled
+
+REACH = 3
+COLOURS = "ABC"
+MOST = 28
+_PAINTS = ("#56b4e9", "#e69f00", "#009e73")
+_WINDOW = 2 * REACH + 1
+Chooser = Callable[[list[int], int], int]
+"""Takes the cars that may stand at a place and the car before it, -1 if there is none; gives one of the former."""
+
+
+class Instance(NamedTuple):
+    """A line of cars."""
+
+    colours: np.ndarray
+    """int8 ``(cars,)``: the colour of each, from 0."""
+    fewest: np.int16
+    """Colour changes of the best order."""
+
+
+def changes(colours: Sequence[int]) -> int:
+    """Count the colour changes along a line."""
+    return sum(one != other for one, other in pairwise(colours))
+
+
+def best_order(colours: Sequence[int]) -> list[int]:
+    """Return an order of the cars, counted from 0, with the fewest changes.
+
+    A state at a place is the set of the cars around it that are used (bit 0: the one three before) and the last colour.
+    """
+    count = len(colours)
+    layer: dict[tuple[int, int], int] = {(2**REACH - 1, -1): 0}
+    behind: list[dict[tuple[int, int], tuple[tuple[int, int], int]]] = []
+    for place in range(count):
+        following: dict[tuple[int, int], int] = {}
+        came: dict[tuple[int, int], tuple[tuple[int, int], int]] = {}
+        for state, cost in layer.items():
+            used, last = state
+            tried = set()
+            for offset in range(_WINDOW if used & 1 else 1):
+                car = place - REACH + offset
+                if used >> offset & 1 or car >= count or colours[car] in tried:
+                    continue
+                colour = colours[car]
+                tried.add(colour)
+                new = (used | 1 << offset) >> 1, colour
+                total = cost + (colour != last >= 0)
+                if total < following.get(new, count):
+                    following[new], came[new] = total, (state, car)
+        layer = following
+        behind.append(came)
+    state = min(layer, key=lambda end: layer[end])
+    order = []
+    for came in reversed(behind):
+        state, car = came[state]
+        order.append(car)
+    return order[::-1]
+
+
+class CarPaintingPuzzle(Puzzle[Instance]):
+    """``tier`` is the number of cars."""
+
+    name = "CarPainting"
+    difficulty_is = "colour changes of the best order"
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(6, MOST + 1):
+            raise ValueError(f"{self.name}: difficulty is the number of cars, 6 to {MOST}, got {tier!r}.")
+        self.count = int(tier)
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw colours at random; None if no order is better than the line as it comes."""
+        colours = [dice.below(len(COLOURS)) for _ in range(self.count)]
+        fewest = changes([colours[car] for car in best_order(colours)])
+        if fewest == changes(colours):
+            return None
+        return Instance(np.array(colours, np.int8), np.int16(fewest))
+
+    @property
+    def space(self) -> float:
+        """About how many lines differ by more than names of colours and direction."""
+        return len(COLOURS) ** self.count / 12
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the lesser of the line from either end, colours renamed in the order in which they come up."""
+        colours = [colour + 1 for colour in instance.colours.tolist()]
+        return least([relabelled(colours), relabelled(colours[::-1])])
+
+    def question(self, instance: Instance) -> str:
+        """State the rules, the line and the format."""
+        return (
+            f"{self.rules()}\n\nThe line:\n\n{self.shown(instance)}\n\n"
+            "Reorder the cars so that the colour changes as rarely as possible from one car to the next. Answer with "
+            f"the numbers of all {self.count} cars in their new order, separated by single spaces."
+        )
+
+    def rules(self) -> str:
+        """State how far a car may go."""
+        return (
+            f"{self.count} cars stand in a line at places 1 to {self.count}; car 1 at place 1, car 2 at place 2, and "
+            f"so on. In a new order, every car may stand at most {REACH} places before or behind its old place."
+        )
+
+    def judge(self, instance: Instance, answer: str) -> Verdict:
+        """Check that every car is there once and none too far, then count the changes."""
+        n = self.count
+        order = [car - 1 for car in reading.integers(answer, 1, n, least=n, most=n, what="car")]
+        if len(set(order)) < n:
+            return wrong("a car stands in two places")
+        for place, car in enumerate(order):
+            if abs(place - car) > REACH:
+                return wrong(f"car {car + 1} may not go to place {place + 1}, more than {REACH} places away")
+        colours = instance.colours.tolist()
+        made, fewest = changes([colours[car] for car in order]), int(instance.fewest)
+        if made == fewest:
+            return RIGHT
+        saved = (changes(colours) - made) / (changes(colours) - fewest)
+        reason = f"the colour changes {made} times, {fewest} are enough"
+        return Verdict(valid=True, solved=True, optimal=False, score=max(0.0, saved), reason=reason)
+
+    def solve(self, instance: Instance) -> str:
+        """Order the cars by :func:`best_order`."""
+        return self.written(best_order(instance.colours.tolist()))
+
+    def plan(self, instance: Instance) -> list[int]:
+        """Return how far behind its new place each car stood."""
+        return [car - place + REACH for place, car in enumerate(best_order(instance.colours.tolist()))]
+
+    def difficulty(self, instance: Instance) -> float:
+        """Count the changes of the best order."""
+        return float(instance.fewest)
+
+    def guess(self, instance: Instance, dice: Dice) -> str:
+        """Put into each place a car at random among those that may stand there."""
+        return self._placed(lambda options, last: dice.choice(options))
+
+    def heuristic(self, instance: Instance) -> str:
+        """Put into each place the foremost car of the last colour, or the foremost of all where there is none."""
+        colours = instance.colours.tolist()
+
+        def choose(options: list[int], last: int) -> int:
+            same = [car for car in options if last >= 0 and colours[car] == colours[last]]
+            return (same or options)[0]
+
+        return self._placed(choose)
+
+    def constants(self) -> Sequence[str]:
+        """Return the line as it comes."""
+        return [self.written(list(range(self.count)))]
+
+    def _placed(self, choose: Chooser) -> str:
+        """Return an order made place by place."""
+        left = list(range(self.count))
+        order: list[int] = []
+        for place in range(self.count):
+            options = [car for car in left if car <= place + REACH]
+            car = left[0] if left[0] == place - REACH else choose(options, order[-1] if order else -1)
+            left.remove(car)
+            order.append(car)
+        return self.written(order)
+
+    @staticmethod
+    def written(order: Sequence[int]) -> str:
+        """Return an order as an answer is written."""
+        return " ".join(str(car + 1) for car in order)
+
+    @staticmethod
+    def shown(instance: Instance) -> str:
+        """Return each car with its colour."""
+        return " ".join(f"{car}:{COLOURS[colour]}" for car, colour in enumerate(instance.colours.tolist(), 1))
+
+
+class Lining(NamedTuple):
+    """The new order as far as it is made."""
+
+    order: jax.Array
+    """int8 ``(cars,)``: the car at each place, counted from 0; -1 where there is none yet."""
+    left: jax.Array
+    """uint32: bit i is set if car i is left."""
+    place: jax.Array
+    """int32: the next place."""
+    last: jax.Array
+    """int32: the colour of the last car; -1 at the start."""
+    changes: jax.Array
+    """int32: colour changes so far."""
+
+
+class CarPainting(PuzzleTask[Lining]):
+    """The interactive form."""
+
+    puzzle: CarPaintingPuzzle
+    puzzle_class = CarPaintingPuzzle
+    measures: ClassVar[dict[str, str]] = {"changes": "colour changes so far"}
+    picture_shape: ClassVar[tuple[int, int, int]] = (120, 520, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.count = self.puzzle.count
+        self.action_space = spaces.Discrete(_WINDOW)
+        size = len(COLOURS) * (self.count + REACH) + len(COLOURS) + 1
+        self.observation_space = self.box(0.0, 1.0, (size,))
+        self.reward_space = self.box(-1.0, 1.0)
+
+    def initial(self, key: jax.Array, params: Params) -> Lining:
+        """Begin with no car placed."""
+        order = jnp.full(self.count, -1, jnp.int8)
+        return Lining(order, jnp.uint32(2**self.count - 1), jnp.int32(0), jnp.int32(-1), jnp.int32(0))
+
+    def transition(self, state: Lining, action: jax.Array, key: jax.Array, params: Params) -> Lining:
+        """Return the next car."""
+        every = np.arange(self.count)
+        car = state.place + action - REACH
+        colour = jnp.where(every == car, params.instance.colours, 0).sum(dtype=jnp.int32)
+        return Lining(
+            order=jnp.where(every == state.place, car.astype(jnp.int8), state.order),
+            left=state.left & ~(np.uint32(1) << car.astype(jnp.uint32)),
+            place=state.place + 1,
+            last=colour,
+            changes=state.changes + ((state.place > 0) & (colour != state.last)),
+        )
+
+    def observation(self, state: Lining, key: jax.Array, params: Params) -> jax.Array:
+        """Return the cars left, as seen from the next place; the last colour; the places filled."""
+        places = np.arange(self.count + REACH, dtype=np.uint32)
+        names = np.arange(len(COLOURS))
+        ahead = (self._of_colours(params) & state.left) << REACH >> state.place.astype(jnp.uint32)
+        seen = (ahead[:, None] >> places) & 1
+        parts = seen.reshape(-1), state.last == names, (state.place / self.count)[None]
+        return jnp.concatenate([part.astype(self.dtype) for part in parts])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the entries in the order of :meth:`observation`."""
+        cars = f"[colour, place]: whether a car of the colour that is left stands there; from {REACH} before the next"
+        return (
+            Component("cars", f"{cars} place on", shape=(len(COLOURS), self.count + REACH)),
+            Component("last_colour", "the colour at the last place, one-hot; zeros at first", shape=(len(COLOURS),)),
+            Component("filled", "fraction of the places that are filled"),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Describe each action: a car, by its place relative to the next one to fill."""
+        where = {0: "at the next place itself"} | {
+            by: f"{abs(by)} {'behind' if by > 0 else 'before'} the next place" for by in range(-REACH, REACH + 1) if by
+        }
+        return singles({f"car {by:+d}": f"the car {where[by]} goes there" for by in range(-REACH, REACH + 1)})
+
+    def reward(self, state: Lining, action: jax.Array, next_state: Lining, key: jax.Array, params: Params) -> jax.Array:
+        """Give the changes saved at this place, as a share of all that can be saved."""
+        colours = params.instance.colours
+        differs = colours[1:] != colours[:-1]
+        here = (np.arange(1, self.count) == state.place) & (next_state.place > state.place)
+        before = (differs & here).sum(dtype=jnp.int32)
+        saved = before - (next_state.changes - state.changes)
+        possible = differs.sum(dtype=jnp.int32) - params.instance.fewest
+        return saved.astype(self.dtype) / possible.astype(self.dtype)
+
+    def terminal(self, state: Lining, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether every place is filled."""
+        return state.place == self.count
+
+    def info(self, state: Lining, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: every place is filled, with the fewest changes."""
+        done = (state.place == self.count) & (state.changes == params.instance.fewest)
+        return {"success": done, "changes": state.changes}
+
+    def action_mask(self, state: Lining, params: Params) -> jax.Array:
+        """Return the cars that are left and near enough; only the foremost if it may go no farther, bool ``(7,)``."""
+        window = state.left << REACH >> state.place.astype(jnp.uint32)
+        window = jnp.where(window & 1 == 1, np.uint32(1), window)
+        return (window >> np.arange(_WINDOW, dtype=np.uint32)) & 1 == 1
+
+    def _of_colours(self, params: Params) -> jax.Array:
+        """Return the cars of each colour, uint32 ``(colours,)``: bit i for car i."""
+        bits = np.uint32(1) << np.arange(self.count, dtype=np.uint32)
+        mine = params.instance.colours == np.arange(len(COLOURS), dtype=np.int8)[:, None]
+        return lax.reduce(jnp.where(mine, bits, np.uint32(0)), np.uint32(0), lax.bitwise_or, (1,))
+
+    # -- host side ------------------------------------------------------------------------------------------------
+
+    def describe(self, state: Lining, params: Params) -> str:
+        """Show the rules, the line and the new order so far."""
+        made = [car for car in np.asarray(state.order).tolist() if car >= 0]
+        paints = params.instance.colours.tolist()
+        new = " ".join(f"{car + 1}:{COLOURS[paints[car]]}" for car in made) or "nothing yet"
+        return (
+            f"{self.puzzle.rules()} The colour is to change as rarely as possible.\n\n"
+            f"The line:\n\n{self.puzzle.shown(params.instance)}\n\nThe new order so far:\n\n{new}"
+        )
+
+    def how_to_act(self) -> str:
+        """Tell a text player how to answer, in one line."""
+        return "Answer with the number of the car that goes to the next place."
+
+    def parse(self, text: str, state: Lining, params: Params) -> np.ndarray:
+        """Read the number of a car, counted from 1.
+
+        Raises:
+            ValueError: anything else, or a car that is more than three places away.
+        """
+        place = int(state.place)
+        low, high = max(1, place + 1 - REACH), min(self.count, place + 1 + REACH)
+        car = reading.integer(text.strip(), low, high, "car")
+        return np.asarray(car - 1 - place + REACH, self.action_space.dtype)
+
+    def why_illegal(self, action: np.ndarray, state: Lining, params: Params) -> str:
+        """Say that there is no such car, that it has its place, or that another one must go now."""
+        car, first = int(state.place) + int(action) - REACH, int(state.place) - REACH
+        if not 0 <= car < self.count:
+            return f"there is no car {car + 1}"
+        if not int(state.left) >> car & 1:
+            return f"car {car + 1} has its place already"
+        return f"car {first + 1} may not go any farther back than here"
+
+    def why_over(self, state: Lining, params: Params, info: dict[str, Any]) -> str:
+        """Say that all cars are placed."""
+        return f"every car has its place; the colour changes {int(state.changes)} times"
+
+    def draw(self, state: Lining, params: Params) -> np.ndarray:
+        """Draw the line above, the new order below."""
+        board = Board(2, self.count, self.picture_shape)
+        paints, left = params.instance.colours.tolist(), int(state.left)
+        for place, car in enumerate(np.asarray(state.order).tolist()):
+            board.cell(0, place, paper=_PAINTS[paints[place]] if left >> place & 1 else "")
+            board.text(0, place, str(place + 1), scale=0.7)
+            board.cell(1, place, paper=_PAINTS[paints[car]] if car >= 0 else "")
+            if car >= 0:
+                board.text(1, place, str(car + 1), scale=0.7)
+        return board.picture()

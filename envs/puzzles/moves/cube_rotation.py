@@ -1,0 +1,245 @@
+"""rlsuite/CubeRotation-v0: a cube with coloured sides is turned; where is a colour now, and how is it turned back?
+
+``difficulty`` is the number of turns. One-shot, the colour on a named side after the turns is asked for. Interactively,
+the cube lies as the turns left it and is to be turned back by quarter turns: see :mod:`..shared.group`. The observation
+holds for each side, one-hot, the side at which its colour was at first.
+
+Colours are all different and only names, and the cube may
+be looked at from any of 24 sides: there are some 6**turns / 4 different puzzles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rlbench_suite.component import Component, singles
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+
+from ..shared import answer as reading
+from ..shared.board import Board
+from ..shared.group import Group, Standing, UndoTask
+from ..shared.puzzle_task import Params
+
+SIDES = ("top", "front", "bottom", "back", "left", "right")
+COLOURS = ("red", "green", "blue", "yellow", "white", "orange")
+PAPERS = ("#d55e00", "#009e73", "#56b4e9", "#f0e442", "#ffffff", "#e69f00")
+
+_CYCLES = {
+    "forward": ("top", "front", "bottom", "back"),
+    "backward": ("top", "back", "bottom", "front"),
+    "rightward": ("top", "right", "bottom", "left"),
+    "leftward": ("top", "left", "bottom", "right"),
+    "clockwise": ("front", "left", "back", "right"),
+    "counterclockwise": ("front", "right", "back", "left"),
+}
+TURNS = tuple(_CYCLES)
+"""Clockwise and counterclockwise as seen from above."""
+
+Orientation = tuple[int, ...]
+"""For each side, the side at which what is there was at first."""
+
+_START: Orientation = tuple(range(6))
+
+
+def _sources(cycle: Sequence[str]) -> Orientation:
+    """Return the permutation by which each side of the cycle goes to the place of the next one."""
+    sources = list(_START)
+    for place, side in enumerate(cycle):
+        sources[SIDES.index(side)] = SIDES.index(cycle[place - 1])
+    return tuple(sources)
+
+
+_SOURCES = tuple(_sources(cycle) for cycle in _CYCLES.values())
+
+
+def turned(orientation: Sequence[int], turn: int) -> Orientation:
+    """Return the orientation after a quarter turn."""
+    return tuple(orientation[source] for source in _SOURCES[turn])
+
+
+CUBE: Group[Orientation] = Group(_START, TURNS, turned)
+"""The 24 orientations."""
+
+
+def _views() -> list[list[bytes]]:
+    """Return tables that translate turns (0 to 5) and then a side (6 to 11) into the names of someone who looks at the
+    cube from elsewhere. For each turn they hold the four of the 24 views in which that turn has the number 0, because
+    the least form begins with it.
+    """
+    found: list[list[bytes]] = [[] for _ in TURNS]
+    for sides in CUBE.elements:
+        renamed = []
+        for sources in _SOURCES:
+            seen = list(_START)
+            for side, source in enumerate(sources):
+                seen[sides[side]] = sides[source]
+            renamed.append(_SOURCES.index(tuple(seen)))
+        found[renamed.index(0)].append(bytes([*renamed, *sides]).ljust(256))
+    return found
+
+
+_VIEWS = _views()
+
+
+class Instance(NamedTuple):
+    """A cube, turns, and a question."""
+
+    colours: np.ndarray
+    """int8 ``(6,)``: of each side at first, an index of :data:`COLOURS`."""
+    turns: np.ndarray
+    """int8 ``(difficulty,)``: indices of :data:`TURNS`."""
+    asked: np.int8
+    """The side that is asked for."""
+    element: np.int8
+    """int8: orientation of the cube after the turns, numbered as in :data:`CUBE`; never 0."""
+
+
+_RULES = (
+    "A cube has six sides: top, front, bottom, back, left and right. A quarter turn moves four of them, each to where "
+    "the next one named was:\n"
+) + "\n".join(f"- {turn}: {' to '.join((*cycle, cycle[0]))}" for turn, cycle in _CYCLES.items())
+
+
+class CubeRotationPuzzle(Puzzle[Instance]):
+    """``tier`` is the number of turns."""
+
+    name = "CubeRotation"
+    difficulty_is = "turns that move the colour that is asked for"
+    hardest = 30
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(1, self.hardest + 1):
+            raise ValueError(f"{self.name}: difficulty is the number of turns, 1 to {self.hardest}, got {tier!r}.")
+
+    @property
+    def space(self) -> float:
+        """Different puzzles, nearly."""
+        return 6**self.tier / 4
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw colours, turns and side at random; None if the turns cancel."""
+        turns = bytearray([word * len(TURNS) >> 64 for word in dice.words(int(self.tier))])
+        colours = bytearray(dice.shuffled(range(6)))
+        element = self._after(turns)
+        if element == 0:
+            return None
+        asked = np.int8(dice.below(6))
+        return Instance(np.frombuffer(colours, np.int8), np.frombuffer(turns, np.int8), asked, np.int8(element))
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the least form of the turns and the side under all views; colours are only names."""
+        form = instance.turns.tobytes() + bytes((6 + int(instance.asked),))
+        return min([form.translate(view) for view in _VIEWS[form[0]]])
+
+    def question(self, instance: Instance) -> str:
+        """State what turns are, the cube, the turns and the side."""
+        colours = instance.colours.tolist()
+        sides = ", ".join([f"{side} {COLOURS[colour]}" for side, colour in zip(SIDES, colours, strict=True)])
+        turns = ", ".join([TURNS[turn] for turn in instance.turns.tolist()])
+        return (
+            f"{_RULES}\n\nThe colours of the sides: {sides}.\nThe cube is turned: {turns}.\n\n"
+            f"Which colour is now at the {SIDES[instance.asked]}? Answer with the name of the colour."
+        )
+
+    def rules(self) -> str:
+        """State what a turn is."""
+        return _RULES
+
+    def judge(self, instance: Instance, answer: str) -> Verdict:
+        """Make the turns."""
+        given = reading.word(answer, COLOURS)
+        return RIGHT if given == self._colour(instance) else wrong("another colour is there")
+
+    def solve(self, instance: Instance) -> str:
+        """Make the turns."""
+        return COLOURS[self._colour(instance)]
+
+    def plan(self, instance: Instance) -> list[int]:
+        """Return the quarter turns that lead back."""
+        return CUBE.way_back(int(instance.element))
+
+    def difficulty(self, instance: Instance) -> float:
+        """Follow the colour back from the side that is asked for."""
+        side, moves = int(instance.asked), 0
+        for turn in reversed(instance.turns.tolist()):
+            before = _SOURCES[turn][side]
+            moves += before != side
+            side = before
+        return float(moves)
+
+    def guess(self, instance: Instance, dice: Dice) -> str:
+        """Name any colour."""
+        return dice.choice(COLOURS)
+
+    def heuristic(self, instance: Instance) -> str:
+        """Make the last two turns only, as if the colours were those named."""
+        orientation = CUBE.elements[self._after(instance.turns[-2:].tobytes())]
+        return COLOURS[instance.colours[orientation[instance.asked]]]
+
+    def constants(self) -> Sequence[str]:
+        """Return each colour."""
+        return COLOURS
+
+    def _colour(self, instance: Instance) -> int:
+        """Return the colour at the side that is asked for, after the turns."""
+        orientation = CUBE.elements[self._after(instance.turns.tobytes())]
+        return int(instance.colours[orientation[instance.asked]])
+
+    @staticmethod
+    def _after(turns: Iterable[int]) -> int:
+        """Return the number of how the cube then lies."""
+        element = 0
+        for turn in turns:
+            element = CUBE.following[element][turn]
+        return element
+
+
+class CubeRotation(UndoTask):
+    """Turn the cube back."""
+
+    puzzle: CubeRotationPuzzle
+    puzzle_class = CubeRotationPuzzle
+    group = CUBE
+
+    def flags(self) -> np.ndarray:
+        """Return for each side where its colour was at first."""
+        return np.eye(6, dtype=bool)[np.array(CUBE.elements)].reshape(len(CUBE.elements), 36)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the side of each colour."""
+        meaning = f"[side, side]: at which side the colour of a side was at first, one-hot: {', '.join(SIDES)}"
+        return (Component("origins", meaning, shape=(6, 6)),)
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Describe the quarter turns."""
+        ways = {turn: " to the ".join((*cycle, cycle[0])) for turn, cycle in _CYCLES.items()}
+        return singles({turn: f"a quarter turn: {way}" for turn, way in ways.items()})
+
+    # -- host side ------------------------------------------------------------------------------------------------
+
+    def describe(self, state: Standing, params: Params) -> str:
+        """Show what turns are, how the cube lies, and how it is to lie."""
+        colours = [COLOURS[number] for number in np.asarray(params.instance.colours).tolist()]
+        sources = CUBE.elements[int(state.element)]
+        now = ", ".join(f"{side} {colours[source]}" for side, source in zip(SIDES, sources, strict=True))
+        goal = ", ".join(f"{side} {colour}" for side, colour in zip(SIDES, colours, strict=True))
+        return f"{self.puzzle.rules()}\n\nThe sides now: {now}.\nThe sides as they are to be: {goal}."
+
+    def why_over(self, state: Standing, params: Params, info: dict[str, Any]) -> str:
+        """Return the only end there is."""
+        return "the cube lies as it is to lie"
+
+    def draw(self, state: Standing, params: Params) -> np.ndarray:
+        """Draw the cube unfolded, above how it is to lie."""
+        board = Board(7, 4, self.picture_shape)
+        colours = np.asarray(params.instance.colours).tolist()
+        places = ((0, 1), (1, 1), (2, 1), (1, 3), (1, 0), (1, 2))
+        for begin, sources in ((0, CUBE.elements[int(state.element)]), (4, _START)):
+            for (row, column), source in zip(places, sources, strict=True):
+                board.cell(begin + row, column, paper=PAPERS[colours[source]])
+        return board.picture()

@@ -1,0 +1,416 @@
+"""rlsuite/Jigsaw-v0: put the shuffled patches of a picture back into their places.
+
+A random picture (:mod:`.random_pictures`) is cut into n x n square patches. Cuts run along lines of pixels, and both
+patches keep the line, so that the borders of neighbours agree. So do others: the pattern of the picture repeats from
+patch to patch, and only the shapes on it tell them apart. But of all arrangements of the patches in a square, the
+picture alone has borders that agree everywhere; an exhaustive search proves it for every instance. ``tier`` is n.
+``difficulty`` is how many patches that search tries.
+
+One-shot, a patch is described by the colours of its four borders, and the answer is what patch to put where.
+Interactively, two patches change places a step:
+
+=============  =====================================================================================================
+action         two places to swap, ``Discrete(n**2 * (n**2 - 1) / 2)``: (0, 1), (0, 2), ... in reading order; none is
+               ever forbidden
+observation    by the setting ``observation``. ``"structured"``: for each place the red, green and blue light of its
+               patch, 0 or 1, at three points of the top border from the left, the right one from the top, the bottom
+               one from the left and the left one from the top; then for every two places i and j (all j for i = 0
+               first) the share of pixels at which the patches there would agree with that of i left of that of j, and
+               then the same for above. ``"pixels"``: the picture as it lies, uint8 ``(12 n, 12 n, 3)``
+reward         decrease of the number of patches out of place, divided by what it is at the start; +1 on restoring the
+               picture; in each step -1/10 divided by the fewest swaps that restore it
+termination    the picture is restored
+=============  =====================================================================================================
+
+The first part telescopes to 1 at the goal, whatever the way. Fewest swaps are the patches less the cycles of their
+permutation, so the best return is exactly 19/10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+from PIL import Image
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+
+from ..shared import answer as reading
+from ..shared.puzzle_task import Params, PuzzleTask
+from ..shared.symmetry import least, relabelled
+from .random_pictures import CODES, NAMES, lit, painted
+
+SIDE = 12
+"""Pixels along a patch; the last line of one is the first of the next."""
+POINTS = (1, 5, 10)
+"""The pixels of a border that the structured observation shows."""
+PRICE = 0.1
+"""Price of the fewest swaps, all together."""
+_MOST_TRIED = 5_000
+"""A picture whose patches take more than this to tell apart is too plain."""
+
+Borders = tuple[bytes, bytes, bytes, bytes]
+"""The colours of a patch along its top and bottom from the left, and along its left and right from the top."""
+
+
+class Instance(NamedTuple):
+    """A picture, and how its patches lie."""
+
+    patches: np.ndarray
+    """int8 ``(n**2, 12, 12)``: colours of the patches by the place in which they belong, in reading order."""
+    cells: np.ndarray
+    """int8 ``(n**2,)``: the patch that lies in each place."""
+    shortest: np.int16
+    """The fewest swaps that restore the picture."""
+
+
+class JigsawPuzzle(Puzzle[Instance]):
+    """The one-shot form. Patches are numbered by the places in which they lie, from 1."""
+
+    name = "Jigsaw"
+    difficulty_is = "patches tried by a search for every arrangement in which borders agree"
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(2, 6):
+            raise ValueError(f"Jigsaw: difficulty is the number of patches along a side, 2 to 5, got {tier!r}.")
+        self.side = int(tier)
+        self.cells = self.side**2
+        self._corners = [divmod(place, self.side) for place in range(self.cells)]
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Paint, cut and shuffle; None if the patches can be put together in another way too."""
+        step = SIDE - 1
+        picture = painted(dice, self.side, step)
+        patches = np.stack([picture[r * step : r * step + SIDE, c * step : c * step + SIDE] for r, c in self._corners])
+        arrangements, tried = self._arrangements([_borders(patch) for patch in patches])
+        if len(arrangements) > 1 or tried > _MOST_TRIED:
+            return None
+        cells = list(range(self.cells))
+        while not (swaps := restoring_swaps(cells)):
+            dice.shuffle(cells)
+        return Instance(patches, np.array(cells, np.int8), np.int16(len(swaps)))
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the lines along which the picture is cut, and its frame: the least of their rotations and reflections,
+        colours renamed in the order in which they come up. How the patches lie does not matter.
+        """
+        step = SIDE - 1
+        size = self.side * step + 1
+        picture = np.zeros((size, size), np.int8)
+        for patch, (r, c) in zip(instance.patches, self._corners, strict=True):
+            picture[r * step : r * step + SIDE, c * step : c * step + SIDE] = patch
+        on_line = np.arange(size) % step == 0
+        shown = on_line[:, None] | on_line
+        turned = [np.rot90(picture, k) for k in range(4)]
+        return least(relabelled((form[shown] + 1).tolist()) for turn in turned for form in (turn, turn.T))
+
+    def question(self, instance: Instance) -> str:
+        """State what was done, the patches and the format."""
+        n = self.side
+        return (
+            f"{self.rules()}\n\n{self.listed(instance, instance.cells.tolist(), 'patch')}\n\n"
+            f"Answer with the numbers of the {self.cells} patches in the order of their places, the {n} of the first "
+            f"row from left to right, then those of the second row, and so on, on one line, separated by single "
+            "spaces. Every patch is used once."
+        )
+
+    def rules(self) -> str:
+        """State the rules, and what colours are called."""
+        n = self.side
+        colours = ", ".join(f"{code} ({name})" for code, name in zip(CODES, NAMES, strict=True))
+        return (
+            f"A picture was cut into {n} x {n} square patches, which were shuffled but not turned. Put them together "
+            f"so that borders agree: the right border of a patch is the same line of {SIDE} pixels as the left border "
+            "of the patch to the right of it, and its bottom border is the same line as the top border of the patch "
+            "below it. There is exactly one way. Top and bottom borders are given from left to right, left and right "
+            f"ones from top to bottom. A letter is the colour of a pixel: {colours}."
+        )
+
+    def listed(self, instance: Instance, cells: Sequence[int], what: str) -> str:
+        """Return the borders of the patches as they lie, a line each."""
+        lines = []
+        for number, patch in enumerate(cells, 1):
+            top, bottom, left, right = (
+                "".join(CODES[colour] for colour in line) for line in _borders(instance.patches[patch])
+            )
+            lines.append(f"{what} {number}: top {top}, bottom {bottom}, left {left}, right {right}")
+        return "\n".join(lines)
+
+    def judge(self, instance: Instance, answer: str) -> Verdict:
+        """Check that every patch is there once, then every two borders that meet."""
+        numbers = reading.integers(answer, 1, self.cells, least=self.cells, most=self.cells, what="patch")
+        for number in numbers:
+            if numbers.count(number) > 1:
+                return wrong(f"patch {number} is used more than once")
+        borders = self._shown(instance)
+        for place, number in enumerate(numbers):
+            _, bottom, _, right = borders[number - 1]
+            if (place + 1) % self.side and right != borders[numbers[place + 1] - 1][2]:
+                return wrong(f"patch {number} does not agree with patch {numbers[place + 1]} to the right of it")
+            below = place + self.side
+            if below < self.cells and bottom != borders[numbers[below] - 1][0]:
+                return wrong(f"patch {number} does not agree with patch {numbers[below]} below it")
+        return RIGHT
+
+    def solution(self, instance: Instance) -> list[int]:
+        """Return for each place the place in which its patch lies, by exact search."""
+        arrangements, _ = self._arrangements(self._shown(instance))
+        return arrangements[0]
+
+    def solve(self, instance: Instance) -> str:
+        """Return the arrangement of :meth:`solution`."""
+        return _written(self.solution(instance))
+
+    def plan(self, instance: Instance) -> list[int]:
+        """Return the fewest swaps."""
+        pairs = list(combinations(range(self.cells), 2))
+        return [pairs.index(swap) for swap in restoring_swaps(np.argsort(self.solution(instance)).tolist())]
+
+    def difficulty(self, instance: Instance) -> float:
+        """Count the patches tried by the search for a second arrangement."""
+        return float(self._arrangements(self._shown(instance))[1])
+
+    def guess(self, instance: Instance, dice: Dice) -> str:
+        """Return any order."""
+        return _written(dice.shuffled(range(self.cells)))
+
+    def heuristic(self, instance: Instance) -> str:
+        """Fill the places in order with the first patch left that fits, or else with the first left. On the outside
+        fits what agrees with no other patch there."""
+        borders = self._shown(instance)
+        top, bottom, left, right = (set(lines) for lines in zip(*borders, strict=True))
+        first_tops, first_lefts = top - bottom, left - right
+        left_over = list(range(self.cells))
+        order: list[int] = []
+        for place, (row, column) in enumerate(self._corners):
+            tops = {borders[order[place - self.side]][1]} if row else first_tops
+            lefts = {borders[order[-1]][3]} if column else first_lefts
+            fitting = (patch for patch in left_over if borders[patch][0] in tops and borders[patch][2] in lefts)
+            order.append(next(fitting, left_over[0]))
+            left_over.remove(order[-1])
+        return _written(order)
+
+    def constants(self) -> Sequence[str]:
+        """Return the patches as they lie, and backwards."""
+        return [_written(range(self.cells)), _written(range(self.cells - 1, -1, -1))]
+
+    def _shown(self, instance: Instance) -> list[Borders]:
+        """Return the borders of the patches in the order in which they lie."""
+        return [_borders(patch) for patch in instance.patches[instance.cells]]
+
+    def _arrangements(self, borders: Sequence[Borders]) -> tuple[list[list[int]], int]:
+        """Return at most two arrangements, the patch of each place, in which borders agree; and how many patches the
+        search tried, which gives up beyond ``_MOST_TRIED``. Sets of patches are bits.
+        """
+        n, cells = self.side, self.cells
+        with_top: dict[bytes, int] = {}
+        with_left: dict[bytes, int] = {}
+        for patch, (top, _, left, _) in enumerate(borders):
+            with_top[top] = with_top.get(top, 0) | 1 << patch
+            with_left[left] = with_left.get(left, 0) | 1 << patch
+        below = [with_top.get(bottom, 0) for _, bottom, _, _ in borders]
+        beside = [with_left.get(right, 0) for _, _, _, right in borders]
+        found: list[list[int]] = []
+        order = [0] * cells
+        tried = 0
+
+        def place_from(place: int, unused: int) -> None:
+            nonlocal tried
+            if place == cells:
+                found.append(order.copy())
+                return
+            fitting = unused
+            if place % n:
+                fitting &= beside[order[place - 1]]
+            if place >= n:
+                fitting &= below[order[place - n]]
+            while fitting and len(found) < 2 and tried <= _MOST_TRIED:
+                patch = fitting & -fitting
+                fitting ^= patch
+                tried += 1
+                order[place] = patch.bit_length() - 1
+                place_from(place + 1, unused ^ patch)
+
+        place_from(0, (1 << cells) - 1)
+        return found, tried
+
+
+def _borders(patch: np.ndarray) -> Borders:
+    """Return the top, bottom, left and right borders."""
+    return patch[0].tobytes(), patch[-1].tobytes(), patch[:, 0].tobytes(), patch[:, -1].tobytes()
+
+
+def _written(patches: Sequence[int]) -> str:
+    """Write patches, counted from 0, as an answer."""
+    return " ".join(str(patch + 1) for patch in patches)
+
+
+def restoring_swaps(cells: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the fewest swaps of two places that bring every patch to the place of its number: each puts one patch, the
+    last of a cycle two, where they belong.
+
+    Args:
+        cells: the patch that lies in each place, numbered by the place in which it belongs.
+    """
+    lying = list(cells)
+    swaps = []
+    for place in range(len(lying)):
+        while (other := lying[place]) != place:
+            lying[place], lying[other] = lying[other], lying[place]
+            swaps.append((min(place, other), max(place, other)))
+    return swaps
+
+
+class Lying(NamedTuple):
+    """Places of the patches."""
+
+    cells: jax.Array
+    """int8 ``(n**2,)``: the patch in each place, numbered by the place in which it belongs."""
+
+
+class Jigsaw(PuzzleTask[Lying]):
+    """The interactive form."""
+
+    puzzle: JigsawPuzzle
+    puzzle_class = JigsawPuzzle
+    measures: ClassVar[dict[str, str]] = {"misplaced": "how many patches are out of place"}
+    picture_shape: ClassVar[tuple[int, int, int]] = (360, 360, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.side, self.cells = self.puzzle.side, self.puzzle.cells
+        self.pairs = np.array(list(combinations(range(self.cells), 2)), np.int8)
+        """int8 ``(actions, 2)``: the places that each action swaps."""
+        self.action_space = spaces.Discrete(len(self.pairs))
+        self.in_pixels = card.settings["observation"] == "pixels"
+        if self.in_pixels:
+            self.observation_space = spaces.Box(0, 255, (self.side * SIDE, self.side * SIDE, 3), np.uint8)
+        else:
+            shown = self.cells * 4 * len(POINTS) * 3 + 2 * self.cells**2
+            self.observation_space = self.box(0.0, 1.0, (shown,))
+        # A swap puts at most two patches into place or out of it, of at least two.
+        self.reward_space = self.box(-1.0 - PRICE, 2.0)
+
+    def initial(self, key: jax.Array, params: Params) -> Lying:
+        """Begin as the instance says."""
+        return Lying(params.instance.cells)
+
+    def transition(self, state: Lying, action: jax.Array, key: jax.Array, params: Params) -> Lying:
+        """Swap two patches."""
+        one, other = jnp.asarray(self.pairs)[action]
+        place = np.arange(self.cells, dtype=np.int8)
+        here, there = place == one, place == other
+        patch, other_patch = (jnp.where(at, state.cells, 0).sum(dtype=jnp.int8) for at in (here, there))
+        return Lying(jnp.where(here, other_patch, jnp.where(there, patch, state.cells)))
+
+    def observation(self, state: Lying, key: jax.Array, params: Params) -> jax.Array:
+        """Return the picture, or borders and how they would agree."""
+        patches = params.instance.patches
+        if self.in_pixels:
+            return lit(self._joined(patches[state.cells]), jnp.where)
+        borders = jnp.stack([patches[:, 0], patches[:, :, -1], patches[:, -1], patches[:, :, 0]], 1)[state.cells]
+        top, right, bottom, left = (borders[:, side] for side in range(4))
+        agree = [
+            (one[:, None] == other[None, :]).sum(-1, dtype=jnp.int8).astype(self.dtype) / SIDE
+            for one, other in ((right, left), (bottom, top))
+        ]
+        colours = borders[:, :, np.array(POINTS)]
+        lights = colours[..., None] >> np.arange(3, dtype=np.int8) & np.int8(1)
+        return jnp.concatenate([part.reshape(-1).astype(self.dtype) for part in (lights, *agree)])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the entries in the order of :meth:`observation`."""
+        if self.in_pixels:
+            picture = "[y, x, channel]: the picture as it lies; red, green, blue"
+            return (Component("picture", picture, shape=self.observation_space.shape or ()),)
+        lights = "[place, border, point, channel]: light of a patch at points of its top, right, bottom and left border"
+        pairs = (self.cells, self.cells)
+        return (
+            Component("lights", f"{lights}; red, green, blue", shape=(self.cells, 4, len(POINTS), 3)),
+            Component(
+                "beside", "[place, place]: share of pixels that agree with the first left of the second", shape=pairs
+            ),
+            Component(
+                "above", "[place, place]: share of pixels that agree with the first above the second", shape=pairs
+            ),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Describe each action: two places."""
+        meaning = "swap the patches at two places; pairs (0, 1), (0, 2), ... in reading order"
+        return (Component("swap", meaning, shape=(len(self.pairs),)),)
+
+    def reward(self, state: Lying, action: jax.Array, next_state: Lying, key: jax.Array, params: Params) -> jax.Array:
+        """Give progress, 1 at the goal, and the price of a swap."""
+        before, after = self._misplaced(state), self._misplaced(next_state)
+        at_first = self._misplaced(Lying(params.instance.cells)).astype(self.dtype)
+        progress = (before - after).astype(self.dtype) / at_first
+        arrived = (before > 0) & (after == 0)
+        return progress + arrived.astype(self.dtype) - PRICE / params.instance.shortest.astype(self.dtype)
+
+    def terminal(self, state: Lying, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether the picture is restored."""
+        return self._misplaced(state) == 0
+
+    def info(self, state: Lying, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: the picture is restored."""
+        misplaced = self._misplaced(state)
+        return {"success": misplaced == 0, "misplaced": misplaced}
+
+    def _misplaced(self, state: Lying) -> jax.Array:
+        return (state.cells != np.arange(self.cells, dtype=np.int8)).sum(dtype=jnp.int32)
+
+    def _joined(self, patches: jax.Array) -> jax.Array:
+        """Join patches ``(n**2, 12, 12)`` to one picture."""
+        n = self.side
+        return patches.reshape(n, n, SIDE, SIDE).swapaxes(1, 2).reshape(n * SIDE, n * SIDE)
+
+    # -- host side ------------------------------------------------------------------------------------------------
+
+    def describe(self, state: Lying, params: Params) -> str:
+        """Show the rules, and the borders of the patches as they lie."""
+        listed = self.puzzle.listed(params.instance, np.asarray(state.cells).tolist(), "place")
+        return f"{self.puzzle.rules()}\n\nPlaces are numbered in reading order.\n\n{listed}"
+
+    def how_to_act(self) -> str:
+        """Tell a text player how to answer, in one line."""
+        return f"Answer with the numbers of two places, 1 to {self.cells}, to swap the patches that lie there."
+
+    def parse(self, text: str, state: Lying, params: Params) -> np.ndarray:
+        """Read ``2 5``: swap what lies in the second place and in the fifth.
+
+        Raises:
+            ValueError: anything else.
+        """
+        one, other = sorted(reading.integers(text.strip(), 1, self.cells, least=2, most=2, what="place"))
+        if one == other:
+            raise ValueError(f"expected two different places, got {one} twice")
+        action = np.flatnonzero((self.pairs == (one - 1, other - 1)).all(axis=1))[0]
+        return np.asarray(action, self.action_space.dtype)
+
+    def why_over(self, state: Lying, params: Params, info: dict[str, Any]) -> str:
+        """Return the only end there is."""
+        return "the picture is restored"
+
+    def draw(self, state: Lying, params: Params) -> np.ndarray:
+        """Draw the picture as it lies, enlarged, with gaps between the patches."""
+        n, (height, width, _) = self.side, self.picture_shape
+        board = Image.new("RGB", (width, height), "#b8bec7")
+        room = height // n
+        large = (room - 6) // SIDE * SIDE
+        patches = np.asarray(params.instance.patches)[np.asarray(state.cells)]
+        for place, patch in enumerate(lit(patches, np.where)):
+            row, column = divmod(place, n)
+            shown = Image.fromarray(patch).resize((large, large), Image.Resampling.NEAREST)
+            margin = (room - large) // 2
+            board.paste(shown, (column * room + margin, row * room + margin))
+        return np.asarray(board)

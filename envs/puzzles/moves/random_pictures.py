@@ -1,0 +1,69 @@
+"""Pictures drawn at random in eight colours: a pattern that repeats like that of a wallpaper, made of bands of a smooth
+field, and discs, frames and lines on it.
+
+Whole numbers only, so that a picture is the same on every machine. A colour is three bits, one for each of red, green
+and blue light: 0 is black, 1 red, 2 green, 4 blue, 7 white.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rlbench_suite.dice import Dice
+
+COLOURS = 8
+CODES = "KRGYBMCW"
+"""Black, red, green, yellow, blue, magenta, cyan, white."""
+NAMES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
+DARK, BRIGHT = 40, 225
+"""Levels of a light, of 255."""
+
+_WAVES, _BANDS = 2, 4
+_SHAPES = 3
+"""On every two repeats of the pattern."""
+
+
+def painted(dice: Dice, repeats: int, period: int) -> np.ndarray:
+    """Return a picture whose pattern repeats downward and to the right, were it not for the shapes on it.
+
+    Args:
+        dice: what draws it.
+        repeats: of the pattern, in each direction.
+        period: pixels from one to the next.
+
+    Returns:
+        Colours, int8 ``(side, side)`` of ``side = repeats * period + 1``.
+    """
+    side = repeats * period + 1
+    row, column = np.indices((side, side))
+    colours = dice.shuffled(range(COLOURS))
+    height = np.zeros((side, side), np.int64)
+    for _ in range(_WAVES):
+        down, right, start = dice.between(-2, 2), dice.between(-2, 2), dice.below(period)
+        height += np.abs(2 * (down * row + right * column + start) % (2 * period) - period)
+    picture: np.ndarray = np.array(colours, np.int8)[height * _BANDS // (_WAVES * period + 1)]
+    for _ in range(_SHAPES * repeats**2 // 2):
+        shape = _shape(dice, side, row, column)
+        picture[shape] = dice.choice(colours)
+    return picture
+
+
+def _shape(dice: Dice, side: int, row: np.ndarray, column: np.ndarray) -> np.ndarray:
+    """Return the pixels of a disc, a frame or a line: bool ``(side, side)``."""
+    size, kind = dice.between(2, 5), dice.below(3)
+    row, column = row - dice.below(side), column - dice.below(side)
+    around = np.maximum(np.abs(row), np.abs(column))
+    if kind == 0:
+        return row**2 + column**2 <= size**2
+    if kind == 1:
+        return around == size
+    down, right = dice.between(-3, 3), dice.between(1, 3)
+    return (np.abs(down * row + right * column) <= 2) & (around <= 2 * size)
+
+
+def lit(picture: Any, where: Any) -> Any:
+    """Return the lights of colours: a last axis of three is added, uint8. ``where`` is NumPy's or JAX's."""
+    bits = picture[..., None] >> np.arange(3, dtype=np.int8) & np.int8(1)
+    return where(bits > 0, np.uint8(BRIGHT), np.uint8(DARK))

@@ -1,0 +1,376 @@
+"""rlsuite/StackPermutation-v0: let 1, 2, 3, ... pass through a stack so that they come out in a given order.
+
+``difficulty`` is how many numbers there are. Of every two one-shot instances one is impossible. An order is possible
+exactly if no three of its numbers, wherever they stand, go high, low, middle (Knuth, The Art of Computer Programming 1,
+section 2.2.1, exercise 5). Possible and impossible orders are made alike: two numbers of a random possible order trade
+places, and that is repeated until the result is of the kind whose turn it is. The interactive form has possible orders
+only.
+
+Orders of 6 numbers are few: 132 are possible, and 496 others are two numbers away from one. With 14, 2,674,440 are
+possible.
+
+=============  =====================================================================================================
+action         0 push the next number, 1 pop the top; legal while there is one
+observation    for each number: how many come out before it from now on (divided by n; negative once it is out); whether
+               it is in the stack; whether it is its top; whether it is the one wanted next. Then the fraction pushed
+reward         1/n for each number that comes out in its turn, +1 for the last
+termination    everything is out, or a number came out that is not the one wanted
+=============  =====================================================================================================
+
+The best return is 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+from jax import lax
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
+
+from ..shared import answer as reading
+from ..shared.board import FILLED, GIVEN, Board
+from ..shared.puzzle_task import Params, PuzzleTask
+
+MOST = 24
+OPERATIONS = ("push", "pop")
+IMPOSSIBLE = "impossible"
+PUSH, POP = 0, 1
+
+
+class Instance(NamedTuple):
+    """An order in which numbers are to come out."""
+
+    order: np.ndarray
+    """int8 ``(n,)``: a permutation of 1 to n."""
+
+
+def operations(order: Sequence[int]) -> tuple[list[int], bool]:
+    """Pop the wanted number as soon as it is on top, and push otherwise. There is no other way: a number that is on top
+    and wanted next would be buried by another push until after its turn.
+
+    Returns:
+        The operations until everything is out or nothing more can be pushed, and whether everything is out.
+    """
+    stack: list[int] = []
+    made: list[int] = []
+    pushed = 0
+    for wanted in order:
+        while not stack or stack[-1] != wanted:
+            if pushed == len(order):
+                return made, False
+            pushed += 1
+            stack.append(pushed)
+            made.append(PUSH)
+        stack.pop()
+        made.append(POP)
+    return made, True
+
+
+class StackPermutationPuzzle(Puzzle[Instance]):
+    """``tier`` is how many numbers there are."""
+
+    name = "StackPermutation"
+    difficulty_is = "pushes and pops until the order is reached, or cannot be"
+    few: ClassVar[dict[float, float]] = {4: 24, 5: 119, 6: 628}
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(4, MOST + 1):
+            raise ValueError(f"{self.name}: difficulty is how many numbers there are, 4 to {MOST}, got {tier!r}.")
+        self.count = int(tier)
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw an order, possible or not, whichever is this seed's turn."""
+        return self._of_kind(dice, possible=dice.share(2) == 1)
+
+    def _of_kind(self, dice: Dice, *, possible: bool) -> Instance:
+        while True:
+            order = self._possible(dice)
+            one, other = dice.sample(range(self.count), 2)
+            order[one], order[other] = order[other], order[one]
+            if operations(order)[1] == possible:
+                return Instance(np.array(order, np.int8))
+
+    def _possible(self, dice: Dice) -> list[int]:
+        """Return the output of random pushes and pops."""
+        stack: list[int] = []
+        order: list[int] = []
+        pushed = 0
+        while len(order) < self.count:
+            if pushed < self.count and (not stack or dice.below(2)):
+                pushed += 1
+                stack.append(pushed)
+            else:
+                order.append(stack.pop())
+        return order
+
+    @property
+    def space(self) -> float:
+        """Number of different orders. Beyond 6 numbers it is at least twice the number of possible ones, a Catalan
+        number.
+        """
+        catalan = 1
+        for k in range(self.count):
+            catalan = catalan * 2 * (2 * k + 1) // (k + 2)
+        return self.few.get(self.tier, 2.0 * catalan)
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the order itself: no two are one puzzle in disguise."""
+        return instance.order.tobytes()
+
+    def question(self, instance: Instance) -> str:
+        """State the rules, the order and the format."""
+        n = self.count
+        return (
+            f"The numbers 1 to {n} arrive in this order. 'push' puts the next one on top of a stack; 'pop' takes the "
+            "top of the stack off and writes it down. At the end every number is to have been written down, in this "
+            f"order:\n\n{self.shown(instance)}\n\n"
+            f"Answer with the {2 * n} operations in order, each push or pop, separated by single spaces; or with the "
+            f"single word {IMPOSSIBLE} if no operations write this order down."
+        )
+
+    def judge(self, instance: Instance, answer: str) -> Verdict:
+        """Do the operations one by one."""
+        order = instance.order.tolist()
+        if answer == IMPOSSIBLE:
+            return wrong("it is possible") if operations(order)[1] else RIGHT
+        words = answer.split(" ")
+        if len(words) != 2 * self.count:
+            raise Malformed(f"expected {2 * self.count} operations or {IMPOSSIBLE}, got {len(words)} words")
+        stack: list[int] = []
+        pushed = popped = 0
+        for number, word in enumerate(words, 1):
+            if reading.word(word, OPERATIONS) == PUSH:
+                if pushed == self.count:
+                    return wrong(f"operation {number}: nothing is left to push")
+                pushed += 1
+                stack.append(pushed)
+                continue
+            if not stack:
+                return wrong(f"operation {number}: the stack is empty")
+            if (top := stack.pop()) != order[popped]:
+                return wrong(f"operation {number} writes {top} down where {order[popped]} is wanted")
+            popped += 1
+        return RIGHT
+
+    def solve(self, instance: Instance) -> str:
+        """Return :func:`operations` as text."""
+        made, possible = operations(instance.order.tolist())
+        return self.written(made) if possible else IMPOSSIBLE
+
+    def plan(self, instance: Instance) -> list[int]:
+        """Return the operations, which are the actions."""
+        return operations(instance.order.tolist())[0]
+
+    def difficulty(self, instance: Instance) -> float:
+        """Return how many operations :func:`operations` makes."""
+        return float(len(operations(instance.order.tolist())[0]))
+
+    def guess(self, instance: Instance, dice: Dice) -> str:
+        """Answer ``impossible`` half of the time, otherwise operations at random that can be made."""
+        if dice.below(2):
+            return IMPOSSIBLE
+        made: list[int] = []
+        pushes = 0
+        while len(made) < 2 * self.count:
+            push = pushes < self.count and (2 * pushes == len(made) or dice.below(2) == 1)
+            pushes += push
+            made.append(PUSH if push else POP)
+        return self.written(made)
+
+    def heuristic(self, instance: Instance) -> str:
+        """Answer ``impossible`` if three numbers that stand side by side go high, low, middle; otherwise the operations
+        of a possible order, ended by pops.
+        """
+        order = instance.order.tolist()
+        if any(low < middle < high for high, low, middle in zip(order, order[1:], order[2:], strict=False)):
+            return IMPOSSIBLE
+        made = operations(order)[0]
+        return self.written(made + [POP] * (2 * self.count - len(made)))
+
+    def constants(self) -> Sequence[str]:
+        """Return ``impossible``, all pushes before all pops, and the two in turn."""
+        push, pop = OPERATIONS
+        return [IMPOSSIBLE, " ".join([push] * self.count + [pop] * self.count), " ".join([push, pop] * self.count)]
+
+    @staticmethod
+    def written(made: Sequence[int]) -> str:
+        """Write operations as an answer."""
+        return " ".join(OPERATIONS[operation] for operation in made)
+
+    @staticmethod
+    def shown(instance: Instance) -> str:
+        """Return the order as text."""
+        return " ".join(map(str, instance.order.tolist()))
+
+
+class PossiblePermutationPuzzle(StackPermutationPuzzle):
+    """Possible orders only."""
+
+    name = "StackPermutation, possible"
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw a possible order."""
+        return self._of_kind(dice, possible=True)
+
+
+class Passing(NamedTuple):
+    """Places of the numbers. A stack of numbers that arrive in order is their set: the greatest is on top."""
+
+    stack: jax.Array
+    """uint32: bit v is set if number v + 1 is in the stack."""
+    pushed: jax.Array
+    """int32: how many were pushed."""
+    popped: jax.Array
+    """int32: how many came out in their turn."""
+    failed: jax.Array
+    """bool: one came out that was not wanted."""
+
+
+class StackPermutation(PuzzleTask[Passing]):
+    """The interactive form."""
+
+    puzzle: StackPermutationPuzzle
+    puzzle_class = PossiblePermutationPuzzle
+    measures: ClassVar[dict[str, str]] = {"out": "fraction of the numbers that came out in their turn"}
+    picture_shape: ClassVar[tuple[int, int, int]] = (120, 520, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.count = self.puzzle.count
+        self.action_space = spaces.Discrete(2)
+        low = [-1.0] * self.count + [0.0] * (3 * self.count + 1)
+        self.observation_space = self.box(low, 1.0)
+        self.reward_space = self.box(0.0, 1.0 + 1.0 / self.count)
+
+    def initial(self, key: jax.Array, params: Params) -> Passing:
+        """Begin with an empty stack."""
+        return Passing(jnp.uint32(0), jnp.int32(0), jnp.int32(0), jnp.bool_(False))
+
+    def transition(self, state: Passing, action: jax.Array, key: jax.Array, params: Params) -> Passing:
+        """Push or pop."""
+        push = action == PUSH
+        one = np.uint32(1)
+        top = self._top(state)
+        right = ~push & (top == self._wanted(state, params))
+        moved = one << jnp.where(push, state.pushed, top).astype(jnp.uint32)
+        return Passing(state.stack ^ moved, state.pushed + push, state.popped + right, state.failed | (~push & ~right))
+
+    def observation(self, state: Passing, key: jax.Array, params: Params) -> jax.Array:
+        """Return when each number is due, where it is, and which one is wanted."""
+        every = np.arange(self.count)
+        here = params.instance.order == every[:, None] + 1  # number, place: cheaper than sorting
+        turn = jnp.where(here, every, 0).sum(axis=1)
+        inside = (state.stack >> every.astype(np.uint32)) & 1
+        top = (state.stack != 0) & (every == self._top(state))
+        wanted = every == self._wanted(state, params)
+        parts = (turn - state.popped) / self.count, inside, top, wanted, (state.pushed / self.count)[None]
+        return jnp.concatenate([part.astype(self.dtype) for part in parts])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the entries in the order of :meth:`observation`."""
+        each = (self.count,)
+        due = "how many numbers come out before each number from now on; negative once it is out"
+        return (
+            Component("due", due, f"{self.count}", each),
+            Component("inside", "whether each number is in the stack", shape=each),
+            Component("top", "whether each number is the top of the stack", shape=each),
+            Component("wanted", "whether each number is to come out next", shape=each),
+            Component("pushed", "fraction of the numbers that were pushed"),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Describe the two operations."""
+        meanings = ("put the next number onto the stack", "take the top of the stack out")
+        return singles(dict(zip(OPERATIONS, meanings, strict=True)))
+
+    def reward(
+        self, state: Passing, action: jax.Array, next_state: Passing, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Give a share for each number, 1 for the last."""
+        out = next_state.popped - state.popped
+        return out.astype(self.dtype) / self.count + ((out > 0) & self._done(next_state)).astype(self.dtype)
+
+    def terminal(self, state: Passing, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether all is out, or something came out that was not wanted."""
+        return state.failed | self._done(state)
+
+    def info(self, state: Passing, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: everything came out in its turn."""
+        return {"success": self._done(state), "out": state.popped.astype(self.dtype) / self.count}
+
+    def action_mask(self, state: Passing, params: Params) -> jax.Array:
+        """Push while numbers are left, pop while the stack is not empty."""
+        return jnp.stack([state.pushed < self.count, state.stack != 0])
+
+    def _done(self, state: Passing) -> jax.Array:
+        return state.popped == self.count
+
+    @staticmethod
+    def _top(state: Passing) -> jax.Array:
+        """Return the top of the stack, counted from 0; -1 if it is empty."""
+        return 31 - lax.clz(state.stack).astype(jnp.int32)
+
+    def _wanted(self, state: Passing, params: Params) -> jax.Array:
+        """Return the number that is to come out next, counted from 0; -1 at the end."""
+        here = np.arange(self.count) == state.popped
+        return jnp.where(here, params.instance.order, 0).sum(dtype=jnp.int32) - 1
+
+    # -- host side ------------------------------------------------------------------------------------------------
+
+    def describe(self, state: Passing, params: Params) -> str:
+        """Show the order, the numbers that came out, the stack and the next number."""
+        n, popped, pushed = self.count, int(state.popped), int(state.pushed)
+        stack = self._stack(state)
+        return "\n".join([
+            f"The numbers 1 to {n} pass through a stack. They are to come out in this order:",
+            self.puzzle.shown(params.instance),
+            f"Out so far: {popped} of {n}.",
+            f"In the stack, the top last: {' '.join(map(str, stack)) or 'nothing'}.",
+            f"To be pushed next: {pushed + 1 if pushed < n else 'nothing'}.",
+        ])  # fmt: skip
+
+    def how_to_act(self) -> str:
+        """Tell a text player how to answer, in one line."""
+        return "Answer 'push' or 'pop'."
+
+    def parse(self, text: str, state: Passing, params: Params) -> np.ndarray:
+        """Read ``push`` or ``pop``.
+
+        Raises:
+            ValueError: anything else.
+        """
+        return np.asarray(reading.word(text.strip(), OPERATIONS), self.action_space.dtype)
+
+    def why_illegal(self, action: np.ndarray, state: Passing, params: Params) -> str:
+        """Say that there is nothing to push or to pop."""
+        return "nothing is left to push" if int(action) == PUSH else "the stack is empty"
+
+    def why_over(self, state: Passing, params: Params, info: dict[str, Any]) -> str:
+        """Say whether the order is complete or a wrong number came out."""
+        return "a number came out that was not wanted next" if bool(state.failed) else "everything is out, in order"
+
+    def draw(self, state: Passing, params: Params) -> np.ndarray:
+        """Draw the order above, blue as far as it came out, and the stack below, its top on the right."""
+        board = Board(2, self.count, self.picture_shape)
+        popped, stack = int(state.popped), self._stack(state)
+        for place, number in enumerate(params.instance.order.tolist()):
+            board.cell(0, place, paper=FILLED if place < popped else GIVEN)
+            board.text(0, place, str(number), "#ffffff" if place < popped else "#1d2733", 0.7)
+            board.cell(1, place)
+            if place < len(stack):
+                board.text(1, place, str(stack[place]), scale=0.7)
+        return board.picture()
+
+    @staticmethod
+    def _stack(state: Passing) -> list[int]:
+        return [v + 1 for v in range(MOST) if int(state.stack) >> v & 1]

@@ -1,0 +1,436 @@
+"""Puzzles in which tiles on a square board are brought into order by moves that can be undone.
+
+Tiles are numbered by the cell in which they belong, so that ``0, 1, 2, ...`` in reading order is the goal. Instances
+are arrangements whose shortest solution has exactly ``tier`` moves. How far an arrangement is from the goal is found by
+breadth-first search from there, as deep as the board allows, and beyond by iterative deepening from the arrangement
+(Korf 1985, doi:10.1016/0004-3702(85)90084-0) until it meets what the first search has seen.
+
+Where the breadth-first search reaches the tier, instances are uniform among the arrangements at that distance;
+otherwise they are random walks outward from its last level that turn out to be shortest ways.
+
+=============  =====================================================================================================
+action         one of the moves; the mask leaves out those that cannot be made, where there are such
+observation    each cell's tile one-hot, cells in reading order
+reward         decrease of the summed distances of the tiles from their cells, divided by what it is at the start; +1
+               on reaching the goal; in each step -1/10 divided by the moves of a shortest solution
+termination    every tile is in its cell
+=============  =====================================================================================================
+
+The first part telescopes to 1 at the goal, whatever the way. The best return is exactly 19/10.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.bit_exact import computed_once
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component, singles
+from rlbench_suite.dice import Dice
+from rlbench_suite.reductions import summed
+
+from ..shared import answer as reading
+from ..shared.board import Board
+from ..shared.puzzle_task import Params, PuzzleTask
+from ..shared.shortest_moves import MovesPuzzle
+from ..shared.symmetry import least, square_symmetries
+
+PRICE = 0.1
+"""Price of the moves of a shortest solution, all together."""
+
+
+class Instance(NamedTuple):
+    """An arrangement to bring into order."""
+
+    cells: np.ndarray
+    """int8 ``(side**2,)``: the tile in each cell, numbered by the cell in which it belongs."""
+    shortest: np.int16
+    """Moves of a shortest solution."""
+
+
+class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
+    """``tier`` is the number of moves of a shortest solution. A position is the tile of each cell, a byte each."""
+
+    side: ClassVar[int]
+    #: The largest tier.
+    hardest: ClassVar[int]
+    #: How far from the goal the breadth-first search goes.
+    reach: ClassVar[int]
+    #: By how much one move changes :meth:`apart`, at most.
+    stride: ClassVar[int]
+    #: Whether distances wrap around the board.
+    wraps: ClassVar[bool] = False
+    #: The tile that is a hole, if there is one; it does not count in :meth:`apart`.
+    blank: ClassVar[int | None] = None
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(2, self.hardest + 1):
+            raise ValueError(
+                f"{self.name}: difficulty is the number of moves of a shortest solution, 2 to {self.hardest}, "
+                f"got {tier!r}."
+            )
+        self.cells = self.side**2
+        self.goal = bytes(range(self.cells))
+        self.distance = self._distances()
+        """int32 ``(cells, cells)``: of a tile (row) from its own cell when it is in another (column)."""
+        self._apart = self.distance.tolist()
+
+    # -- what a puzzle defines ------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def expanded(self, boards: np.ndarray) -> np.ndarray:
+        """Return all that one move makes of some arrangements, uint8 ``(count, cells)``, in any order."""
+
+    @abc.abstractmethod
+    def rules(self) -> str:
+        """State what a move is, and how it is written."""
+
+    def symmetries(self) -> Iterable[Sequence[int]]:
+        """Return the ways to renumber the cells that keep moves and goal: for each cell, the one that goes there."""
+        return square_symmetries(self.side)
+
+    @abc.abstractmethod
+    def meaning(self, move: str) -> str:
+        """Describe a move by its name."""
+
+    # -- the puzzle -----------------------------------------------------------------------------------------------
+
+    @property
+    def space(self) -> float:
+        """Number of puzzles at this tier, disguises counted once: the mean, over the symmetries, of the number of
+        arrangements that each leaves as they are (Burnside's lemma). Beyond the levels of the breadth-first search, the
+        tests have counted it.
+        """
+        levels, symmetries = _levels(type(self)), _renumberings(type(self))
+        if self.tier >= len(levels):
+            return super().space
+        level = levels[int(self.tier)]
+        kept = [(np.array(number)[level[:, order]] == level).all(axis=1).sum() for order, number in symmetries]
+        return float(np.mean(kept))
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw an arrangement at distance ``tier``; None if a walk was not a shortest way."""
+        length = int(self.tier)
+        levels = _levels(type(self))
+        inside = min(length, len(levels) - 1)
+        level = levels[inside]
+        position = level[dice.below(len(level))].tobytes()
+        last = None
+        for _ in range(length - inside):
+            options = [place for _, place in self.options_of(position) if place != last]
+            last, position = position, dice.choice(options)
+        if length > inside and self._search(position, length - 1) is not None:
+            return None
+        return Instance(np.frombuffer(position, np.int8), np.int16(length))
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the least of what the symmetries of the board make of it, tiles renumbered with their cells."""
+        tiles = instance.cells.tolist()
+        return least([number[tiles[cell]] for cell in order] for order, number in _renumberings(type(self)))
+
+    def question(self, instance: Instance) -> str:
+        """State the rules, the goal, the board and the format."""
+        board = self.shown(self.start(instance))
+        return (
+            f"{self.rules()}\n\nThe goal:\n\n{self.shown(self.goal)}\n\nThe board:\n\n{board}\n\n"
+            "Reach the goal with as few moves as possible. Answer with the moves in order, separated by single spaces."
+        )
+
+    def start(self, instance: Instance) -> bytes:
+        """Return the arrangement."""
+        return instance.cells.tobytes()
+
+    def apart(self, instance: Instance, position: bytes) -> int:
+        """Sum the distances of the tiles from their cells: rows apart plus columns apart."""
+        return self.apart_of(position)
+
+    def apart_of(self, position: bytes) -> int:
+        """Compute :meth:`apart`."""
+        table = self._apart
+        return sum([table[tile][cell] for cell, tile in enumerate(position)])
+
+    @abc.abstractmethod
+    def after_of(self, position: bytes, move: int) -> bytes | None:
+        """Compute :meth:`after`."""
+
+    def after(self, instance: Instance, position: bytes, move: int) -> bytes | None:
+        """Return the position after a move."""
+        return self.after_of(position, move)
+
+    def options_of(self, position: bytes) -> list[tuple[int, bytes]]:
+        """Return the moves that can be made, and where they lead."""
+        tried = ((move, self.after_of(position, move)) for move in range(len(self.moves)))
+        return [(move, place) for move, place in tried if place is not None]
+
+    def shortest(self, instance: Instance) -> list[int]:
+        """Iterative deepening, then down the levels of the breadth-first search."""
+        position = self.start(instance)
+        limit = -(-self.apart_of(position) // self.stride)
+        while (moves := self._search(position, limit)) is None:
+            limit += 1
+        return moves
+
+    def shown(self, position: bytes) -> str:
+        """Return the board as text, tiles counted from 1, the blank as ``_``."""
+        width = len(str(self.cells))
+        rows = (position[r * self.side : (r + 1) * self.side] for r in range(self.side))
+        return "\n".join(" ".join(self.label(tile).rjust(width) for tile in row) for row in rows)
+
+    def label(self, tile: int) -> str:
+        """Return the text on a tile."""
+        return "_" if tile == self.blank else str(tile + 1)
+
+    def _search(self, position: bytes, limit: int) -> list[int] | None:
+        """Find at most ``limit`` moves from a position to the goal; None if there are none."""
+        known = _depths(type(self))
+        reach = len(_levels(type(self))) - 1
+
+        def search(position: bytes, last: bytes | None, left: int) -> list[int] | None:
+            depth = known.get(position)
+            if depth is not None:
+                return self._descent(position, depth) if depth <= left else None
+            if left <= reach or self.apart_of(position) > left * self.stride:
+                return None  # what is not known is farther than the reach
+            for move, place in self.options_of(position):
+                if place != last and (rest := search(place, position, left - 1)) is not None:
+                    return [move, *rest]
+            return None
+
+        return search(position, None, limit)
+
+    def _descent(self, position: bytes, depth: int) -> list[int]:
+        """Return moves to the goal from a position that the breadth-first search has seen."""
+        known = _depths(type(self))
+        moves = []
+        for left in range(depth - 1, -1, -1):
+            move, position = next(o for o in self.options_of(position) if known.get(o[1]) == left)
+            moves.append(move)
+        return moves
+
+    def _distances(self) -> np.ndarray:
+        row, column = np.divmod(np.arange(self.cells), self.side)
+        steps = [np.abs(line[:, None] - line[None, :]) for line in (row, column)]
+        if self.wraps:
+            steps = [np.minimum(step, self.side - step) for step in steps]
+        table = (steps[0] + steps[1]).astype(np.int32)
+        if self.blank is not None:
+            table[self.blank] = 0
+        return table
+
+
+@cache
+def _levels(puzzle_class: type[RearrangementPuzzle]) -> list[np.ndarray]:
+    """Return arrangements by their distance from the goal: uint8 ``(count, cells)`` each, in a fixed order."""
+    puzzle = puzzle_class(2)
+    weights = np.uint64(16) ** np.arange(puzzle.cells, dtype=np.uint64)
+    level = np.frombuffer(puzzle.goal, np.uint8)[None]
+    before, codes = np.zeros(0, np.uint64), level @ weights
+    levels = [level]
+    while len(levels) <= puzzle.reach:
+        boards = puzzle.expanded(level)
+        found, first = np.unique(boards @ weights, return_index=True)
+        new = ~np.isin(found, codes) & ~np.isin(found, before)  # a move can be undone: no other level is next to this
+        if not new.any():
+            break
+        before, codes, level = codes, found[new], boards[first[new]]
+        levels.append(level)
+    return levels
+
+
+@cache
+def _depths(puzzle_class: type[RearrangementPuzzle]) -> dict[bytes, int]:
+    """Return the distance from the goal of every arrangement in the levels."""
+    levels = _levels(puzzle_class)
+    cells = levels[0].shape[1]
+    depths = {}
+    for depth, level in enumerate(levels):
+        packed = level.tobytes()
+        depths.update({packed[at : at + cells]: depth for at in range(0, len(packed), cells)})
+    return depths
+
+
+@cache
+def _renumberings(puzzle_class: type[RearrangementPuzzle]) -> list[tuple[Sequence[int], list[int]]]:
+    """Return each symmetry, with the new number of each cell."""
+    return [(order, np.argsort(order).tolist()) for order in puzzle_class(2).symmetries()]
+
+
+class Arrangement(NamedTuple):
+    """The board."""
+
+    cells: jax.Array
+    """int8 ``(side**2,)``: the tile in each cell."""
+    apart: jax.Array
+    """int32: summed distances of the tiles from their cells."""
+    at_first: jax.Array
+    """int32: the same at the start."""
+
+
+class RearrangementTask(PuzzleTask[Arrangement]):
+    """The interactive form. Subclasses define :meth:`moved`, and :meth:`action_mask` where not every move can be made
+    everywhere.
+    """
+
+    puzzle: RearrangementPuzzle
+    numbering: ClassVar[str] = "tile k belongs into cell k"
+    measures: ClassVar[dict[str, str]] = {"apart": "summed distances of the tiles from their cells"}
+    picture_shape: ClassVar[tuple[int, int, int]] = (300, 300, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.cells = self.puzzle.cells
+        self.action_space = spaces.Discrete(len(self.puzzle.moves))
+        self.observation_space = self.box(0.0, 1.0, (self.cells**2,))
+        self.reward_space = self.box(-self.puzzle.stride - PRICE, self.puzzle.stride + 1.0)
+
+    @abc.abstractmethod
+    def moved(self, grid: jax.Array, action: jax.Array) -> jax.Array:
+        """Return the board after a move that can be made: int8 ``(side, side)``."""
+
+    def initial(self, key: jax.Array, params: Params) -> Arrangement:
+        """Begin with the arrangement of the instance."""
+        apart = self._apart(params.instance.cells)
+        return Arrangement(params.instance.cells, apart, apart)
+
+    def transition(self, state: Arrangement, action: jax.Array, key: jax.Array, params: Params) -> Arrangement:
+        """Make a move."""
+        cells = computed_once(self._moved)(state.cells, action)
+        return Arrangement(cells, self._apart(cells), state.at_first)
+
+    def _moved(self, cells: jax.Array, action: jax.Array) -> jax.Array:
+        side = self.puzzle.side
+        return self.moved(cells.reshape(side, side), action).reshape(-1)
+
+    def observation(self, state: Arrangement, key: jax.Array, params: Params) -> jax.Array:
+        """Return the tiles one-hot."""
+        return self._one_hot(state.cells).astype(self.dtype).reshape(-1)
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the tile of each cell."""
+        meaning = f"[cell, tile]: which tile lies in the cell, one-hot; {self.numbering}"
+        return (Component("tiles", meaning, shape=(self.cells, self.cells)),)
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Describe the moves."""
+        return singles({move: self.puzzle.meaning(move) for move in self.puzzle.moves})
+
+    def reward(
+        self, state: Arrangement, action: jax.Array, next_state: Arrangement, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Give progress, 1 at the goal, and the price of a move."""
+        progress = (state.apart - next_state.apart).astype(self.dtype) / state.at_first.astype(self.dtype)
+        price = PRICE / params.instance.shortest.astype(self.dtype)
+        arrived = (state.apart > 0) & (next_state.apart == 0)
+        return progress + arrived.astype(self.dtype) - price
+
+    def terminal(self, state: Arrangement, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether every tile is in its cell."""
+        return state.apart == 0
+
+    def info(self, state: Arrangement, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: every tile is in its cell."""
+        return {"success": state.apart == 0, "apart": state.apart}
+
+    def _one_hot(self, cells: jax.Array) -> jax.Array:
+        return cells[:, None] == np.arange(self.cells, dtype=np.int8)
+
+    def _apart(self, cells: jax.Array) -> jax.Array:
+        apart = jnp.zeros(self.cells, jnp.int32)
+        for tile in range(self.cells):
+            apart = jnp.where(cells == tile, self.puzzle.distance[tile], apart)
+        return summed(apart)
+
+    # -- host side ------------------------------------------------------------------------------------------------
+
+    def describe(self, state: Arrangement, params: Params) -> str:
+        """Show the rules, the goal and the board as it is."""
+        puzzle = self.puzzle
+        board = puzzle.shown(np.asarray(state.cells).tobytes())
+        return f"{puzzle.rules()}\n\nThe goal:\n\n{puzzle.shown(puzzle.goal)}\n\nThe board:\n\n{board}"
+
+    def how_to_act(self) -> str:
+        """Tell a text player how to answer, in one line."""
+        return f"Answer with one move: {', '.join(self.puzzle.moves)}."
+
+    def parse(self, text: str, state: Arrangement, params: Params) -> np.ndarray:
+        """Read the name of a move.
+
+        Raises:
+            ValueError: anything else.
+        """
+        return np.asarray(reading.word(text.strip(), self.puzzle.moves), self.action_space.dtype)
+
+    def why_over(self, state: Arrangement, params: Params, info: dict[str, Any]) -> str:
+        """Return the only end there is."""
+        return "every tile is in its cell"
+
+    def draw(self, state: Arrangement, params: Params) -> np.ndarray:
+        """Draw the board; tiles in their cells on grey."""
+        side = self.puzzle.side
+        board = Board(side, side, self.picture_shape)
+        for cell, tile in enumerate(np.asarray(state.cells).tolist()):
+            symbol = "" if tile == self.puzzle.blank else self.puzzle.label(tile)
+            board.cell(*divmod(cell, side), given=cell == tile and symbol != "")
+            board.text(*divmod(cell, side), symbol, scale=0.8)
+        return board.picture()
+
+
+class PermutingPuzzle(RearrangementPuzzle):
+    """Every move can be made anywhere, and permutes the same cells.
+
+    Subclasses define :meth:`sources`.
+    """
+
+    @classmethod
+    @abc.abstractmethod
+    def sources(cls) -> dict[str, np.ndarray]:
+        """Return for each move, by its name, the cell from which each cell's tile comes, ``(side, side)``."""
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        sources = self.sources()
+        self.moves = tuple(sources)
+        self.source = np.stack(list(sources.values())).reshape(len(self.moves), self.cells).astype(np.uint8)
+        """uint8 ``(moves, cells)``."""
+        self._source = [row.tobytes() for row in self.source]
+
+    def after_of(self, position: bytes, move: int) -> bytes:
+        """Return every cell's new tile; ``translate`` looks them up in a table of 256."""
+        return self._source[move].translate(position.ljust(256))
+
+    def expanded(self, boards: np.ndarray) -> np.ndarray:
+        """Make every move."""
+        return np.concatenate([boards[:, source] for source in self.source])
+
+
+class PermutingTask(RearrangementTask):
+    """The interactive form, where tiles go from a cell to one beside it (around the border, where it wraps)."""
+
+    puzzle: PermutingPuzzle
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        side = self.puzzle.side
+        beside = np.stack(_beside(np.arange(self.cells).reshape(side, side), np)).reshape(5, 1, -1)
+        self._from = np.argmax(beside == self.puzzle.source, axis=0).astype(np.int8)
+        """int8 ``(moves, cells)``: from which side the tile comes, in the order of :func:`_beside`."""
+
+    def moved(self, grid: jax.Array, action: jax.Array) -> jax.Array:
+        """Take every tile from the side the move says."""
+        side = jnp.asarray(self._from)[action].reshape(grid.shape)
+        stay, *others = _beside(grid, jnp)
+        return jnp.select([side == number for number in range(1, 5)], others, stay)
+
+
+def _beside(grid: Any, of: Any) -> list[Any]:
+    """Return the grid, and what lies left of, right of, above and below each cell; ``of`` is NumPy or JAX's."""
+    return [grid, of.roll(grid, 1, 1), of.roll(grid, -1, 1), of.roll(grid, 1, 0), of.roll(grid, -1, 0)]

@@ -1,0 +1,1 @@
+"""Quantum circuits to undo or to compile, a gate a step."""

@@ -1,0 +1,315 @@
+"""Puzzles of quantum-gate compilation: come near enough to a given unitary by few gates of a universal set.
+
+The distance of two unitaries on n qubits is sqrt(1 - |tr(U^+ V)| / 2**n), which a global phase does not change (Fowler
+2011, arXiv:quant-ph/0411206). All unitaries that circuits of so many gates make are enumerated by breadth-first search
+in exact arithmetic, so it is known what can be reached.
+
+``difficulty`` is the number of gates allowed, and all of them are needed. Seven of eight targets are in general no
+product of so few gates; there the wanted distance lies between what ``difficulty`` gates reach and what fewer reach.
+The eighth is a product of ``difficulty`` gates and of no fewer, and has to be hit. No circuit of at most so many gates
+has a distance within :data:`MARGIN` of the wanted one, so rounding decides nothing.
+
+=============  =====================================================================================================
+action         the gate to apply, ``Discrete(gates)``, in the order of the puzzle's ``names``
+observation    the puzzle's view of what is left to do; the wanted distance; the fraction of the gates left
+reward         decrease of what the distance exceeds the wanted one by, divided by what it is at first; +1 on being near
+               enough
+termination    near enough, or no gate left
+=============  =====================================================================================================
+
+Rewards telescope, and the best return is 2.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
+
+from ..shared import answer as reading
+from ..shared.puzzle_task import Params, PuzzleTask
+from .gate_names import gates_named
+
+FINE = 10**4
+"""The unit of an instance's wanted distance is one over this."""
+MARGIN = 1e-4
+HIT = 0.01
+"""The wanted distance where the target is a product of gates."""
+_LEAST_EXCESS = 0.1
+"""Least amount by which the distance of no gate at all exceeds the wanted one."""
+_MOST_GATES = 1000
+
+
+class Circuits(NamedTuple):
+    """One circuit for each unitary (up to phase), none shorter; the short ones first."""
+
+    unitaries: np.ndarray
+    """A row for each, in the puzzle's own coordinates."""
+    words: list[tuple[int, ...]]
+    """The gates of each, in the order in which they are applied."""
+    begins: list[int]
+    """For each number of gates from 0: the first circuit that has so many; their number behind the last."""
+
+
+class Instance(NamedTuple):
+    """A target unitary."""
+
+    target: np.ndarray
+    """int32: a unitary in the puzzle's own coordinates."""
+    wanted: np.int32
+    """The distance that is near enough, in units of 10**-4."""
+
+
+class SynthesisPuzzle(Puzzle[Instance]):
+    """``tier`` is the number of gates allowed, all of which are needed."""
+
+    difficulty_is = "log2 of the unitaries that so many gates can make, over those of them that are near enough"
+    #: Of the gates.
+    names: ClassVar[tuple[str, ...]]
+    #: The gate that undoes each.
+    inverses: ClassVar[tuple[int, ...]]
+    #: The most gates that may be allowed.
+    longest: ClassVar[int]
+    #: Rows of a unitary.
+    dimension: ClassVar[int]
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(2, self.longest + 1):
+            raise ValueError(f"{self.name}: difficulty is the number of gates, 2 to {self.longest}, got {tier!r}.")
+        self.gates = int(tier)
+
+    @property
+    @abc.abstractmethod
+    def known(self) -> Circuits:
+        """All circuits of at most so many gates as allowed."""
+
+    @abc.abstractmethod
+    def reached(self, number: int) -> np.ndarray:
+        """Return the unitary of a circuit of :attr:`known`, as a target."""
+
+    @abc.abstractmethod
+    def drawn(self, dice: Dice) -> np.ndarray:
+        """Return a random target that need not be a product of so few gates."""
+
+    @abc.abstractmethod
+    def distances(self, target: np.ndarray) -> np.ndarray:
+        """Return the distance of each of :attr:`known` from a target, float64; the same to the bit on every machine."""
+
+    @abc.abstractmethod
+    def distance(self, instance: Instance, gates: Sequence[int]) -> float:
+        """Return the distance of a circuit from the target."""
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw a random target, or a product of gates; None where the product cannot be asked for."""
+        longest, count = self.known.begins[-2:]
+        hit = dice.share(8) == 0
+        target = self.reached(dice.between(longest, count - 1)) if hit else self.drawn(dice)
+        distances = self.distances(target)
+        middle = (distances[:longest].min() + distances[longest:].min()) / 2
+        wanted = HIT if hit else round(middle * FINE) / FINE
+        near = distances <= wanted
+        if near[:longest].any() or not near.any() or np.abs(distances - wanted).min() < MARGIN:
+            return None
+        if distances[0] < wanted + _LEAST_EXCESS:
+            return None
+        return Instance(target, np.int32(round(wanted * FINE)))
+
+    def task_in_words(self, instance: Instance) -> str:
+        """State what to find and how to write it, the end of the question."""
+        return (
+            "The circuit's unitary V is the product of its gates, the one that is applied first on the right. Its "
+            f"distance from U is sqrt(1 - |tr(U^+ V)| / {self.dimension}), where U^+ is the conjugate transpose of U; "
+            f"a global phase does not matter. Find a circuit of at most {self.gates} gates with a distance of at most "
+            f"{float(instance.wanted / FINE):.4f}.\n"
+            f"Answer with gates in the order in which they are applied, among {' '.join(self.names)}, separated by "
+            "single spaces."
+        )
+
+    def judge(self, instance: Instance, answer: str) -> Verdict:
+        """Multiply the gates, and measure the distance."""
+        words = answer.split(" ")
+        if len(words) > _MOST_GATES:
+            raise Malformed(f"expected at most {self.gates} gates, got {len(words)}")
+        gates = [reading.word(word, self.names) for word in words]
+        if len(gates) > self.gates:
+            return wrong(f"the circuit has {len(gates)} gates, {self.gates} are allowed")
+        gap, wanted = self.distance(instance, gates), instance.wanted / FINE
+        return RIGHT if gap <= wanted else wrong(f"the distance is {gap:.6f}, more than {wanted:.4f}")
+
+    def _near(self, instance: Instance) -> np.ndarray:
+        """Return the circuits that are near enough."""
+        return np.flatnonzero(self.distances(instance.target) <= instance.wanted / FINE)
+
+    def plan(self, instance: Instance) -> Sequence[int]:
+        """Return the first circuit that is near enough."""
+        return self.known.words[self._near(instance)[0]]
+
+    def solve(self, instance: Instance) -> str:
+        """Try all circuits, the short ones first."""
+        return self._written(self.plan(instance))
+
+    def difficulty(self, instance: Instance) -> float:
+        """Return log2 of the number of known unitaries divided by the number of those near enough."""
+        return math.log2(len(self.known.words) / len(self._near(instance)))
+
+    def guess(self, instance: Instance, dice: Dice) -> str:
+        """Return as many gates as allowed, none of which undoes the one before."""
+        gates = [dice.below(len(self.names))]
+        while len(gates) < self.gates:
+            gate = dice.below(len(self.names))
+            if gate != self.inverses[gates[-1]]:
+                gates.append(gate)
+        return self._written(gates)
+
+    def heuristic(self, instance: Instance) -> str:
+        """Return the gate that leads nearest, until near enough or no gate is left."""
+        gates: list[int] = []
+        while len(gates) < self.gates:
+            gaps = [self.distance(instance, [*gates, gate]) for gate in range(len(self.names))]
+            gates.append(gaps.index(min(gaps)))
+            if min(gaps) * FINE <= instance.wanted:
+                break
+        return self._written(gates)
+
+    def constants(self) -> Sequence[str]:
+        """Return the first gate, an H, and another gate in turns."""
+        return [self._written([0, gate] * (self.gates // 2)) for gate in range(1, len(self.names))]
+
+    def _written(self, gates: Iterable[int]) -> str:
+        """Return a circuit as an answer is written."""
+        return " ".join(self.names[gate] for gate in gates)
+
+
+def entries_in_words(unitary: np.ndarray) -> str:
+    """Return a unitary U, ``(2, n, n)`` for the real and the imaginary parts, as text."""
+    return "\n".join(
+        f"U{row}{column} = {real:+.6f} {imaginary:+.6f} i"
+        for row, parts in enumerate(zip(*unitary, strict=True), 1)
+        for column, (real, imaginary) in enumerate(zip(*parts, strict=True), 1)
+    )
+
+
+class Begun(Protocol):
+    """The state of a task: what is left to do, in the puzzle's own coordinates, and ``used``."""
+
+    @property
+    def used(self) -> jax.Array:
+        """int32: gates of the circuit."""
+
+
+State = TypeVar("State", bound=Begun)
+
+
+class SynthesisTask(PuzzleTask[State]):
+    """Applying a gate. What is left to do is the target times the inverse of the circuit.
+
+    Subclasses define state, first state, transition, view and distance.
+    """
+
+    puzzle: SynthesisPuzzle
+    measures: ClassVar[dict[str, str]] = {"distance": "distance of circuit and target, 0 to 1"}
+    #: Entries of :meth:`view`.
+    view_size: ClassVar[int]
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.action_space = spaces.Discrete(len(self.puzzle.names))
+        self.observation_space = self.box([-1.0] * self.view_size + [0.0, 0.0], 1.0)
+        self.reward_space = self.box(-1 / _LEAST_EXCESS, 2.0)
+
+    @abc.abstractmethod
+    def view(self, state: State) -> jax.Array:
+        """Return the unitary that is left to make, ``(view_size,)``, entries from -1 to 1."""
+
+    @property
+    @abc.abstractmethod
+    def view_components(self) -> tuple[Component, ...]:
+        """Components that say what the numbers of :meth:`view` are."""
+
+    @abc.abstractmethod
+    def gap(self, state: State) -> jax.Array:
+        """Return the distance of what is left from doing nothing."""
+
+    @abc.abstractmethod
+    def shown(self, state: State) -> str:
+        """Return the unitary that is left as text."""
+
+    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return the unitary that is left, the wanted distance and the gates left."""
+        left = (self.puzzle.gates - state.used).astype(self.dtype) / self.puzzle.gates
+        return jnp.concatenate([self.view(state).clip(-1, 1), self.stack(self._wanted(params), left)])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the entries in the order of :meth:`observation`."""
+        return (
+            *self.view_components,
+            Component("wanted", "the distance that is near enough"),
+            Component("gates_left", "fraction of the gates that are left"),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Describe the gates."""
+        return gates_named(self.puzzle.names)
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Give progress, and 1 for being near enough."""
+        at_first = self._excess(self.initial(key, params), params)
+        before, after = self._excess(state, params), self._excess(next_state, params)
+        return (before - after) / at_first + ((before > 0) & (after == 0)).astype(self.dtype)
+
+    def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether it is near enough, or no gate is left."""
+        return (self._excess(state, params) == 0) | (state.used >= self.puzzle.gates)
+
+    def info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: the target is near enough."""
+        return {"success": self._excess(state, params) == 0, "distance": self.gap(state)}
+
+    def _wanted(self, params: Params) -> jax.Array:
+        wanted: jax.Array = params.instance.wanted.astype(self.dtype) / FINE
+        return wanted
+
+    def _excess(self, state: State, params: Params) -> jax.Array:
+        """Return by how much the distance exceeds the wanted one; 0 if it does not."""
+        return jnp.maximum(self.gap(state) - self._wanted(params), 0)
+
+    # -- host side ------------------------------------------------------------------------------------------------
+
+    def describe(self, state: State, params: Params) -> str:
+        """Show the unitary that is left to make."""
+        return (
+            f"Left to be done by the gates {', '.join(self.puzzle.names)}, up to a global phase: the unitary U of\n"
+            f"{self.shown(state)}\n"
+            f"Its distance from doing nothing is {float(self.gap(state)):.6f}, at most "
+            f"{float(self._wanted(params)):.4f} is wanted. A gate G makes U G^-1 of it. Gates left: "
+            f"{self.puzzle.gates - int(state.used)}"
+        )
+
+    def how_to_act(self) -> str:
+        """Tell a text player how to answer, in one line."""
+        return f"Answer with one of {', '.join(self.puzzle.names)}."
+
+    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
+        """Read a gate.
+
+        Raises:
+            ValueError: anything else.
+        """
+        return np.asarray(reading.word(text.strip(), self.puzzle.names), self.action_space.dtype)
+
+    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
+        """Say whether the target is near enough or no gate is left."""
+        near = info["success"]
+        return "the circuit is near enough" if near else "no gate is left, and the circuit is not near enough"

@@ -1,0 +1,1 @@
+"""Ways to find through mazes, road maps and graphs."""

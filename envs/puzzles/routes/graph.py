@@ -1,0 +1,116 @@
+"""Graphs of few vertices: a vertex is a bit, a graph the set of neighbours of each vertex."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rlbench_suite.dice import Dice
+
+Graph = Sequence[int]
+"""For each vertex, the bits of its neighbours."""
+
+
+def random_graph(dice: Dice, vertices: int, edges: int) -> list[int]:
+    """Draw a graph; every set of so many edges is equally likely."""
+    graph = [0] * vertices
+    pairs = [(one, other) for other in range(vertices) for one in range(other)]
+    for one, other in dice.sample(pairs, edges):
+        graph[one] |= 1 << other
+        graph[other] |= 1 << one
+    return graph
+
+
+def members(bits: int) -> Iterator[int]:
+    """Return the vertices of a set, the least first."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
+
+
+def reached(graph: Graph, start: int, within: int) -> int:
+    """Return the vertices that can be reached from those of ``start`` through those of ``within``; both are sets."""
+    found = rim = start & within
+    while rim:
+        around = 0
+        for vertex in members(rim):
+            around |= graph[vertex]
+        rim = around & within & ~found
+        found |= rim
+    return found
+
+
+def hamiltonian_cycle(graph: Graph) -> tuple[list[int] | None, int]:
+    """Return a cycle through every vertex, from vertex 0, by depth-first search; vertices with fewest ways on come
+    first.
+
+    A branch is left as soon as an unvisited vertex has too few ways in and out (two, or one and back to the start; the
+    latter for one vertex only, the last), or unvisited vertices cannot all be reached.
+
+    Returns:
+        The cycle, or None where there is none; and how many vertices the search entered until it knew.
+    """
+    entered = 0
+
+    def search(path: list[int], left: int) -> list[int] | None:
+        nonlocal entered
+        entered += 1
+        here = path[-1]
+        if not left:
+            return path if graph[here] & 1 else None
+        open_to, last = left | 1 << here, -1
+        for vertex in members(left):
+            if (graph[vertex] & open_to).bit_count() < 2:
+                if last >= 0 or not graph[vertex] & 1:
+                    return None
+                last = vertex
+        ahead = graph[here] & left
+        if reached(graph, ahead & -ahead, left) != left:
+            return None
+        for vertex in sorted(members(ahead), key=lambda v: (graph[v] & left).bit_count()):
+            if (found := search([*path, vertex], left & ~(1 << vertex))) is not None:
+                return found
+        return None
+
+    return search([0], 2 ** len(graph) - 2), entered
+
+
+def hamiltonian_path(graph: Graph) -> tuple[list[int] | None, int]:
+    """Return a path through every vertex: a cycle of the graph with one more vertex that is next to all others. Returns
+    as :func:`hamiltonian_cycle` does.
+    """
+    cycle, entered = hamiltonian_cycle([2 ** (len(graph) + 1) - 2, *(row << 1 | 1 for row in graph)])
+    return cycle and [vertex - 1 for vertex in cycle[1:]], entered
+
+
+def canonical_graph(graph: Graph) -> bytes:
+    """Return the same bytes for graphs that differ by the names of their vertices only, and for no others.
+
+    Vertices are told apart by their neighbours' kinds until that ends; among those that are still alike, each is tried
+    as the first (McKay 1981, without its shortcuts for symmetric graphs).
+    """
+    count = len(graph)
+    around = [list(members(bits)) for bits in graph]
+
+    def refined(kinds: list[int]) -> list[int]:
+        while True:
+            looks = [(kinds[v], tuple(sorted([kinds[w] for w in around[v]]))) for v in range(count)]
+            ranks = {look: rank for rank, look in enumerate(sorted(set(looks)))}
+            new = [ranks[look] for look in looks]
+            if len(set(new)) == len(set(kinds)):
+                return new
+            kinds = new
+
+    def least(kinds: list[int]) -> list[int]:
+        kinds = refined(kinds)
+        alike = next((kind for kind in sorted(set(kinds)) if kinds.count(kind) > 1), None)
+        if alike is None:
+            place = {vertex: rank for rank, vertex in enumerate(sorted(range(count), key=kinds.__getitem__))}
+            rows = [0] * count
+            for vertex, bits in enumerate(graph):
+                rows[place[vertex]] = sum(1 << place[other] for other in members(bits))
+            return rows
+        trials = (v for v in range(count) if kinds[v] == alike)
+        return min(least([2 * kind + (w != v) for w, kind in enumerate(kinds)]) for v in trials)
+
+    return b"".join(row.to_bytes(2, "big") for row in least([0] * count))

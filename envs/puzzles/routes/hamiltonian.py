@@ -1,0 +1,379 @@
+"""rlsuite/HamiltonianPath-v0 and rlsuite/HamiltonianCycle-v0: visit every vertex of a graph once.
+
+``difficulty`` is the number of vertices. Graphs are uniform among those with a fixed number of edges that are connected
+and have no vertex that rules a solution out by its degree: for a cycle all have at least two neighbours, for a path at
+most two have only one. Of every two one-shot instances one has no solution, proven by exhaustive search; the number of
+edges does not tell them apart. The interactive form has graphs with a solution only.
+
+=============  =====================================================================================================
+action         the vertex to visit next, ``Discrete(n)``; at first any, then an unvisited neighbour of the last one
+observation    the adjacency matrix, row by row; then for each vertex: whether it is unvisited, whether it is the last,
+               whether it is the first, how many unvisited neighbours it has (divided by n)
+reward         1/n for each vertex visited, +1 for the last if the path (the cycle, closed by an edge to the first) is
+               complete
+termination    no vertex can be visited next
+=============  =====================================================================================================
+
+The best return is 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+from jax import lax
+from PIL import Image, ImageDraw, ImageFont
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+
+from ..shared import answer as reading
+from ..shared.board import FILLED, GIVEN, INK, LINE, PAPER
+from ..shared.puzzle_task import Params, PuzzleTask
+from .graph import canonical_graph, hamiltonian_cycle, hamiltonian_path, members, random_graph, reached
+
+NONE = "none"
+MOST = 16
+
+
+class Instance(NamedTuple):
+    """A graph."""
+
+    neighbours: np.ndarray
+    """int32 ``(n,)``: bit w of entry v is set if there is an edge between v and w."""
+    solvable: np.int8
+    """1 if there is a solution, 0 if there is none."""
+
+
+class HamiltonianPuzzle(Puzzle[Instance]):
+    """``tier`` is the number of vertices."""
+
+    difficulty_is = "vertices that a depth-first search enters until it has a solution or has proven that there is none"
+    #: Whether an edge has to lead from the last vertex back to the first.
+    closed: ClassVar[bool]
+    #: Edges a vertex, in eighths.
+    density: ClassVar[int]
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(5, MOST + 1):
+            raise ValueError(f"{self.name}: difficulty is the number of vertices, 5 to {MOST}, got {tier!r}.")
+        self.count = int(tier)
+        self.edges = self.count * self.density // 8
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw a graph with a solution or without, whichever is this seed's turn."""
+        return self._of_kind(dice, solvable=dice.share(2) == 1)
+
+    def _of_kind(self, dice: Dice, *, solvable: bool) -> Instance:
+        while True:
+            graph = random_graph(dice, self.count, self.edges)
+            if self._plausible(graph) and (self.search(graph)[0] is not None) == solvable:
+                return Instance(np.array(graph, np.int32), np.int8(solvable))
+
+    def _plausible(self, graph: Sequence[int]) -> bool:
+        """Return whether degrees allow a solution, and the graph is connected."""
+        degrees = [bits.bit_count() for bits in graph]
+        if min(degrees) == 0 or degrees.count(1) > (0 if self.closed else 2):
+            return False
+        everything = 2**self.count - 1
+        return reached(graph, 1, everything) == everything
+
+    def search(self, graph: Sequence[int]) -> tuple[list[int] | None, int]:
+        """Return a solution, if there is one, and the vertices entered until that was known."""
+        return (hamiltonian_cycle if self.closed else hamiltonian_path)(graph)
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the graph without the names of its vertices."""
+        return canonical_graph(instance.neighbours.tolist())
+
+    def rules(self) -> str:
+        """State what is asked for."""
+        if self.closed:
+            return (
+                "A Hamiltonian cycle of a graph visits every vertex exactly once, goes from each to the next by an "
+                "edge, and from the last back to the first by an edge."
+            )
+        return (
+            "A Hamiltonian path of a graph visits every vertex exactly once, and goes from each to the next by an edge."
+        )
+
+    def question(self, instance: Instance) -> str:
+        """State the rules, the graph and the format."""
+        kind = "cycle" if self.closed else "path"
+        again = " (the first is not repeated at the end)" if self.closed else ""
+        return (
+            f"{self.rules()}\n\n{self.shown(instance)}\n\nFind a Hamiltonian {kind}. Answer with the {self.count} "
+            f"vertices in order, separated by single spaces{again}; or with the single word {NONE} if there is no "
+            f"Hamiltonian {kind}."
+        )
+
+    def shown(self, instance: Instance) -> str:
+        """Return the vertices and edges in words."""
+        graph = instance.neighbours.tolist()
+        edges = (f"{v + 1}-{w + 1}" for v, bits in enumerate(graph) for w in members(bits) if v < w)
+        return f"The vertices: 1 to {self.count}\nThe edges: {' '.join(edges)}"
+
+    def judge(self, instance: Instance, answer: str) -> Verdict:
+        """Check that every vertex is visited once and every step is an edge; for ``none``, ask the search."""
+        graph, n = instance.neighbours.tolist(), self.count
+        if answer == NONE:
+            return wrong("there is one") if instance.solvable else RIGHT
+        path = [vertex - 1 for vertex in reading.integers(answer, 1, n, least=n, most=n, what="vertice")]
+        if len(set(path)) < n:
+            return wrong("a vertex is visited twice")
+        steps = list(zip(path, path[1:] + path[:1], strict=True))
+        for one, other in steps if self.closed else steps[:-1]:
+            if not graph[one] >> other & 1:
+                return wrong(f"there is no edge between {one + 1} and {other + 1}")
+        return RIGHT
+
+    def solve(self, instance: Instance) -> str:
+        """Search with :meth:`search`."""
+        path = self.search(instance.neighbours.tolist())[0]
+        return NONE if path is None else self.written(path)
+
+    def plan(self, instance: Instance) -> list[int]:
+        """Return the vertices of the solution, which are the actions."""
+        return self.search(instance.neighbours.tolist())[0] or []
+
+    def difficulty(self, instance: Instance) -> float:
+        """Count the vertices that :meth:`search` enters."""
+        return float(self.search(instance.neighbours.tolist())[1])
+
+    def guess(self, instance: Instance, dice: Dice) -> str:
+        """Answer ``none`` half of the time, otherwise the vertices in random order."""
+        return NONE if dice.below(2) else self.written(dice.shuffled(range(self.count)))
+
+    def heuristic(self, instance: Instance) -> str:
+        """Go from a vertex of least degree on to the neighbour with the fewest unvisited neighbours (Warnsdorff 1823);
+        ``none`` if that ends early, or cannot be closed.
+        """
+        graph = instance.neighbours.tolist()
+        path = [min(range(self.count), key=lambda v: graph[v].bit_count())]
+        left = 2**self.count - 1 & ~(1 << path[0])
+        while ahead := graph[path[-1]] & left:
+            path.append(min(members(ahead), key=lambda v: (graph[v] & left).bit_count()))
+            left &= ~(1 << path[-1])
+        unclosed = self.closed and not graph[path[-1]] >> path[0] & 1
+        return NONE if left or unclosed else self.written(path)
+
+    def constants(self) -> Sequence[str]:
+        """Return ``none``, and the vertices as they are numbered."""
+        return [NONE, self.written(range(self.count))]
+
+    @staticmethod
+    def written(path: Sequence[int]) -> str:
+        """Write vertices as an answer."""
+        return " ".join(str(vertex + 1) for vertex in path)
+
+
+class HamiltonianPathPuzzle(HamiltonianPuzzle):
+    """Through every vertex."""
+
+    name = "HamiltonianPath"
+    few: ClassVar[dict[float, float]] = {8: 780, 12: 830_000}
+    closed, density = False, 11
+
+
+class HamiltonianCyclePuzzle(HamiltonianPuzzle):
+    """And back."""
+
+    name = "HamiltonianCycle"
+    few: ClassVar[dict[float, float]] = {8: 800}
+    closed, density = True, 13
+
+
+class SolvablePathPuzzle(HamiltonianPathPuzzle):
+    """Graphs with a Hamiltonian path only."""
+
+    name = "HamiltonianPath, solvable"
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw a graph with a path."""
+        return self._of_kind(dice, solvable=True)
+
+
+class SolvableCyclePuzzle(HamiltonianCyclePuzzle):
+    """Graphs with a Hamiltonian cycle only."""
+
+    name = "HamiltonianCycle, solvable"
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw a graph with a cycle."""
+        return self._of_kind(dice, solvable=True)
+
+
+class Visiting(NamedTuple):
+    """The path so far."""
+
+    path: jax.Array
+    """int8 ``(n,)``: the vertices in order; -1 where there is none yet."""
+    left: jax.Array
+    """int32: bit v is set if vertex v is unvisited."""
+    visited: jax.Array
+    """int32: how many are visited."""
+    last: jax.Array
+    """int32: the last vertex visited; -1 at first."""
+    ahead: jax.Array
+    """int32: the bits of the vertices that can be visited next."""
+
+
+class HamiltonianPath(PuzzleTask[Visiting]):
+    """The interactive form."""
+
+    puzzle: HamiltonianPuzzle
+    puzzle_class: ClassVar[type[HamiltonianPuzzle]] = SolvablePathPuzzle
+    measures: ClassVar[dict[str, str]] = {"visited": "fraction of the vertices visited"}
+    picture_shape: ClassVar[tuple[int, int, int]] = (360, 360, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        n = self.count = self.puzzle.count
+        self.action_space = spaces.Discrete(n)
+        self.observation_space = self.box(0.0, 1.0, (n * n + 4 * n,))
+        self.reward_space = self.box(0.0, 1.0 + 1.0 / n)
+        self._vertices = np.arange(n, dtype=np.int32)
+
+    def initial(self, key: jax.Array, params: Params) -> Visiting:
+        """Begin before the first vertex."""
+        every = jnp.int32(2**self.count - 1)
+        return Visiting(jnp.full(self.count, -1, jnp.int8), every, jnp.int32(0), jnp.int32(-1), every)
+
+    def transition(self, state: Visiting, action: jax.Array, key: jax.Array, params: Params) -> Visiting:
+        """Visit a vertex."""
+        here = self._vertices == action
+        left = state.left & ~(np.int32(1) << action.astype(np.int32))
+        return Visiting(
+            path=jnp.where(self._vertices == state.visited, action.astype(jnp.int8), state.path),
+            left=left,
+            visited=state.visited + 1,
+            last=action.astype(jnp.int32),
+            ahead=jnp.where(here, params.instance.neighbours, 0).sum(dtype=jnp.int32) & left,
+        )
+
+    def observation(self, state: Visiting, key: jax.Array, params: Params) -> jax.Array:
+        """Return the graph, and for each vertex how it stands."""
+        rows = params.instance.neighbours
+        matrix = (rows[:, None] >> self._vertices) & 1
+        free = lax.population_count(rows & state.left) / self.count
+        first = self._vertices == state.path[0]
+        parts = matrix.reshape(-1), (state.left >> self._vertices) & 1, self._vertices == state.last, first, free
+        return jnp.concatenate([part.astype(self.dtype) for part in parts])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the entries in the order of :meth:`observation`."""
+        n = self.count
+        return (
+            Component("adjacency", "[vertex, vertex]: whether an edge joins the two", shape=(n, n)),
+            Component("unvisited", "whether each vertex is unvisited", shape=(n,)),
+            Component("last", "which vertex was visited last, one-hot", shape=(n,)),
+            Component("first", "which vertex was visited first, one-hot", shape=(n,)),
+            Component("free_neighbours", "how many unvisited neighbours each vertex has", f"{n}", (n,)),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Describe each action: a vertex."""
+        return (Component("visit", "visit the vertex of this number next", shape=(self.count,)),)
+
+    def reward(
+        self, state: Visiting, action: jax.Array, next_state: Visiting, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Give a share for each vertex, 1 for a solution."""
+        more = next_state.visited - state.visited
+        done = (more > 0) & self._solved(next_state, params)
+        return more.astype(self.dtype) / self.count + done.astype(self.dtype)
+
+    def terminal(self, state: Visiting, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether there is nowhere to go."""
+        return state.ahead == 0
+
+    def info(self, state: Visiting, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: every vertex is visited (and the cycle can be closed)."""
+        visited = state.visited.astype(self.dtype) / self.count
+        return {"success": self._solved(state, params), "visited": visited}
+
+    def action_mask(self, state: Visiting, params: Params) -> jax.Array:
+        """Return the unvisited neighbours of the last vertex; at first all vertices, bool ``(n,)``."""
+        return (state.ahead >> self._vertices) & 1 == 1
+
+    def _solved(self, state: Visiting, params: Params) -> jax.Array:
+        complete = state.left == 0
+        if not self.puzzle.closed:
+            return complete
+        closing = jnp.where(self._vertices == state.last, params.instance.neighbours, 0).sum(dtype=jnp.int32)
+        return complete & ((closing >> jnp.maximum(state.path[0], 0).astype(jnp.int32)) & 1 == 1)
+
+    # -- host side ------------------------------------------------------------------------------------------------
+
+    def describe(self, state: Visiting, params: Params) -> str:
+        """Show the rules, the graph and the path."""
+        path = self.puzzle.written(self._path(state)) or "none"
+        return f"{self.puzzle.rules()}\n\n{self.puzzle.shown(params.instance)}\nVisited so far, in order: {path}"
+
+    def how_to_act(self) -> str:
+        """Tell a text player how to answer, in one line."""
+        return f"Answer with the vertex to visit next, 1 to {self.count}: an unvisited neighbour of the last one."
+
+    def parse(self, text: str, state: Visiting, params: Params) -> np.ndarray:
+        """Read the number of a vertex, counted from 1.
+
+        Raises:
+            ValueError: anything else.
+        """
+        return np.asarray(reading.integer(text.strip(), 1, self.count, "vertex") - 1, self.action_space.dtype)
+
+    def why_illegal(self, action: np.ndarray, state: Visiting, params: Params) -> str:
+        """Say that the vertex is visited or no neighbour."""
+        if not int(state.left) >> int(action) & 1:
+            return f"vertex {int(action) + 1} is visited already"
+        return f"there is no edge between {int(state.last) + 1} and {int(action) + 1}"
+
+    def why_over(self, state: Visiting, params: Params, info: dict[str, Any]) -> str:
+        """Say whether it is solved or stuck."""
+        if info["success"]:
+            return "every vertex is visited"
+        return (
+            "the last vertex has no unvisited neighbour"
+            if int(state.left)
+            else "no edge leads back to the first vertex"
+        )
+
+    def draw(self, state: Visiting, params: Params) -> np.ndarray:
+        """Draw vertices on a circle; edges grey, the path blue."""
+        height, width, _ = self.picture_shape
+        image = Image.new("RGB", (width, height), PAPER)
+        pen = ImageDraw.Draw(image)
+        angles = 2 * np.pi * np.arange(self.count) / self.count
+        points = [(width / 2 + 140 * np.sin(a), height / 2 - 140 * np.cos(a)) for a in angles]
+        path = self._path(state)
+        for vertex, bits in enumerate(params.instance.neighbours.tolist()):
+            for other in members(bits):
+                pen.line((*points[vertex], *points[other]), LINE, 2)
+        closing = path[:1] if self.puzzle.closed and bool(self._solved(state, params)) else []
+        route = path + closing
+        for one, other in pairwise(route):
+            pen.line((*points[one], *points[other]), FILLED, 4)
+        font = ImageFont.load_default(14)
+        for vertex, (x, y) in enumerate(points):
+            pen.ellipse((x - 13, y - 13, x + 13, y + 13), fill=FILLED if vertex in path else GIVEN, outline=INK)
+            pen.text((x, y), str(vertex + 1), PAPER if vertex in path else INK, font, anchor="mm")
+        return np.asarray(image)
+
+    @staticmethod
+    def _path(state: Visiting) -> list[int]:
+        return [vertex for vertex in np.asarray(state.path).tolist() if vertex >= 0]
+
+
+class HamiltonianCycle(HamiltonianPath):
+    """The interactive form."""
+
+    puzzle_class = SolvableCyclePuzzle

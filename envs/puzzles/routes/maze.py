@@ -1,0 +1,227 @@
+"""rlsuite/Maze-v0: the shortest way through a maze.
+
+``difficulty`` is the side of the maze in rooms. Walls are a random spanning tree's, one in eight of the others taken
+down, so that there may be several ways. See :mod:`.lattice_routes` for actions, observations and rewards; the mask
+forbids walking into walls. Differing from there:
+
+* Every passage taken is marked, at most twice, as Tremaux's walker does, who never gets lost (Lucas 1882, Recreations
+  mathematiques 1): without marks, who does not see the whole way at once walks to and fro. The observation ends with
+  the marks of the passages to the right, then down, rooms in reading order, and those of the four from here; halved.
+* What is left to the goal is counted in moves of a shortest way, so that detours that have to be made are rewarded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.card import SPLITS, TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.dice import Dice
+
+from ..shared.board import FILLED, Board
+from ..shared.puzzle_task import Params
+from .lattice_routes import DOWN, LEFT, UP, RoutePuzzle, RouteTask
+
+MARKS = 2
+"""A passage has at most so many."""
+TRAIL = "", "#b8bec7", "#737a85"
+"""Colours of passages by how often they were taken."""
+
+
+class Instance(NamedTuple):
+    """A maze, and the way to be found; see :class:`.lattice_routes.Roads`."""
+
+    right: np.ndarray
+    """int8 ``(side**2,)``: 1 where a passage leads to the room on the right, 0 where a wall is."""
+    down: np.ndarray
+    """int8 ``(side**2,)``: to the one below."""
+    start: np.int16
+    """A room."""
+    goal: np.int16
+    """A room."""
+    shortest: np.int16
+    """Moves of a shortest way."""
+    far: np.ndarray
+    """int16 ``(side**2,)``: from every room."""
+
+
+class MazePuzzle(RoutePuzzle[Instance]):
+    """Rooms; where there is no wall, a road of length 1."""
+
+    name = "Maze"
+    moves = ("U", "D", "L", "R")
+    largest, eighths, longest = 15, 1, 1
+
+    def compose(self, dice: Dice) -> Instance:
+        """Draw a random maze."""
+        return next(self.draws(dice, SPLITS[0]))
+
+    def draws(self, dice: Dice, split: str) -> Iterator[Instance]:
+        """Yield random mazes, each from several starts."""
+        width = -(-self.places // 8)
+        while True:
+            far = None
+            for roads, rings in self.roads(dice):
+                if far is None:
+                    sets = np.frombuffer(b"".join([ring.to_bytes(width, "little") for ring in rings]), np.uint8)
+                    member = np.unpackbits(sets.reshape(-1, width), axis=1, count=self.places, bitorder="little")
+                    far = member.argmax(0).astype(np.int16)
+                yield Instance(*roads, far)
+
+    def rings(self, lengths: bytes | bytearray, goal: int, until: int = 0) -> list[int]:
+        """Return the rings as on any map; here a step leads from all places of a ring at once."""
+        side = self.side
+        roads = int(lengths[::-1].translate(_BINARY), 2)
+        right, down = roads, roads >> self.places
+        ring = 1 << goal
+        unmet = 2**self.places - 1 ^ ring
+        rings = [ring]
+        while not ring & until:
+            ring = ((ring & right) << 1 | ring >> 1 & right | (ring & down) << side | ring >> side & down) & unmet
+            if not ring:
+                break
+            unmet ^= ring
+            rings.append(ring)
+        return rings
+
+    def question(self, instance: Instance) -> str:
+        """State the rules, the map and the format."""
+        return (
+            f"A maze of {self.side} x {self.side} rooms; S is in the room to start from, G in the goal. A move goes "
+            "into the room above (U), below (D), on the left (L) or on the right (R), where there is no wall: --- "
+            f"is a wall between a room and the one below, | between two rooms side by side.\n\n{self.shown(instance)}"
+            "\n\nGo from S to G with as few moves as possible. Answer with the moves in order, separated by single "
+            "spaces."
+        )
+
+    def shown(self, instance: Instance) -> str:
+        """Return the map."""
+        walls = instance.right.tobytes() + instance.down.tobytes()
+        return self.drawn(walls, {self.start(instance): "S", self.goal(instance): "G"})
+
+    def drawn(self, passages: bytes, names: dict[int, str]) -> str:
+        """Return a map with names of rooms; of each passage to the right, then down: 0 for a wall, 1 for none, then
+        marks.
+        """
+        side, lines = self.side, ["+" + "---+" * self.side]
+        right, down = passages[: self.places], passages[self.places :]
+        for first in range(0, side * side, side):
+            lines += _rooms(right[first : first + side]), _floor(down[first : first + side])
+        for room, name in names.items():
+            row, column = divmod(room, side)
+            line = lines[2 * row + 1]
+            lines[2 * row + 1] = f"{line[: 4 * column + 2]}{name}{line[4 * column + 3 :]}"
+        return "\n".join(lines)
+
+
+@cache
+def _rooms(right: bytes) -> str:
+    """Return a row of rooms, and what is between them."""
+    return "|" + "".join(["   " + "| .:"[passage] for passage in right])
+
+
+@cache
+def _floor(down: bytes) -> str:
+    """Return the text below a row of rooms."""
+    return "+" + "".join([("---+", "   +", " . +", " : +")[passage] for passage in down])
+
+
+_BINARY = b"01".ljust(256, b"1")
+"""Translates lengths of roads to digits of a binary number."""
+
+
+class Walk(NamedTuple):
+    """The player's place, and the places visited."""
+
+    place: jax.Array
+    """int32."""
+    marks: jax.Array
+    """int8 ``(2 * side**2,)``: of the passages to the right, then down, from each room."""
+
+
+class Maze(RouteTask[Walk]):
+    """The interactive form."""
+
+    puzzle: MazePuzzle
+    puzzle_class = MazePuzzle
+    ways = ("up", "down", "left", "right")
+    road_unit = "1"
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        marks = [0.0] * (2 * self.places + 4)
+        self.observation_space = self.box([0.0] * (4 * self.places + 4) + [-1.0, -1.0, *marks], 1.0)
+
+    def initial(self, key: jax.Array, params: Params) -> Walk:
+        """Begin at the start, with no passage marked."""
+        return Walk(params.instance.start.astype(jnp.int32), jnp.zeros(2 * self.places, jnp.int8))
+
+    def transition(self, state: Walk, action: jax.Array, key: jax.Array, params: Params) -> Walk:
+        """Go through the passage and mark it."""
+        place, below = state.place, state.place + self.places
+        passage = jnp.select(
+            [action == UP, action == DOWN, action == LEFT], [below - self.puzzle.side, below, place - 1], place
+        )
+        marks = jnp.where(np.arange(2 * self.places) == passage, jnp.minimum(state.marks + 1, MARKS), state.marks)
+        return Walk(self.beyond(place, action), marks)
+
+    def observation(self, state: Walk, key: jax.Array, params: Params) -> jax.Array:
+        """Return the maze, where one is in it, what is seen from there, and the marks."""
+        seen = super().observation(state, key, params)
+        from_here = self.around(state.marks[: self.places], state.marks[self.places :], state.place)
+        marks = jnp.concatenate([state.marks, from_here]).astype(self.dtype)
+        return jnp.concatenate([seen, marks / MARKS])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the entries of any route, then the marks."""
+        side, unit = (self.puzzle.side,) * 2, f"{MARKS} marks"
+        return (
+            *super().observation_components(),
+            Component("marks_right", "[row, column]: marks of the passage to the right of the room", unit, side),
+            Component("marks_down", "[row, column]: marks of the passage down from the room", unit, side),
+            Component("marks_here", f"marks of the passages {', '.join(self.ways)} from here", unit, (4,)),
+        )
+
+    def left(self, place: jax.Array, params: Params) -> jax.Array:
+        """Return the moves of a shortest way."""
+        return params.instance.far[place].astype(jnp.int32)
+
+    def describe(self, state: Walk, params: Params) -> str:
+        """Show the map, with marks."""
+        maze = params.instance
+        passages = np.concatenate([maze.right, maze.down]) + np.asarray(state.marks)
+        names = {int(maze.start): "S", int(maze.goal): "G", int(state.place): "@"}
+        return (
+            "A maze: you are at @, the goal is G. --- and | are walls; you went once where a . is, more often where a "
+            f": is.\n\n{self.puzzle.drawn(passages.astype(np.uint8).tobytes(), names)}"
+        )
+
+    def draw(self, state: Walk, params: Params) -> np.ndarray:
+        """Draw the map; the goal green, a blue dot where one is, marked passages grey, dark from the second time on."""
+        side, maze = self.puzzle.side, params.instance
+        board = Board(side, side, self.picture_shape)
+        for place in range(self.places):
+            board.cell(*divmod(place, side), paper="#9fd8c1" if place == int(maze.goal) else "")
+        right, down = np.asarray(state.marks).reshape(2, -1).tolist()
+        board.line(0, 0, 0, side)
+        board.line(0, 0, side, 0)
+        for place in range(self.places):
+            row, column = divmod(place, side)
+            if not maze.right[place]:
+                board.line(row, column + 1, row + 1, column + 1)
+            if not maze.down[place]:
+                board.line(row + 1, column, row + 1, column + 1)
+            if marks := right[place]:
+                board.line(row + 0.5, column + 0.5, row + 0.5, column + 1.5, TRAIL[marks])
+            if marks := down[place]:
+                board.line(row + 0.5, column + 0.5, row + 1.5, column + 0.5, TRAIL[marks])
+        x0, y0, x1, y1 = board.box(*divmod(int(state.place), side))
+        inset = board.side // 4
+        board.pen.ellipse((x0 + inset, y0 + inset, x1 - inset, y1 - inset), fill=FILLED)
+        return board.picture()

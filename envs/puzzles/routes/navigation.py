@@ -1,0 +1,190 @@
+"""rlsuite/Navigation-v0: the shortest route between two places, on roads described in words.
+
+``difficulty`` is the side of the map: its places lie on a square lattice, and neighbours are joined by a random tree of
+roads and by half of the other roads there could be. Roads wind: their lengths, 1 to 9 km, are drawn independently. See
+:mod:`.lattice_routes` for actions, observations and rewards; the mask forbids directions without a road. ``success``
+means arriving by a shortest route, as the puzzle asks for: a random walk arrives too, in more than half of its
+episodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import Malformed, Verdict, wrong
+
+from ..shared.board import FILLED, INK, Board
+from ..shared.puzzle_task import Params
+from ..shared.shortest_moves import MOST_MOVES, rated
+from .lattice_routes import DOWN, RIGHT, RoutePuzzle, RouteTask
+
+WAYS = ("north", "south", "west", "east")
+NAMES = tuple(
+    first + last
+    for first in ("Ash", "Birch", "Clay", "Deer", "Elm", "Fox", "Glen", "Hazel", "Iron", "Kirk", "Lark", "Mill")
+    for last in ("bury", "dale", "field", "ford", "ham", "mouth", "stead", "ton", "well", "wick")
+)
+"""Names of places, in alphabetical order."""
+
+
+class Instance(NamedTuple):
+    """A road map with names, and the way to be found; see :class:`.lattice_routes.Roads`."""
+
+    right: np.ndarray
+    """int8 ``(side**2,)``: kilometres of the road east of each place; 0 for none."""
+    down: np.ndarray
+    """int8 ``(side**2,)``: of the road south."""
+    start: np.int16
+    """A place."""
+    goal: np.int16
+    """A place."""
+    shortest: np.int16
+    """Kilometres of a shortest route."""
+    names: np.ndarray
+    """int8 ``(side**2,)``: the number of each place's name in :data:`NAMES`."""
+
+
+class NavigationPuzzle(RoutePuzzle[Instance]):
+    """Places with names; roads are told in alphabetical order, each once."""
+
+    name = "Navigation"
+    difficulty_is = "kilometres of a shortest route"
+    moves = WAYS
+    largest, eighths, longest = 8, 4, 9
+
+    def compose(self, dice: Dice) -> Instance:
+        """Draw a random map with random names."""
+        roads, _ = next(self.roads(dice))
+        return Instance(*roads, np.array(dice.sample(range(len(NAMES)), self.places), np.int8))
+
+    def question(self, instance: Instance) -> str:
+        """State the roads, the start, the goal and the format."""
+        names = self.named(instance)
+        start, goal = names[self.start(instance)], names[self.goal(instance)]
+        return (
+            f"{self.described(instance)}\n\nAll roads can be travelled both ways. Find a shortest route from {start} "
+            f"to {goal}. Answer with the names of the places on it in order, from {start} to {goal}, separated by "
+            "single spaces."
+        )
+
+    def described(self, instance: Instance) -> str:
+        """Return a sentence for each place from which roads are told."""
+        names = self.named(instance)
+        right, down = instance.right.tolist(), instance.down.tolist()
+        sentences = []
+        for place in sorted(range(self.places), key=lambda place: names[place]):
+            roads = [
+                f"{length} km {WAYS[way]} to {names[other]}"
+                for way, other, length in self.exits(right, down, place)
+                if names[other] > names[place]
+            ]
+            if roads:
+                *most, last = roads
+                listed = f"{', '.join(most)} and {last}" if most else last
+                sentences.append(f"From {names[place]} {'roads lead' if most else 'a road leads'} {listed}.")
+        return "\n".join(sentences)
+
+    def named(self, instance: Instance) -> list[str]:
+        """Return the name of each place."""
+        return [NAMES[name] for name in instance.names.tolist()]
+
+    def judge(self, instance: Instance, answer: str) -> Verdict:
+        """Follow the names."""
+        words = answer.split(" ")
+        if len(words) > MOST_MOVES:
+            raise Malformed(f"expected at most {MOST_MOVES} places, got {len(words)}")
+        places = {name: place for place, name in enumerate(self.named(instance))}
+        for number, word in enumerate(words, 1):
+            if word not in places:
+                raise Malformed(f"name {number}: expected a place of the map, got {word[:20]!r}")
+        route = [places[word] for word in words]
+        if (route[0], route[-1]) != (self.start(instance), self.goal(instance)):
+            return wrong("the route does not go from the start to the goal")
+        length = 0
+        for place, other, name in zip(route, route[1:], words[1:], strict=False):
+            if not (road := self.length(instance, place, other)):
+                return wrong(f"no road leads to {name} from the place before it")
+            length += road
+        return rated(length, int(instance.shortest), "km")
+
+    def written(self, instance: Instance, moves: Sequence[int]) -> str:
+        """Return the places that moves pass."""
+        names = self.named(instance)
+        place = self.start(instance)
+        words = [names[place]]
+        for move in moves:
+            following = self.after(instance, place, move)
+            assert following is not None, "these moves follow roads"
+            place = following
+            words.append(names[place])
+        return " ".join(words)
+
+    def constants(self) -> Sequence[str]:
+        """Return the first two names there are."""
+        return [" ".join(NAMES[:2])]
+
+
+class Travel(NamedTuple):
+    """The player's place, and the distance gone."""
+
+    place: jax.Array
+    """int32."""
+    travelled: jax.Array
+    """km, int32."""
+
+
+class Navigation(RouteTask[Travel]):
+    """The interactive form."""
+
+    puzzle: NavigationPuzzle
+    puzzle_class = NavigationPuzzle
+    measures = RouteTask.measures | {"travelled": "km travelled"}
+    ways = WAYS
+    road_unit = f"{NavigationPuzzle.longest} km"
+
+    def initial(self, key: jax.Array, params: Params) -> Travel:
+        """Begin at the start."""
+        return Travel(params.instance.start.astype(jnp.int32), jnp.int32(0))
+
+    def transition(self, state: Travel, action: jax.Array, key: jax.Array, params: Params) -> Travel:
+        """Go along the road."""
+        road = self._exits(state, params)[action]
+        return Travel(self.beyond(state.place, action), state.travelled + road)
+
+    def info(self, state: Travel, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: the player is at the goal, by a shortest route."""
+        known = super().info(state, params)
+        shortest = state.travelled <= params.instance.shortest
+        return known | {"success": known["success"] & shortest, "travelled": state.travelled}
+
+    def describe(self, state: Travel, params: Params) -> str:
+        """Show the roads, the goal and the player's place."""
+        names = self.puzzle.named(params.instance)
+        here, goal = names[int(state.place)], names[int(params.instance.goal)]
+        return f"{self.puzzle.described(params.instance)}\n\nYou are in {here} and want to get to {goal}."
+
+    def draw(self, state: Travel, params: Params) -> np.ndarray:
+        """Draw places as dots and roads as lines with their lengths; the goal is green, the player's place blue."""
+        side, roads = self.puzzle.side, params.instance
+        board = Board(side, side, self.picture_shape)
+        right, down = roads.right.tolist(), roads.down.tolist()
+        for place in range(self.places):
+            row, column = divmod(place, side)
+            for way, other, length in self.puzzle.exits(right, down, place):
+                if way in (RIGHT, DOWN):
+                    to_row, to_column = divmod(other, side)
+                    board.line(row + 0.5, column + 0.5, to_row + 0.5, to_column + 0.5, "#b8bec7")
+                    above, beside = (0.2, 0.0) if way == RIGHT else (0.0, 0.2)
+                    board.text((row + to_row) / 2 - above, (column + to_column) / 2 + beside, str(length), INK, 0.5)
+        for place in range(self.places):
+            x0, y0, x1, y1 = board.box(*divmod(place, side))
+            inset = 2 * board.side // 5
+            colour = FILLED if place == int(state.place) else "#009e73" if place == int(roads.goal) else INK
+            board.pen.ellipse((x0 + inset, y0 + inset, x1 - inset, y1 - inset), fill=colour)
+        return board.picture()

@@ -1,0 +1,427 @@
+"""Puzzles in which a grid with some given cells is filled in, one symbol into each of the other cells.
+
+One-shot, the answer is the whole grid. Interactively, one cell is filled a step:
+
+=============  =====================================================================================================
+action         ``cell * k + symbol``, ``Discrete(cells * k)``, cells in reading order, ``k`` symbols that may be filled
+               in; legal is an empty cell with a symbol that breaks no rule *visible in the grid as it is*
+observation    each cell's symbol (or that it is empty) one-hot, cells in reading order; then the clues that are not in
+               the grid, each scaled to [0, 1]
+reward         1 / (cells to fill) for each cell filled, and +1 on completing the grid by the rules
+termination    the grid is full, or no legal action is left
+=============  =====================================================================================================
+
+The mask forbids what anybody sees is wrong and looks no step ahead: every solution stays within reach, and most
+fillings run into a dead end. Nothing that was filled in is taken back. The best return is 2.
+"""
+
+from __future__ import annotations
+
+import abc
+import operator
+from collections.abc import Mapping, Sequence
+from functools import cached_property, reduce
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.bit_exact import computed_once
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import RIGHT, Instance, Malformed, Puzzle, Verdict, wrong
+from rlbench_suite.reductions import summed
+
+from . import answer as reading
+from .board import Board
+from .puzzle_task import Params, PuzzleTask
+
+EMPTY = "_"
+Grid = list[list[int]]
+"""Rows of symbol numbers: 0 for empty, ``v`` for ``symbols[v - 1]``."""
+
+_GIVEN = b"\0" + b"\xff" * 255
+"""Table that turns given symbols to bytes of all ones."""
+
+
+class GridPuzzle(Puzzle[Instance]):
+    """The one-shot form. An instance has the field ``givens``, int8 ``(rows * columns,)``: 0 where a cell is to fill.
+
+    Subclasses set the four attributes in ``__init__``.
+    """
+
+    rows: int
+    columns: int
+    symbols: Sequence[str]
+    """Symbols, those that may be filled in first; one character each unless a puzzle has its own :meth:`read`."""
+    fillable: int
+    """Number of symbols that may be filled in; the others are only ever given."""
+    meanings: ClassVar[Mapping[str, str]] = {}
+    """Meanings of the symbols that do not explain themselves."""
+
+    def square(self, least: int, most: int) -> int:
+        """Make the grid a square whose side is the tier, and return the side.
+
+        Raises:
+            ValueError: it is not from ``least`` to ``most``.
+        """
+        if self.tier not in range(least, most + 1):
+            raise ValueError(f"{self.name}: difficulty is the side, {least} to {most}, got {self.tier!r}.")
+        self.rows = self.columns = int(self.tier)
+        return self.rows
+
+    def named(self, count: int) -> str:
+        """Return the first symbols, with what they mean where that is not plain."""
+        return ", ".join(
+            f"{symbol} ({self.meanings[symbol]})" if symbol in self.meanings else symbol
+            for symbol in self.symbols[:count]
+        )
+
+    @abc.abstractmethod
+    def rules(self) -> str:
+        """State the rules in words, and what the symbols mean."""
+
+    @abc.abstractmethod
+    def broken(self, instance: Instance, grid: Grid) -> str:
+        """Name the rule that a full grid breaks, in words; empty if none. Givens were checked before."""
+
+    @abc.abstractmethod
+    def solution(self, instance: Instance) -> Grid:
+        """Return a full grid that breaks no rule, by exact search."""
+
+    def clues(self, instance: Instance) -> str:
+        """State the clues that are not in the grid, in words; empty where there are none."""
+        return ""
+
+    def question(self, instance: Instance) -> str:
+        """State the rules, the clues and the grid."""
+        givens: bytes = instance.givens.tobytes()  # type: ignore[attr-defined]
+        shown = self.written(self.as_rows(givens)) if any(givens) else self._blank
+        parts = (self.rules(), self.clues(instance), shown, self._task)
+        return "\n\n".join([part for part in parts if part])
+
+    @cached_property
+    def _blank(self) -> str:
+        """A grid without givens."""
+        return self.written(self.as_rows(bytes(self.rows * self.columns)))
+
+    @cached_property
+    def _task(self) -> str:
+        """Request for an answer, the end of the question."""
+        fill = " ".join(self.symbols[: self.fillable])
+        return (
+            f"Fill every {EMPTY} with one of {fill} and answer with the whole grid: {self.rows} lines of "
+            f"{self.columns} symbols separated by single spaces, the given symbols unchanged."
+        )
+
+    def judge(self, instance: Instance, answer: str) -> Verdict:
+        """Check the format, then the givens, then the rules."""
+        cells = self.read(answer)
+        givens: bytes = instance.givens.tobytes()  # type: ignore[attr-defined]
+        if not self._kept(givens, cells) and (reason := self._changed(givens, cells)):
+            return wrong(reason)
+        if self.sound(instance, cells):
+            return RIGHT
+        reason = self.broken(instance, self.as_rows(cells))
+        return wrong(reason) if reason else RIGHT
+
+    def sound(self, instance: Instance, cells: bytes) -> bool:
+        """Return whether a full grid, cells in reading order, is seen to break no rule without asking :meth:`broken`
+        which.
+        """
+        return False
+
+    def read(self, answer: str) -> bytes:
+        """Return the symbol numbers of the grid that an answer writes down, in reading order.
+
+        Raises:
+            Malformed: another shape, or another symbol.
+        """
+        return reading.cells(answer, self.rows, self.columns, self._letters)
+
+    @cached_property
+    def _letters(self) -> str:
+        return "".join(self.symbols)
+
+    def _kept(self, givens: bytes, cells: bytes) -> bool:
+        """Return whether it is seen at once that givens are kept and other cells hold what may be filled in."""
+        if self.fillable < len(self.symbols):
+            return False
+        at_givens = int.from_bytes(cells, "little") & int.from_bytes(givens.translate(_GIVEN), "little")
+        return at_givens == int.from_bytes(givens, "little")
+
+    def _changed(self, givens: bytes, cells: bytes) -> str:
+        """Return the first given that was not kept, in words; empty if all were.
+
+        Raises:
+            Malformed: another cell holds what is not to be filled in.
+        """
+        for cell, (value, given) in enumerate(zip(cells, givens, strict=True)):
+            if value != given and (given or value > self.fillable):
+                where = f"row {cell // self.columns + 1}, column {cell % self.columns + 1}"
+                if given:
+                    return f"the symbol in {where} was given and is not to be changed"
+                raise Malformed(f"{where}: {self.symbols[value - 1]} is not to be filled in")
+        return ""
+
+    def solve(self, instance: Instance) -> str:
+        """Return the grid of :meth:`solution`."""
+        return self.written(self.solution(instance))
+
+    def plan(self, instance: Instance) -> list[int]:
+        """Fill in :meth:`solution` in reading order."""
+        flat = [value for row in self.solution(instance) for value in row]
+        empty = [cell for cell, value in enumerate(self._givens(instance)) if value == 0]
+        return [cell * self.fillable + flat[cell] - 1 for cell in empty]
+
+    def guess(self, instance: Instance, dice: Dice) -> str:
+        """Keep the givens and fill everything else at random."""
+        fixed = self.given(instance)
+        return self.written([[value or 1 + dice.below(self.fillable) for value in row] for row in fixed])
+
+    def constants(self) -> Sequence[str]:
+        """Return a grid full of one symbol, for each."""
+        lines = ((symbol + " ") * self.columns for symbol in self.symbols[: self.fillable])
+        return ["\n".join([line.rstrip()] * self.rows) for line in lines]
+
+    def given(self, instance: Instance) -> Grid:
+        """Return the givens as rows."""
+        return self.as_rows(self._givens(instance))
+
+    def as_rows(self, cells: Sequence[int]) -> Grid:
+        """Return cells in reading order as rows."""
+        return [list(cells[at : at + self.columns]) for at in range(0, self.rows * self.columns, self.columns)]
+
+    def written(self, grid: Grid) -> str:
+        """Return a grid as an answer is written; empty cells as ``_``."""
+        shown = (EMPTY, *self.symbols).__getitem__
+        return "\n".join([" ".join(map(shown, row)) for row in grid])
+
+    @staticmethod
+    def _givens(instance: Instance) -> list[int]:
+        givens: list[int] = instance.givens.tolist()  # type: ignore[attr-defined]
+        return givens
+
+
+class Filling(NamedTuple):
+    """The grid as far as it is filled."""
+
+    cells: jax.Array
+    """int8 ``(rows * columns,)``: 0 empty, ``v`` for the symbol ``v`` of the puzzle."""
+    empty: jax.Array
+    """int32: how many cells are empty."""
+    at_first: jax.Array
+    """int32: how many were empty at first."""
+
+
+def either(first: jax.Array, second: jax.Array) -> jax.Array:
+    """Return the symbols allowed, of two, from whether each of them is, cell by cell: bool ``(cells, 2)``."""
+
+    def alternating(first: jax.Array, second: jax.Array) -> jax.Array:
+        # Not stack: XLA would look at every entry to see from which of the two it comes.
+        return jnp.where(np.arange(2) == 0, first[:, None], second[:, None])
+
+    # A call, so that each of the two is computed for its own entries only, and once.
+    return computed_once(alternating)(first.reshape(-1), second.reshape(-1))
+
+
+def rows_as_words(values: jax.Array, columns: int, bits: int) -> list[jax.Array]:
+    """Return each row of a grid as one word, the first cell lowest.
+
+    Args:
+        values: what a cell adds to the word of its row, unsigned ``(cells,)``.
+        columns: cells a row.
+        bits: by how many bits a cell lies above the one before.
+    """
+
+    def words(values: jax.Array) -> list[jax.Array]:
+        placed = [values[i] << bits * (i % columns) for i in range(values.shape[0])]
+        return [reduce(operator.or_, placed[i : i + columns]) for i in range(0, len(placed), columns)]
+
+    return computed_once(words)(values)
+
+
+def at_least(numbers: Sequence[jax.Array], others: Sequence[jax.Array]) -> jax.Array:
+    """Return the cells of a row that have a number not below the other one, as a word.
+
+    Args:
+        numbers: binary digits from the lowest on, each a word with a bit for each cell.
+        others: as many.
+    """
+    borrowed = jnp.zeros_like(numbers[0])
+    for a, b in zip(numbers, others, strict=True):
+        borrowed = ~a & b | ~(a ^ b) & borrowed
+    return ~borrowed
+
+
+class FillTask(PuzzleTask[Filling]):
+    """The interactive form. Subclasses define :meth:`mask`, :meth:`solved`, and :meth:`facts` where clues lie outside
+    the grid.
+    """
+
+    puzzle: GridPuzzle[Any]
+    measures: ClassVar[dict[str, str]] = {"filled": "fraction of the cells to fill that are filled"}
+    picture_shape: ClassVar[tuple[int, int, int]] = (360, 360, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        puzzle = self.puzzle
+        self.cells = puzzle.rows * puzzle.columns
+        self.shown = len(puzzle.symbols) + 1
+        self.action_space = spaces.Discrete(self.cells * puzzle.fillable)
+        self.observation_space = self.box(0.0, 1.0, (self.cells * self.shown + self.fact_count,))
+        self.reward_space = self.box(0.0, 2.0)
+
+    # -- what a puzzle defines ------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Return the symbols allowed in each empty cell, as far as the other cells show: bool ``(cells *
+        fillable,)``.
+        """
+
+    @abc.abstractmethod
+    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Return whether a full grid keeps every rule: bool."""
+
+    @property
+    def fact_count(self) -> int:
+        """Number of :meth:`facts`."""
+        return 0
+
+    def facts(self, instance: Any) -> jax.Array:
+        """Return the clues outside the grid, scaled to [0, 1]: ``(fact_count,)``."""
+        return jnp.zeros(0, self.dtype)
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """Components that say what the numbers of :meth:`facts` are."""
+        return ()
+
+    def decorate(self, board: Board, instance: Any) -> None:
+        """Draw what lies outside the symbols: clues at the margins, thick lines."""
+
+    # -- the task -------------------------------------------------------------------------------------------------
+
+    def initial(self, key: jax.Array, params: Params) -> Filling:
+        """Begin with the givens."""
+        empty = summed((params.instance.givens == 0).astype(jnp.int32))
+        return Filling(params.instance.givens, empty, empty)
+
+    def transition(self, state: Filling, action: jax.Array, key: jax.Array, params: Params) -> Filling:
+        """Fill one cell."""
+        cell, value = action // self.puzzle.fillable, action % self.puzzle.fillable + 1
+        cells = jnp.where(np.arange(self.cells) == cell, value.astype(jnp.int8), state.cells)
+        return state._replace(cells=cells, empty=state.empty - 1)
+
+    def observation(self, state: Filling, key: jax.Array, params: Params) -> jax.Array:
+        """Return the symbols one-hot, then the facts."""
+        one_hot = state.cells[:, None] == np.arange(self.shown, dtype=np.int8)
+        return jnp.concatenate([one_hot.astype(self.dtype).reshape(-1), self.facts(params.instance)])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the cells, then the facts."""
+        puzzle = self.puzzle
+        meaning = f"[row, column, content]: what the cell holds, one-hot: nothing, {puzzle.named(len(puzzle.symbols))}"
+        return Component("cells", meaning, shape=(puzzle.rows, puzzle.columns, self.shown)), *self.fact_components
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Describe each action: a cell and a symbol."""
+        puzzle = self.puzzle
+        meaning = f"[row, column, symbol]: put the symbol into the cell, of {puzzle.named(puzzle.fillable)}"
+        return (Component("fill", meaning, shape=(puzzle.rows, puzzle.columns, puzzle.fillable)),)
+
+    def reward(
+        self, state: Filling, action: jax.Array, next_state: Filling, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Give progress, and 1 for a solution."""
+        share = (state.empty - next_state.empty).astype(self.dtype) / state.at_first.astype(self.dtype)
+        return share + ((state.empty > 0) & self._success(next_state, params)).astype(self.dtype)
+
+    def terminal(self, state: Filling, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether the grid is full, or stuck."""
+        return ~self.action_mask(state, params).any()
+
+    def info(self, state: Filling, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: the grid is full and keeps every rule."""
+        filled = (state.at_first - state.empty).astype(self.dtype) / state.at_first.astype(self.dtype)
+        return {"success": self._success(state, params), "filled": filled}
+
+    def action_mask(self, state: Filling, params: Params) -> jax.Array:
+        """Return the symbols that break no visible rule in each empty cell, bool ``(cells * fillable,)``."""
+        return computed_once(self.mask)(state.cells, params.instance)
+
+    def _success(self, state: Filling, params: Params) -> jax.Array:
+        return (state.empty == 0) & self.solved(state.cells, params.instance)
+
+    # -- host side ------------------------------------------------------------------------------------------------
+
+    def describe(self, state: Filling, params: Params) -> str:
+        """Show the rules, the clues and the grid as it is."""
+        grid = self.puzzle.written(self.puzzle.as_rows(np.asarray(state.cells).tolist()))
+        parts = (self.puzzle.rules(), self.puzzle.clues(params.instance), grid)
+        return "\n\n".join(part for part in parts if part)
+
+    def how_to_act(self) -> str:
+        """Tell a text player how to answer, in one line."""
+        fill = " ".join(self.puzzle.symbols[: self.puzzle.fillable])
+        return f"Answer 'ROW COLUMN SYMBOL', counted from 1, to fill an empty cell ({EMPTY}) with one of {fill}."
+
+    def parse(self, text: str, state: Filling, params: Params) -> np.ndarray:
+        """Read ``2 3 7``: symbol 7 into row 2, column 3.
+
+        Raises:
+            ValueError: anything else.
+        """
+        words = text.split()
+        if len(words) != 3:
+            raise ValueError(f"expected 'ROW COLUMN SYMBOL', got {text[:40]!r}")
+        puzzle = self.puzzle
+        row = reading.integer(words[0], 1, puzzle.rows, "row")
+        column = reading.integer(words[1], 1, puzzle.columns, "column")
+        value = reading.word(words[2], puzzle.symbols[: puzzle.fillable])
+        action = ((row - 1) * puzzle.columns + column - 1) * puzzle.fillable + value
+        return np.asarray(action, self.action_space.dtype)
+
+    def why_illegal(self, action: np.ndarray, state: Filling, params: Params) -> str:
+        """Say that the cell is filled already, or that another cell is in the way."""
+        cell, value = divmod(int(action), self.puzzle.fillable)
+        row, column = divmod(cell, self.puzzle.columns)
+        where = f"row {row + 1}, column {column + 1}"
+        if int(state.cells[cell]):
+            return f"{where} is filled already"
+        return f"{self.puzzle.symbols[value]} in {where} breaks a rule together with what the grid shows"
+
+    def why_over(self, state: Filling, params: Params, info: dict[str, Any]) -> str:
+        """Say whether the grid is solved, full but wrong, or stuck."""
+        if (np.asarray(state.cells) == 0).any():
+            return "no empty cell can be filled without breaking a rule"
+        return "the puzzle is solved" if info["success"] else "the grid is full and breaks a rule"
+
+    def draw(self, state: Filling, params: Params) -> np.ndarray:
+        """Draw the grid: givens on grey, symbols that were filled in in blue."""
+        puzzle = self.puzzle
+        board = Board(puzzle.rows, puzzle.columns, self.picture_shape)
+        givens, cells = (puzzle.as_rows(np.asarray(c).tolist()) for c in (params.instance.givens, state.cells))
+        for r in range(puzzle.rows):
+            for c in range(puzzle.columns):
+                board.cell(r, c, (EMPTY, *puzzle.symbols)[cells[r][c]], given=givens[r][c] != 0)
+        self.decorate(board, params.instance)
+        return board.picture()
+
+
+class CellFillTask(FillTask):
+    """A puzzle that says for every cell, filled or not, what is allowed there."""
+
+    @abc.abstractmethod
+    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Return which symbol may stand where, as far as the other cells show: bool ``(cells, fillable)``. Filled cells
+        may have any values.
+        """
+
+    def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Allow what fits, in empty cells."""
+        return ((cells == 0)[:, None] & self.allowed(cells, instance)).reshape(-1)

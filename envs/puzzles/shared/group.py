@@ -1,0 +1,152 @@
+"""Puzzles of undoing: generators bring an element of a finite group back to its unit in few steps.
+
+The group is small enough to be written down: its elements are numbered by breadth-first search from the unit, which is
+0, and so every distance is exact.
+
+=============  =====================================================================================================
+action         a generator, ``Discrete(generators)``; all can always be applied
+observation    the puzzle's flags of the element
+reward         decrease of the steps that are needed, divided by those needed at first; +1 at the unit; in each step
+               -1/2 divided by the steps needed at first
+termination    the unit is reached
+=============  =====================================================================================================
+
+The first part telescopes to 1, so the best return is 3/2.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+
+from . import answer as reading
+from .puzzle_task import Params, PuzzleTask
+
+Element = TypeVar("Element", bound=Hashable)
+
+
+class Group(Generic[Element]):
+    """A group, found by applying generators to its unit.
+
+    Args:
+        unit: its unit.
+        generators: their names.
+        after: the element that a generator, by its number, makes of one.
+    """
+
+    def __init__(self, unit: Element, generators: Sequence[str], after: Callable[[Element, int], Element]) -> None:
+        self.generators = tuple(generators)
+        self.number = {unit: 0}
+        """Number of each element, in the order of their distances."""
+        self.elements = [unit]
+        self.away = [0]
+        """Steps from each element to the unit: as many as from there, as generators come with their inverses."""
+        self.following: list[list[int]] = []
+        """Result of each generator, for each element."""
+        for element in self.elements:
+            row = []
+            for generator in range(len(self.generators)):
+                made = after(element, generator)
+                if made not in self.number:
+                    self.number[made] = len(self.elements)
+                    self.elements.append(made)
+                    self.away.append(self.away[len(self.following)] + 1)
+                row.append(self.number[made])
+            self.following.append(row)
+
+    def way_back(self, number: int) -> list[int]:
+        """Return the fewest generators that bring an element to the unit."""
+        way = []
+        while left := self.away[number]:
+            generator = next(g for g, made in enumerate(self.following[number]) if self.away[made] < left)
+            number = self.following[number][generator]
+            way.append(generator)
+        return way
+
+
+class Standing(NamedTuple):
+    """The element that the player has reached."""
+
+    element: jax.Array
+    """int32: the number of an element."""
+
+
+class UndoTask(PuzzleTask[Standing]):
+    """The interactive form. An instance has the field ``element``: the number of the element to begin with, not 0.
+
+    Subclasses name the group, and define :meth:`flags`.
+    """
+
+    group: Group[Any]
+    measures: ClassVar[dict[str, str]] = {"away": "steps that are needed"}
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        group = self.group
+        self._following = np.array(group.following, np.int32).ravel()
+        self._away = np.array(group.away, np.int32)
+        self._flags = self.flags()
+        self.action_space = spaces.Discrete(len(group.generators))
+        self.observation_space = self.box(0.0, 1.0, self._flags.shape[1:])
+        self.reward_space = self.box(-1.5, 2.0)
+
+    @abc.abstractmethod
+    def flags(self) -> np.ndarray:
+        """Return the observed flags of each element, bool ``(elements, F)``."""
+
+    @abc.abstractmethod
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the flags."""
+
+    def initial(self, key: jax.Array, params: Params) -> Standing:
+        """Begin with the element of the instance."""
+        return Standing(params.instance.element.astype(jnp.int32))
+
+    def transition(self, state: Standing, action: jax.Array, key: jax.Array, params: Params) -> Standing:
+        """Apply a generator."""
+        return Standing(jnp.asarray(self._following)[state.element * len(self.group.generators) + action])
+
+    def observation(self, state: Standing, key: jax.Array, params: Params) -> jax.Array:
+        """Return the flags of the element."""
+        return jnp.asarray(self._flags)[state.element].astype(self.dtype)
+
+    def reward(
+        self, state: Standing, action: jax.Array, next_state: Standing, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Give progress, 1 at the unit, and the price of a step."""
+        before, after = self._needed(state), self._needed(next_state)
+        arrived = ((before > 0) & (after == 0)).astype(self.dtype)
+        at_first = self._needed(self.initial(key, params)).astype(self.dtype)
+        return ((before - after).astype(self.dtype) - 0.5) / at_first + arrived
+
+    def terminal(self, state: Standing, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether the unit is reached."""
+        return state.element == 0
+
+    def info(self, state: Standing, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: the unit is reached."""
+        return {"success": state.element == 0, "away": self._needed(state)}
+
+    def _needed(self, state: Standing) -> jax.Array:
+        return jnp.asarray(self._away)[state.element]
+
+    def how_to_act(self) -> str:
+        """Tell a text player how to answer, in one line."""
+        return f"Answer with one of {', '.join(self.group.generators)}."
+
+    def parse(self, text: str, state: Standing, params: Params) -> np.ndarray:
+        """Read the name of a generator.
+
+        Raises:
+            ValueError: anything else.
+        """
+        return np.asarray(reading.word(text.strip(), self.group.generators), self.action_space.dtype)

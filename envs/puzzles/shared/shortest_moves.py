@@ -1,0 +1,140 @@
+"""Puzzles whose answer is a shortest sequence of moves from a start to a goal.
+
+Any sequence that reaches the goal is right. A shortest one, whichever, scores 1; a longer one scores the length of a
+shortest one divided by its own.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import ClassVar, Generic, TypeVar
+
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import RIGHT, Instance, Malformed, Puzzle, Verdict, wrong
+
+Position = TypeVar("Position")
+
+MOST_MOVES = 1000
+_GREEDY_MOVES = 100
+
+
+def rated(length: float, shortest: float, unit: str) -> Verdict:
+    """Return the verdict on a right answer that is ``length`` long, where ``shortest`` is possible."""
+    if length <= shortest:
+        return RIGHT
+    reason = f"it takes {length:g} {unit}, {shortest:g} are enough"
+    return Verdict(valid=True, solved=True, optimal=False, score=shortest / length, reason=reason)
+
+
+class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
+    """The one-shot form. An instance has the field ``shortest``: int16, how long a shortest solution is."""
+
+    difficulty_is: ClassVar[str] = "moves of a shortest solution"
+    moves: tuple[str, ...]
+    """Names of the moves in an answer: words without spaces."""
+
+    @abc.abstractmethod
+    def start(self, instance: Instance) -> Position:
+        """Return the position to begin with."""
+
+    @abc.abstractmethod
+    def after(self, instance: Instance, position: Position, move: int) -> Position | None:
+        """Return the position after a move; None if it cannot be made."""
+
+    @abc.abstractmethod
+    def apart(self, instance: Instance, position: Position) -> int:
+        """Return how far a position looks from the goal; 0 there and only there."""
+
+    @abc.abstractmethod
+    def shortest(self, instance: Instance) -> list[int]:
+        """Return a shortest sequence of moves to the goal, by exact search."""
+
+    def read(self, answer: str) -> list[int]:
+        """Return the moves of an answer.
+
+        Raises:
+            Malformed: not 1 to ``MOST_MOVES`` names of moves separated by single spaces.
+        """
+        words = answer.split(" ")
+        if len(words) > MOST_MOVES:
+            raise Malformed(f"expected at most {MOST_MOVES} moves, got {len(words)}")
+        for number, word in enumerate(words, 1):
+            if word not in self._numbers:
+                raise Malformed(f"move {number}: expected one of {', '.join(self.moves)}, got {word[:20]!r}")
+        return [self._numbers[word] for word in words]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.moves)}
+
+    def written(self, instance: Instance, moves: Sequence[int]) -> str:
+        """Write moves as an answer."""
+        return " ".join(self.moves[move] for move in moves)
+
+    def judge(self, instance: Instance, answer: str) -> Verdict:
+        """Make the moves one by one."""
+        position = self.start(instance)
+        moves = self.read(answer)
+        for number, move in enumerate(moves, 1):
+            if (following := self.after(instance, position, move)) is None:
+                return wrong(f"move {number}, {self.moves[move]}, cannot be made there")
+            position = following
+        if self.apart(instance, position):
+            return wrong("the moves do not end at the goal")
+        return rated(len(moves), self._length(instance), "moves")
+
+    def solve(self, instance: Instance) -> str:
+        """Return the moves of :meth:`shortest`."""
+        return self.written(instance, self.shortest(instance))
+
+    def plan(self, instance: Instance) -> list[int]:
+        """Return the moves of :meth:`shortest`, which are the actions."""
+        return self.shortest(instance)
+
+    def difficulty(self, instance: Instance) -> float:
+        """Count the moves of a shortest solution."""
+        return float(self._length(instance))
+
+    def guess(self, instance: Instance, dice: Dice) -> str:
+        """Walk at random, turning back only where it must, until the goal or the length of a shortest solution."""
+        position, last = self.start(instance), None
+        made: list[int] = []
+        most = len(self.shortest(instance))
+        while len(made) < most and self.apart(instance, position):
+            options = [(move, place) for move, place in self.options(instance, position) if place != last]
+            move, place = dice.choice(options or list(self.options(instance, position)))
+            last, position = position, place
+            made.append(move)
+        return self.written(instance, made)
+
+    def heuristic(self, instance: Instance) -> str:
+        """Make the move that looks nearest to the goal, among those that lead to a position not met before."""
+        position = self.start(instance)
+        met = {position}
+        made: list[int] = []
+        while len(made) < _GREEDY_MOVES and self.apart(instance, position):
+            options = [
+                (self.apart(instance, p), move, p) for move, p in self.options(instance, position) if p not in met
+            ]
+            if not options:
+                break  # not at the start: from there some move can be made
+            _, move, position = min(options, key=lambda option: option[:2])
+            met.add(position)
+            made.append(move)
+        return self.written(instance, made)
+
+    def constants(self) -> Sequence[str]:
+        """Return each move alone."""
+        return self.moves
+
+    def options(self, instance: Instance, position: Position) -> Iterator[tuple[int, Position]]:
+        """Return the moves that can be made, and where they lead."""
+        for move in range(len(self.moves)):
+            if (place := self.after(instance, position, move)) is not None:
+                yield move, place
+
+    @staticmethod
+    def _length(instance: Instance) -> int:
+        return int(instance.shortest)  # type: ignore[attr-defined]

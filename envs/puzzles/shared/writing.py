@@ -1,0 +1,127 @@
+"""Puzzles whose solution is written down from left to right, a token a step.
+
+=============  =====================================================================================================
+action         the token that comes next, ``Discrete(tokens)``
+observation    the puzzle's flags: what tells the next token
+reward         1 / (tokens to write) for each right token, +1 for the last
+termination    everything is written, or a token was wrong
+=============  =====================================================================================================
+
+There is one right token at a time; a wrong one ends the episode with what was earned. The best return is 2.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+
+from . import answer as reading
+from .puzzle_task import Params, PuzzleTask
+
+
+class Writing(NamedTuple):
+    """The part written so far."""
+
+    written: jax.Array
+    """int32: right tokens so far."""
+    failed: jax.Array
+    """bool: a token was wrong."""
+
+
+class WritingTask(PuzzleTask[Writing]):
+    """The interactive form."""
+
+    measures: ClassVar[dict[str, str]] = {"written": "fraction of the tokens that are written"}
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.action_space = spaces.Discrete(len(self.tokens))
+        self.observation_space = self.box(0.0, 1.0, (self.flag_count,))
+        self.reward_space = self.box(0.0, 2.0)
+
+    # -- what a puzzle defines ------------------------------------------------------------------------------------
+
+    @property
+    @abc.abstractmethod
+    def tokens(self) -> Sequence[str]:
+        """Names of the tokens."""
+
+    @property
+    @abc.abstractmethod
+    def flag_count(self) -> int:
+        """Number of :meth:`flags`."""
+
+    @abc.abstractmethod
+    def length(self, instance: Any) -> jax.Array | int:
+        """Return how many tokens there are to write: int32."""
+
+    @abc.abstractmethod
+    def wanted(self, written: jax.Array, instance: Any) -> jax.Array:
+        """Return the token that comes after so many: int32. After the last it may be anything."""
+
+    @abc.abstractmethod
+    def flags(self, written: jax.Array, instance: Any) -> Sequence[jax.Array]:
+        """Return the flags observed once so much is written: arrays of any shapes, of entries 0 and 1."""
+
+    @abc.abstractmethod
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the flags."""
+
+    # -- the task -------------------------------------------------------------------------------------------------
+
+    def initial(self, key: jax.Array, params: Params) -> Writing:
+        """Begin with nothing written."""
+        return Writing(jnp.int32(0), jnp.bool_(False))
+
+    def transition(self, state: Writing, action: jax.Array, key: jax.Array, params: Params) -> Writing:
+        """Write a token, or fail."""
+        right = action == self.wanted(state.written, params.instance)
+        return Writing(state.written + right, ~right)
+
+    def observation(self, state: Writing, key: jax.Array, params: Params) -> jax.Array:
+        """Return the puzzle's flags."""
+        flags = self.flags(state.written, params.instance)
+        return jnp.concatenate([flag.astype(self.dtype).reshape(-1) for flag in flags])
+
+    def reward(
+        self, state: Writing, action: jax.Array, next_state: Writing, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Give a share for a right token, 1 for the last."""
+        right, length = next_state.written - state.written, self.length(params.instance)
+        last = (right > 0) & (next_state.written == length)
+        return right.astype(self.dtype) / length + last.astype(self.dtype)
+
+    def terminal(self, state: Writing, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether all is written, or a token was wrong."""
+        return state.failed | (state.written == self.length(params.instance))
+
+    def info(self, state: Writing, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: everything is written."""
+        length = self.length(params.instance)
+        return {"success": state.written == length, "written": state.written.astype(self.dtype) / length}
+
+    # -- host side ------------------------------------------------------------------------------------------------
+
+    def parse(self, text: str, state: Writing, params: Params) -> np.ndarray:
+        """Read the name of a token.
+
+        Raises:
+            ValueError: anything else.
+        """
+        return np.asarray(reading.word(text.strip(), self.tokens), self.action_space.dtype)
+
+    def why_over(self, state: Writing, params: Params, info: dict[str, Any]) -> str:
+        """Say whether it is done or failed."""
+        if not bool(state.failed):
+            return "everything is written"
+        wanted = self.tokens[int(self.wanted(state.written, params.instance))]
+        return f"that was wrong: {wanted} comes next"

@@ -1,0 +1,1 @@
+"""Texts: ciphers, a crossword, and programs that rewrite symbols."""

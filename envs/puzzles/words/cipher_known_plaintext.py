@@ -1,0 +1,271 @@
+"""rlsuite/CipherKnownPlaintext-v0: decrypt a text by what a cipher of unknown key has made of other texts.
+
+The method is told, and so are plaintexts with their ciphertexts under one key. An instance is kept only if every key
+that fits all of them decrypts the text to the same plaintext, proven by going through the keys that fit
+(:func:`fitting`); so there is one answer, whether or not there is one key.
+
+``difficulty`` is the number of letters of each text, and says which ciphers come up (``TIERS``); it goes up with the
+size of the key. Texts are pseudo-words. See :mod:`.spelling` for actions, observations and rewards; what is told is
+observed as the cipher, the plaintexts, their ciphertexts, the text, and the letters that its letter at the place to
+write at faced in the plaintexts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import chain, permutations, product
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from rlbench_suite.component import Component
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import RIGHT, Verdict, wrong
+
+from ..shared.symmetry import least, relabelled
+from .ciphers import (
+    Affine,
+    Autokey,
+    Caesar,
+    Cipher,
+    Columnar,
+    Hill,
+    Numbers,
+    RailFence,
+    Substitution,
+    Transposition,
+    Vigenere,
+)
+from .pseudo_words import pseudo_word
+from .spelling import SpellingTask, TextPuzzle
+
+_TRIES = 1000
+Pairs = Sequence[tuple[Numbers, Numbers]]
+"""Plaintexts and their ciphertexts."""
+
+
+class Tier(NamedTuple):
+    """Make-up of the instances of one length."""
+
+    alphabet: str
+    width: int
+    """See :class:`~.ciphers.Cipher`."""
+    pairs: int
+    ciphers: tuple[type[Cipher], ...]
+
+
+TIERS = {
+    4: Tier("ABCDE", 2, 2, (Caesar, Affine)),
+    10: Tier("ABCDEFGHIJKLMNOP", 4, 2, (Affine, Vigenere, Hill, RailFence, Columnar, Substitution)),
+    12: Tier("ABCDEFGHIKLMNOPQRSTUVWXYZ", 5, 3, (Vigenere, Autokey, Hill, Substitution)),
+}
+"""Tier by the number of letters of a text."""
+
+
+class Instance(NamedTuple):
+    """A cipher, what it makes of some texts, and a text to decrypt; letters are numbers from 0."""
+
+    cipher: np.ndarray
+    """int8: which one of the tier."""
+    plaintexts: np.ndarray
+    """int8 ``(pairs, length)``."""
+    ciphertexts: np.ndarray
+    """int8 ``(pairs, length)``."""
+    text: np.ndarray
+    """int8 ``(length,)``: the ciphertext to decrypt."""
+    answer: np.ndarray
+    """int8 ``(length,)``: its plaintext, for the interactive task; neither solver nor verifier reads it."""
+
+
+def fitting(cipher: Cipher, pairs: Pairs) -> list[Numbers]:
+    """Return the keys that fit all pairs. For a substitution two of them (or the only one), which differ for every
+    letter for which two of all that fit do.
+    """
+    return [
+        key
+        for key in _candidates(cipher, pairs)
+        if all(cipher.encrypt(plain, key) == list(text) for plain, text in pairs)
+    ]
+
+
+def _candidates(cipher: Cipher, pairs: Pairs) -> Iterable[Numbers]:
+    """Return keys, among them all that fit (of a substitution two of them)."""
+    every = range(cipher.count)
+    keys: Iterable[Numbers]
+    match cipher:
+        case Caesar():
+            keys = ((k,) for k in every)
+        case Affine():
+            keys = product(cipher.factors(), every)
+        case RailFence():
+            keys = ((r,) for r in range(2, cipher.width + 1))
+        case Columnar():
+            keys = permutations(range(cipher.width))
+        case Vigenere():  # the autokey cipher too begins with the key word
+            (plain, text), *_ = pairs
+            keys = [[(y - x) % cipher.count for x, y in zip(plain, text, strict=True)][: cipher.width]]
+        case Hill():
+            first, second = (_rows(cipher.count, pairs, place) for place in range(2))
+            keys = (key for a, b in product(first, second) if cipher.invertible(key := (*a, *b)))
+        case Substitution():
+            keys = _substitutions(cipher.count, pairs)
+        case _:
+            raise TypeError(f"{cipher.name}: its keys are not found from pairs of texts")
+    return keys
+
+
+def _rows(count: int, pairs: Pairs, place: int) -> list[tuple[int, ...]]:
+    """Return rows of a matrix that give the letters at one place of the pairs of letters."""
+    rows = list(product(range(count), repeat=2))
+    for plain, text in pairs:
+        for x, y, z in zip(plain[::2], plain[1::2], text[place::2], strict=True):
+            rows = [row for row in rows if (row[0] * x + row[1] * y) % count == z]
+    return rows
+
+
+def _substitutions(count: int, pairs: Pairs) -> list[list[int]]:
+    """Return the tables that send letters not seen in the plaintexts to letters not seen in the ciphertexts, in order
+    and in the order moved on by one.
+    """
+    table = {x: y for plain, text in pairs for x, y in zip(plain, text, strict=True)}
+    open_letters = [x for x in range(count) if x not in table]
+    left = [y for y in range(count) if y not in table.values()]
+    orders = [left, left[1:] + left[:1]] if len(left) > 1 else [left]
+    tables = (table | dict(zip(open_letters, order, strict=True)) for order in orders)
+    return [[found[x] for x in range(count)] for found in tables]
+
+
+class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
+    """``tier`` is the number of letters of each text."""
+
+    name = "CipherKnownPlaintext"
+    difficulty_is = "bits of the key: the binary logarithm of how many keys the cipher has"
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in TIERS:
+            known = ", ".join(map(str, TIERS))
+            raise ValueError(f"{self.name}: difficulty is the number of letters, one of {known}, got {tier!r}.")
+        self.length = int(tier)
+        self.alphabet, width, self.pairs, ciphers = TIERS[self.length]
+        self.ciphers = [kind(self.alphabet, width) for kind in ciphers]
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw everything at random, until the pairs tell enough; the cipher stays, so that all come up alike often."""
+        number = dice.below(len(self.ciphers))
+        cipher = self.ciphers[number]
+        for _ in range(_TRIES):
+            key = cipher.key(dice)
+            *plaintexts, answer = (pseudo_word(dice, self.length, self.alphabet) for _ in range(self.pairs + 1))
+            if answer in plaintexts:
+                continue
+            ciphertexts = [cipher.encrypt(plain, key) for plain in plaintexts]
+            text = cipher.encrypt(answer, key)
+            if len(self._answers(cipher, list(zip(plaintexts, ciphertexts, strict=True)), text)) == 1:
+                fields = number, plaintexts, ciphertexts, text, answer
+                return Instance(*(np.array(field, np.int8) for field in fields))
+        return None
+
+    @staticmethod
+    def _answers(cipher: Cipher, pairs: Pairs, text: Numbers) -> list[Numbers]:
+        """Return the plaintexts under the keys that fit."""
+        return list({tuple(cipher.decrypt(text, key)) for key in fitting(cipher, pairs)})
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Return the least form. The order of the pairs does not matter. Nor do the names of letters: for a
+        transposition those of all texts at once, for a substitution those of plaintexts and those of ciphertexts.
+        """
+        cipher, pairs, text = self._parts(instance)
+        forms = []
+        for order in permutations(pairs):
+            plain = [x + 1 for one, _ in order for x in one]
+            secret = [y + 1 for _, other in order for y in other] + [y + 1 for y in text]
+            if isinstance(cipher, Substitution):
+                forms.append(relabelled(plain) + relabelled(secret))
+            else:
+                forms.append(relabelled(plain + secret) if isinstance(cipher, Transposition) else plain + secret)
+        return instance.cipher.tobytes() + least(forms)
+
+    def told(self, instance: Instance) -> str:
+        """State the alphabet, the cipher, the pairs and the text."""
+        cipher, pairs, text = self._parts(instance)
+        lines = "\n".join(f"{self.written(plain)} becomes {self.written(secret)}" for plain, secret in pairs)
+        return (
+            f"{self.numbering()}\n\n{cipher.method()}\n\nThe key is not told. With it,\n{lines}\n\n"
+            f"Decrypt this ciphertext, which was encrypted with the same key:\n{self.written(text)}"
+        )
+
+    def judge(self, instance: Instance, answer: str) -> Verdict:
+        """Return whether a key that fits the pairs decrypts the text so."""
+        right = tuple(self.read(answer)) in self._answers(*self._parts(instance))
+        return RIGHT if right else wrong("no key that fits the pairs decrypts the text to this")
+
+    def text(self, instance: Instance) -> list[int]:
+        """Return the one to decrypt."""
+        text: list[int] = instance.text.tolist()
+        return text
+
+    def solution(self, instance: Instance) -> list[int]:
+        """Decrypt with the first key that fits."""
+        cipher, pairs, text = self._parts(instance)
+        return cipher.decrypt(text, fitting(cipher, pairs)[0])
+
+    def difficulty(self, instance: Instance) -> float:
+        """Return the difficulty of the cipher."""
+        return math.log2(self._parts(instance)[0].keys)
+
+    def heuristic(self, instance: Instance) -> str:
+        """Replace each letter by the one that it last faced in a plaintext; keep it if it never faced any."""
+        _, pairs, text = self._parts(instance)
+        faced = dict(chain.from_iterable(zip(secret, plain, strict=True) for plain, secret in pairs))
+        return self.written([faced.get(y, y) for y in text])
+
+    def _parts(self, instance: Instance) -> tuple[Cipher, Pairs, list[int]]:
+        """Return cipher, pairs and text."""
+        pairs = list(zip(instance.plaintexts.tolist(), instance.ciphertexts.tolist(), strict=True))
+        return self.ciphers[int(instance.cipher)], pairs, self.text(instance)
+
+
+class CipherKnownPlaintext(SpellingTask):
+    """Decryption without the key, a letter a step."""
+
+    puzzle: CipherKnownPlaintextPuzzle
+    puzzle_class = CipherKnownPlaintextPuzzle
+
+    @property
+    def fact_count(self) -> int:
+        """Ciphers, both texts of each pair, the text, and letters faced."""
+        return len(self.puzzle.ciphers) + ((2 * self.puzzle.pairs + 1) * self.length + 1) * self.count
+
+    def facts(self, instance: Any, letter: jax.Array) -> list[jax.Array]:
+        """Return the facts one-hot, in that order; then the letters that the one at hand faced in the plaintexts."""
+        plain, secret, text = map(self.one_hot, (instance.plaintexts, instance.ciphertexts, instance.text))
+        faced = (plain & (secret & letter).any(axis=2, keepdims=True)).any(axis=(0, 1))
+        return [instance.cipher == np.arange(len(self.puzzle.ciphers)), plain, secret, text, faced]
+
+    @property
+    def fact_components(self) -> tuple[Component, ...]:
+        """In the order of :meth:`facts`."""
+        ciphers, text = self.puzzle.ciphers, (self.length, self.count)
+        pairs = (self.puzzle.pairs, *text)
+        return (
+            Component("cipher", f"one-hot: {', '.join(kind.name for kind in ciphers)}", shape=(len(ciphers),)),
+            Component("plaintexts", "[pair, place, letter]: the plaintexts that are told, one-hot", shape=pairs),
+            Component("ciphertexts", "[pair, place, letter]: what became of them under the key, one-hot", shape=pairs),
+            Component("text", "[place, letter]: the text to decrypt, one-hot", shape=text),
+            Component(
+                "faced",
+                "which letters of plaintexts the letter to decrypt next stands for somewhere",
+                shape=(self.count,),
+            ),
+        )
+
+    def given(self, instance: Any) -> jax.Array:
+        """Return the text to decrypt."""
+        return instance.text
+
+    def answer(self, instance: Any) -> jax.Array:
+        """Return the plaintext."""
+        return instance.answer

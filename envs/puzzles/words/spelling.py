@@ -1,0 +1,251 @@
+"""Puzzles whose answer is a text of known length, written letter by letter from left to right.
+
+=============  =====================================================================================================
+action         the letter to write next, ``Discrete(letters of the alphabet)``
+observation    all one-hot: what the puzzle tells (:meth:`SpellingTask.facts`); the place to write at; the letter of the
+               text that stands there; the letters written so far
+reward         1 / length for a right letter
+termination    the text is written
+=============  =====================================================================================================
+
+What is written stays: that a letter was wrong is seen from the reward, but it is too late to take it back. Always
+writing one letter, or any at random, earns about 1 / letters of the alphabet. The best return is 1. There is nothing
+more for a whole text: a sum that depends on every letter, paid with the last, would drown what each of them earns.
+"""
+
+from __future__ import annotations
+
+import abc
+import textwrap
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+from PIL import ImageFont
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.component import Component
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import Instance, Malformed, Puzzle
+
+from ..shared import answer as reading
+from ..shared.board import Board
+from ..shared.puzzle_task import Params, PuzzleTask
+
+NOTHING = -1
+"""Number at a place without a letter yet, and after the end of a key."""
+
+_LINES = 10
+"""Rows of cells in a picture; all but two are for words."""
+
+
+class TextPuzzle(Puzzle[Instance]):
+    """The one-shot form. Subclasses set the attributes in ``__init__``. Texts are sequences of indices of letters."""
+
+    alphabet: str
+    length: int
+    """Letters of the answer."""
+
+    @abc.abstractmethod
+    def told(self, instance: Instance) -> str:
+        """State the rules and the instance in words."""
+
+    @abc.abstractmethod
+    def text(self, instance: Instance) -> Sequence[int]:
+        """Return the text that is to be encrypted or decrypted."""
+
+    @abc.abstractmethod
+    def solution(self, instance: Instance) -> Sequence[int]:
+        """Return the text to write."""
+
+    def numbering(self) -> str:
+        """Return the alphabet in words."""
+        last = len(self.alphabet) - 1
+        return (
+            f"The alphabet is {self.alphabet}. Its {last + 1} letters are numbered from 0 ({self.alphabet[0]}) to "
+            f"{last} ({self.alphabet[-1]})."
+        )
+
+    def question(self, instance: Instance) -> str:
+        """State the rules, the instance and the format."""
+        return f"{self.told(instance)}\n\nAnswer with the {self.length} letters, in capitals, without spaces."
+
+    def read(self, answer: str) -> list[int]:
+        """Return the text that an answer writes.
+
+        Raises:
+            Malformed: another length, or something that is no letter of the alphabet.
+        """
+        if len(answer) != self.length:
+            raise Malformed(f"expected {self.length} letters, got {len(answer)} characters")
+        for place, letter in enumerate(answer, 1):
+            if letter not in self.alphabet:
+                raise Malformed(f"character {place}: expected a letter of {self.alphabet}, got {letter!r}")
+        return [self.alphabet.index(letter) for letter in answer]
+
+    def written(self, text: Sequence[int]) -> str:
+        """Return a text as an answer is written; ``_`` for what is not there yet."""
+        return "".join("_" if number == NOTHING else self.alphabet[number] for number in text)
+
+    def solve(self, instance: Instance) -> str:
+        """Return the text of :meth:`solution`."""
+        return self.written(self.solution(instance))
+
+    def plan(self, instance: Instance) -> list[int]:
+        """Return the letters of the solution."""
+        return list(self.solution(instance))
+
+    def guess(self, instance: Instance, dice: Dice) -> str:
+        """Draw letters at random."""
+        return self.written([dice.below(len(self.alphabet)) for _ in range(self.length)])
+
+    def constants(self) -> Sequence[str]:
+        """Return one letter again and again, for each."""
+        return [letter * self.length for letter in self.alphabet]
+
+
+class Spelling(NamedTuple):
+    """The text as far as it is written."""
+
+    letters: jax.Array
+    """int8 ``(length,)``: ``NOTHING`` where none is written yet."""
+    place: jax.Array
+    """int32: how many are written."""
+    right: jax.Array
+    """int32: how many of those are right."""
+
+
+class SpellingTask(PuzzleTask[Spelling]):
+    """The interactive form."""
+
+    puzzle: TextPuzzle[Any]
+    measures: ClassVar[dict[str, str]] = {"right": "fraction of the letters that are written and right"}
+    picture_shape: ClassVar[tuple[int, int, int]] = (420, 640, 3)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.count, self.length = len(self.puzzle.alphabet), self.puzzle.length
+        self.action_space = spaces.Discrete(self.count)
+        shown = self.fact_count + self.length + self.count + self.length * self.count
+        self.observation_space = self.box(0.0, 1.0, (shown,))
+        self.reward_space = self.box(0.0, 1.0 / self.length)
+
+    # -- what a puzzle defines ------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def answer(self, instance: Any) -> jax.Array:
+        """Return the text to write, int8 ``(length,)``."""
+
+    @abc.abstractmethod
+    def given(self, instance: Any) -> jax.Array:
+        """Return the text that is to be encrypted or decrypted, int8 ``(length,)``."""
+
+    @property
+    @abc.abstractmethod
+    def fact_count(self) -> int:
+        """Number of flags that :meth:`facts` gives."""
+
+    @abc.abstractmethod
+    def facts(self, instance: Any, letter: jax.Array) -> list[jax.Array]:
+        """Return all that is told, as arrays of flags; and what can be read off it for the letter of the text (one-hot)
+        that stands at the place to write at.
+        """
+
+    @property
+    @abc.abstractmethod
+    def fact_components(self) -> tuple[Component, ...]:
+        """Components that say what the flags of :meth:`facts` are."""
+
+    # -- the task -------------------------------------------------------------------------------------------------
+
+    def initial(self, key: jax.Array, params: Params) -> Spelling:
+        """Begin with nothing written."""
+        return Spelling(jnp.full(self.length, NOTHING, jnp.int8), jnp.int32(0), jnp.int32(0))
+
+    def transition(self, state: Spelling, action: jax.Array, key: jax.Array, params: Params) -> Spelling:
+        """Write a letter."""
+        here, letter = self._here(state), action.astype(jnp.int8)
+        right = (here & (self.answer(params.instance) == letter)).any()
+        return Spelling(jnp.where(here, letter, state.letters), state.place + 1, state.right + right)
+
+    def observation(self, state: Spelling, key: jax.Array, params: Params) -> jax.Array:
+        """Return the facts, the place, the letter at that place and the text so far."""
+        here = self._here(state)
+        letter = (here[:, None] & self.one_hot(self.given(params.instance))).any(axis=0)
+        flags = (*self.facts(params.instance, letter), here, letter, self.one_hot(state.letters))
+        return jnp.concatenate([flag.astype(self.dtype).reshape(-1) for flag in flags])
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the entries in the order of :meth:`observation`."""
+        return (
+            *self.fact_components,
+            Component("place", "the place to write at, one-hot", shape=(self.length,)),
+            Component("letter", "the letter of the text at that place, one-hot", shape=(self.count,)),
+            Component(
+                "written", "[place, letter]: the letters written so far, one-hot", shape=(self.length, self.count)
+            ),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Describe the letters."""
+        meaning = f"write a letter of the alphabet {self.puzzle.alphabet}"
+        return (Component("letter", meaning, shape=(self.count,)),)
+
+    def one_hot(self, text: jax.Array) -> jax.Array:
+        """Return the number at each place one-hot; no flag for ``NOTHING``."""
+        return text[..., None] == np.arange(self.count, dtype=np.int8)
+
+    def reward(
+        self, state: Spelling, action: jax.Array, next_state: Spelling, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Give a share for each right letter."""
+        return (next_state.right - state.right).astype(self.dtype) / self.length
+
+    def terminal(self, state: Spelling, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether the text is written."""
+        return state.place == self.length
+
+    def info(self, state: Spelling, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: the text is written and right."""
+        return {"success": state.right == self.length, "right": state.right.astype(self.dtype) / self.length}
+
+    def _here(self, state: Spelling) -> jax.Array:
+        return np.arange(self.length) == state.place
+
+    # -- host side ------------------------------------------------------------------------------------------------
+
+    def describe(self, state: Spelling, params: Params) -> str:
+        """Show the rules, the instance and the text so far."""
+        written = self.puzzle.written(np.asarray(state.letters).tolist())
+        return f"{self.puzzle.told(params.instance)}\n\nWritten so far: {written}"
+
+    def how_to_act(self) -> str:
+        """Tell a text player how to answer, in one line."""
+        return f"Answer with the letter to write next, one of {self.puzzle.alphabet}."
+
+    def parse(self, text: str, state: Spelling, params: Params) -> np.ndarray:
+        """Read a letter, such as ``C``.
+
+        Raises:
+            ValueError: anything else.
+        """
+        return np.asarray(reading.word(text.strip(), list(self.puzzle.alphabet)), self.action_space.dtype)
+
+    def why_over(self, state: Spelling, params: Params, info: dict[str, Any]) -> str:
+        """Say whether the text is right."""
+        right = int(state.right)
+        return "the text is right" if right == self.length else f"{self.length - right} letters of the text are wrong"
+
+    def draw(self, state: Spelling, params: Params) -> np.ndarray:
+        """Draw the facts, and at the foot the given text and the written one."""
+        board = Board(_LINES, self.length, self.picture_shape)
+        lines = [part for line in self.puzzle.told(params.instance).split("\n") for part in textwrap.wrap(line, 100)]
+        board.pen.multiline_text((12, 8), "\n".join(lines), "#1d2733", ImageFont.load_default(12))
+        texts = self.puzzle.text(params.instance), np.asarray(state.letters).tolist()
+        for row, text in enumerate(texts, _LINES - 2):
+            for place, number in enumerate(text):
+                board.cell(row, place, self.puzzle.written([number]), given=row == _LINES - 2)
+        return board.picture()

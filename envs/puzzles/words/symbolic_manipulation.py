@@ -1,0 +1,435 @@
+"""rlsuite/SymbolicManipulation-v0: carry out a program of operations on a sequence of symbols, and write the result.
+
+``difficulty`` is the number of operations. Each is one of :data:`OPERATIONS`, described in full in the prompt, so that
+there is one result. One of them is a rewriting system of two rules that shorten, applied until neither can be. Every
+operation of an instance changes the sequence that it meets. Of 4,000 instances with 2 operations 3,689 differ by more
+than the names of their letters, with 4 all do.
+
+Interactively, the sequence that each operation makes is written symbol by symbol and ended by a full stop: see
+:mod:`..shared.writing` for actions and rewards. Observed are, one-hot, the sequence that the current operation is
+applied to, what is written of its result and how many symbols that are, the operation and its arguments, and which one
+it is. A uniformly random token is right with probability 1 / (letters + 1), and some 12 in a row are needed with 2
+operations, 30 with 4 and 50 with 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from textwrap import wrap
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.component import Component, singles
+from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
+
+from ..shared import answer as reading
+from ..shared.board import Board
+from ..shared.puzzle_task import Params
+from ..shared.writing import Writing, WritingTask
+
+ALPHABET = "abcdefghij"
+END = "."
+SHORTEST = 3
+ARGUMENTS = 6
+_TRIES = 100
+
+Row = list[int]
+"""Symbols as indices of :data:`ALPHABET`."""
+
+
+class Operation(NamedTuple):
+    """Something to do with a sequence."""
+
+    words: str
+    """Effect in words; ``{0}``, ``{1}``, ... are its arguments, ``{letters}`` the alphabet, ``{last}`` its last
+    letter.
+    """
+    takes: str
+    """A character for each argument: ``n`` a number, ``p`` a position (in ascending order, counted from 1), ``i`` a
+    letter that is in the sequence, ``l`` another letter, ``r`` a letter or nothing."""
+    made: Callable[[Row, Row, int], Row]
+    """The sequence it makes of a sequence, given the arguments and the number of letters."""
+    ordered: bool = False
+    """True if it matters which letter comes after which in the alphabet."""
+
+
+def _swapped(row: Row, at: Row, letters: int) -> Row:
+    row = row.copy()
+    first, second = at[0] - 1, at[1] - 1
+    row[first], row[second] = row[second], row[first]
+    return row
+
+
+def _interleaved(row: Row, at: Row, letters: int) -> Row:
+    half = (len(row) + 1) // 2
+    made = row.copy()
+    made[::2], made[1::2] = row[:half], row[half:]
+    return made
+
+
+def _exchanged(row: Row, at: Row, letters: int) -> Row:
+    other = {at[0]: at[1], at[1]: at[0]}
+    return [other.get(x, x) for x in row]
+
+
+def _rewritten(row: Row, at: Row, letters: int) -> Row:
+    row = row.copy()
+    rules = [(at[0], at[1], at[2]), (at[3], at[4], at[5])]
+    while True:
+        pairs = list(pairwise(row))
+        fitting = next((rule for rule in rules if rule[:2] in pairs), None)
+        if fitting is None:
+            return row
+        place = pairs.index(fitting[:2])
+        row[place : place + 2] = [x for x in fitting[2:] if x < letters]
+
+
+OPERATIONS = (
+    Operation("Reverse the sequence.", "", lambda s, a, m: s[::-1]),
+    Operation("Move the first symbol to the end; do this {0} times.", "n", lambda s, a, m: s[a[0] :] + s[: a[0]]),
+    Operation("Move the last symbol to the front; do this {0} times.", "n", lambda s, a, m: s[-a[0] :] + s[: -a[0]]),
+    Operation("Swap the symbols at positions {0} and {1}, counted from 1 on the left.", "pp", _swapped),
+    Operation("Remove the symbols at positions 2, 4, 6 and so on, counted from 1.", "", lambda s, a, m: s[::2]),
+    Operation("Write every symbol twice in a row.", "", lambda s, a, m: [x for x in s for _ in range(2)]),
+    Operation("Append the reverse of the sequence to the sequence.", "", lambda s, a, m: s + s[::-1]),
+    Operation(
+        "Cut the sequence into two halves, the first one symbol longer if there is an odd number of symbols; then take "
+        "symbols from the two halves in turn, from the left, beginning with the first half.",
+        "",
+        _interleaved,
+    ),
+    Operation("Sort the symbols alphabetically.", "", lambda s, a, m: sorted(s), ordered=True),
+    Operation(
+        "Remove every symbol of which there is an equal one further left.", "", lambda s, a, m: list(dict.fromkeys(s))
+    ),
+    Operation(
+        "Shorten every run of equal neighbours to one symbol.",
+        "",
+        lambda s, a, m: [x for k, x in enumerate(s) if k == 0 or x != s[k - 1]],
+    ),
+    Operation("Remove every {0}.", "i", lambda s, a, m: [x for x in s if x != a[0]]),
+    Operation("Replace every {0} by {1}.", "il", lambda s, a, m: [a[1] if x == a[0] else x for x in s]),
+    Operation("Exchange {0} and {1}: every {0} becomes {1} and every {1} becomes {0}.", "il", _exchanged),
+    Operation(
+        "Put {1} after every {0}.", "il", lambda s, a, m: [y for x in s for y in ((x, a[1]) if x == a[0] else (x,))]
+    ),
+    Operation(
+        "Move every {0} to the front; all others keep their order.",
+        "i",
+        lambda s, a, m: [x for x in s if x == a[0]] + [x for x in s if x != a[0]],
+    ),
+    Operation(
+        "Replace every symbol by the next one of {letters}, and {last} by a, all at once.",
+        "",
+        lambda s, a, m: [(x + 1) % m for x in s],
+        ordered=True,
+    ),
+    Operation(
+        "Rewrite with the rules '{0} {1} -> {2}' and '{3} {4} -> {5}' (a left side stands for two neighbours; nothing "
+        "means that they are removed): as long as a left side occurs, take the first of the rules whose left side "
+        "occurs, and replace its leftmost occurrence by the right side.",
+        "llrllr",
+        _rewritten,
+    ),
+)
+REWRITE = len(OPERATIONS) - 1
+
+
+class Instance(NamedTuple):
+    """A sequence, a program, and what the program makes of the sequence."""
+
+    program: np.ndarray
+    """int8 ``(operations, 7)``: an index of :data:`OPERATIONS`, then its arguments, 0 where there are none: numbers,
+    positions, or letters, the number of letters standing for nothing."""
+    rows: np.ndarray
+    """int8 ``(operations + 1, width)``: the sequence, then what each operation makes of the one before; filled up with
+    the number of letters. Verifier and solver read the first only."""
+
+
+class SymbolicManipulationPuzzle(Puzzle[Instance]):
+    """``tier`` is the number of operations."""
+
+    name = "SymbolicManipulation"
+    difficulty_is = "symbols in the sequences that the operations make, all together"
+    few: ClassVar[dict[float, float]] = {2: 35_000}
+    hardest = 8
+
+    def __init__(self, tier: float) -> None:
+        super().__init__(tier)
+        if tier not in range(1, self.hardest + 1):
+            raise ValueError(f"{self.name}: difficulty is the number of operations, 1 to {self.hardest}, got {tier!r}.")
+        self.operations = int(tier)
+        self.letters = self.operations + 1
+        self.width = 2 * self.operations + 4
+        """Symbols of a sequence, at most."""
+
+    def compose(self, dice: Dice) -> Instance | None:
+        """Draw a random sequence, and one random operation after another that changes it and fits."""
+        row = [dice.below(self.letters) for _ in range(dice.between(self.operations + 2, self.operations + 3))]
+        rows: list[Row] = [row]
+        program: list[Row] = []
+        while len(program) < self.operations:
+            operation = self._operation(row, dice)
+            if operation is None:
+                return None
+            row = self.applied(row, operation)
+            program.append(operation)
+            rows.append(row)
+        filled = [row + [self.letters] * (self.width - len(row)) for row in rows]
+        return Instance(np.array(program, np.int8), np.array(filled, np.int8))
+
+    def _operation(self, row: Row, dice: Dice) -> Row | None:
+        """Return an operation that changes the sequence and keeps its length within bounds; None if none was found."""
+        for _ in range(_TRIES):
+            kind = dice.below(len(OPERATIONS))
+            arguments = self._rules(row, dice) if kind == REWRITE else self._arguments(kind, row, dice)
+            operation = [kind, *arguments] + [0] * (ARGUMENTS - len(arguments))
+            made = self.applied(row, operation)
+            if made != row and SHORTEST <= len(made) <= self.width:
+                return operation
+        return None
+
+    def _arguments(self, kind: int, row: Row, dice: Dice) -> Row:
+        """Draw arguments of an operation on a sequence."""
+        takes = OPERATIONS[kind].takes
+        if takes == "n":
+            return [dice.between(2, 4)]
+        if takes == "pp":
+            return sorted(dice.sample(range(1, len(row) + 1), 2))
+        drawn: Row = []
+        for take in takes:
+            there = dice.choice(row) if take == "i" else (drawn[0] + dice.between(1, self.letters - 1)) % self.letters
+            drawn.append(there)
+        return drawn
+
+    def _rules(self, row: Row, dice: Dice) -> Row:
+        """Return two rules with different left sides, the first of which can be applied."""
+        place = dice.below(len(row) - 1)
+        first = row[place : place + 2]
+        second = first
+        while second == first:
+            second = [dice.below(self.letters), dice.below(self.letters)]
+        return [*first, dice.below(self.letters + 1), *second, dice.below(self.letters + 1)]
+
+    def applied(self, row: Row, operation: Row) -> Row:
+        """Apply an operation, given as its line of the program, to a sequence."""
+        return OPERATIONS[operation[0]].made(row, operation[1:], self.letters)
+
+    def result(self, instance: Instance) -> Row:
+        """Return the result of the program."""
+        row = self.symbols_of(instance.rows[0])
+        for operation in instance.program.tolist():
+            row = self.applied(row, operation)
+        return row
+
+    def symbols_of(self, filled: np.ndarray) -> Row:
+        """Return a row of an instance without what fills it up."""
+        return [x for x in np.asarray(filled).tolist() if x < self.letters]
+
+    def canonical(self, instance: Instance) -> bytes:
+        """Rename letters in the order in which they come up, where no operation depends on their order."""
+        program, row = instance.program.tolist(), self.symbols_of(instance.rows[0])
+        ordered = any(OPERATIONS[kind].ordered for kind, *_ in program)
+        names = {x: x for x in range(0 if ordered else self.letters, self.letters + 1)}
+
+        def named(letter: int) -> int:
+            return names.setdefault(letter, len(names) - 1)
+
+        form = [*(named(x) for x in row), self.letters]
+        for kind, *arguments in program:
+            takes = OPERATIONS[kind].takes
+            form.append(kind)
+            form += [named(x) if take in "ilr" else x for take, x in zip(takes, arguments, strict=False)]
+        return bytes(form)
+
+    def question(self, instance: Instance) -> str:
+        """State the sequence, the program and the format."""
+        program = "\n".join(f"{k}. {self.words(line)}" for k, line in enumerate(instance.program.tolist(), 1))
+        letters, sequence = " ".join(ALPHABET[: self.letters]), self.written(self.symbols_of(instance.rows[0]))
+        return (
+            f"A sequence of symbols, each one of {letters}:\n{sequence}\n\n"
+            f"Carry out these operations in order, each on what the one before has made:\n{program}\n\n"
+            f"What is the sequence in the end? It has at most {self.width} symbols. Answer with them, "
+            "separated by single spaces."
+        )
+
+    def words(self, operation: Row) -> str:
+        """Return a line of the program in English."""
+        kind, *arguments = operation
+        letters = ALPHABET[: self.letters]
+        names = [*letters, "nothing"]
+        shown = [names[x] if take in "ilr" else x for take, x in zip(OPERATIONS[kind].takes, arguments, strict=False)]
+        return OPERATIONS[kind].words.format(*shown, letters=" ".join(letters), last=letters[-1])
+
+    def judge(self, instance: Instance, answer: str) -> Verdict:
+        """Carry the program out."""
+        words = answer.split(" ")
+        if len(words) > self.width:
+            raise Malformed(f"expected at most {self.width} symbols separated by single spaces, got {len(words)}")
+        given = [reading.word(word, ALPHABET[: self.letters]) for word in words]
+        return RIGHT if given == self.result(instance) else wrong("the program makes another sequence")
+
+    def solve(self, instance: Instance) -> str:
+        """Carry the program out."""
+        return self.written(self.result(instance))
+
+    def written(self, row: Row) -> str:
+        """Return a sequence as an answer is written."""
+        return " ".join(ALPHABET[x] for x in row)
+
+    def plan(self, instance: Instance) -> list[int]:
+        """Write what each operation makes."""
+        row, tokens = self.symbols_of(instance.rows[0]), []
+        for operation in instance.program.tolist():
+            row = self.applied(row, operation)
+            tokens += [*row, self.letters]
+        return tokens
+
+    def difficulty(self, instance: Instance) -> float:
+        """Add up the lengths."""
+        return float(len(self.plan(instance)) - self.operations)
+
+    def guess(self, instance: Instance, dice: Dice) -> str:
+        """Draw symbols at random, as many as may be."""
+        return self.written([dice.below(self.letters) for _ in range(dice.between(SHORTEST, self.width))])
+
+    def heuristic(self, instance: Instance) -> str:
+        """Return the first operation only."""
+        return self.written(self.applied(self.symbols_of(instance.rows[0]), instance.program[0].tolist()))
+
+    def constants(self) -> Sequence[str]:
+        """Return the alphabet, and its first letters."""
+        return [self.written(list(range(count))) for count in range(2, self.letters + 1)]
+
+
+class SymbolicManipulation(WritingTask):
+    """Write what each operation makes, symbol by symbol."""
+
+    puzzle: SymbolicManipulationPuzzle
+    puzzle_class = SymbolicManipulationPuzzle
+    bank_size = 8192
+    picture_shape: ClassVar[tuple[int, int, int]] = (240, 560, 3)
+
+    @property
+    def tokens(self) -> Sequence[str]:
+        """Letters, and what ends a sequence."""
+        return ALPHABET[: self.puzzle.letters] + END
+
+    @property
+    def flag_count(self) -> int:
+        """Number of flags."""
+        puzzle = self.puzzle
+        rows = 2 * puzzle.width * puzzle.letters + puzzle.width + 1
+        return rows + len(OPERATIONS) + ARGUMENTS * (puzzle.width + 1) + puzzle.operations
+
+    def length(self, instance: Instance) -> jax.Array:
+        """Return all symbols that operations make, and as many full stops."""
+        return (instance.rows[1:] < self.puzzle.letters).sum(dtype=jnp.int32) + self.puzzle.operations
+
+    def wanted(self, written: jax.Array, instance: Instance) -> jax.Array:
+        """Return the next symbol of the row, or a full stop."""
+        _, place, _, made = self._at(written, instance)
+        here, end = np.arange(self.puzzle.width) == place, self.puzzle.letters
+        return end + jnp.where(here, made - np.int8(end), 0).sum(dtype=jnp.int32)
+
+    def flags(self, written: jax.Array, instance: Instance) -> Sequence[jax.Array]:
+        """Return the sequence, the symbols written, their number, the operation, its arguments and its number."""
+        now, place, row, made = self._at(written, instance)
+        width, letters = self.puzzle.width, np.arange(self.puzzle.letters, dtype=np.int8)
+        before = np.arange(width) < place
+        program = jnp.where(now[:, None], instance.program, 0).sum(axis=0, dtype=jnp.int8)
+        return (
+            row[:, None] == letters,
+            (made[:, None] == letters) & before[:, None],
+            np.arange(width + 1) == place,
+            program[0] == np.arange(len(OPERATIONS), dtype=np.int8),
+            program[1:, None] == np.arange(width + 1, dtype=np.int8),
+            now,
+        )
+
+    def observation_components(self) -> tuple[Component, ...]:
+        """Describe the entries in the order of :meth:`flags`."""
+        puzzle = self.puzzle
+        shape = (puzzle.width, puzzle.letters)
+        return (
+            Component("sequence", "[place, letter]: what the operation is applied to, one-hot", shape=shape),
+            Component("written", "[place, letter]: what is written of its result, one-hot", shape=shape),
+            Component("place", "how many symbols of the result are written, one-hot", shape=(puzzle.width + 1,)),
+            *(
+                Component(f"operation_{number}", f"whether the operation is: {operation.words}")
+                for number, operation in enumerate(OPERATIONS)
+            ),
+            Component(
+                "arguments",
+                "[argument, value]: its arguments {0}, {1}, ..., letters or numbers, one-hot; zeros for none",
+                shape=(ARGUMENTS, puzzle.width + 1),
+            ),
+            Component("line", "which operation of the program it is, one-hot", shape=(puzzle.operations,)),
+        )
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Describe the letters and the full stop."""
+        return singles(
+            {token: "end the result" if token == END else f"write the letter {token}" for token in self.tokens}
+        )
+
+    def _at(self, written: jax.Array, instance: Instance) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+        """Return the place of the writing.
+
+        Returns:
+            Which operation is being carried out, one-hot ``(operations,)``, the last one in the end; how many symbols
+            of its result are written; the sequence it is applied to, and the one it makes, ``(width,)`` each.
+        """
+        operations = np.arange(self.puzzle.operations)
+        ends = jnp.cumsum((instance.rows[1:] < self.puzzle.letters).sum(axis=1, dtype=jnp.int32) + 1)
+        number = jnp.minimum((ends <= written).sum(dtype=jnp.int32), operations[-1])
+        now = operations == number
+        begun = jnp.where(operations == number - 1, ends, 0).sum(dtype=jnp.int32)
+        row, made = (
+            jnp.where(now[:, None], rows, 0).sum(axis=0, dtype=jnp.int8)
+            for rows in (instance.rows[:-1], instance.rows[1:])
+        )
+        return now, written - begun, row, made
+
+    # -- host side ------------------------------------------------------------------------------------------------
+
+    def _shown(self, state: Writing, params: Params) -> tuple[int, list[int], list[int]]:
+        """Return the number of the operation being carried out, what it is applied to, and what is written of its
+        result.
+        """
+        now, place, row, made = self._at(state.written, params.instance)
+        puzzle = self.puzzle
+        shown = puzzle.symbols_of(np.asarray(row)), puzzle.symbols_of(np.asarray(made))[: int(place)]
+        return int(np.argmax(now)), *shown
+
+    def describe(self, state: Writing, params: Params) -> str:
+        """Show the operation, what it is applied to, and what is written."""
+        number, row, made = self._shown(state, params)
+        puzzle = self.puzzle
+        return (
+            f"Operation {number + 1} of {puzzle.operations}: {puzzle.words(params.instance.program[number].tolist())}\n"
+            f"The sequence: {puzzle.written(row)}\nWritten of the result: {puzzle.written(made) or 'nothing'}"
+        )
+
+    def how_to_act(self) -> str:
+        """Tell a text player how to answer, in one line."""
+        letters = ", ".join(ALPHABET[: self.puzzle.letters])
+        return f"Answer with the next symbol of the result, one of {letters}, or with {END} after its last symbol."
+
+    def draw(self, state: Writing, params: Params) -> np.ndarray:
+        """Draw the sequence above, what is written of the result below, the operation between them."""
+        number, row, made = self._shown(state, params)
+        width = self.puzzle.width
+        board = Board(4, width, self.picture_shape)
+        for place in range(width):
+            board.cell(0, place, ALPHABET[row[place]] if place < len(row) else "", given=place < len(row))
+            board.cell(3, place, ALPHABET[made[place]] if place < len(made) else "")
+        words = self.puzzle.words(params.instance.program[number].tolist())
+        for line, text in enumerate(wrap(words, 85)):
+            board.text(0.6 + (line + 0.5) * 14 / board.side, (width - 1) / 2, text, scale=18 / board.side)
+        return board.picture()

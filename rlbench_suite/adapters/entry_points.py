@@ -1,0 +1,74 @@
+"""The entry points of every id for Gymnasium: :func:`make` for one episode at a time, :func:`make_vec` for many."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+
+from rlbench_suite.adapters.batch import TaskVectorEnv
+from rlbench_suite.adapters.host import HostEnv, HostPixelEnv, HostTextEnv, HostVectorEnv
+from rlbench_suite.adapters.single import PixelEnv, TaskEnv
+from rlbench_suite.adapters.text import TextEnv
+from rlbench_suite.card import unexpected, unknown
+from rlbench_suite.registry import card as find_card
+
+VIEWS: dict[str, type[TaskEnv]] = {"structured": TaskEnv, "text": TextEnv, "pixels": PixelEnv}
+HOST_VIEWS: dict[str, type[TaskEnv]] = {"structured": HostEnv, "text": HostTextEnv, "pixels": HostPixelEnv}
+
+
+def make(
+    task_id: str,
+    *,
+    split: str | int = "train",
+    difficulty: str | float | None = None,
+    view: str = "structured",
+    dtype: str = "float32",
+    render_mode: str | None = None,
+    weights: Sequence[float] | None = None,
+    **settings: Any,
+) -> TaskEnv:
+    """The entry point of every id.
+
+    Args:
+        task_id: id of a card.
+        split: ``"train"``, ``"test"``, or the number of one training context.
+        difficulty: a tier's name or the number that defines it.
+        view: ``"structured"``, ``"text"`` or ``"pixels"``; the same instance in each.
+        dtype: ``"float32"`` or ``"float64"``.
+        render_mode: ``"rgb_array"`` or ``"ansi"`` (Gymnasium makes ``"human"`` of the first).
+        weights: one number an objective of a multi-objective task: rewards are then the weighted sum, a float, and
+            ``info["vector_reward"]`` has the vector. ``info["score"]`` stays that of the card's own weights.
+        settings: settings of the card, for the task that differs by them: ``control="finite"`` or ``supply="rc"`` of a
+            drive.
+
+    Raises:
+        ValueError: a value is unknown, or has no meaning for this task.
+    """
+    task = find_card(task_id, **settings).build(difficulty=difficulty, dtype=dtype)
+    views = HOST_VIEWS if task.card.host else VIEWS
+    if view not in views:
+        raise ValueError(unknown("view", view, views))
+    return views[view](task, split, render_mode, weights)
+
+
+make.metadata = TaskEnv.metadata  # type: ignore[attr-defined]  # by which gymnasium.make knows to open a window for "human"
+
+
+def make_vec(task_id: str, num_envs: int = 1, **keywords: Any) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
+    """The vector entry point of every id: :class:`TaskVectorEnv`, or its counterpart for host simulators.
+
+    ``keywords`` are theirs, and those of the card as ``gymnasium.make`` takes them.
+
+    Raises:
+        ValueError: no such keyword, or a value that is unknown or out of range.
+    """
+    card = find_card(task_id)
+    own, chosen = [*inspect.signature(TaskVectorEnv).parameters], [*card.settings]
+    for name in keywords:
+        if name not in own + chosen:
+            raise unexpected(card.id, name, own + chosen)
+    card = find_card(task_id, **{name: keywords.pop(name) for name in chosen if name in keywords})
+    return (HostVectorEnv if card.host else TaskVectorEnv)(card.id, num_envs, **keywords)
