@@ -48,9 +48,7 @@ def test_the_card_decides_and_the_caller_may_overrule_it() -> None:
     assert PPO().hyperparameters(hidden, "smoke")["recurrent"] == "gru"
     assert PPO(recurrent="gru").hyperparameters(seen, "smoke")["recurrent"] == "gru"
     assert PPO(recurrent="none").hyperparameters(hidden, "smoke")["recurrent"] == "none"
-    with pytest.raises(
-        ValueError, match="minibatches=3 must divide the number of sequences, 16 environments x 1 agents"
-    ):
+    with pytest.raises(ValueError, match="minibatches=3 must divide the number of sequences, 16 envir"):
         PPO(num_envs=16, num_steps=3, minibatches=3).hyperparameters(hidden, "smoke")
 
 

@@ -1,10 +1,10 @@
-"""Time the start of an id in a new process, where JAX's cache on disk holds its programs.
+"""Time the start of an id in a new process, with its programs in JAX's cache on disk.
 
-python benchmarks/start.py                 # every id
-python benchmarks/start.py rlsuite/SAT-v0  # these
+python benchmarks/startup.py                 # every id
+python benchmarks/startup.py rlsuite/SAT-v0  # these ids
 
-Every id is started twice, each time in a process of its own; the second start is shown: what `import` takes (gymnasium
-and this package), then `make` (which imports JAX and the task), the first `reset` and the first `step`, in seconds.
+Every id starts twice, each time in its own process. The table shows the seconds of the second start: `import` (of
+gymnasium and this package), `make` (which imports JAX and the task), the first `reset` and the first `step`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ print(*(later - earlier for earlier, later in zip(marks, marks[1:])))
 
 
 def started(task_id: str, cache: str) -> list[float]:
-    """Seconds of import, make, reset and step in a new process."""
+    """Return the seconds of import, make, reset and step in a new process."""
     environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": cache, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
     command = [sys.executable, "-c", CODE, task_id]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
@@ -41,7 +41,7 @@ def started(task_id: str, cache: str) -> list[float]:
 
 
 def main() -> None:
-    """A line for each id, and the medians."""
+    """Print a line for each id, and the medians."""
     chosen = sys.argv[1:] or [card.id for card in cards().values() if card.installed]
     print(
         f"{'second start of':40}" + "".join(f"{name:>10}" for name in ("import", "make", "reset", "step", "last three"))

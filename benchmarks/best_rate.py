@@ -1,11 +1,11 @@
-"""How often something can be done, where the machine is not always as fast. Needs nothing, for peers use it too."""
+"""Measure rates on a machine with varying speed. Imports only the standard library, because peers use it too."""
 
 import time
 from collections.abc import Callable
 
 
 def rate(work: Callable[[], None], seconds: float, rounds: int) -> float:
-    """Times a second of processor time, in the best of the rounds that share the seconds."""
+    """Return calls of ``work`` per second of processor time in the best of ``rounds`` rounds that share ``seconds``."""
     best = 0.0
     for _ in range(rounds):
         count, begun = 0, time.process_time()
