@@ -92,11 +92,12 @@ def page(card: TaskCard) -> str:
         **{f"`{name}=`": ", ".join(map(repr, allowed)) for name, allowed in allowed_settings(card).items()},
     }
     text = [f"# {card.name}", "", card.summary, "", moving_picture(card, ".."), ""]
-    text += ["| | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in facts.items() if value), ""]
+    text += ["| property | value |", "| --- | --- |"]
+    text += [*(f"| {name} | {value} |" for name, value in facts.items() if value), ""]
     text += ["```python", "import gymnasium, rlbench_suite", "", f'env = gymnasium.make("{card.id}")', "```", ""]
     for title, found in explained(task).items():
         text += [f"## {title.capitalize()}{', of each agent' * (card.agents > 1)}", "", *components(found), ""]
-    text += ["## What an episode measures", "", "`info` has `success`, `score` (0 random, 1 reference), and:", ""]
+    text += ["## Measures", "", "`info` has `success`, `score` (0 random, 1 reference), and:", ""]
     text += [f"* `{name}`: {meaning}" for name, meaning in task.measures.items()]
     text += [
         "",
@@ -111,7 +112,7 @@ def page(card: TaskCard) -> str:
             text.append(f"| {tier or '-'} | {player} | {s.mean:g} | [{s.low:g}, {s.high:g}] | {s.episodes} |")
     text += one_shot(card) if card.puzzle else []
     module = sys.modules[type(task).__module__]
-    text += ["", "## Rules", "", (module.__doc__ or "").replace("``", "`"), "", "## How it is checked", ""]
+    text += ["", "## Rules", "", (module.__doc__ or "").replace("``", "`"), "", "## Tests", ""]
     text += ["Beside the checks that every id passes (`tests/adapters`, `tests/test_laws.py`):", "", *checks(card)]
     text += ["", "## Versions", "", *history(card)]
     return "\n".join(text) + "\n"
@@ -135,10 +136,10 @@ def one_shot(card: TaskCard) -> list[str]:
     text += ["An answer that scores 1:", "", "```text", puzzle.solve(instance), "```", ""]
     sizes = ((tier, puzzle_of(card.id, tier).space) for tier in card.difficulties)
     if few := [f"{size:,.0f} of `{tier}`" for tier, size in sizes if size < 1e6]:  # 1 % of 10,000 seeds repeat one
-        text += [f"Instances that differ are about {', '.join(few)}; seeds repeat them.", ""]
+        text += [f"Different instances number about {', '.join(few)}; seeds repeat them.", ""]
     text += [f"Difficulty of an instance: {puzzle.difficulty_is}. Scores on test instances with 95 % intervals, and"]
     text += [f"skill = (score - guess) / (1 - guess): `rlsuite calibrate {card.name}`.", ""]
-    text += ["| difficulty | who answers | score | interval | skill | instances |"]
+    text += ["| difficulty | player | score | interval | skill | instances |"]
     text += ["| --- | --- | --- | --- | --- | --- |"]
     for tier in card.difficulties:
         measured = card.one_shot_scores(tier)

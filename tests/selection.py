@@ -22,13 +22,13 @@ from rlbench_suite.registry import cards
 
 ROOT = Path(__file__).parents[1]
 PART = 8
-"""One subject in so many runs where nothing it depends on has changed."""
-KERNEL_PART = 4
-"""One subject in so many runs where the kernel has changed, on which every id depends."""
-MOST = 24
-"""Changed variants that all run. Where more have changed, so many of them run, about."""
+"""Number of runs in which a subject has one turn, where nothing it depends on has changed."""
+KERNEL_PART = 6
+"""The same number where the kernel has changed, on which every id depends."""
+MOST = 16
+"""Number of changed variants up to which all of them run. Of more, about so many run."""
 KERNEL = ("rlbench_suite/", "tests/adapters/", "tests/test_contract.py", "tests/conftest.py", "constraints.txt")
-NOT_KERNEL = ("rlbench_suite/cli/", "rlbench_suite/evaluation/")
+NOT_KERNEL = ("rlbench_suite/cli/", "rlbench_suite/evaluation/", "tests/adapters/golden/")
 IMPORT = re.compile(r"^[ \t]*((?:from\s+\S+\s+)?import\s+(?:\([^)]*\)|[^#\n]*))", re.MULTILINE)
 """An import statement of a file, of one line or in parentheses: parsing the whole file takes ten times as long."""
 OF_VARIANTS = "pytestmark = pytest.mark.of_variants"
@@ -41,7 +41,8 @@ TABLE = f"""\
 | A variant: the same, and its one-shot form | one in {PART} |
 | A difficulty beside the default | one in {PART} |
 | A test file marked `of_variants` | one in {PART} |
-| A variant or such a file, where code below `envs/` that it imports has changed, or the file itself | always; \
+| A variant or such a file, where code below `envs/` that it imports has changed, or its golden trajectory, or \
+the file itself | always; \
 where more than {MOST} variants have changed, about {MOST} of them |
 | Any of these, where the kernel, its tests or `constraints.txt` have changed | one in {KERNEL_PART} |
 | Whatever `-k`, `-m` or the path of a file names | always |
@@ -96,22 +97,25 @@ def _imports(file: Path) -> list[Path]:
 
 
 def code_of(card: TaskCard) -> set[Path]:
-    """Find the files below ``envs/`` that make a task, its player and its puzzle."""
+    """Find the files below ``envs/`` that make a task, its player and its puzzle; and its golden trajectory.
+
+    A new id that shares the code of others, and differs by the settings of its card, is known by its new trajectory.
+    """
     modules = {place.partition(":")[0] for place in (card.entry_point, card.reference, card.puzzle) if place}
     files = [ROOT.joinpath(*module.split(".")[1:]).with_suffix(".py") for module in modules]
-    return set().union(*map(imported_files, files))
+    return {ROOT / "tests" / "adapters" / "golden" / f"{card.name}.json"}.union(*map(imported_files, files))
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The rule of one run."""
+    """Rule by which one run chooses its tests."""
 
     every: bool
-    """Whether nothing is left out."""
+    """True where nothing is left out."""
     commit: str
-    """The commit, or the version of the package where there is no git."""
+    """Commit, or the version of the package where there is no git."""
     base: str
-    """The commit since which changes count; empty where there is none."""
+    """Commit since which changes count; empty where there is none."""
     changed: frozenset[str]
     """Files that have changed since, those that are not committed too, as paths below the root."""
 
@@ -131,47 +135,45 @@ class Selection:
         return cls(every, commit, base, frozenset("\n".join(files).split("\n")))
 
     def differs(self, files: set[Path]) -> bool:
-        """Whether one of the files has changed."""
+        """Tell whether one of the files has changed."""
         return not self.changed.isdisjoint(file.relative_to(ROOT).as_posix() for file in files)
 
     @cached_property
     def part(self) -> int:
-        """One subject in so many runs, where its own code has not changed."""
+        """Number of runs in which a subject has one turn, where its own code has not changed."""
         kernel = any(file.startswith(KERNEL) and not file.startswith(NOT_KERNEL) for file in self.changed)
         return KERNEL_PART if kernel else PART
 
     @cached_property
     def changed_ids(self) -> set[str]:
         """Names of the variants whose code has changed."""
-        if not any(file.startswith("envs/") for file in self.changed):
-            return set()
         return {card.name for card in variants() if self.differs(code_of(card))}
 
     def has_turn(self, subject: str, part: int) -> bool:
-        """Whether a subject is one of those that a part of one in ``part`` takes at this commit."""
+        """Tell whether the turn of a subject comes at this commit, which it does at one in ``part`` commits."""
         digest = blake2b(f"{subject} {self.commit}".encode(), digest_size=8).digest()
-        return self.every or int.from_bytes(digest) % part == 0
+        return self.every or int.from_bytes(digest) < 2**64 / part
 
     def runs_card(self, card: TaskCard) -> bool:
-        """Whether the tests of an id run."""
+        """Tell whether the tests of an id run."""
         if not card.variant:
             return True
         part = ceil(len(self.changed_ids) / MOST) if card.name in self.changed_ids else self.part
         return self.has_turn(card.name, part)
 
     def runs_file(self, file: Path) -> bool:
-        """Whether a test file runs."""
+        """Tell whether a test file runs."""
         if self.every or not is_of_variants(file):
             return True
         part = max(1, ceil(len(self.changed_ids) / MOST)) if self.differs(imported_files(file)) else self.part
         return self.has_turn(file.stem, part)
 
     def runs_tier(self, subject: str) -> bool:
-        """Whether the tests of a difficulty beside the default run."""
+        """Tell whether tests of a difficulty beside the default run; the subject names them."""
         return self.has_turn(subject, self.part)
 
     def __str__(self) -> str:
-        """Say in one line what runs."""
+        """Say in one line what runs and what does not."""
         if self.every:
             return "selection: every id, difficulty and file"
         files = [file for file in (ROOT / "tests").rglob("test_*.py") if is_of_variants(file)]
@@ -186,13 +188,13 @@ class Selection:
 
 @cache
 def is_of_variants(file: Path) -> bool:
-    """Whether a test file says that it takes turns."""
+    """Tell whether a test file says that it takes turns."""
     return OF_VARIANTS in file.read_text()
 
 
 @cache
 def variants() -> tuple[TaskCard, ...]:
-    """The cards that take turns and whose simulators are here."""
+    """List the cards that take turns and whose simulators are here."""
     return tuple(card for card in cards().values() if card.variant and card.installed)
 
 

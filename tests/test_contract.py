@@ -1,4 +1,4 @@
-"""The contract: every id keeps it, and tasks that break it are told where, in a sentence."""
+"""Every id keeps the contract, and a task that breaks it is told where, in a sentence."""
 
 from __future__ import annotations
 

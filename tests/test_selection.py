@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -53,6 +53,12 @@ def test_a_variant_runs_whenever_its_code_has_changed(name: str) -> None:
         assert run.runs_card(card) or len(run.changed_ids) > MOST
 
 
+def test_a_new_id_is_known_by_its_golden_trajectory() -> None:
+    run = at("tests/adapters/golden/Zebra-v0.json", "envs/puzzles/cards.py")
+    assert run.changed_ids == {"Zebra-v0"}
+    assert run.part == PART
+
+
 def test_a_file_about_variants_runs_whenever_it_or_what_it_imports_has_changed() -> None:
     [file] = (ROOT / "tests").rglob("test_zebra.py")
     [task] = [code for code in imported_files(file) if code.name == "zebra.py"]
@@ -98,7 +104,8 @@ def test_names_and_files_run_whole_and_without_git_the_version_is_the_commit(mon
     assert run(tests) == Selection(False, __version__, "", frozenset())
 
 
-def test_a_run_begins_with_what_it_leaves_out() -> None:
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "tests/plugin"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=os.environ).stdout
+def test_a_run_begins_with_what_it_leaves_out(tmp_path: Path) -> None:
+    pytest_here = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)]
+    command = [*pytest_here, "--collect-only", "-p", "no:cacheprovider", str(ROOT / "tests" / "plugin")]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path).stdout
     assert shown.startswith("selection: all ids of the suite all; ")

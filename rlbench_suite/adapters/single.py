@@ -226,7 +226,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             self._open()[:] = state["_memory"]
 
     def _turn(self, seed: int | None, options: dict[str, Any] | None) -> int | None:
-        """Count episodes: to the first of a new seed, which is returned, or to the next of the last seed."""
+        """Go to the first episode of a new seed, which is returned, or to the next episode of the last seed."""
         self._trail = []
         if options:
             raise ValueError(f"{self.card.id} takes no reset options, got {options!r}.")
@@ -240,7 +240,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return int(seed)
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        """One step. An action the mask forbids leaves the state as it is; ``info["invalid_reason"]`` says why.
+        """Step once. An action the mask forbids leaves the state as it is; ``info["invalid_reason"]`` says why.
 
         Raises:
             ValueError, TypeError: the action is not in the action space.
@@ -270,15 +270,15 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return observation, self._reward(reward), terminated, truncated, info
 
     def _reward(self, reward: Any) -> Any:
-        """Return what Gymnasium gets of several agents' rewards, the mean, or of weighted objectives, their sum."""
+        """Reduce a reward vector to one number: the mean over agents, or the weighted sum of objectives."""
         if self.weights is not None:
             return float(weighted_sum(reward, self.weights, self.task.dtype))
         return float(scalar_return(self.task, reward))
 
     def render(self) -> Any:
-        """A picture (``rgb_array``) or a description (``ansi``) of the current state.
+        """Return a picture (``rgb_array``) or a description (``ansi``) of the current state.
 
-        Pictures of one episode may show what earlier ones showed, as the trail of a vehicle.
+        A picture may show parts of earlier ones of the episode, such as the trail of a vehicle.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
@@ -328,7 +328,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return self.episode.params
 
     def action_masks(self) -> np.ndarray:
-        """Legal actions now, bool ``(n,)``; what maskable agents of the ecosystem call.
+        """Return the actions that are legal now, bool ``(n,)``; agents with masks call this.
 
         Raises:
             AttributeError: the task has no masks.
@@ -342,7 +342,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return self._programs.layout.read(self._buffer, field).copy()
 
     def pareto_front(self, gamma: float) -> list[np.ndarray]:
-        """The exact front of discounted returns, as MO-Gymnasium's environments give theirs.
+        """Return the exact front of discounted returns, as MO-Gymnasium's environments give theirs.
 
         Raises:
             AttributeError: the task's front is not known.
@@ -353,7 +353,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return list(known(gamma))
 
     def reference(self) -> Policy:
-        """The family's own player (controller, solver, scripted player)."""
+        """Return the family's own player: a controller, solver or scripted player."""
         return reference_player(self.task)
 
 

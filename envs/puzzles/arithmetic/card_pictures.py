@@ -1,8 +1,8 @@
 """Pictures of playing cards and of formulas, made of small bitmaps that are written down here.
 
-The tables are NumPy arrays of ready pictures, a word a pixel (:func:`lit`); a compiled program only looks up and moves.
-Everything lies on a green table: cards in slots side by side, each somewhere within its slot, and below them a strip of
-paper with the formula, a box for each token.
+The tables are NumPy arrays of finished pictures, a word a pixel (:func:`lit`), so that a compiled program only looks up
+and moves pixels. Everything lies on a green table: cards lie in slots side by side, each somewhere within its slot;
+below them is a strip of paper with the formula, a box for each token.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _GLYPHS = {
     ")": ".#... ..#.. ...#. ...#. ...#. ..#.. .#...",
     "=": "..... ..... ##### ..... ##### ..... .....",
 }  # fmt: skip
-"""Rows of 5 pixels, from the top."""
+"""Glyphs: rows of 5 pixels, from the top."""
 
 _SYMBOLS = {
     "spades": "....#.... ...###... ..#####.. .#######. ######### ######### .##.#.##. ....#.... ..#####..",
@@ -61,7 +61,7 @@ _SYMBOLS = {
     "clubs": "...###... ..#####.. ..#####.. ...###... .#######. ######### .##.#.##. ....#.... ..#####..",
     "diamonds": "....#.... ...###... ..#####.. .#######. ######### .#######. ..#####.. ...###... ....#....",
 }
-"""Rows of 9 pixels, from the top."""
+"""Suits: rows of 9 pixels, from the top."""
 
 
 def _bitmap(rows: str) -> np.ndarray:

@@ -13,7 +13,7 @@ reward         1 on reaching the target
 termination    the target is reached, or one number is left
 =============  =====================================================================================================
 
-What is used up does not come back, so an episode lasts n - 1 steps at most. The best return is 1.
+Used numbers do not come back, so an episode lasts n - 1 steps at most. The best return is 1.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ OPERATIONS = (("+", False), ("*", False), ("-", False), ("-", True), ("/", False
 
 
 class Instance(NamedTuple):
-    """Numbers and what to make of them."""
+    """Numbers, and the target to make of them."""
 
     numbers: np.ndarray
     """int16 ``(count,)``, positive."""
@@ -57,7 +57,7 @@ class CombinePuzzle(Puzzle[Instance]):
     """The one-shot form. Subclasses set ``count``, the number of numbers, in ``__init__``."""
 
     count: int
-    #: Whether every number has to be used; otherwise the target may be made of some of them.
+    #: True if every number has to be used; otherwise some are enough.
     uses_all: ClassVar[bool]
 
     @abc.abstractmethod
@@ -169,7 +169,7 @@ class Part(NamedTuple):
     """Numbers of the parts, in the list before the operation, that it is made of."""
 
 
-class Numbers(NamedTuple):
+class NumbersState(NamedTuple):
     """The numbers at hand: exact fractions, not reduced."""
 
     tops: jax.Array
@@ -178,7 +178,7 @@ class Numbers(NamedTuple):
     """int32 ``(n,)``: denominators, positive; 0 where no number is left."""
 
 
-class CombineTask(PuzzleTask[Numbers]):
+class CombineTask(PuzzleTask[NumbersState]):
     """The interactive form. Subclasses define :meth:`settled`."""
 
     puzzle: CombinePuzzle
@@ -200,11 +200,11 @@ class CombineTask(PuzzleTask[Numbers]):
         allowed.
         """
 
-    def results(self, state: Numbers) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def results(self, state: NumbersState) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Return the result of each action: numerators, denominators, and whether it is legal, each ``(actions,)``."""
         return computed_once(self._results)(state)
 
-    def _results(self, state: Numbers) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def _results(self, state: NumbersState) -> tuple[jax.Array, jax.Array, jax.Array]:
         first, second = ([pair[side] for pair in self.pairs] for side in (0, 1))
         p, q = (jnp.stack([part[i] for i in first]) for part in state)
         r, s = (jnp.stack([part[j] for j in second]) for part in state)
@@ -214,11 +214,11 @@ class CombineTask(PuzzleTask[Numbers]):
         tops, bottoms, allowed = self.settled(tops, bottoms)
         return tops, bottoms, allowed & jnp.tile(qs > 0, len(OPERATIONS))
 
-    def initial(self, key: jax.Array, params: Params) -> Numbers:
+    def initial(self, key: jax.Array, params: Params) -> NumbersState:
         """Begin with the numbers given."""
-        return Numbers(params.instance.numbers.astype(jnp.int32), jnp.ones(self.count, jnp.int32))
+        return NumbersState(params.instance.numbers.astype(jnp.int32), jnp.ones(self.count, jnp.int32))
 
-    def transition(self, state: Numbers, action: jax.Array, key: jax.Array, params: Params) -> Numbers:
+    def transition(self, state: NumbersState, action: jax.Array, key: jax.Array, params: Params) -> NumbersState:
         """Replace two numbers by the result."""
         tops, bottoms, _ = self.results(state)
         chosen = np.arange(len(OPERATIONS) * len(self.pairs)) == action
@@ -226,11 +226,11 @@ class CombineTask(PuzzleTask[Numbers]):
         pair = np.arange(len(self.pairs)) == action % len(self.pairs)
         places = np.array(self.pairs)[:, :, None] == np.arange(self.count)
         at, gone = ((pair[:, None] & places[:, side]).any(axis=0) for side in (0, 1))
-        return Numbers(*(
+        return NumbersState(*(
             jnp.where(at, new, jnp.where(gone, 0, old)) for old, new in zip(state, (top, bottom), strict=True)
         ))  # fmt: skip
 
-    def observation(self, state: Numbers, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: NumbersState, key: jax.Array, params: Params) -> jax.Array:
         """Return the numbers, the target and the result of each legal action."""
         tops, bottoms, legal = self.results(state)
         target = params.instance.target.astype(jnp.int32)
@@ -272,40 +272,40 @@ class CombineTask(PuzzleTask[Numbers]):
         return (Component("combine", meaning, shape=(len(OPERATIONS), len(self.pairs))),)
 
     def reward(
-        self, state: Numbers, action: jax.Array, next_state: Numbers, key: jax.Array, params: Params
+        self, state: NumbersState, action: jax.Array, next_state: NumbersState, key: jax.Array, params: Params
     ) -> jax.Array:
         """Give 1 for the target."""
         return (self._reached(next_state, params) & ~self._reached(state, params)).astype(self.dtype)
 
-    def terminal(self, state: Numbers, key: jax.Array, params: Params) -> jax.Array:
+    def terminal(self, state: NumbersState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the target is reached or nothing can be combined."""
         return self._reached(state, params) | (self._left(state) == 1)
 
-    def info(self, state: Numbers, params: Params) -> dict[str, jax.Array]:
+    def info(self, state: NumbersState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the target is reached."""
         return {"success": self._reached(state, params), "left": self._left(state)}
 
-    def action_mask(self, state: Numbers, params: Params) -> jax.Array:
+    def action_mask(self, state: NumbersState, params: Params) -> jax.Array:
         """Return the operations that the rules allow, bool ``(actions,)``."""
         return self.results(state)[2]
 
-    def _reached(self, state: Numbers, params: Params) -> jax.Array:
+    def _reached(self, state: NumbersState, params: Params) -> jax.Array:
         there = state.bottoms > 0
         is_target = (there & (state.tops == params.instance.target.astype(jnp.int32) * state.bottoms)).any()
         return is_target & ((self._left(state) == 1) | (not self.puzzle.uses_all))
 
     @staticmethod
-    def _left(state: Numbers) -> jax.Array:
+    def _left(state: NumbersState) -> jax.Array:
         return (state.bottoms > 0).sum(dtype=jnp.int32)
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def values(self, state: Numbers) -> list[Fraction | None]:
+    def values(self, state: NumbersState) -> list[Fraction | None]:
         """Return the number of each place."""
         tops, bottoms = (np.asarray(part).tolist() for part in state)
         return [Fraction(top, bottom) if bottom else None for top, bottom in zip(tops, bottoms, strict=True)]
 
-    def describe(self, state: Numbers, params: Params) -> str:
+    def describe(self, state: NumbersState, params: Params) -> str:
         """Show the rules and the numbers left."""
         left = ", ".join(str(value) for value in self.values(state) if value is not None)
         return f"{self.puzzle.rules(int(params.instance.target))}\n\nNumbers: {left}"
@@ -314,7 +314,7 @@ class CombineTask(PuzzleTask[Numbers]):
         """Tell a text player how to answer, in one line."""
         return "Answer 'A + B', 'A - B', 'A * B' or 'A / B' to replace two of the numbers by the result."
 
-    def parse(self, text: str, state: Numbers, params: Params) -> np.ndarray:
+    def parse(self, text: str, state: NumbersState, params: Params) -> np.ndarray:
         """Read ``8 - 3``; fractions as ``8/3``, without spaces.
 
         Raises:
@@ -335,7 +335,7 @@ class CombineTask(PuzzleTask[Numbers]):
         action = OPERATIONS.index((words[1], turned)) * len(self.pairs) + pair
         return np.asarray(action, self.action_space.dtype)
 
-    def why_illegal(self, action: np.ndarray, state: Numbers, params: Params) -> str:
+    def why_illegal(self, action: np.ndarray, state: NumbersState, params: Params) -> str:
         """Say whether a number is gone or the rules forbid the operation."""
         operation, pair = divmod(int(action), len(self.pairs))
         a, b = (self.values(state)[place] for place in self.pairs[pair])
@@ -345,14 +345,14 @@ class CombineTask(PuzzleTask[Numbers]):
         left, right = (b, a) if turned else (a, b)
         return f"{left} {operator} {right} is against the rules"
 
-    def why_over(self, state: Numbers, params: Params, info: dict[str, Any]) -> str:
+    def why_over(self, state: NumbersState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the target is reached or nothing is left to combine."""
         target = int(params.instance.target)
         if info["success"]:
             return f"{target} is reached"
         return f"one number is left, and it is not {target}"
 
-    def draw(self, state: Numbers, params: Params) -> np.ndarray:
+    def draw(self, state: NumbersState, params: Params) -> np.ndarray:
         """Draw the numbers in a row, the target above."""
         board = Board(1, self.count, self.picture_shape)
         board.text(-0.7, (self.count - 1) / 2, f"make {int(params.instance.target)}", INK, 0.7)

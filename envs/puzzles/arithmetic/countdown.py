@@ -1,9 +1,9 @@
 """rlsuite/Countdown-v0: make the target of some of the numbers, as in the television game.
 
 Numbers are drawn without replacement from 1 to 10, twice each, and 25, 50, 75 and 100; targets are 101 to 999. Every
-result on the way is a positive whole number, and every target can be reached exactly. ``difficulty`` is the number of
-operations needed at least, which is never less than the count of numbers minus 2. See :mod:`.combine` for actions,
-observations and rewards.
+result on the way is a positive whole number, and every target can be reached exactly. ``difficulty`` is the least
+number of operations, which is never below the count of numbers minus 2. See :mod:`.combine` for actions, observations
+and rewards.
 
 Numbers and targets are drawn uniformly until a target is within reach. With three numbers there are 2,979 instances,
 with four 106,319.
@@ -35,7 +35,7 @@ Made = dict[int, Tree]
 
 
 class CountdownPuzzle(CombinePuzzle):
-    """``tier`` is how many numbers are given."""
+    """``tier`` is the number of numbers."""
 
     name = "Countdown"
     difficulty_is = "operations that are needed at least"

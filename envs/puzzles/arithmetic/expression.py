@@ -12,7 +12,7 @@ from fractions import Fraction
 from rlbench_suite.puzzle import Malformed
 
 Tree = int | tuple[str, "Tree", "Tree"]
-"""The place of a number among those given, or an operator and what it takes."""
+"""The place of a number among those given, or an operator and its two operands."""
 
 OPERATORS = "+-*/"
 _TOKEN = re.compile(r" *([0-9]{1,6}(?![0-9])|[-+*/()])")
@@ -69,7 +69,7 @@ def _settle(waiting: list[str], output: list[int | str], binds: int) -> None:
 
 
 def operations(expression: list[int | str]) -> Iterator[tuple[str, Fraction, Fraction]]:
-    """Return the operations of an expression, in order of execution: operator and what it takes.
+    """Return the operations of an expression in the order of execution: operator and operands.
 
     Whoever asks for the next one has found that the last can be done; there is no division by zero to look out for.
     """

@@ -21,8 +21,8 @@ termination    ``=``
 =============  =====================================================================================================
 
 Numbers never stand side by side, and every formula that is begun can be completed, so that an episode ends after at
-most 12 steps. The mask says which ranks are there: a player who is to read them from the picture does without it. The
-best return is 1.
+most 12 steps. The mask tells the ranks, so a player who should read them from the picture does without it. The best
+return is 1.
 
 Source of the task: Points24 and EZPoints of Zhai et al. 2024, arXiv:2405.10292.
 """
@@ -44,7 +44,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
 from . import running_value
 from .card_pictures import BOX_HEIGHT, BOX_WIDTH, PLAY, RANKS, SLOT_HEIGHT, SLOT_WIDTH, SUITS, boxes, cards, lit
@@ -56,13 +56,13 @@ from .running_value import Levels, Quotient
 TOKENS = (*map(str, range(1, HIGHEST + 1)), *OPERATORS, "(", ")", "=")
 PLUS, OPEN, CLOSE, EQUALS = (TOKENS.index(token) for token in "+()=")
 NUMBERS = tuple(map(str, range(1, TARGET + 1)))
-"""Targets."""
+"""All targets, as text."""
 LENGTH = 12
 """Tokens of the longest formula: four cards, three operators, two pairs of parentheses, and ``=``."""
 EASY_CARDS = 2
 _TOKEN = re.compile(r"[0-9]+|\S")
 ENLARGED = 4
-"""Pixels of :meth:`Game24Cards.draw` along one of the observation."""
+"""Pixels of :meth:`Game24Cards.draw` for one pixel of the observation, along each axis."""
 
 
 class Game24CardsPuzzle(Game24Puzzle):
@@ -132,7 +132,7 @@ def _worth(value: Quotient, params: Params) -> jax.Array:
     return (bottom != 0) & (top == params.instance.target.astype(jnp.int32) * bottom)
 
 
-class Writing(NamedTuple):
+class FormulaState(NamedTuple):
     """The cards as they lie, and the formula as far as it is written."""
 
     numbers: jax.Array
@@ -140,25 +140,25 @@ class Writing(NamedTuple):
     suits: jax.Array
     """int8 ``(4,)``: places in :data:`.card_pictures.SUITS`."""
     down: jax.Array
-    """int8 ``(4,)``: where each card lies in its slot, in pixels."""
+    """int8 ``(4,)``: distance of each card from the top of its slot, in pixels."""
     right: jax.Array
     unused: jax.Array
     """bool ``(4,)``: the cards that are not in the formula yet."""
     formula: jax.Array
     """int8 ``(12,)``: tokens, counted from 1; 0 where none is written yet."""
     length: jax.Array
-    """int32: how many are."""
+    """int32: number of tokens written."""
     due: jax.Array
-    """bool: whether a value is due."""
+    """bool: a value is due."""
     pairs: jax.Array
     """int32: parentheses opened so far."""
     open: jax.Array
-    """int32: those that are not closed."""
+    """int32: parentheses that are still open."""
     levels: Levels
     """Value of the formula so far."""
 
 
-class Game24Cards(PuzzleTask[Writing]):
+class Game24Cards(PuzzleTask[FormulaState]):
     """The interactive form."""
 
     puzzle: Game24CardsPuzzle
@@ -182,7 +182,7 @@ class Game24Cards(PuzzleTask[Writing]):
             self.observation_space = self.box(-1.0, 1.0, (shown,))
         self.reward_space = self.box(0.0, 1.0)
 
-    def initial(self, key: jax.Array, params: Params) -> Writing:
+    def initial(self, key: jax.Array, params: Params) -> FormulaState:
         """Begin with the cards, in random suits and places."""
         bits = jax.random.key_data(key)[0]  # a key is random bits enough
         order = np.array(list(permutations(range(len(SUITS)))), np.int8)
@@ -192,9 +192,9 @@ class Game24Cards(PuzzleTask[Writing]):
         none = jnp.int32(0)
         formula = jnp.zeros(LENGTH, jnp.int8)
         worth = running_value.nothing()
-        return Writing(numbers, suits, down, right, numbers > 0, formula, none, jnp.bool_(True), none, none, worth)
+        return FormulaState(numbers, suits, down, right, numbers > 0, formula, none, jnp.bool_(True), none, none, worth)
 
-    def transition(self, state: Writing, action: jax.Array, key: jax.Array, params: Params) -> Writing:
+    def transition(self, state: FormulaState, action: jax.Array, key: jax.Array, params: Params) -> FormulaState:
         """Write a token."""
         is_number, is_operator = action < HIGHEST, (action >= PLUS) & (action < OPEN)
         opens, closes = action == OPEN, action == CLOSE
@@ -221,7 +221,7 @@ class Game24Cards(PuzzleTask[Writing]):
             levels=levels,
         )
 
-    def observation(self, state: Writing, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: FormulaState, key: jax.Array, params: Params) -> jax.Array:
         """Return the picture, or the symbols."""
         return self._picture(state, params) if self.in_pixels else self._symbols(state, params)
 
@@ -249,20 +249,20 @@ class Game24Cards(PuzzleTask[Writing]):
         return singles({token: "end the formula" if token == "=" else f"write {token} next" for token in TOKENS})
 
     def reward(
-        self, state: Writing, action: jax.Array, next_state: Writing, key: jax.Array, params: Params
+        self, state: FormulaState, action: jax.Array, next_state: FormulaState, key: jax.Array, params: Params
     ) -> jax.Array:
         """Give 1 for the target."""
         return (self._success(next_state, params) & ~self._over(state)).astype(self.dtype)
 
-    def terminal(self, state: Writing, key: jax.Array, params: Params) -> jax.Array:
+    def terminal(self, state: FormulaState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether ``=`` is written."""
         return self._over(state)
 
-    def info(self, state: Writing, params: Params) -> dict[str, jax.Array]:
+    def info(self, state: FormulaState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: ``=`` is written after a formula that is worth the target."""
         return {"success": self._success(state, params), "unused": state.unused.sum(dtype=jnp.int32)}
 
-    def action_mask(self, state: Writing, params: Params) -> jax.Array:
+    def action_mask(self, state: FormulaState, params: Params) -> jax.Array:
         """Return the tokens that may follow, bool ``(20,)``."""
         cards_left = state.unused.any()
         ranks = (state.unused & (state.numbers == np.arange(1, HIGHEST + 1)[:, None])).any(axis=1)
@@ -275,13 +275,13 @@ class Game24Cards(PuzzleTask[Writing]):
         operators = jnp.broadcast_to(after_value & cards_left, len(OPERATORS))
         return jnp.concatenate([ranks & state.due, operators, others])
 
-    def _over(self, state: Writing) -> jax.Array:
+    def _over(self, state: FormulaState) -> jax.Array:
         return (state.formula == EQUALS + 1).any()
 
-    def _success(self, state: Writing, params: Params) -> jax.Array:
+    def _success(self, state: FormulaState, params: Params) -> jax.Array:
         return self._over(state) & _worth(running_value.value_of(state.levels), params)
 
-    def _symbols(self, state: Writing, params: Params) -> jax.Array:
+    def _symbols(self, state: FormulaState, params: Params) -> jax.Array:
         """Return the observation in symbols; the top of the file lists its entries."""
         levels, target = state.levels, params.instance.target.astype(jnp.int32)
         lying = jnp.where(state.unused, state.numbers, 0)[:, None] == np.arange(1, HIGHEST + 1, dtype=np.int8)
@@ -303,7 +303,7 @@ class Game24Cards(PuzzleTask[Writing]):
         )
         return jnp.concatenate([part.reshape(-1).astype(self.dtype) for part in parts])
 
-    def _picture(self, state: Writing, params: Params) -> jax.Array:
+    def _picture(self, state: FormulaState, params: Params) -> jax.Array:
         """Draw the cards, the formula and the target, uint8 ``(64, 156, 3)``."""
         table = jnp.asarray(cards())
         empty = len(table) - 1
@@ -326,14 +326,14 @@ class Game24Cards(PuzzleTask[Writing]):
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Writing, params: Params) -> str:
+    def describe(self, state: FormulaState, params: Params) -> str:
         """Show the rules, the cards and the formula."""
         numbers = params.instance.numbers.tolist()
         suits = [SUITS[suit] for suit in np.asarray(state.suits).tolist()]
         rules = self.puzzle.rules(int(params.instance.target))
         return f"{rules}\n\nCards: {named(numbers, suits)}\n\nFormula: {self.text(state)}"
 
-    def text(self, state: Writing) -> str:
+    def text(self, state: FormulaState) -> str:
         """Return the formula as it is."""
         return " ".join(TOKENS[token - 1] for token in np.asarray(state.formula).tolist() if token)
 
@@ -341,15 +341,15 @@ class Game24Cards(PuzzleTask[Writing]):
         """Tell a text player how to answer, in one line."""
         return f"Answer with the next token of the formula: {', '.join(TOKENS)}. = ends it."
 
-    def parse(self, text: str, state: Writing, params: Params) -> np.ndarray:
+    def parse(self, text: str, state: FormulaState, params: Params) -> np.ndarray:
         """Read a token.
 
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), TOKENS), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), TOKENS), self.action_space.dtype)
 
-    def why_illegal(self, action: np.ndarray, state: Writing, params: Params) -> str:
+    def why_illegal(self, action: np.ndarray, state: FormulaState, params: Params) -> str:
         """Say where the token may stand."""
         token = int(action)
         due = bool(state.due)
@@ -365,12 +365,12 @@ class Game24Cards(PuzzleTask[Writing]):
             return "= comes last, after every card is used and every parenthesis is closed"
         return "no card is left for a value after it"
 
-    def why_over(self, state: Writing, params: Params, info: dict[str, Any]) -> str:
+    def why_over(self, state: FormulaState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the formula is right or wrong."""
         verb = "makes" if info["success"] else "does not make"
         return f"the formula {verb} {int(params.instance.target)}"
 
-    def draw(self, state: Writing, params: Params) -> np.ndarray:
+    def draw(self, state: FormulaState, params: Params) -> np.ndarray:
         """Draw the observation in pixels, enlarged."""
         picture = np.asarray(self._picture(*jax.tree.map(jnp.asarray, (state, params))))
         return picture.repeat(ENLARGED, axis=0).repeat(ENLARGED, axis=1)

@@ -1,17 +1,18 @@
-"""rlsuite/Geometry-v0: construct points in the plane, one from another, and compute something of the last, exactly.
+"""rlsuite/Geometry-v0: construct points in the plane, one from another, and answer a question about the last one
+exactly.
 
 ``difficulty`` is the number of constructions, 1 to 4: with 1 they are midpoints, centroids, parallelograms and the
 like, with 2 also those about lines, from 3 on also circumcentres and orthocentres. Each uses the point made before it.
-Points that are given have whole coordinates. All arithmetic is with fractions.
-Figures that are moved, turned or reflected are the same: of 4,000 with one construction 3,752 differ, of 2,000 with two
-all do; on the board below there are fewer.
+Points that are given have whole coordinates. All arithmetic is with fractions. Moved, turned or reflected figures count
+as the same. Of 4,000 figures with one construction 3,752 differ, and of 2,000 with two all do; on the board below there
+are fewer.
 
 Interactively, all points lie on the whole coordinates of a board of 7 + 2 * ``difficulty`` lines each way, and the
 coordinates of each constructed point are written, first x, then y: see :mod:`..shared.writing` for actions and rewards.
 Observed are, one-hot, the construction; for each point it uses (nothing for none) the coordinate along the axis that is
 due, then the other one; the same coordinates as numbers from 0 to 1; the x that is written (nothing before it is);
-whether y is due; and which construction it is. A uniformly random coordinate is right with probability 1 in
-7 + 2 * ``difficulty``.
+whether y is due; and which construction it is. A uniformly random coordinate is right with probability 1 in 7 + 2 *
+``difficulty``.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
 
 from ..shared.board import FILLED, INK, Board
 from ..shared.puzzle_task import Params
-from ..shared.writing import Writing, WritingTask
+from ..shared.writing import WritingState, WritingTask
 from .plane import CONSTRUCTIONS, COORDINATES, QUESTIONS, TURN, Order, Point, mean
 
 FREE = 4
-"""Points that can be given; constructed ones are numbered after them."""
+"""Most points that can be given; constructed ones are numbered after them."""
 NAMES = "ABCDEFGH"
 NONE = -1
 FARTHEST = 20
-"""Coordinates of given points are at most so large."""
+"""Largest coordinate of given points, in absolute value."""
 LARGEST = 1000
-"""Numerators and denominators of constructed points, at most."""
+"""Largest numerator or denominator of constructed points."""
 LARGEST_ANSWER = 1_000_000
 _TRIES = 60
 _NUMBER = "(-?[0-9]{1,9})(?:/([0-9]{1,9}))?"
@@ -50,7 +51,7 @@ _POINTS = re.compile(rf"\({_NUMBER}, ?{_NUMBER}\)")
 
 
 class Instance(NamedTuple):
-    """A figure and a question. Points are numbered: those given, then those constructed."""
+    """A figure and a question. Points are numbered, the given ones first, then the constructed ones."""
 
     points: np.ndarray
     """int8 ``(FREE, 2)``: x and y of those given; zeros where there are fewer."""
@@ -397,7 +398,7 @@ class Geometry(WritingTask):
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Writing, params: Params) -> str:
+    def describe(self, state: WritingState, params: Params) -> str:
         """Show the figure up to the point that is due, and the coordinates known of that point."""
         instance, done, half = self._shown(state, params)
         lines = [self.puzzle.words(instance, done + 1)]
@@ -409,7 +410,7 @@ class Geometry(WritingTask):
         )
         return "\n".join([*lines, f"Next is {due}."])
 
-    def _shown(self, state: Writing, params: Params) -> tuple[Instance, int, bool]:
+    def _shown(self, state: WritingState, params: Params) -> tuple[Instance, int, bool]:
         """Return the instance, how many points are constructed (at most all but one), and whether x of the next is
         written.
         """
@@ -424,7 +425,7 @@ class Geometry(WritingTask):
             "point x comes first, then y."
         )
 
-    def draw(self, state: Writing, params: Params) -> np.ndarray:
+    def draw(self, state: WritingState, params: Params) -> np.ndarray:
         """Draw given points in black, constructed ones in blue."""
         instance, _, _ = self._shown(state, params)
         side = self.puzzle.side

@@ -6,7 +6,7 @@ or diagonal with another sum or brings an unfinished one to the sum or above.
 
 There is one magic square of side 3 but for rotations and reflections, and 196 instances with 4 to 7 cells to fill that
 are different by :meth:`MagicSquarePuzzle.canonical`: the easy tier is small. There are 880 of side 4, drawn by search,
-and 275,305,224 of side 5: a regular one is emptied in part and completed at random, time and again.
+and 275,305,224 of side 5: a regular one is repeatedly emptied in part and completed at random.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import Malformed
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle
 from ..shared.symmetry import least
 
 TO_FILL = {3: (4, 7), 4: (10, 10), 5: (14, 14)}
-"""Side to the least and the most cells to fill."""
+"""Least and greatest number of cells to fill, by side."""
 PATIENCE = 250
-"""Numbers that the search for a full square tries before it gives up: few beginnings need many."""
+"""Numbers that the search for a full square tries before it gives up: most squares are found after few."""
 ROUNDS = {3: 1, 4: 1, 5: 4}
-"""Side to how often cells are emptied."""
+"""Number of times that cells are emptied, by side."""
 
 
 class Instance(NamedTuple):
@@ -94,7 +94,7 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         if len(lines) != self.rows:
             raise Malformed(f"expected {self.rows} lines, got {len(lines)}")
         side = self.rows
-        read = (reading.integers(line.rstrip(" "), 1, self.fillable, least=side, most=side) for line in lines)
+        read = (parsing.integers(line.rstrip(" "), 1, self.fillable, least=side, most=side) for line in lines)
         return b"".join(map(bytes, read))
 
     def rules(self) -> str:
@@ -144,13 +144,13 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
 
 
 class _Search:
-    """Depth-first completion of a square: the cell with the fewest numbers that fit first.
+    """Searches depth-first for completions of a square: it fills the cell with the fewest numbers that fit first.
 
     Args:
-        puzzle: knows the lines.
+        puzzle: holds the lines.
         cells: numbers, 0 where a cell is to fill.
         dice: numbers are tried in random order; without, the least first.
-        most: it gives up after so many trials.
+        most: number of trials after which the search gives up.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Points of the plane with fractions as coordinates: constructions that make points of others, and questions about
 points.
 
-Nothing is rounded. Constructions and questions say in words what they are, for prompts.
+Nothing is rounded. Constructions and questions carry their own words for prompts.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The value of a formula that is written from left to right, kept up to date with every token; exact, and compiled.
 
-Each open parenthesis is a level, and so is what lies outside all of them. A level is a finished sum, the term that is
-still growing by ``*`` and ``/``, and the operator that waits for the next value. Numbers are quotients of int32, not
-reduced; with numerator and denominator 0 where something was divided by zero, which no operation undoes. Of ``n``
-numbers up to ``m`` no formula makes a part beyond ``2**(n - 1) * m**n``.
+Each open parenthesis is a level, and so is the formula outside all of them. A level is a finished sum, a term that
+still grows by ``*`` and ``/``, and an operator that waits for the next value. Numbers are quotients of int32, not
+reduced. After a division by zero, numerator and denominator are 0, and no operation undoes that. A formula of ``n``
+numbers up to ``m`` has no numerator or denominator beyond ``2**(n - 1) * m**n``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 MINUS, TIMES, OVER = 1, 2, 3
-"""Places in :data:`.expression.OPERATORS`."""
+"""Indices in :data:`.expression.OPERATORS`."""
 LEVELS = 3
 """Number of levels: one more than parentheses can be open at a time."""
 
@@ -24,7 +24,7 @@ Quotient = tuple[jax.Array, jax.Array]
 
 
 class Levels(NamedTuple):
-    """Levels on axis 0, the innermost first; those not open yet are like one that has just begun."""
+    """Levels on axis 0, the innermost first; levels that are not open yet are like one that has just begun."""
 
     sum_top: jax.Array
     """int32 ``(LEVELS,)``"""
@@ -32,7 +32,7 @@ class Levels(NamedTuple):
     term_top: jax.Array
     term_bottom: jax.Array
     operator: jax.Array
-    """int8: the place in :data:`.expression.OPERATORS` of the one that waits for a value."""
+    """int8: index in :data:`.expression.OPERATORS` of the operator that waits for a value."""
 
 
 def nothing() -> Levels:

@@ -1,10 +1,10 @@
 """rlsuite/SymbolicGrid-v0: letters in a grid stand for digits; find them by the sums of rows and columns.
 
-``difficulty`` is the side of the grid. Instances have exactly one solution, by comparison of all assignments of digits:
-a sum is hidden only if no other assignment keeps those that remain. What is filled in is the row of digits, one for
-each letter. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a digit that
-another letter has, and one that completes a row or column with another sum or leaves too little for its other letters.
-The grid is observed one-hot, then the sums as fractions of the greatest there is, 0 if hidden.
+``difficulty`` is the side of the grid. Instances have exactly one solution, as a comparison of all assignments of
+digits shows: a sum is hidden only if no other assignment keeps the sums that remain. The player fills in a row of
+digits, one for each letter. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a
+digit that another letter has, and one that completes a row or column with another sum or leaves too little for its
+other letters. The grid is observed one-hot, then the sums as fractions of the greatest there is, 0 if hidden.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..shared.grid_filling import FillTask, Grid, GridPuzzle
 from ..shared.symmetry import least
 
 SHAPES = {3: (3, 2), 4: (5, 3), 5: (6, 4)}
-"""Side to how many letters there are and how many sums are hidden."""
+"""Number of letters, and number of hidden sums, by side."""
 DIGITS = "123456789"
 
 
@@ -37,11 +37,11 @@ class Instance(NamedTuple):
     """Letters and sums with one solution."""
 
     givens: np.ndarray
-    """int8 ``(letters,)``: 0, no letter's digit is given."""
+    """int8 ``(letters,)``: zeros, because no letter's digit is given."""
     letters: np.ndarray
     """int8 ``(side**2,)``: the letter in each cell, from 0."""
     sums: np.ndarray
-    """int8 ``(2 * side,)``: of the rows, then of the columns; 0 if hidden."""
+    """int8 ``(2 * side,)``: sums of the rows, then of the columns; 0 if hidden."""
 
 
 class SymbolicGridPuzzle(GridPuzzle[Instance]):

@@ -1,4 +1,4 @@
-"""Puzzles that ask for an assignment of a formula in conjunctive normal form: what they share.
+"""The base of puzzles that ask for an assignment of a formula in conjunctive normal form.
 
 The formula is shown in DIMACS CNF, and the answer is the assignment as literals, ``1 -2 -3 4``: one for each variable,
 in order.
@@ -15,7 +15,7 @@ import numpy as np
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from .cnf_search import Search
 from .dimacs import Clause, written
 from .formula import agreement_law
@@ -25,16 +25,16 @@ class CNF(NamedTuple):
     """A formula in conjunctive normal form."""
 
     variables: np.int32
-    """Their number."""
+    """Number of variables."""
     clauses: np.ndarray
     """int16 ``(clauses, longest)``: literals as DIMACS writes them, 0 behind the last one of a shorter clause."""
 
 
 class MaxCNF(NamedTuple):
-    """A formula of which not every clause can be satisfied."""
+    """A formula whose clauses cannot all be satisfied."""
 
     variables: np.int32
-    """Their number."""
+    """Number of variables."""
     clauses: np.ndarray
     """Clauses, as in :class:`CNF`."""
     least: np.int32
@@ -42,10 +42,10 @@ class MaxCNF(NamedTuple):
 
 
 class DecidedCNF(NamedTuple):
-    """A formula of which it is known whether it has a model."""
+    """A formula that is known to have a model or to have none."""
 
     variables: np.int32
-    """Their number."""
+    """Number of variables."""
     clauses: np.ndarray
     """Clauses, as in :class:`CNF`."""
     satisfiable: np.int8
@@ -64,7 +64,7 @@ def cnf(clauses: Sequence[Clause], variables: int) -> CNF:
     return CNF(np.int32(variables), padded)
 
 
-def clauses_of(instance: SomeCNF) -> list[Clause]:
+def clause_list(instance: SomeCNF) -> list[Clause]:
     """Return the clauses, in order."""
     return [tuple(x for x in row if x) for row in instance.clauses.tolist()]
 
@@ -81,7 +81,7 @@ def unsatisfied(instance: SomeCNF, true: np.ndarray) -> np.ndarray:
 
 
 class CNFPuzzle(Puzzle[AnyCNF]):
-    """An instance is a formula; what is asked of it, subclasses say."""
+    """A puzzle whose instance is a formula; subclasses say what to find."""
 
     def canonical(self, instance: AnyCNF) -> bytes:
         """Return an invariant: equal for formulas that differ by names and signs of variables and by order, and
@@ -95,7 +95,7 @@ class CNFPuzzle(Puzzle[AnyCNF]):
             "The formula is written in DIMACS CNF: after the line 'p cnf VARIABLES CLAUSES', every line is a clause, "
             "ended by 0. A number V stands for variable V, and -V for its negation. A clause is satisfied if at least "
             "one of its numbers is true: V where variable V is true, -V where it is false.\n\n"
-            + written(clauses_of(instance), int(instance.variables))
+            + written(clause_list(instance), int(instance.variables))
         )
 
     def assignment_format(self, instance: AnyCNF) -> str:
@@ -113,7 +113,7 @@ class CNFPuzzle(Puzzle[AnyCNF]):
             Malformed: not in the format of :meth:`assignment_format`.
         """
         n = int(instance.variables)
-        literals = reading.integers(text, -n, n, least=n, most=n)
+        literals = parsing.integers(text, -n, n, least=n, most=n)
         for variable, literal in enumerate(literals, 1):
             if abs(literal) != variable:
                 raise Malformed(f"number {variable} of the line is {variable} or -{variable}, got {literal}")
@@ -175,7 +175,7 @@ class ModelPuzzle(CNFPuzzle[CNF]):
         Raises:
             ValueError: the formula has none.
         """
-        model = Search(clauses_of(instance), int(instance.variables)).model
+        model = Search(clause_list(instance), int(instance.variables)).model
         if model is None:
             raise ValueError("this formula has no model")
         return as_answer([model >> v & 1 == 1 for v in range(instance.variables)])
@@ -186,7 +186,7 @@ def judge_model(instance: CNF | DecidedCNF, true: np.ndarray) -> Verdict:
     left = unsatisfied(instance, true)
     if not len(left):
         return RIGHT
-    first = " ".join(map(str, clauses_of(instance)[left[0]]))
+    first = " ".join(map(str, clause_list(instance)[left[0]]))
     return wrong(f"{len(left)} clause(s) are not satisfied, the first is clause {left[0] + 1}: {first}")
 
 

@@ -12,10 +12,10 @@ termination    no more clauses are unsatisfied than must be: the goal
 Rewards telescope: a return is 1 if solved, plus (unsatisfied at the start - unsatisfied at the end) / clauses. Cycling
 earns nothing.
 
-Only flips in unsatisfied clauses are legal (focused search, Papadimitriou 1991), and no shortest path is lost by it:
-let a be an assignment and a' a better one at distance d; some clause that a leaves unsatisfied is satisfied by a', so
-it holds a variable in which they differ; flipping that one is legal and leaves distance d - 1. So the goal is at most n
-legal flips away.
+Only flips in unsatisfied clauses are legal (focused search, Papadimitriou 1991). No shortest path is lost: let a be an
+assignment and a' a better one at distance d. Some clause that a leaves unsatisfied is satisfied by a', so it holds a
+variable in which they differ. To flip that variable is legal and leaves distance d - 1. So the goal is at most n legal
+flips away.
 """
 
 from __future__ import annotations
@@ -39,27 +39,26 @@ from rlbench_suite.task import Task
 
 from ..shared.puzzle_task import Params, PuzzleTask
 from .clause_picture import picture_of
-from .cnf import CNFPuzzle, MaxCNF, SomeCNF
-from .cnf import clauses_of as listed
+from .cnf import CNFPuzzle, MaxCNF, SomeCNF, clause_list
 from .dimacs import clauses_of, occurrences, to_dimacs
 from .formula import (
     WORD,
     Formula,
     Verdict,
+    all_bits,
     false_literals,
     flipped,
     judge,
     size,
     true_literals,
     values,
-    words_of,
 )
 
 Context = TypeVar("Context", bound=tuple[Any, ...])
 
 
 class State(NamedTuple):
-    """An assignment and what it does; the verdict is kept because mask, reward and observation all need it."""
+    """An assignment and its effect. The verdict is kept because mask, reward and observation all need it."""
 
     assignment: jax.Array
     """uint32 ``()`` or ``(words,)``: bit v % 32 of word v // 32 is the value of variable v."""
@@ -67,9 +66,7 @@ class State(NamedTuple):
 
 
 class FlipTask(Task[Context, State], Generic[Context]):
-    """The game on any formula. Subclasses call :meth:`play_on`, and say what the formula of a context is and how an
-    episode begins.
-    """
+    """The game on any formula. Subclasses call :meth:`play_on`, return the formula of a context, and begin episodes."""
 
     measures: ClassVar[dict[str, str]] = {"unsatisfied": "number of unsatisfied clauses"}
     picture_shape: ClassVar[tuple[int, int, int]] = (360, 760, 3)
@@ -77,7 +74,7 @@ class FlipTask(Task[Context, State], Generic[Context]):
     def play_on(self, variables: int, clauses: int) -> None:
         """Set size and spaces."""
         self.variables, self.clauses = variables, clauses
-        self.every_clause = words_of(clauses)
+        self.every_clause = all_bits(clauses)
         self.action_space = spaces.Discrete(variables)
         low, high = [-1.0] * variables + [0.0] * (2 * variables + 1), [1.0] * (3 * variables + 1)
         self.observation_space = self.box(low, high)
@@ -230,12 +227,12 @@ class Given(NamedTuple):
     least: np.ndarray
     """int32: clauses that must stay unsatisfied."""
     elsewhere: np.ndarray
-    """uint32 ``(words of variables,)``: an assignment that leaves more unsatisfied."""
+    """uint32 ``(words of variables,)``: an assignment that leaves more clauses unsatisfied than the goal."""
 
 
 class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
-    """The game on formulas of a puzzle. A return's best expectation depends on the formulas; a plan of the bank flips
-    from the all-false assignment, wherever an episode begins.
+    """The game on formulas of a puzzle. The best expected return depends on the formulas. A plan of the bank flips from
+    the all-false assignment, wherever an episode begins.
     """
 
     puzzle: CNFPuzzle[Any]
@@ -264,7 +261,7 @@ class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Draw a uniform assignment; if it is the goal already, use the instance's other start instead."""
-        every_variable = words_of(self.variables)
+        every_variable = all_bits(self.variables)
         drawn = jax.random.key_data(key)  # random bits enough for two words
         if len(every_variable) > len(drawn):
             drawn = jax.random.bits(key, every_variable.shape, jnp.uint32)
@@ -275,7 +272,7 @@ class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
 
 def _given(instance: SomeCNF) -> Given:
     """Return an instance as bits."""
-    clauses, variables = listed(instance), int(instance.variables)
+    clauses, variables = clause_list(instance), int(instance.variables)
     least = int(instance.least) if isinstance(instance, MaxCNF) else 0
 
     def misses(true: set[int]) -> int:
@@ -283,18 +280,18 @@ def _given(instance: SomeCNF) -> Given:
 
     falsified = ({-x for x in clause if x < 0} for clause in clauses)
     elsewhere = next(true for true in falsified if misses(true) > least)
-    words = np.zeros(len(words_of(variables)), np.uint32)
+    words = np.zeros(len(all_bits(variables)), np.uint32)
     for v in elsewhere:
         words[(v - 1) // WORD] |= np.uint32(1 << (v - 1) % WORD)
     positive, negative = occurrences(clauses, variables)
     return Given(positive, negative, np.asarray(least, np.int32), words)
 
 
-class ToGoal(NamedTuple):
+class GoalPlayer(NamedTuple):
     """Walks straight to the assignment that the exact solver found when the bank was built."""
 
     @classmethod
-    def for_task(cls, task: Task[Any, Any]) -> ToGoal:
+    def for_task(cls, task: Task[Any, Any]) -> GoalPlayer:
         """Return the player of any task of this kind."""
         return cls()
 

@@ -25,10 +25,10 @@ THRESHOLD = 4.267
 
 
 class Formula(NamedTuple):
-    """A formula in conjunctive normal form, by where its literals occur; public to every player.
+    """A formula in conjunctive normal form, as the places where its literals occur; public to every player.
 
-    Bit ``j % 32`` of ``positive[j // 32, v]`` says that clause ``j`` holds variable ``v``, and likewise for
-    ``negative`` and its negation. Both are uint32 of shape ``(words, variables)``.
+    Bit ``j % 32`` of ``positive[j // 32, v]`` is set if clause ``j`` holds variable ``v``; ``negative`` holds the same
+    for its negation. Both are uint32 of shape ``(words, variables)``.
     """
 
     positive: jax.Array
@@ -39,9 +39,9 @@ class Verdict(NamedTuple):
     """Effect of an assignment on the clauses: two sets of clauses, uint32 ``(words,)`` each."""
 
     unsatisfied: jax.Array
-    """No true literal."""
+    """Clauses without a true literal."""
     critical: jax.Array
-    """Exactly one true literal: flipping its variable breaks the clause."""
+    """Clauses with exactly one true literal: flipping its variable breaks them."""
 
 
 def clause_count(variables: int) -> int:
@@ -49,7 +49,7 @@ def clause_count(variables: int) -> int:
     return 2 * round(THRESHOLD * variables / 2)
 
 
-def words_of(clauses: int) -> np.ndarray:
+def all_bits(clauses: int) -> np.ndarray:
     """Return the set of clauses 0 to ``clauses`` - 1, uint32 ``(words,)``."""
     full, rest = divmod(clauses, WORD)
     return np.array([2**WORD - 1] * full + [2**rest - 1] * (rest > 0), np.uint32)
@@ -72,7 +72,7 @@ def flipped(assignment: jax.Array, variable: jax.Array) -> jax.Array:
     return jnp.where(np.arange(assignment.shape[0]) == variable // WORD, assignment ^ bit, assignment)
 
 
-def as_word(members: jax.Array) -> jax.Array:
+def as_bits(members: jax.Array) -> jax.Array:
     """Return the inverse of :func:`values`: bool ``(variables,)`` to a uint32."""
     bits = np.uint32(1) << np.arange(members.shape[-1], dtype=np.uint32)
     return jnp.where(members, bits, 0).sum(dtype=jnp.uint32)
@@ -102,7 +102,7 @@ def tally(literals: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def judge(formula: Formula, assignment: jax.Array, clauses: np.ndarray) -> Verdict:
-    """Judge an assignment on these clauses (see :func:`words_of`)."""
+    """Judge an assignment on these clauses (see :func:`all_bits`)."""
     some, several = tally(true_literals(formula, assignment))
     return Verdict(~some & clauses, some & ~several)
 

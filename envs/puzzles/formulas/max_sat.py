@@ -14,7 +14,7 @@ import numpy as np
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Verdict
 
-from .cnf import CNFPuzzle, MaxCNF, as_answer, clauses_of, cnf, uniform_clause, unsatisfied
+from .cnf import CNFPuzzle, MaxCNF, as_answer, clause_list, cnf, uniform_clause, unsatisfied
 from .flips import PuzzleFlips
 from .truth_tables import least_unsatisfied
 
@@ -58,17 +58,17 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
     def solve(self, instance: MaxCNF) -> str:
         """Return the first of the best assignments."""
         n = int(instance.variables)
-        _, best = least_unsatisfied(clauses_of(instance), n)
+        _, best = least_unsatisfied(clause_list(instance), n)
         first = (best & -best).bit_length() - 1
         return as_answer([first >> v & 1 == 1 for v in range(n)])
 
     def difficulty(self, instance: MaxCNF) -> float:
         """Return -log2 of the chance that a uniform assignment is a best one."""
         n = int(instance.variables)
-        return n - math.log2(least_unsatisfied(clauses_of(instance), n)[1].bit_count())
+        return n - math.log2(least_unsatisfied(clause_list(instance), n)[1].bit_count())
 
 
 class MaxSAT(PuzzleFlips):
-    """Flipping variables until no assignment is better."""
+    """The game of flipping variables until no assignment is better."""
 
     puzzle_class = MaxSATPuzzle

@@ -1,12 +1,12 @@
 """rlsuite/RefuteSAT-v0: find a model of a 3-SAT formula, or prove that there is none.
 
-Of every two seeds, one gets a formula with a model and the other one without. Formulas are uniform, at the number of
-clauses where half of all formulas of the size have one: 4.258 n + 58.26 n**(-2/3) (Crawford & Auton 1996), and are
-drawn until one is of the kind. ``difficulty`` is the number of variables n.
+Of every two seeds, one gets a formula with a model and the other one without. Formulas are uniform and are drawn until
+one is of the seed's kind. They have the number of clauses at which half of all formulas of the size have a model: 4.258
+n + 58.26 n**(-2/3) (Crawford & Auton 1996). ``difficulty`` is the number of variables n.
 
-A proof is a tree of case distinctions, written in preorder: a variable, the tree for the case that it is true, the tree
-for the case that it is false; ``#j`` where every literal of clause j is false. Checking it takes time linear in its
-length, and claiming that there is no model without a proof is worth nothing.
+A proof is a tree of case distinctions, written in preorder: a variable, the tree for the case that it is true, then the
+tree for the case that it is false; a leaf is ``#j``, where every literal of clause j is false. A check takes time
+linear in the proof's length. The claim that there is no model scores nothing without a proof.
 
 Interactively, the player chooses the variables to branch on:
 
@@ -20,11 +20,11 @@ reward         the fraction of all assignments settled by the step, and +1 on de
 termination    the formula is decided, or no branching is left
 =============  =====================================================================================================
 
-The search is depth-first and does all but choose: when a clause has no literal left, the case is closed, and the last
-variable with an untried value takes it, until no clause is falsified. Every case closed under d variables settles
-2**-d of the assignments; a model settles all of them, and so does an empty stack: there is none. Rewards telescope, and
-the best return is 2. There are half as many branchings again as the exact search needs, so branching at random fails
-mostly.
+The environment runs the depth-first search; the player only chooses. When a clause has no literal left, the case is
+closed, and the last variable with an untried value takes it, until no clause is falsified. A case closed under d
+variables settles 2**-d of the assignments. A model settles all of them, and so does an empty stack, which proves that
+there is none. Rewards telescope, and the best return is 2. The limit is one and a half times the branchings of the
+exact search, so branching at random mostly fails.
 """
 
 from __future__ import annotations
@@ -45,15 +45,14 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Malformed, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
 from .clause_picture import picture_of
-from .cnf import CNF, CNFPuzzle, as_answer, cnf, half_satisfiable, judge_model, uniform_clause
-from .cnf import clauses_of as listed
+from .cnf import CNF, CNFPuzzle, as_answer, clause_list, cnf, half_satisfiable, judge_model, uniform_clause
 from .cnf_search import Search
 from .dimacs import clauses_of, occurrences, to_dimacs
 from .flips import squash
-from .formula import Formula, size, values, words_of
+from .formula import Formula, all_bits, size, values
 
 UNSAT = "UNSAT"
 OPEN, MODEL, REFUTED = 0, 1, 2
@@ -109,12 +108,12 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
         Raises:
             Malformed: it is not one whole tree.
         """
-        clauses = listed(instance)
+        clauses = clause_list(instance)
         case: dict[int, bool] = {}
         """The values at hand, in the order in which they were given."""
         for number, token in enumerate(proof, 1):
             if token.startswith("#"):
-                clause = clauses[reading.integer(token[1:], 1, len(clauses), "clause") - 1]
+                clause = clauses[parsing.integer(token[1:], 1, len(clauses), "clause") - 1]
                 if any(case.get(abs(x), x > 0) == (x > 0) for x in clause):
                     shown = " ".join(str(v if true else -v) for v, true in case.items())
                     return f"token {number}, {token}: not every literal is false in the case {shown or 'of no values'}"
@@ -126,7 +125,7 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
                     return ""
                 case[last] = False
             else:
-                variable = reading.integer(token, 1, int(instance.variables), "variable")
+                variable = parsing.integer(token, 1, int(instance.variables), "variable")
                 if variable in case:
                     return f"token {number}: variable {variable} has a value already"
                 case[variable] = True
@@ -135,18 +134,18 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
     def solve(self, instance: CNF) -> str:
         """Return the model or the tree of :class:`.cnf_search.Search`."""
         n = int(instance.variables)
-        search = Search(listed(instance), n)
+        search = Search(clause_list(instance), n)
         if search.model is None:
             return " ".join([UNSAT, *search.refutation])
         return as_answer([search.model >> v & 1 == 1 for v in range(n)])
 
     def difficulty(self, instance: CNF) -> float:
         """Count the inner nodes of the search's tree."""
-        return float(len(Search(listed(instance), int(instance.variables)).branches))
+        return float(len(Search(clause_list(instance), int(instance.variables)).branches))
 
     def plan(self, instance: CNF) -> list[int]:
         """Return the search's branchings, as actions of :class:`RefuteSAT`."""
-        branches = Search(listed(instance), int(instance.variables)).branches
+        branches = Search(clause_list(instance), int(instance.variables)).branches
         return [2 * abs(literal) - 2 + (literal < 0) for literal in branches]
 
 
@@ -181,7 +180,7 @@ class State(NamedTuple):
 
 
 class RefuteSAT(PuzzleTask[State]):
-    """Branching on variables."""
+    """The interactive form: branch on variables."""
 
     puzzle: RefuteSATPuzzle
     puzzle_class = RefuteSATPuzzle
@@ -194,7 +193,7 @@ class RefuteSAT(PuzzleTask[State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.variables, self.clauses = n, m = self.puzzle.variables, self.puzzle.clauses
-        self.every_clause = words_of(m)
+        self.every_clause = all_bits(m)
         self.action_space = spaces.Discrete(2 * n)
         self.observation_space = self.box([-1.0] * n + [0.0] * (7 * n + 2), [1.0] * (8 * n + 2))
         self.reward_space = self.box(0.0, 2.0)
@@ -204,7 +203,7 @@ class RefuteSAT(PuzzleTask[State]):
         """Instances as :class:`Given`."""
         bank = bank_of_both_splits(self.puzzle, self.bank_size)
         formulas = (CNF(*fields) for fields in zip(*bank.instances, strict=True))
-        sides = [occurrences(listed(formula), self.variables) for formula in formulas]
+        sides = [occurrences(clause_list(formula), self.variables) for formula in formulas]
         positive, negative = np.stack(sides, axis=1)
         budget = (bank.plans != STOP).sum(1) * 3 // 2
         return Bank(Given(positive, negative, budget.astype(np.int32)), bank.plans)

@@ -5,9 +5,9 @@ the clauses uniformly among the C(k, n) (2**n - 1) that it satisfies. ``difficul
 ``SaturnPuzzle.sizes``, where (n, k, l) stand; ``SaturnPuzzle.comparable`` gives the number D(n, k, l) by which Liu et
 al. order them.
 
-The leak is known and part of the construction: a literal agrees with the hidden assignment with probability
-2**(n-1) / (2**n - 1), 4/7 for n = 3, so a vote of each variable's signs (the ``heuristic``) finds models far more often
-than chance, as the card's scores show. SAT-v0 is planted such that signs tell nothing.
+The construction has a known leak: a literal agrees with the hidden assignment with probability 2**(n-1) / (2**n - 1),
+4/7 for n = 3, so a vote of each variable's signs (the ``heuristic``) finds models far more often than chance, as the
+card's scores show. In SAT-v0 the signs tell nothing.
 
 Half of all assignments are models of a formula (3, 5, 5), so that random flips find one nearly always, and there are
 few such formulas: no tier of the card has that size.
@@ -19,7 +19,7 @@ import math
 
 from rlbench_suite.dice import Dice
 
-from .cnf import CNF, ModelPuzzle, agreeing, clauses_of, cnf, scope
+from .cnf import CNF, ModelPuzzle, agreeing, clause_list, cnf, scope
 from .dimacs import Clause
 from .flips import PuzzleFlips
 from .truth_tables import models_of
@@ -57,7 +57,7 @@ class SaturnPuzzle(ModelPuzzle):
     def chance(self, instance: CNF) -> float:
         """Return the exact probability that a uniform assignment is a model."""
         variables = int(instance.variables)
-        return models_of(clauses_of(instance), variables).bit_count() / 2**variables
+        return models_of(clause_list(instance), variables).bit_count() / 2**variables
 
     def difficulty(self, instance: CNF) -> float:
         """Return :meth:`chance` in bits."""

@@ -1,6 +1,7 @@
-"""Truth tables: what a formula says of every assignment at once, as whole numbers with one bit an assignment.
+"""Truth tables: the value of a formula under every assignment at once, as whole numbers with one bit an assignment.
 
-Assignment a gives variable v = 1, 2, ... the value of bit v - 1 of a. Exact, without search, up to some 20 variables.
+Assignment a gives variable v = 1, 2, ... the value of bit v - 1 of a. The tables are exact and need no search, up to
+some 20 variables.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 COUNTABLE = 24
-"""Most variables: tables have two to this power bits."""
+"""Largest number of variables: tables have two to this power bits."""
 
 
 @cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rlbench_suite.dice import Dice
 
-from .cnf import CNF, ModelPuzzle, clauses_of, cnf, quiet_clause
+from .cnf import CNF, ModelPuzzle, clause_list, cnf, quiet_clause
 from .cnf_search import Search
 from .flips import PuzzleFlips
 
@@ -35,10 +35,10 @@ class UniqueSATPuzzle(ModelPuzzle):
 
     def difficulty(self, instance: CNF) -> float:
         """Count the decisions of :class:`.cnf_search.Search`."""
-        return float(Search(clauses_of(instance), int(instance.variables), most_models=2).decisions)
+        return float(Search(clause_list(instance), int(instance.variables), most_models=2).decisions)
 
 
 class UniqueSAT(PuzzleFlips):
-    """Flipping variables until every clause is satisfied."""
+    """The game of flipping variables until every clause is satisfied."""
 
     puzzle_class = UniqueSATPuzzle

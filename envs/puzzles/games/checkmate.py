@@ -61,7 +61,7 @@ _MOVE = re.compile(r"[a-h][1-8][a-h][1-8][qrbn]?")
 
 
 class Instance(NamedTuple):
-    """White to move and mate."""
+    """A position with white to move and mate."""
 
     board: np.ndarray
     """int8 ``(64,)``: from a1 along the ranks; 1 to 6 for white pawn, knight, bishop, rook, queen and king, the
@@ -177,24 +177,24 @@ def fen(board: Sequence[int]) -> str:
 # -- the interactive form --------------------------------------------------------------------------------------------
 
 
-class Chances(NamedTuple):
-    """A position with what its moves are, as the task's actions."""
+class PositionMoves(NamedTuple):
+    """A position and its moves, as the task's actions."""
 
     board: Any
     legal: Any
     """uint32 ``(128,)``: a bit for every action."""
     mating: Any
-    """uint32 ``(128,)``."""
+    """uint32 ``(128,)``: a bit for every action that mates."""
 
 
-def chances(boards: np.ndarray) -> Chances:
+def chances(boards: np.ndarray) -> PositionMoves:
     """Find the moves of some positions ``(count, 64)``."""
     flags = np.zeros((2, len(boards), MOVES), bool)
     for number, board in enumerate(boards.tolist()):
         for which, found in enumerate((legal_moves(board, WHITE), mates(board, WHITE))):
             flags[which, number, [_action(move) for move in found if move.promotion in (0, QUEEN)]] = True
     words = np.packbits(flags, axis=2, bitorder="little").view("<u4").astype(np.uint32)
-    return Chances(boards, *words)
+    return PositionMoves(boards, *words)
 
 
 class State(NamedTuple):
@@ -205,7 +205,7 @@ class State(NamedTuple):
 
 
 class CheckmateInOne(PuzzleTask[State]):
-    """One move, to be checkmate."""
+    """The interactive form: one move, which must checkmate."""
 
     puzzle: CheckmatePuzzle
     puzzle_class = CheckmatePuzzle

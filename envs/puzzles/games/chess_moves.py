@@ -1,4 +1,4 @@
-"""The moves of chess, but for castling: enough for positions in which nobody may castle.
+"""The moves of chess without castling, enough for positions in which nobody may castle.
 
 A board is a list of 64 pieces, from a1 along the ranks to h8; white pieces are positive, black ones negative, 0 is an
 empty square. A side is 1 (white) or -1 (black).
@@ -13,11 +13,11 @@ PAWN, KNIGHT, BISHOP, ROOK, QUEEN, KING = range(1, 7)
 LETTERS = ".PNBRQK"
 WHITE, BLACK = 1, -1
 NOWHERE = -1
-"""No square to capture on in passing."""
+"""Value for positions without a square to capture on in passing."""
 
 
 class Move(NamedTuple):
-    """From a square to a square; ``promotion`` is the piece that a pawn becomes on the last rank, else 0."""
+    """A move from a square to a square; ``promotion`` is the piece that a pawn becomes on the last rank, else 0."""
 
     start: int
     end: int
@@ -52,7 +52,7 @@ _REACH = (
     + [[_bits(end for ray in rays for end in ray) for rays in _RAYS[piece]] for piece in (BISHOP, ROOK, QUEEN)]
     + [[_bits(ends) for ends in _KING]]
 )
-"""For each piece but pawns, and each square, the squares that it could get to if no other piece were there."""
+"""Squares that each piece but pawns could get to from each square if no other piece were there."""
 
 
 def attacked(board: Sequence[int], square: int, side: int) -> bool:

@@ -10,10 +10,10 @@ reward         1 when the game ends as well for X as it could from the first pos
 termination    four in a row, or no empty cell left
 =============  =====================================================================================================
 
-The opponent plays a move that is best for it, each of them with equal probability. Positions are random ones with as
-many O as X or one more, in which some moves are best and some are not, but none completes four in a row, and nor would
-one of O. ``difficulty`` (of the task) is the number of empty cells. Every game from there is solved to the end. Up to
-rotation and reflection, some 6,700 positions with 4 empty cells come up, and some 24,000 with 6.
+The opponent plays one of its best moves, each with equal probability. Positions are random, with as many O as X or one
+more. Some moves are best and some are not, and no move of either side completes four in a row. ``difficulty`` (of the
+task) is the number of empty cells. Every game from there is solved to the end. Up to rotation and reflection, some
+6,700 positions with 4 empty cells come up, and some 24,000 with 6.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 from rlbench_suite.task import Task
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import FILLED, INK, Board
 from ..shared.puzzle_task import Params, PuzzleTask
 from ..shared.symmetry import least, square_symmetries
@@ -56,7 +56,7 @@ _LINES_OF = [[line for line in LINES if line >> cell & 1] for cell in range(CELL
 
 
 class Position(NamedTuple):
-    """X is to move."""
+    """A position with X to move."""
 
     cells: np.ndarray
     """int8 ``(16,)``: 0 empty, 1 X, 2 O; in reading order."""
@@ -106,7 +106,7 @@ class TicTacToePuzzle(Puzzle[Position]):
 
     def judge(self, instance: Position, answer: str) -> Verdict:
         """Check the format, then whether the cell is empty, then the value of the move."""
-        row, column = reading.integers(answer, 1, SIDE, least=2, most=2, what="row or column")
+        row, column = parsing.integers(answer, 1, SIDE, least=2, most=2, what="row or column")
         values = self._values(instance)
         cell = (row - 1) * SIDE + column - 1
         if cell not in values:
@@ -204,7 +204,7 @@ def values_of_moves(mine: int, theirs: int) -> dict[int, int]:
 
 
 class Solver:
-    """Values of positions by full search: 1 if the player to move wins, 0 for a draw, -1 for a loss."""
+    """Solves positions by full search: 1 if the player to move wins, 0 for a draw, -1 for a loss."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[int, int], int] = {}
@@ -255,18 +255,21 @@ def written(cells: Sequence[int]) -> str:
 # -- the interactive form --------------------------------------------------------------------------------------------
 
 
-class Game(NamedTuple):
-    """A first position with the values of all that can follow: ``3**e`` ways to fill its ``e`` empty cells."""
+class GameTree(NamedTuple):
+    """A first position with the values of all positions that can follow: ``3**e`` ways to fill its ``e`` empty
+    cells.
+    """
 
     cells: Any
     weights: Any
-    """int32 ``(16,)``: what an X in the cell adds to the number of a position (an O twice that): 1, 3, 9, ... for the
-    empty cells in reading order, 0 for the others."""
+    """int32 ``(16,)``: what an X in the cell adds to the number of a position (an O adds twice that): 1, 3, 9, ... for
+    the empty cells in reading order, 0 for the others.
+    """
     values: Any
-    """int8 ``(3**e,)``: what the position of this number is worth to X: -1, 0, 1; 4 more where the game is over."""
+    """int8 ``(3**e,)``: value for X of the position of each number: -1, 0 or 1; 4 more if the game is over."""
 
 
-def games(positions: np.ndarray) -> Game:
+def games(positions: np.ndarray) -> GameTree:
     """Return the games from some positions ``(count, 16)`` with equally many empty cells, by retrograde analysis."""
     where = np.array([np.flatnonzero(cells == 0) for cells in positions])
     empty = where.shape[1]
@@ -290,7 +293,7 @@ def games(positions: np.ndarray) -> Game:
             after = values[:, number + (1 if of_x else 2) * free]
             best = after.max(1) if of_x else after.min(1)
             values[:, number] = np.where(over[:, number], values[:, number], best)
-    return Game(positions, weights, values + _OVER * over.astype(np.int8))
+    return GameTree(positions, weights, values + _OVER * over.astype(np.int8))
 
 
 class State(NamedTuple):
@@ -392,7 +395,7 @@ class TicTacToe(PuzzleTask[State]):
         Raises:
             ValueError: anything else.
         """
-        row, column = reading.integers(" ".join(text.split()), 1, SIDE, least=2, most=2, what="row or column")
+        row, column = parsing.integers(" ".join(text.split()), 1, SIDE, least=2, most=2, what="row or column")
         return np.asarray((row - 1) * SIDE + column - 1, self.action_space.dtype)
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
@@ -415,11 +418,11 @@ class TicTacToe(PuzzleTask[State]):
         return board.picture()
 
 
-class Perfect(NamedTuple):
+class PerfectPlayer(NamedTuple):
     """Plays the first move that loses nothing."""
 
     @classmethod
-    def for_task(cls, task: Task[Any, Any]) -> Perfect:
+    def for_task(cls, task: Task[Any, Any]) -> PerfectPlayer:
         """Return the player of any task of this kind."""
         return cls()
 

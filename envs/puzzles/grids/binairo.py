@@ -1,11 +1,11 @@
 """rlsuite/Binairo-v0: zeros and ones, as many of each in every line, no three equal in a row, no two lines equal.
 
 ``difficulty`` is the side of the grid. Instances have exactly one solution: a cell is emptied only if no solution has
-the other symbol there. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a
+the other symbol in it. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a
 symbol that makes three in a row or that its row or column has enough of.
 
-On 4 x 4 cells there are only 72 full grids, and 33,880 instances with 6 cells to fill that are not the same by
-rotation, reflection or exchange of the symbols.
+On 4 x 4 cells there are only 72 full grids, and 33,880 instances with 6 cells to fill, up to rotation, reflection and
+exchange of the symbols.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
 
-from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_words
+from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_bits
 from ..shared.symmetry import least, relabelled, square_symmetries
 from .line_solver import LineSolver, Options
 
@@ -193,7 +193,7 @@ class Binairo(FillTask):
 
     def _rows(self, cells: jax.Array) -> list[jax.Array]:
         """Return each row as a uint16, two bits a cell: the symbols it has, in the order of actions."""
-        return rows_as_words(cells.astype(jnp.uint16), self.side, 2)
+        return rows_as_bits(cells.astype(jnp.uint16), self.side, 2)
 
     def _balanced(self, rows: list[jax.Array]) -> jax.Array:
         """Return the symbols that a column has enough of, in the places of a row: their number in binary, digit by

@@ -1,8 +1,8 @@
 """rlsuite/Campsite-v0: pitch a tent beside every tree, no two tents touching, by the counts of rows and columns.
 
-``difficulty`` is the side of the grid. Instances have exactly one arrangement that keeps the counts, in which no tents
-touch and tents and trees each have at least one neighbour of the other kind; it gives every tree a tent of its own.
-What the interactive task checks is therefore all that matters. ``judge`` checks the pairing too.
+``difficulty`` is the side of the grid. In an instance, exactly one arrangement keeps the counts, lets no tents touch,
+and puts a tent beside every tree and a tree beside every tent. It also gives every tree a tent of its own, so the
+interactive task need not check the pairing; ``judge`` does.
 
 See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a tent that touches another,
 has no tree beside it, or is one too many in its row or column, and grass that leaves a row or column too few cells for
@@ -28,7 +28,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 
 from ..shared.board import Board
-from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_words
+from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_bits
 from ..shared.symmetry import least, square_symmetries
 
 TENTS = {5: 5, 6: 7, 8: 12}
@@ -304,10 +304,8 @@ class Campsite(FillTask):
         return reduce(operator.and_, kept)
 
     def _rows(self, cells: jax.Array) -> tuple[list[jax.Array], list[jax.Array], list[jax.Array]]:
-        """Return the empty cells, the tents and the trees of each row: two bits a cell, of which the lower one is
-        set.
-        """
-        words = rows_as_words(cells.astype(jnp.uint32), self.side, 2)
+        """Return the empty cells, the tents and the trees of each row: two bits a cell, the lower one set."""
+        words = rows_as_bits(cells.astype(jnp.uint32), self.side, 2)
         every = np.uint32(sum(4**i for i in range(self.side)))
         pairs = [(word & every, word >> 1 & every) for word in words]
         gaps, tents, trees = ([] for _ in range(3))

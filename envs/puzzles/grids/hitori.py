@@ -1,13 +1,13 @@
 """rlsuite/Hitori-v0: blacken cells so that no number comes twice among the white ones of a row or column.
 
-Instances have exactly one solution. Cells are blackened in random order as long as the rules allow it, so that no
-further one could be; the white ones get random numbers that keep the rules, each black one a number that stands among
-the white of its row and column. While there is a second solution, the number of a black cell is drawn anew, a few
-times. ``difficulty`` (of the task) is the side; on boards of side 4 some instances repeat.
+Instances have exactly one solution. Cells are blackened in random order until the rules allow no further one. White
+cells get random numbers that keep the rules; each black cell gets a number that stands among the white cells of its row
+and column. While there is a second solution, the number of a black cell is drawn anew, a few times. ``difficulty`` (of
+the task) is the side; on boards of side 4 some instances repeat.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards. What is observed of the numbers is all that
-matters of them: which are equal to which others of their line. The mask forbids black beside black, and white in line
-with a white cell of the same number; whether the white cells hang together is judged when the grid is full.
+See :mod:`..shared.grid_filling` for actions, observations and rewards. The observation says which numbers of a line are
+equal, which is all that matters about them. The mask forbids black beside black, and white in line with a white cell of
+the same number. Whether the white cells are connected is judged when the grid is full.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.reductions import union
 
 from ..shared.board import FILLED, GIVEN, INK, LINE, PAPER, Board
-from ..shared.grid_filling import CellFillTask, Filling, Grid, GridPuzzle, either
+from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, GridState, either
 from ..shared.puzzle_task import Params
 from ..shared.symmetry import least, relabelled, square_symmetries
 
@@ -37,10 +37,10 @@ _MOST_REDRAWN = 30
 
 
 class Instance(NamedTuple):
-    """Numbers with one way to blacken them."""
+    """Numbers that can be blackened in one way."""
 
     givens: np.ndarray
-    """int8 ``(side**2,)``: zeros, for no cell is given its colour."""
+    """int8 ``(side**2,)``: zeros, because no cell's colour is given."""
     numbers: np.ndarray
     """int8 ``(side**2,)``: from 1 to the side."""
 
@@ -354,7 +354,7 @@ class Hitori(CellFillTask):
         )
         return (reached == ground).all()
 
-    def draw(self, state: Filling, params: Params) -> np.ndarray:
+    def draw(self, state: GridState, params: Params) -> np.ndarray:
         """Draw the numbers; those not yet coloured on grey."""
         board = Board(self.side, self.side, self.picture_shape)
         papers, inks = (GIVEN, INK, PAPER), (INK, LINE, FILLED)

@@ -1,12 +1,11 @@
 """rlsuite/Kakurasu-v0: fill cells so that the numbers of the filled ones add up to the clue of every row and column.
 
-Instances have exactly one solution: random fillings are searched for a second one, and kept where there is none.
-``difficulty`` (of the task) is the side. See :mod:`..shared.grid_filling` for actions, observations and rewards; the
-mask forbids what takes a line beyond its clue, and what leaves too little to reach it. A grid that is filled in is
-therefore right.
+Instances have exactly one solution: a random filling is kept if a search finds no second one. ``difficulty`` (of the
+task) is the side. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids to exceed
+the clue of a line and to leave too little to reach it, so a full grid is right.
 
-Small boards are few: up to swapping rows with columns there are 32,670 instances of side 4, and 286 of side 3, as
-enumerating all fillings shows. From side 5 on seeds hardly ever repeat one.
+There are few small boards: up to swapping rows with columns, 32,670 instances of side 4 and 286 of side 3, as an
+enumeration of all fillings shows. From side 5 on, seeds hardly ever repeat an instance.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ class Instance(NamedTuple):
     """Clues with one solution."""
 
     givens: np.ndarray
-    """int8 ``(side**2,)``: zeros, for nothing is given."""
+    """int8 ``(side**2,)``: zeros, because nothing is given."""
     row_sums: np.ndarray
-    """int8 ``(side,)``: what the column numbers of the filled cells of each row add up to."""
+    """int8 ``(side,)``: sum of the column numbers of the filled cells of each row."""
     column_sums: np.ndarray
-    """int8 ``(side,)``: what the row numbers of the filled cells of each column add up to."""
+    """int8 ``(side,)``: sum of the row numbers of the filled cells of each column."""
 
 
 class KakurasuPuzzle(GridPuzzle[Instance]):

@@ -1,14 +1,14 @@
 """rlsuite/LightUp-v0: bulbs that light every cell, none of which lights another (Akari).
 
-Instances have exactly one solution, and no number of a wall could be left out. Walls are scattered, bulbs put into
-random unlit cells until none is left, all walls numbered; where that has one solution, numbers are taken away in random
-order as long as it stays the only one. ``difficulty`` (of the task) is the side; there are some
-6,000 instances of side 4.
+Instances have exactly one solution, which would not be the only one without any of the walls' numbers. Walls are
+scattered, bulbs are put into random unlit cells until none is left, and all walls are numbered. If that has one
+solution, numbers are taken away in random order as long as it stays the only one. ``difficulty`` (of the task) is the
+side; there are some 6,000 instances of side 4.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids a bulb in a lit cell; bulbs
-beside a wall beyond its number; darkness in a cell that is unlit and sees neither a bulb nor an unlit empty cell, or in
-an unlit one beside a wall that needs it for its number. What it allows may still take the light from cells that were
-left dark. Which cells are lit is observed too.
+See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids a bulb in a lit cell, and more
+bulbs beside a wall than its number. It forbids darkness in an unlit cell that sees neither a bulb nor an unlit empty
+cell, or that a wall needs for its number. A legal action may still take the light from cells that were left dark. Which
+cells are lit is observed too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.reductions import union
 
 from ..shared.board import INK, PAPER, Board
-from ..shared.grid_filling import CellFillTask, Filling, Grid, GridPuzzle, either
+from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, GridState, either
 from ..shared.puzzle_task import Params
 from ..shared.symmetry import least, square_symmetries
 from .neighbours import neighbours
@@ -39,7 +39,7 @@ WALL_SHARE = 0.22
 
 
 class Instance(NamedTuple):
-    """Walls with one arrangement of bulbs."""
+    """Walls that leave one arrangement of bulbs."""
 
     givens: np.ndarray
     """int8 ``(side**2,)``: walls, and 0 for the cells."""
@@ -247,7 +247,7 @@ class LightUp(CellFillTask):
         self.places = np.arange(self.side, dtype=np.uint16)
         self.observation_space = self.box(0.0, 1.0, (self.cells * (self.shown + 1),))
 
-    def observation(self, state: Filling, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: GridState, key: jax.Array, params: Params) -> jax.Array:
         """Return the symbols one-hot, then which cells are lit."""
         grid = state.cells.reshape(self.side, self.side)
         lit = (grid == BULB) | self._reached(grid == BULB, grid >= WALL)

@@ -21,7 +21,7 @@ class LineSolver:
 
     Args:
         side: cells of a line.
-        symbols: how many symbols there are.
+        symbols: number of symbols.
     """
 
     def __init__(self, side: int, symbols: int) -> None:

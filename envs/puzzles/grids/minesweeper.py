@@ -1,13 +1,12 @@
 """rlsuite/Minesweeper-v0: mark every hidden cell of a board as mine or safe.
 
-A static board, to reason about: nothing is uncovered. Instances have exactly one solution, and no number could be
-hidden: mines are scattered, all other cells shown, and where numbers and the count of mines leave one solution, numbers
-are hidden in random order as long as it stays the only one. ``difficulty`` (of the task) is the side; 22 % of the cells
-are mines. There are some 12,000 instances of side 4.
+The board is static: nothing is uncovered, and reasoning is enough. Instances have exactly one solution, which would not
+be the only one if any number were hidden. Mines are scattered and all other cells shown; if the numbers and the count
+of mines leave one solution, numbers are hidden in random order as long as it stays the only one. ``difficulty`` (of the
+task) is the side; 22 % of the cells are mines. There are some 12,000 instances of side 4.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids what takes the mines around a
-number, or all mines, beyond their count, and what leaves too few cells to reach it; a grid that is filled in is
-therefore right.
+See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids to exceed the mines around a
+number, or the count of all mines, and to leave too few cells to reach them, so a full grid is right.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from jax import lax
 from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.dice import Dice
 
-from ..shared.grid_filling import FillTask, Grid, GridPuzzle, at_least, rows_as_words
+from ..shared.grid_filling import FillTask, Grid, GridPuzzle, at_least, rows_as_bits
 from ..shared.symmetry import least, square_symmetries
 from .neighbours import neighbours
 
@@ -36,14 +35,14 @@ LARGEST_SIDE = 9
 MINE_SHARE = 0.22
 
 Number = list[Any]
-"""A number for each cell of a row: its binary digits from the lowest on, each a word with a bit for each cell."""
+"""Number for each cell of a row: its binary digits from the lowest on, each a word with a bit for each cell."""
 _DIGITS = 4
 _HALF = 16
 _NONE = np.uint32(0)
 
 
 class Instance(NamedTuple):
-    """Numbers with one arrangement of mines."""
+    """Numbers that leave one arrangement of mines."""
 
     givens: np.ndarray
     """int8 ``(side**2,)``: numbers shown, and 0 for a hidden cell."""
@@ -214,7 +213,7 @@ class Minesweeper(FillTask):
         """Return the marks and numbers of the rows."""
         columns = self.puzzle.columns
         digits = (cells >> 2 * k & 1 | (cells >> 2 * k + 1 & 1).astype(jnp.uint32) << _HALF for k in range(2))
-        words = [rows_as_words(pair.astype(jnp.uint32), columns, 1) for pair in digits]
+        words = [rows_as_bits(pair.astype(jnp.uint32), columns, 1) for pair in digits]
         symbols = [
             [part for word in pair for part in (word & np.uint32(2**_HALF - 1), word >> _HALF)]
             for pair in zip(*words, strict=True)

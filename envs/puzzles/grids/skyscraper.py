@@ -29,7 +29,7 @@ from ..shared.symmetry import least, square_symmetries
 from .line_solver import LineSolver, Options
 
 SHAPES = {4: (10, 4), 5: (0, 6), 6: (0, 8)}
-"""Side to how many towers are given, at least, and how many clues are hidden."""
+"""Least number of given towers, and number of hidden clues, by side."""
 EDGES = ("above, column", "below, column", "the left, row", "the right, row")
 
 
@@ -39,7 +39,7 @@ class Instance(NamedTuple):
     givens: np.ndarray
     """int8 ``(side**2,)``: 0 for a cell to fill."""
     clues: np.ndarray
-    """int8 ``(4 * side,)``: what is seen from above, below, left and right, columns and rows in order; 0 if hidden."""
+    """int8 ``(4 * side,)``: clues from above, below, left and right, columns and rows in order; 0 if hidden."""
 
 
 class SkyscraperPuzzle(GridPuzzle[Instance]):
@@ -191,7 +191,7 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
 
 
 class SumSkyscraperPuzzle(SkyscraperPuzzle):
-    """With the sum of the heights that are seen as clue."""
+    """The same with the sum of the heights that are seen as clue."""
 
     name = "SumSkyscraper"
     tells = "the sum of the heights of the towers that are seen"
@@ -294,7 +294,7 @@ class Skyscraper(CellFillTask):
 
 
 class SumSkyscraper(Skyscraper):
-    """With the sum of the heights that are seen as clue."""
+    """The same with the sum of the heights that are seen as clue."""
 
     puzzle_class = SumSkyscraperPuzzle
 

@@ -1,12 +1,12 @@
 r"""rlsuite/Slant-v0: a diagonal in every cell, so many at each numbered corner, and no loop (Gokigen Naname).
 
-Instances have exactly one solution, and no number could be left out: cells get a random diagonal in random order, the
-other one where it would close a loop; where the numbers of all corners leave one solution, they are taken away in
-random order as long as it stays the only one. ``difficulty`` (of the task) is the side; on boards of side 3 some
-instances repeat.
+Instances have exactly one solution, which would not be the only one without any of the numbers. Cells get a random
+diagonal in random order, the other one if it would close a loop. If the numbers of all corners leave one solution, they
+are taken away in random order as long as it stays the only one. ``difficulty`` (of the task) is the side; on boards of
+side 3 some instances repeat.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids what takes the diagonals at a
-corner beyond its number, and what leaves too few cells to reach it; loops are judged when the grid is full.
+See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids to exceed the number of a
+corner and to leave too few cells to reach it; loops are judged when the grid is full.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 
 from ..shared.board import FILLED, LINE, PAPER, Board
-from ..shared.grid_filling import Filling, FillTask, Grid, GridPuzzle, at_least, rows_as_words
+from ..shared.grid_filling import FillTask, Grid, GridPuzzle, GridState, at_least, rows_as_bits
 from ..shared.puzzle_task import Params
 from ..shared.symmetry import least, square_symmetries
 
@@ -37,16 +37,16 @@ NO_CLUE = -1
 LARGEST_SIDE = 8
 
 _State = tuple[int, int, list[int]]
-"""Cells with a slash, cells with a backslash, and for every corner the corners that it hangs together with."""
+"""Cells with a slash, cells with a backslash, and for every corner the corners that it is connected with."""
 
 
 class Instance(NamedTuple):
     """Numbers at corners that leave one solution."""
 
     givens: np.ndarray
-    """int8 ``(side**2,)``: zeros, for no diagonal is given."""
+    """int8 ``(side**2,)``: zeros, because no diagonal is given."""
     corners: np.ndarray
-    """int8 ``((side + 1)**2,)``: how many diagonals end at each corner; -1 where it is not told."""
+    """int8 ``((side + 1)**2,)``: number of diagonals that end at each corner; -1 where it is hidden."""
 
 
 class SlantPuzzle(GridPuzzle[Instance]):
@@ -68,7 +68,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         ]
         """For each cell the corners that its slash ends at, then those of its backslash."""
         self._slashes_at, self._backslashes_at = ([0] * (side + 1) ** 2 for _ in range(2))
-        """For each corner the cells, as bits, of which a slash (a backslash) ends there."""
+        """Cells, as bits, whose slash (or backslash) ends at each corner."""
         for cell, ends in enumerate(self._ends):
             for corner in ends[:2]:
                 self._slashes_at[corner] |= 1 << cell
@@ -218,7 +218,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         return state
 
     def _without_loops(self, state: _State) -> _State:
-        """Return the grid with the other diagonal wherever one would close a loop; both never do."""
+        """Replace each diagonal that would close a loop by the other one; both never would."""
         unknown = 2 ** (self.rows**2) - 1 & ~(state[0] | state[1])
         while unknown:
             cell = (unknown & -unknown).bit_length() - 1
@@ -298,12 +298,12 @@ class Slant(FillTask):
 
     @staticmethod
     def _first(count: int) -> np.uint32:
-        """Return the first cells of a row: two bits each, of which the lower one tells."""
+        """Return a mask of the first cells of a row, with the lower of the two bits of each cell."""
         return np.uint32(sum(4**i for i in range(count)))
 
     def _rows(self, cells: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
         """Return the cells of each row with a slash, and those with a backslash."""
-        words = rows_as_words(cells.astype(jnp.uint32), self.side, 2)
+        words = rows_as_bits(cells.astype(jnp.uint32), self.side, 2)
         return [word & self._first(self.side) for word in words], [word >> 1 & self._first(self.side) for word in words]
 
     def _numbers(self, instance: Any) -> list[list[jax.Array]]:
@@ -311,7 +311,7 @@ class Slant(FillTask):
         the lowest first.
         """
         numbers, corners = (instance.corners + 1).astype(jnp.uint32), self.side + 1
-        words = (rows_as_words(part, corners, 2) for part in (numbers & 3, numbers >> 2))
+        words = (rows_as_bits(part, corners, 2) for part in (numbers & 3, numbers >> 2))
         return [
             [low & self._first(corners), low >> 1 & self._first(corners), high]
             for low, high in zip(*words, strict=True)
@@ -363,7 +363,7 @@ class Slant(FillTask):
         )
         return (s | b == 0).all()
 
-    def draw(self, state: Filling, params: Params) -> np.ndarray:
+    def draw(self, state: GridState, params: Params) -> np.ndarray:
         """Draw the diagonals, and the numbers at the corners."""
         side = self.side
         board = Board(side, side, self.picture_shape)

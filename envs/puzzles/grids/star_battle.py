@@ -1,9 +1,9 @@
 """rlsuite/StarBattle-v0: one star in every row, column and region, no two of them touching.
 
-``difficulty`` is the side of the grid. Instances have exactly one solution: as long as there is another, a cell of it
-changes to a neighbouring region. On the smallest grid some cells are given. See :mod:`..shared.grid_filling` for
-actions, observations and rewards; the mask forbids a star that touches another or is the second of its row, column or
-region, and an empty cell that leaves one of them without a place for its star. Regions are observed one-hot.
+``difficulty`` is the side of the grid. Instances have exactly one solution: as long as there is a second one, one of
+its cells moves to a neighbouring region. On the smallest grid some cells are given. See :mod:`..shared.grid_filling`
+for actions, observations and rewards; the mask forbids a star that touches another or is the second of its row, column
+or region, and an empty cell that leaves one of them without a place for its star. Regions are observed one-hot.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, either
 from ..shared.symmetry import least, relabelled, square_symmetries
 
 SHOWN = {5: 12, 6: 0, 7: 0}
-"""Side to how many cells are given."""
+"""Number of given cells, by side."""
 NOTHING, STAR = 1, 2
 REPAIRS = 60
-"""Changes of a cell's region before a draw is given up."""
+"""Changes of a cell's region before a draw is abandoned."""
 
 
 class Instance(NamedTuple):

@@ -1,14 +1,14 @@
 """rlsuite/Sudoku-v0 and rlsuite/Sudoku4-v0: every row, column and box holds every digit once.
 
-Instances have exactly one solution: a cell is emptied only if no other digit there can be completed. ``difficulty`` is
+Instances have exactly one solution: a cell is emptied only if no other digit in it can be completed. ``difficulty`` is
 the number of cells to fill. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a
 digit that stands in the cell's row, column or box.
 
-There are few 4 x 4 puzzles: up to names of digits, rotation and reflection 11,658 with 6 cells to fill, 11,208 with 9,
-1,494 with 11, both splits together.
+There are few 4 x 4 puzzles: up to names of digits, rotation and reflection there are 11,658 with 6 cells to fill,
+11,208 with 9 and 1,494 with 11, both splits together.
 
-Full grids are filled cell by cell with a random digit that fits, with backtracking, so that every grid can come up, but
-not with equal probability.
+Full grids are filled cell by cell with a random digit that fits, with backtracking. So every grid can come up, but not
+with equal probability.
 """
 
 from __future__ import annotations
@@ -251,15 +251,15 @@ class SudokuPuzzle(GridPuzzle[Instance]):
 
 
 _EMPTY = b"1" + b"0" * 255
-"""Translates cells to binary digits."""
+"""Table that turns cells to binary digits."""
 
 
 class _UnitSums:
-    """Tells whether every unit of a full grid has every digit.
+    """Checks whether every unit of a full grid has every digit.
 
-    Digit d counts as 2**d, and every cell has 16 bits of one long number. As many powers of two as there are bits in
-    2**side - 1 have that sum only if they are all different. Multiplying adds up the cells of each row at the last of
-    them, and of each box; the remainder of 2**(16 side) - 1 adds up the rows themselves, which are its digits.
+    Digit d counts as 2**d, and every cell has 16 bits of one long number. ``side`` powers of two sum to 2**side - 1
+    only if all are different. A multiplication adds up the cells of each row at the row's last cell, and those of each
+    box. The remainder modulo 2**(16 side) - 1 adds up the rows, which are its digits.
     """
 
     def __init__(self, box: int) -> None:
@@ -289,7 +289,7 @@ class _UnitSums:
 
 
 class Sudoku4Puzzle(SudokuPuzzle):
-    """On 4 x 4 cells."""
+    """The puzzle on 4 x 4 cells."""
 
     name = "Sudoku4"
     box = 2
@@ -349,6 +349,6 @@ class Sudoku(CellFillTask):
 
 
 class Sudoku4(Sudoku):
-    """On 4 x 4 cells."""
+    """The task on 4 x 4 cells."""
 
     puzzle_class = Sudoku4Puzzle

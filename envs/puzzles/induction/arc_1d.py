@@ -1,8 +1,8 @@
-"""rlsuite/Arc1D-v0: infer from examples what is done to a strip of coloured cells, and do it to another one.
+"""rlsuite/Arc1D-v0: infer from examples what is done to a strip of coloured cells, and do it to another strip.
 
-``difficulty`` is the number of steps that are done. See :mod:`.composed_rules` for what is proven, and for actions,
-observations and rewards. Instances that differ by names of colours, by reflection or by the order of their examples
-are one: the family of rules is closed under the first two.
+``difficulty`` is the number of steps of the rule. See :mod:`.composed_rules` for proofs, actions, observations and
+rewards. Instances that differ by names of colours, by reflection or by the order of their examples are one: the family
+of rules is closed under the first two.
 
 The puzzle is the one-dimensional ARC of Xu et al. (2024, arXiv:2305.18354), with steps that can be composed.
 """
@@ -18,17 +18,17 @@ import numpy as np
 
 from rlbench_suite.dice import Dice
 
-from ..shared import answer as reading
+from ..shared import parsing
 from .composed_rules import InductionPuzzle, InductionTask, Instance, Step, in_order, packed, picked
 
 COLOURS = (1, 2, 3)
-"""Beside 0, the colour of the ground."""
+"""Colours beside 0, the colour of the ground."""
 
 _VIEWS = [(way, bytes((0, *names)).ljust(256)) for way in (1, -1) for names in permutations(COLOURS)]
-"""Directions, and what translates colours to other names."""
+"""Directions, each with a table that renames colours."""
 
 Where = Callable[[Any, Any], Any]
-"""Some cells of strips: bool ``(n, width)``."""
+"""Function that selects cells of strips: bool ``(n, width)``."""
 
 
 def _mirror(rows: Any, of: Any) -> Any:
@@ -115,7 +115,7 @@ def _least(strip: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
 
 
 class Arc1DPuzzle(InductionPuzzle):
-    """Strips of cells in three colours."""
+    """The puzzle on strips of cells in three colours."""
 
     name = "Arc1D"
     symbols = "0123"
@@ -174,7 +174,7 @@ class Arc1DPuzzle(InductionPuzzle):
 
     def read(self, answer: str) -> list[int]:
         """Return a strip."""
-        return reading.grid(answer, 1, self.width, self.symbols)[0]
+        return parsing.grid(answer, 1, self.width, self.symbols)[0]
 
     @staticmethod
     def least(row: bytes) -> bytes:
@@ -204,7 +204,7 @@ class Arc1DPuzzle(InductionPuzzle):
 
 
 class Arc1D(InductionTask):
-    """Strips."""
+    """The task on strips."""
 
     puzzle_class = Arc1DPuzzle
     bank_size = 1024

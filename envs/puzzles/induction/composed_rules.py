@@ -1,12 +1,12 @@
-"""Puzzles of induction: a hidden rule is shown by examples and is to be applied to something new.
+"""Puzzles of induction: examples show a hidden rule, which is then applied to something new.
 
 A rule is one to ``tier`` steps, one after another; the prompt names all steps there are. An instance is kept only if
-every rule that fits all of its examples makes the same of the query, proven by applying every rule there is; and only
-if no rule of fewer than ``tier`` steps fits. So there is one answer, whatever rule a player may have found.
-Rows are drawn from a pool, the same in every process, for which what every rule makes of it is computed once.
+all rules that fit its examples agree on the query, which is proven by applying every rule, and if no rule of fewer than
+``tier`` steps fits. So there is one answer, whichever fitting rule a player has found. Rows are drawn from a pool, the
+same in every process; the results of every rule on the pool are computed once.
 
-One-shot, the answer is what the rule makes of the query. Interactively, the rule is put together, and each step is seen
-at once in all rows:
+One-shot, the answer is the result of the rule on the query. Interactively, the player puts the rule together and sees
+the effect of each step on all rows:
 
 =============  =====================================================================================================
 action         the step to apply, ``Discrete(steps)``, numbered as in the prompt
@@ -38,18 +38,19 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice, stream_of
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, split_by, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import Board
 from ..shared.puzzle_task import Params, PuzzleTask
 
 _BECOMES = 16
-"""Stands between a row and what becomes of it; the next number ends a line."""
+"""Number between a row and its output in bytes; the next number ends a line."""
 _ARROW, _LINE = bytes((_BECOMES,)), bytes((_BECOMES + 1,))
 _POOL = 512
-"""Different rows that instances are made of, so that what rules make of them is known: 10**10 choices of three
-examples and a query, for each rule."""
+"""Number of different rows that instances are made of. It is small, so that the results of all rules are known, and
+large enough for 10**10 choices of three examples and a query, for each rule.
+"""
 _QUERIES = 30
-"""Tried for some examples, until all rules that fit make the same of one."""
+"""Number of queries tried for some examples, until all rules that fit agree on one."""
 
 
 class Step(Protocol):
@@ -60,16 +61,16 @@ class Step(Protocol):
 
 
 class Instance(NamedTuple):
-    """Examples of a rule, and what to apply it to; entries are indices of symbols."""
+    """Examples of a rule, and a query; entries are indices of symbols."""
 
     inputs: np.ndarray
     """int8 ``(examples, width)``."""
     outputs: np.ndarray
-    """int8 ``(examples, width)``: what the rule makes of each."""
+    """int8 ``(examples, width)``: output of the rule for each input."""
     query: np.ndarray
     """int8 ``(width,)``."""
     target: np.ndarray
-    """int8 ``(width,)``: what every rule that fits makes of the query. For the verifier; no solver reads it."""
+    """int8 ``(width,)``: result of every rule that fits on the query. It is for the verifier; no solver reads it."""
 
 
 def picked(rows: Any, source: Any, blank: int, of: Any) -> Any:
@@ -85,38 +86,38 @@ def packed(rows: Any, keep: Any, blank: int, of: Any) -> Any:
     return of.where(chosen, rows[:, :, None] - np.int8(blank), 0).sum(axis=1, dtype=np.int8) + np.int8(blank)
 
 
-class Known(NamedTuple):
-    """All that there is to know. Rows are numbered: entries are the digits of a row's number. So are rules: steps,
-    counted from 1, are the digits, and a 0 waits; a rule that is shorter waits first, and again where it waits later.
+class RuleTables(NamedTuple):
+    """Everything known about rows and rules. The entries of a row are the digits of its number. The digits of a rule's
+    number are its steps, counted from 1; a 0 waits, and a shorter rule waits first and stays waiting.
     """
 
     entries: np.ndarray
-    """int8 ``(rows, width)``: every row there is."""
+    """int8 ``(rows, width)``: entries of every row."""
     worth_showing: np.ndarray
-    """bool ``(rows,)``: whether each can be an output."""
+    """bool ``(rows,)``: true for rows that can be an output."""
     following: np.ndarray
-    """int32 ``(rows, 1 + steps)``: each row, then what each step makes of it."""
+    """int32 ``(rows, 1 + steps)``: each row, then its result under each step."""
     pool: list[int]
-    """The rows that instances are made of."""
+    """Rows that instances are made of."""
     made: np.ndarray
-    """int32 ``(pool, rules)``: what each rule makes of each row of the pool."""
+    """int32 ``(pool, rules)``: result of each rule on each row of the pool."""
     sides: list[str]
-    """The split of each row of the pool, as a query."""
-    shown: dict[int, Shown]
-    """For rules met so far, what :meth:`shown_by` finds."""
+    """Split of each row of the pool, as a query."""
+    shown: dict[int, ShownRows]
+    """Results of :meth:`shown_by` for the rules met so far."""
 
-    def shown_by(self, rule: int) -> Shown:
+    def shown_by(self, rule: int) -> ShownRows:
         """Return the rows of the pool that show what a rule does."""
         if rule not in self.shown:
             made = self.made[:, rule]
             rows = ((made != self.pool) & self.worth_showing[made]).nonzero()[0].tolist()
             queries = {split: [row for row in rows if self.sides[row] == split] for split in SPLITS}
-            self.shown[rule] = Shown(rows, queries)
+            self.shown[rule] = ShownRows(rows, queries)
         return self.shown[rule]
 
 
-class Shown(NamedTuple):
-    """Rows of the pool, by their places there, that a rule changes into what is worth showing."""
+class ShownRows(NamedTuple):
+    """Rows of the pool, by their places in it, that a rule changes into a row worth showing."""
 
     rows: list[int]
     queries: dict[str, list[int]]
@@ -127,13 +128,13 @@ class InductionPuzzle(Puzzle[Instance]):
     """``tier`` is the number of steps of the rule, 1 to 3."""
 
     difficulty_is = "how often the rules must be halved until those that fit the examples are left"
-    #: The steps there are, by what they do, in words.
+    #: The steps by their descriptions in words.
     steps: ClassVar[Mapping[str, Step]]
-    #: What may stand in a row.
+    #: Symbols that a row may hold.
     symbols: ClassVar[str]
-    #: The entry that only fills a row up.
+    #: Entry that only pads a row.
     unwritten: ClassVar[bytes] = b""
-    #: For each tier, the examples of the rule and the entries of a row.
+    #: For each tier, number of examples and number of entries of a row.
     sizes: ClassVar[Mapping[float, tuple[int, int]]]
 
     def __init__(self, tier: float) -> None:
@@ -149,7 +150,7 @@ class InductionPuzzle(Puzzle[Instance]):
         """The examples that were searched last, and the rules that fit them: who makes an instance solves it next."""
 
     @cached_property
-    def _known(self) -> Known:
+    def _known(self) -> RuleTables:
         return _all(type(self), self.width, self.tier)
 
     # -- what a puzzle defines ------------------------------------------------------------------------------------
@@ -326,11 +327,11 @@ def in_order(width: int, inputs: bytes, outputs: bytes) -> bytes:
 
 
 _DIGITS = b"0123456789a".ljust(256)
-"""Translates entries to digits of the number of a row."""
+"""Table that turns entries to digits of the number of a row."""
 
 
 @cache
-def _all(puzzle: type[InductionPuzzle], width: int, tier: float) -> Known:
+def _all(puzzle: type[InductionPuzzle], width: int, tier: float) -> RuleTables:
     """Compute the table of all rules, which takes half a second for 11**5 rows, once in a process."""
     base = len(puzzle.symbols)
     entries = np.indices((base,) * width, np.int8).reshape(width, -1).T.copy()
@@ -341,25 +342,27 @@ def _all(puzzle: type[InductionPuzzle], width: int, tier: float) -> Known:
     drawn, dice = numbers.repeat(puzzle.weights(entries)), Dice(stream_of(puzzle.name), width)
     pool = list(dict.fromkeys(drawn.item(dice.below(len(drawn))) for _ in range(4 * _POOL)))[:_POOL]
     sides = [split_by(puzzle.least(entries[row].tobytes())) for row in pool]
-    return Known(entries, puzzle.worth_showing(entries), following, pool, _by_all(following, pool, tier), sides, {})
+    return RuleTables(
+        entries, puzzle.worth_showing(entries), following, pool, _by_all(following, pool, tier), sides, {}
+    )
 
 
-class Rewriting(NamedTuple):
-    """The rows as the steps so far have made them."""
+class RewritingState(NamedTuple):
+    """The rows after the steps so far."""
 
     rows: jax.Array
     """int8 ``(examples + 1, width)``: examples, then the query."""
     made: jax.Array
-    """int32: steps made."""
+    """int32: steps applied so far."""
 
 
-class InductionTask(PuzzleTask[Rewriting]):
+class InductionTask(PuzzleTask[RewritingState]):
     """The interactive form."""
 
     puzzle: InductionPuzzle
     measures: ClassVar[dict[str, str]] = {"alike": "fraction of the examples' entries that are as in their output"}
     picture_shape: ClassVar[tuple[int, int, int]] = (400, 400, 3)
-    #: The paper of each symbol in pictures; none to write the symbols.
+    #: Background colour of each symbol in pictures; none to write the symbols.
     papers: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
@@ -370,18 +373,18 @@ class InductionTask(PuzzleTask[Rewriting]):
         self.observation_space = self.box(0.0, 1.0, (self.entries * (3 * len(puzzle.symbols) + puzzle.width),))
         self.reward_space = self.box(-float(self.entries), self.entries + 1.0)  # a step may mend what others did harm
 
-    def initial(self, key: jax.Array, params: Params) -> Rewriting:
+    def initial(self, key: jax.Array, params: Params) -> RewritingState:
         """Begin with the inputs and the query."""
-        return Rewriting(jnp.concatenate([params.instance.inputs, params.instance.query[None]]), jnp.int32(0))
+        return RewritingState(jnp.concatenate([params.instance.inputs, params.instance.query[None]]), jnp.int32(0))
 
-    def transition(self, state: Rewriting, action: jax.Array, key: jax.Array, params: Params) -> Rewriting:
+    def transition(self, state: RewritingState, action: jax.Array, key: jax.Array, params: Params) -> RewritingState:
         """Apply a step to all rows."""
         rows = state.rows
         for number, step in enumerate(self.puzzle.steps.values()):
             rows = jnp.where(action == number, step(state.rows, jnp), rows)
-        return Rewriting(rows, state.made + 1)
+        return RewritingState(rows, state.made + 1)
 
-    def observation(self, state: Rewriting, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: RewritingState, key: jax.Array, params: Params) -> jax.Array:
         """Return the entries one-hot, then which of them are equal."""
         rows, outputs = state.rows[:-1], params.instance.outputs
         symbols = np.arange(len(self.puzzle.symbols), dtype=np.int8)
@@ -412,7 +415,7 @@ class InductionTask(PuzzleTask[Rewriting]):
         return singles({f"step {number}": step for number, step in enumerate(self.puzzle.steps, 1)})
 
     def reward(
-        self, state: Rewriting, action: jax.Array, next_state: Rewriting, key: jax.Array, params: Params
+        self, state: RewritingState, action: jax.Array, next_state: RewritingState, key: jax.Array, params: Params
     ) -> jax.Array:
         """Give progress, and 1 for a rule that fits."""
         before, after = self._alike(state, params), self._alike(next_state, params)
@@ -420,22 +423,22 @@ class InductionTask(PuzzleTask[Rewriting]):
         progress = (after - before).astype(self.dtype) / (self.entries - at_first).astype(self.dtype)
         return progress + ((before < self.entries) & (after == self.entries)).astype(self.dtype)
 
-    def terminal(self, state: Rewriting, key: jax.Array, params: Params) -> jax.Array:
+    def terminal(self, state: RewritingState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the rule fits, or is as long as it may be."""
         return (self._alike(state, params) == self.entries) | (state.made == int(self.puzzle.tier))
 
-    def info(self, state: Rewriting, params: Params) -> dict[str, jax.Array]:
+    def info(self, state: RewritingState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: every example is its output, so the query is the answer."""
         alike = self._alike(state, params)
         return {"success": alike == self.entries, "alike": alike.astype(self.dtype) / self.entries}
 
     @staticmethod
-    def _alike(state: Rewriting, params: Params) -> jax.Array:
+    def _alike(state: RewritingState, params: Params) -> jax.Array:
         return (state.rows[:-1] == params.instance.outputs).sum(dtype=jnp.int32)
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Rewriting, params: Params) -> str:
+    def describe(self, state: RewritingState, params: Params) -> str:
         """Show the steps, the rows as they are, and the outputs that they are to become."""
         puzzle = self.puzzle
         steps = "\n".join(f"{number}. {step}" for number, step in enumerate(puzzle.steps, 1))
@@ -452,23 +455,23 @@ class InductionTask(PuzzleTask[Rewriting]):
         """Tell a text player how to answer, in one line."""
         return f"Answer with the number of the step to apply to every row, 1 to {len(self.puzzle.steps)}."
 
-    def parse(self, text: str, state: Rewriting, params: Params) -> np.ndarray:
+    def parse(self, text: str, state: RewritingState, params: Params) -> np.ndarray:
         """Read the number of a step, counted from 1.
 
         Raises:
             ValueError: anything else.
         """
-        number = reading.integer(text.strip(), 1, len(self.puzzle.steps), "step")
+        number = parsing.integer(text.strip(), 1, len(self.puzzle.steps), "step")
         return np.asarray(number - 1, self.action_space.dtype)
 
-    def why_over(self, state: Rewriting, params: Params, info: dict[str, Any]) -> str:
+    def why_over(self, state: RewritingState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the rule fits or is too long."""
         fits = info["success"]
         return (
             "every example is its output" if fits else "a rule has no more steps, and not every example is its output"
         )
 
-    def draw(self, state: Rewriting, params: Params) -> np.ndarray:
+    def draw(self, state: RewritingState, params: Params) -> np.ndarray:
         """Draw each example above its output, then the query."""
         *rows, query = np.asarray(state.rows).tolist()
         pairs = zip(rows, np.asarray(params.instance.outputs).tolist(), strict=True)

@@ -1,9 +1,9 @@
-"""Horn clauses ``target(X,Y) :- parent(X,Z), female(Z).`` over small worlds: their text, what they entail, and all of
-them up to a size.
+"""Horn clauses ``target(X,Y) :- parent(X,Z), female(Z).`` over small worlds: their text, their consequences, and a list
+of all of them up to a size.
 
-A world has objects, one binary relation, and a mark that an object has or has not. A rule's body is a conjunction of
-literals; variables other than X and Y are bound existentially, and different variables may stand for one object. So
-the pairs of which a rule makes the target hold are found by plain finite evaluation, in any order of the literals.
+A world has objects, one binary relation, and a mark that some objects have. A rule's body is a conjunction of literals.
+Variables other than X and Y are bound existentially, and different variables may stand for one object. So plain finite
+evaluation, in any order of the literals, finds the pairs for which a rule makes the target hold.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ VARIABLES = "XYZWVUTSRQPONMLKJIHGFEDCBA"
 """Names of variables 0, 1, 2, ..."""
 OBJECTS = "abcdefghijklmnopqrstuvwxyz"
 SIDE = 8
-"""Objects of the worlds that :func:`truths` is for: their pairs are the bits of one word."""
+"""Number of objects of the worlds that :func:`truths` is for: their pairs are the bits of one word."""
 
 Literal = tuple[int, int, int]
-"""A predicate, and the one or two variables it is about (a mark has the same one twice)."""
+"""A predicate, and its one or two variables (a mark has the same one twice)."""
 
 
 class World(NamedTuple):
     """Facts about objects 0, 1, 2, ..."""
 
     relation: np.ndarray
-    """bool ``(n, n)``."""
+    """bool ``(n, n)``: pairs that are related."""
     marked: np.ndarray
-    """bool ``(n,)``."""
+    """bool ``(n,)``: objects with the mark."""
 
 
 class Vocabulary(NamedTuple):
@@ -116,7 +116,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _at(tokens: list[str], place: int) -> str:
-    """Return the token there; nothing behind the last."""
+    """Return the token at a place; nothing after the last."""
     return tokens[place] if place < len(tokens) else ""
 
 
@@ -124,7 +124,7 @@ def _at(tokens: list[str], place: int) -> str:
 
 
 def extension(body: Sequence[Literal], world: World) -> np.ndarray:
-    """Return the pairs of objects of which a rule makes the target hold: bool ``(n, n)``. It takes time and memory of
+    """Return the pairs of objects for which a rule makes the target hold: bool ``(n, n)``. It takes time and memory of
     one bit for each assignment of objects to the variables.
     """
     count = 1 + max(Y, *(variable for literal in body for variable in literal[1:]))
@@ -151,8 +151,8 @@ def _truth(literal: Literal, world: World, variables: int) -> np.ndarray:
 
 @cache
 def literals(fresh: int) -> tuple[Literal, ...]:
-    """Return the literals over X, Y and so many fresh variables, none about a variable and itself: no object is related
-    to itself.
+    """Return the literals over X, Y and so many fresh variables, none that relates a variable to itself: no object is
+    related to itself.
     """
     variables = range(2 + fresh)
     pairs = ((RELATION, one, other) for one, other in permutations(variables, 2))
@@ -222,7 +222,7 @@ def truths(world: World, fresh: int) -> np.ndarray:
 
 
 def extensions(tables: np.ndarray, most: int, fresh: int) -> np.ndarray:
-    """Return the pairs of which each of :func:`bodies` makes the target hold, from the tables of :func:`truths`:
+    """Return the pairs for which each of :func:`bodies` makes the target hold, from the tables of :func:`truths`:
     uint64.
     """
     found = []

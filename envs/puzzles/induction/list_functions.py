@@ -1,10 +1,10 @@
 """rlsuite/ListFunctions-v0: infer from examples what a function does to a list of digits, and apply it.
 
-``difficulty`` is the number of steps that the function is composed of. See :mod:`.composed_rules` for what is proven,
-and for actions, observations and rewards.
+``difficulty`` is the number of steps that the function is composed of. See :mod:`.composed_rules` for proofs, actions,
+observations and rewards.
 
-The puzzle is Rule's (2020, "The child as hacker", hdl.handle.net/1721.1/129232), with a family small enough to say what
-all of it would answer.
+The puzzle is Rule's (2020, "The child as hacker", hdl.handle.net/1721.1/129232), with a family so small that the
+answers of all its functions are known.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 
 from rlbench_suite.dice import Dice
 
-from ..shared import answer as reading
+from ..shared import parsing
 from .composed_rules import InductionPuzzle, InductionTask, Instance, Step, packed, picked
 
 END = 10
-"""Fills a row behind a list that is shorter."""
+"""Entry that fills a row behind a shorter list."""
 
 
 def _turned(by: int, direction: int = 1) -> Step:
@@ -67,7 +67,7 @@ def _without_repeats(rows: Any, of: Any) -> Any:
 
 
 class ListFunctionsPuzzle(InductionPuzzle):
-    """Lists of digits; arithmetic is modulo 10."""
+    """The puzzle on lists of digits; arithmetic is modulo 10."""
 
     name = "ListFunctions"
     symbols, unwritten = "0123456789.", bytes((END,))
@@ -127,7 +127,7 @@ class ListFunctionsPuzzle(InductionPuzzle):
 
     def read(self, answer: str) -> list[int]:
         """Read digits, then add what fills the row."""
-        row = reading.integers(answer, 0, 9, least=1, most=self.width, what="digit")
+        row = parsing.integers(answer, 0, 9, least=1, most=self.width, what="digit")
         return row + [END] * (self.width - len(row))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
@@ -145,7 +145,7 @@ class ListFunctionsPuzzle(InductionPuzzle):
 
 
 class ListFunctions(InductionTask):
-    """Lists of digits."""
+    """The task on lists of digits."""
 
     puzzle_class = ListFunctionsPuzzle
     bank_size = 2048

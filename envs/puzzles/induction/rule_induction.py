@@ -1,14 +1,14 @@
 """rlsuite/RuleInduction-v0: find the rule behind examples in a small world of relations.
 
-Inductive logic programming (Muggleton 1991, doi:10.1007/BF03037089). A world is a family (parents, women, men) or a
-coloured graph (edges, red and blue nodes). A hidden Horn clause says of which pairs a target holds; some examples are
-shown. The answer is a clause, and it is right if it says the same as the hidden one of every example, and of every pair
-of unseen worlds: some of the size of the one shown, and some larger.
+This is inductive logic programming (Muggleton 1991, doi:10.1007/BF03037089). A world is a family (parents, women, men)
+or a coloured graph (edges, red and blue nodes). A hidden Horn clause decides for which pairs a target holds, and some
+examples are shown. The answer is a clause. It is right if it agrees with the hidden one on every example and on every
+pair of unseen worlds: some of the size of the one shown, and some larger.
 
-That is fair, because the shown examples are enough: all clauses of at most as many literals and variables as the hidden
-one has at most are enumerated, and those that agree with the examples agree with the hidden clause on every pair of the
-shown world and of the unseen ones. None of them has fewer literals than the hidden one. Longer clauses may be answered
-too; of these, some fit the examples and are wrong elsewhere.
+That is fair, because the shown examples are enough. All clauses up to the largest size of a hidden clause are
+enumerated. Those that agree with the examples agree with the hidden clause on every pair of the shown world and of the
+unseen ones, and none of them has fewer literals than the hidden one. Longer answers are allowed too; some of them fit
+the examples and are wrong elsewhere.
 
 ``difficulty`` is the number of literals of the hidden clause: 2 and 3 with one variable beside X and Y, 4 with two.
 
@@ -46,13 +46,15 @@ from .horn_rules import (
 FAMILY, GRAPH = range(2)
 VOCABULARIES = (Vocabulary("parent", "female", "male"), Vocabulary("edge", "red", "blue"))
 LARGER = 12
-"""Objects of the larger unseen worlds."""
+"""Number of objects of the larger unseen worlds."""
 UNSEEN = 2
-"""Unseen worlds of either size."""
+"""Number of unseen worlds of either size."""
 MOST_LITERALS, MOST_FRESH = 4, 3
 """Largest numbers of literals and of fresh variables in an answer."""
 _SIZES = {2: (1, 10), 3: (1, 14), 4: (2, 20)}
-"""For each number of literals: variables beside X and Y of the hidden rule, and shown examples, at most."""
+"""For each number of literals: number of variables beside X and Y in the hidden rule, and largest number of shown
+examples.
+"""
 _TRIES = 20
 UNSHOWN = -1
 
@@ -67,15 +69,15 @@ class Instance(NamedTuple):
     marked: np.ndarray
     """int8 ``(8,)``: 1 for the women, and for the red nodes."""
     examples: np.ndarray
-    """int8 ``(most, 3)``: two objects, and whether the target holds of them; rows of -1 behind the last."""
+    """int8 ``(most, 3)``: two objects, and 1 if the target holds for them; rows of -1 behind the last."""
     same_relation: np.ndarray
     """int8 ``(2, 8, 8)``: unseen worlds of the same size."""
     same_marked: np.ndarray
     """int8 ``(2, 8)``."""
     same_target: np.ndarray
-    """int8 ``(2, 8, 8)``: 1 where the target holds. For the verifier; no solver reads it."""
+    """int8 ``(2, 8, 8)``: 1 where the target holds. It is for the verifier; no solver reads it."""
     larger_relation: np.ndarray
-    """int8 ``(2, 12, 12)``: likewise, larger ones."""
+    """int8 ``(2, 12, 12)``: the larger unseen worlds."""
     larger_marked: np.ndarray
     """int8 ``(2, 12)``."""
     larger_target: np.ndarray
@@ -120,7 +122,7 @@ def shown_world(instance: Any) -> World:
     return World(np.asarray(instance.relation) != 0, np.asarray(instance.marked) != 0)
 
 
-def pairs_word(pairs: np.ndarray) -> np.uint64:
+def pairs_as_bits(pairs: np.ndarray) -> np.uint64:
     """Return pairs of objects, bool ``(8, 8)``, as the bits 8 x + y of a word."""
     word: np.uint64 = np.packbits(pairs, bitorder="little").view("<u8")[0]
     return word
@@ -346,12 +348,14 @@ def _instance(kind: int, worlds: Sequence[World], targets: Sequence[np.ndarray],
 
 
 def example_words(examples: np.ndarray) -> tuple[np.uint64, np.uint64]:
-    """Return the pairs of which the target holds, and of which it does not, as words: see :func:`pairs_word`."""
+    """Return the pairs for which the target holds, and those for which it does not, as bits: see
+    :func:`pairs_as_bits`.
+    """
     positive, negative = (np.zeros((SIDE, SIDE), bool) for _ in range(2))
     for one, other, holds in examples.tolist():
         if holds != UNSHOWN:
             (positive if holds else negative)[one, other] = True
-    return pairs_word(positive), pairs_word(negative)
+    return pairs_as_bits(positive), pairs_as_bits(negative)
 
 
 def _least(relation: list[list[bool]], marked: list[bool], labels: list[list[int]]) -> bytes:

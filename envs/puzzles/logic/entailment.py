@@ -1,15 +1,16 @@
 """rlsuite/Entailment-v0: do the premises entail the conclusion, contradict it, or neither?
 
-Sentences of monadic first-order logic without equality: "every", "no" and "some" over up to three of k properties, and
-a thing with a name. What a thing is like is one of 2**k kinds. A sentence about all says of some kinds that nothing is
-of them, one about some that something is of one of them; so sentences can be true together exactly if each of the
-latter, and the named thing, finds a kind that none of the former forbids. This decides every case, and shows that what
-can be true at all is true in a world with one thing for each such sentence (and one at least).
+Sentences are those of monadic first-order logic without equality: "every", "no" and "some" over up to three of k
+properties, and a thing with a name. A thing is of one of 2**k kinds. A sentence about all forbids some kinds; a
+sentence about some asks for a thing of one of its kinds. So sentences can be true together exactly if each of the
+latter, and the named thing, finds a kind that none of the former forbids. This decides every case. It also shows that
+sentences that can be true together are true in a world with one thing for each sentence about some (and at least one
+thing).
 
-Premises never contradict each other. More than half of them make a derivation of the conclusion or of its denial, which
-is spoiled where the answer is "neither"; the others are any. Of every three seeds, each gets another answer.
-``difficulty`` is how many premises settle the question. Of three premises there are a few thousand different puzzles,
-of more far more.
+Premises never contradict each other. At least half of them make a derivation of the conclusion or of its denial, which
+is spoiled where the answer is "neither"; the others are random. Of every three seeds, each gets another answer.
+``difficulty`` is the number of premises that settle the question. Three premises make a few thousand different puzzles,
+more premises far more.
 
 =============  =====================================================================================================
 action         0 entailed, 1 contradicted, 2 neither
@@ -38,7 +39,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import FILLED, INK, PAPER
 from ..shared.naming import least_naming
 from ..shared.puzzle_task import Params, PuzzleTask
@@ -54,7 +55,7 @@ property p, -(p + 1) its absence."""
 
 
 class Instance(NamedTuple):
-    """Premises, and a conclusion in the last row."""
+    """Premises, with the conclusion in the last row."""
 
     forms: np.ndarray
     """int8 ``(premises + 1,)``: ``ALL``, ``SOME`` or ``NAMED``."""
@@ -63,8 +64,9 @@ class Instance(NamedTuple):
 
 
 class EntailmentPuzzle(Puzzle[Instance]):
-    """``tier`` is the number of premises; half of them, rounded up, make a derivation, and there is one property more
-    than those."""
+    """``tier`` is the number of premises. Half of them, rounded up, make a derivation, and there is one property more
+    than those.
+    """
 
     name = "Entailment"
     difficulty_is = "fewest premises that give the answer alone; all of them for 'neither'"
@@ -85,8 +87,8 @@ class EntailmentPuzzle(Puzzle[Instance]):
     # -- the decision -----------------------------------------------------------------------------------------------
 
     def about(self, sentence: Sentence) -> int:
-        """Return the kinds that a sentence is about: there is nothing of them, or something, or the named thing is of
-        one.
+        """Return the kinds that a sentence is about. It says that no thing is of them, that some thing is, or that the
+        named thing is.
         """
         form, one, other, states = sentence
         found = self._every
@@ -230,7 +232,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Compare the answer with the decision."""
-        given = reading.word(answer, ANSWERS)
+        given = parsing.word(answer, ANSWERS)
         *premises, conclusion = sentences_of(instance)
         right = self.decide(premises, conclusion)
         return RIGHT if given == right else wrong(f"the conclusion is {ANSWERS[right]}")
@@ -292,7 +294,7 @@ def words(sentence: Sentence) -> str:
     if form == NAMED:
         return f"{NAME} is {_has(states)}"
     if other or one < 0:
-        first, second = sorted((one, other), reverse=True)  # what it has before what it has not
+        first, second = sorted((one, other), reverse=True)  # properties it has come before those it lacks
         if first < 0 and second < 0:
             which = f"neither {PROPERTIES[-first - 1]} nor {PROPERTIES[-second - 1]}"
         else:
@@ -303,14 +305,14 @@ def words(sentence: Sentence) -> str:
     return f"{'Every' if states > 0 else 'No'} {_has(one)} thing is {PROPERTIES[abs(states) - 1]}"
 
 
-class Answered(NamedTuple):
+class AnswerState(NamedTuple):
     """The answer that was given."""
 
     answer: jax.Array
-    """int32: a place in ``ANSWERS``, counted from 1; 0 before the answer."""
+    """int32: index in ``ANSWERS``, counted from 1; 0 before the answer."""
 
 
-class Entailment(PuzzleTask[Answered]):
+class Entailment(PuzzleTask[AnswerState]):
     """Entailment as a choice."""
 
     puzzle: EntailmentPuzzle
@@ -326,15 +328,15 @@ class Entailment(PuzzleTask[Answered]):
         self.observation_space = self.box(0.0, 1.0, ((self.puzzle.premises + 1) * (3 + self.kinds),))
         self.reward_space = self.box(0.0, 1.0)
 
-    def initial(self, key: jax.Array, params: Params) -> Answered:
+    def initial(self, key: jax.Array, params: Params) -> AnswerState:
         """Begin without an answer."""
-        return Answered(jnp.int32(0))
+        return AnswerState(jnp.int32(0))
 
-    def transition(self, state: Answered, action: jax.Array, key: jax.Array, params: Params) -> Answered:
+    def transition(self, state: AnswerState, action: jax.Array, key: jax.Array, params: Params) -> AnswerState:
         """Give the answer."""
-        return Answered(action.astype(jnp.int32) + 1)
+        return AnswerState(action.astype(jnp.int32) + 1)
 
-    def observation(self, state: Answered, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: AnswerState, key: jax.Array, params: Params) -> jax.Array:
         """Return the forms and kinds of all sentences."""
         forms = params.instance.forms[:, None] == np.arange(3)
         return jnp.concatenate([forms, self._about(params.instance)], axis=1).astype(self.dtype).reshape(-1)
@@ -359,20 +361,20 @@ class Entailment(PuzzleTask[Answered]):
         return singles(dict(zip(ANSWERS, says, strict=True)))
 
     def reward(
-        self, state: Answered, action: jax.Array, next_state: Answered, key: jax.Array, params: Params
+        self, state: AnswerState, action: jax.Array, next_state: AnswerState, key: jax.Array, params: Params
     ) -> jax.Array:
         """Give 1 for the right answer."""
         return ((state.answer == 0) & self._right(next_state, params)).astype(self.dtype)
 
-    def terminal(self, state: Answered, key: jax.Array, params: Params) -> jax.Array:
+    def terminal(self, state: AnswerState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether there is an answer."""
         return state.answer > 0
 
-    def info(self, state: Answered, params: Params) -> dict[str, jax.Array]:
+    def info(self, state: AnswerState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the answer is right."""
         return {"success": self._right(state, params), "answer": state.answer}
 
-    def _right(self, state: Answered, params: Params) -> jax.Array:
+    def _right(self, state: AnswerState, params: Params) -> jax.Array:
         return state.answer == self.decision(params.instance) + 1
 
     def decision(self, instance: Any) -> jax.Array:
@@ -398,13 +400,13 @@ class Entailment(PuzzleTask[Answered]):
         return one & other & (states != (instance.forms[:, None] == ALL))
 
     def _has(self, literal: jax.Array) -> jax.Array:
-        """Return the kinds of which a literal is true; all for 0."""
+        """Return the kinds for which a literal is true; all kinds for 0."""
         shift = jnp.maximum(jnp.abs(literal) - 1, 0).astype(jnp.int32)
         return (literal == 0) | ((np.arange(self.kinds) >> shift & 1 != 0) == (literal > 0))
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Answered, params: Params) -> str:
+    def describe(self, state: AnswerState, params: Params) -> str:
         """Show the question, and the answer."""
         number = int(state.answer)
         return self.puzzle.question(params.instance) + (f"\n\nAnswered: {ANSWERS[number - 1]}" if number else "")
@@ -413,21 +415,21 @@ class Entailment(PuzzleTask[Answered]):
         """Tell a text player how to answer, in one line."""
         return f"Answer one of {', '.join(ANSWERS)}."
 
-    def parse(self, text: str, state: Answered, params: Params) -> np.ndarray:
+    def parse(self, text: str, state: AnswerState, params: Params) -> np.ndarray:
         """Read one of the three words.
 
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), ANSWERS), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), ANSWERS), self.action_space.dtype)
 
-    def why_over(self, state: Answered, params: Params, info: dict[str, Any]) -> str:
+    def why_over(self, state: AnswerState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the answer was right."""
         right = ANSWERS[int(self.decision(params.instance))]
         given = ANSWERS[int(state.answer) - 1]
         return f"the answer '{given}' is right" if given == right else f"the conclusion is {right}, not {given}"
 
-    def draw(self, state: Answered, params: Params) -> np.ndarray:
+    def draw(self, state: AnswerState, params: Params) -> np.ndarray:
         """Draw the sentences, and the answer below."""
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), PAPER)

@@ -1,12 +1,12 @@
 """rlsuite/KnightsAndKnaves-v0: knights tell the truth, knaves lie; say who is what (Smullyan 1978).
 
 Everybody says one thing, about one or two people or about how many knights there are. Exactly one assignment makes
-every knight's sentence true and every knave's false. ``difficulty`` is how long a depth-first search takes to find
-that. See :mod:`..shared.grid_filling` for actions, observations and rewards: people are the cells of one row, and the
-mask forbids what makes a sentence wrong of which everybody concerned is known. After the cells come, for each speaker,
-whom the sentence is about (one-hot, twice) and when it is true (a bit a case).
+every knight's sentence true and every knave's false. ``difficulty`` is how long a depth-first search takes to find it.
+See :mod:`..shared.grid_filling` for actions, observations and rewards: people are the cells of one row, and the mask
+forbids a kind that makes a sentence wrong once the kinds of all people in it are known. After the cells come, for each
+speaker, the people that the sentence is about (one-hot, twice) and the cases in which it is true (a bit a case).
 
-Of three people there are some 2,500 different puzzles, of four some 50,000, of more far more.
+Three people make some 2,500 different puzzles, four some 50,000, more people far more.
 """
 
 from __future__ import annotations
@@ -51,16 +51,19 @@ class Instance(NamedTuple):
     """The sentence of every person."""
 
     givens: np.ndarray
-    """int8 ``(people,)``: zeros, nobody's kind is given."""
+    """int8 ``(people,)``: zeros, because nobody's kind is given."""
     about: np.ndarray
-    """int8 ``(people, 2)``: whom each speaker's sentence is about; ``NOBODY`` where it is about one only, and twice
-    where it is about the number of knights."""
+    """int8 ``(people, 2)``: people that each speaker's sentence is about; ``NOBODY`` for a second one that is missing,
+    and twice if it is about the number of knights.
+    """
     truth: np.ndarray
-    """int16 ``(people,)``: truth table of each sentence, a bit a case; bit k for k knights where it is about those."""
+    """int16 ``(people,)``: truth table of each sentence, a bit a case; bit k for k knights if it is about their
+    number.
+    """
 
 
 Sentence = tuple[int, int, int]
-"""Whom it is about, and its truth table."""
+"""People that a sentence is about, and its truth table."""
 
 
 class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):

@@ -5,11 +5,11 @@ truth values makes every true statement right and every false one wrong, proven 
 equally likely to be the one. ``difficulty`` is how long a depth-first search takes to find it.
 
 See :mod:`..shared.grid_filling` for actions, observations and rewards: statements are the cells of one row, and the
-mask forbids what makes a statement wrong that the values so far settle, whatever the others may be. After the cells
-come, for each statement, which ones it is about and with how many true ones among them it is right (a bit each); then
-the mask.
+mask forbids a value that makes a statement wrong whatever the open values are. After the cells come, for each
+statement, the statements that it is about and the numbers of true ones among them with which it is right (a bit each);
+then the mask.
 
-Of three statements there are some 2,000 different puzzles, of four far more.
+Three statements make some 2,000 different puzzles, four far more.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 
 from ..shared.board import INK, Board
-from ..shared.grid_filling import Filling, FillTask, Grid, GridPuzzle, rows_as_words
+from ..shared.grid_filling import FillTask, Grid, GridPuzzle, GridState, rows_as_bits
 from ..shared.naming import least_naming
 from ..shared.puzzle_task import Params
 
@@ -50,11 +50,11 @@ class Instance(NamedTuple):
     """Contents of the statements."""
 
     givens: np.ndarray
-    """int8 ``(statements,)``: zeros, no truth value is given."""
+    """int8 ``(statements,)``: zeros, because no truth value is given."""
     about: np.ndarray
-    """int16 ``(statements,)``: which statements each is about, a bit each."""
+    """int16 ``(statements,)``: statements that each is about, a bit each."""
     counts: np.ndarray
-    """int16 ``(statements,)``: with how many true ones among those each is right, bit k for k."""
+    """int16 ``(statements,)``: numbers of true ones among those with which each is right, bit k for k."""
 
 
 @cache
@@ -326,7 +326,7 @@ class SelfReference(FillTask):
 
     def _sets(self, cells: jax.Array, value: int) -> jax.Array:
         """Return the statements with a value, as a set: uint16."""
-        return rows_as_words((cells == value).astype(jnp.uint16), self.cells, 1)[0]
+        return rows_as_bits((cells == value).astype(jnp.uint16), self.cells, 1)[0]
 
     def _possible(self, true: jax.Array, unknown: jax.Array, instance: Any) -> jax.Array:
         """Return whether no statement with a value is settled to have the other one: bool.
@@ -367,7 +367,7 @@ class SelfReference(FillTask):
         )
         return (Component("statements", meaning, shape=(count, 2 * count + 1)),)
 
-    def observation(self, state: Filling, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: GridState, key: jax.Array, params: Params) -> jax.Array:
         """Return the cells and facts, then the values that are not forbidden."""
         legal = self.action_mask(state, params).astype(self.dtype)
         return jnp.concatenate([super().observation(state, key, params), legal])

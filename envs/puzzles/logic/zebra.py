@@ -1,12 +1,13 @@
 """rlsuite/Zebra-v0: who lives in which house, from clues, as in the puzzle of the zebra (Life International 1962).
 
-As many attributes as houses; each value of an attribute belongs to one house. The clues leave one solution, and none of
-them can be spared. ``difficulty`` is how long a search takes to prove that. See :mod:`..shared.grid_filling` for
-actions, observations and rewards: rows are attributes, columns houses. The mask forbids a value that its row has
-already, and a house that a clue about the value rules out, given where the other value of that clue stands if it is
-placed. After the cells come the clues, one after the other: kind, first and second value (or house), each one-hot.
+There are as many attributes as houses, and each value of an attribute belongs to one house. The clues leave one
+solution, and none of them can be spared. ``difficulty`` is how long a search takes to prove that. See
+:mod:`..shared.grid_filling` for actions, observations and rewards: rows are attributes, columns houses. The mask
+forbids a value that its row has already, and a house that a clue about the value rules out, as far as the other value
+of that clue is placed. After the cells come the clues, one after the other: kind, first and second value (or house),
+each one-hot.
 
-Search is over whole rows: an attribute's values can stand in ``houses!`` orders, and a set of orders is a number.
+The search places whole rows: an attribute's values can stand in ``houses!`` orders, and a set of orders is a number.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Instance(NamedTuple):
     """Clues with one solution."""
 
     givens: np.ndarray
-    """int8 ``(houses**2,)``: zeros, no cell is given."""
+    """int8 ``(houses**2,)``: zeros, because no cell is given."""
     clues: np.ndarray
     """int8 ``(houses**2, 3)``: sorted; rows of zeros (``NONE``) after the last."""
 

@@ -4,9 +4,9 @@ Each car may leave its place by at most three places, as a buffer before a paint
 Oertel 2004, doi:10.1016/S0166-218X(03)00442-6, on paint shops with a fixed order of cars). ``difficulty`` is the number
 of cars.
 
-The fewest changes are found by dynamic programming over the places: what matters at a place is which of the seven cars
-that may stand there are left, and the last colour. Of cars of one colour the foremost may go first, since two that are
-out of order can trade places and stay within their bounds.
+The fewest changes are found by dynamic programming over the places. The state at a place is the last colour and the set
+of cars left among the seven that may stand there. The foremost of the cars of one colour may always go first, because
+two that are out of order can trade places and stay within their bounds.
 
 =============  =====================================================================================================
 action         which car goes to the next place, by how far behind it it stands in the line: 0 to 6 for three before to
@@ -38,7 +38,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import Board
 from ..shared.puzzle_task import Params, PuzzleTask
 from ..shared.symmetry import least, relabelled
@@ -49,14 +49,16 @@ MOST = 28
 _PAINTS = ("#56b4e9", "#e69f00", "#009e73")
 _WINDOW = 2 * REACH + 1
 Chooser = Callable[[list[int], int], int]
-"""Takes the cars that may stand at a place and the car before it, -1 if there is none; gives one of the former."""
+"""Function of the cars that may stand at a place and of the car before it (-1 if there is none); it returns one of the
+former.
+"""
 
 
 class Instance(NamedTuple):
     """A line of cars."""
 
     colours: np.ndarray
-    """int8 ``(cars,)``: the colour of each, from 0."""
+    """int8 ``(cars,)``: colour of each car, from 0."""
     fewest: np.int16
     """Colour changes of the best order."""
 
@@ -148,7 +150,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check that every car is there once and none too far, then count the changes."""
         n = self.count
-        order = [car - 1 for car in reading.integers(answer, 1, n, least=n, most=n, what="car")]
+        order = [car - 1 for car in parsing.integers(answer, 1, n, least=n, most=n, what="car")]
         if len(set(order)) < n:
             return wrong("a car stands in two places")
         for place, car in enumerate(order):
@@ -214,8 +216,8 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         return " ".join(f"{car}:{COLOURS[colour]}" for car, colour in enumerate(instance.colours.tolist(), 1))
 
 
-class Lining(NamedTuple):
-    """The new order as far as it is made."""
+class LineState(NamedTuple):
+    """The new order so far."""
 
     order: jax.Array
     """int8 ``(cars,)``: the car at each place, counted from 0; -1 where there is none yet."""
@@ -224,12 +226,12 @@ class Lining(NamedTuple):
     place: jax.Array
     """int32: the next place."""
     last: jax.Array
-    """int32: the colour of the last car; -1 at the start."""
+    """int32: colour of the last car; -1 at the start."""
     changes: jax.Array
     """int32: colour changes so far."""
 
 
-class CarPainting(PuzzleTask[Lining]):
+class CarPainting(PuzzleTask[LineState]):
     """The interactive form."""
 
     puzzle: CarPaintingPuzzle
@@ -245,17 +247,17 @@ class CarPainting(PuzzleTask[Lining]):
         self.observation_space = self.box(0.0, 1.0, (size,))
         self.reward_space = self.box(-1.0, 1.0)
 
-    def initial(self, key: jax.Array, params: Params) -> Lining:
+    def initial(self, key: jax.Array, params: Params) -> LineState:
         """Begin with no car placed."""
         order = jnp.full(self.count, -1, jnp.int8)
-        return Lining(order, jnp.uint32(2**self.count - 1), jnp.int32(0), jnp.int32(-1), jnp.int32(0))
+        return LineState(order, jnp.uint32(2**self.count - 1), jnp.int32(0), jnp.int32(-1), jnp.int32(0))
 
-    def transition(self, state: Lining, action: jax.Array, key: jax.Array, params: Params) -> Lining:
+    def transition(self, state: LineState, action: jax.Array, key: jax.Array, params: Params) -> LineState:
         """Return the next car."""
         every = np.arange(self.count)
         car = state.place + action - REACH
         colour = jnp.where(every == car, params.instance.colours, 0).sum(dtype=jnp.int32)
-        return Lining(
+        return LineState(
             order=jnp.where(every == state.place, car.astype(jnp.int8), state.order),
             left=state.left & ~(np.uint32(1) << car.astype(jnp.uint32)),
             place=state.place + 1,
@@ -263,7 +265,7 @@ class CarPainting(PuzzleTask[Lining]):
             changes=state.changes + ((state.place > 0) & (colour != state.last)),
         )
 
-    def observation(self, state: Lining, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: LineState, key: jax.Array, params: Params) -> jax.Array:
         """Return the cars left, as seen from the next place; the last colour; the places filled."""
         places = np.arange(self.count + REACH, dtype=np.uint32)
         names = np.arange(len(COLOURS))
@@ -288,7 +290,9 @@ class CarPainting(PuzzleTask[Lining]):
         }
         return singles({f"car {by:+d}": f"the car {where[by]} goes there" for by in range(-REACH, REACH + 1)})
 
-    def reward(self, state: Lining, action: jax.Array, next_state: Lining, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: LineState, action: jax.Array, next_state: LineState, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Give the changes saved at this place, as a share of all that can be saved."""
         colours = params.instance.colours
         differs = colours[1:] != colours[:-1]
@@ -298,16 +302,16 @@ class CarPainting(PuzzleTask[Lining]):
         possible = differs.sum(dtype=jnp.int32) - params.instance.fewest
         return saved.astype(self.dtype) / possible.astype(self.dtype)
 
-    def terminal(self, state: Lining, key: jax.Array, params: Params) -> jax.Array:
+    def terminal(self, state: LineState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether every place is filled."""
         return state.place == self.count
 
-    def info(self, state: Lining, params: Params) -> dict[str, jax.Array]:
+    def info(self, state: LineState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: every place is filled, with the fewest changes."""
         done = (state.place == self.count) & (state.changes == params.instance.fewest)
         return {"success": done, "changes": state.changes}
 
-    def action_mask(self, state: Lining, params: Params) -> jax.Array:
+    def action_mask(self, state: LineState, params: Params) -> jax.Array:
         """Return the cars that are left and near enough; only the foremost if it may go no farther, bool ``(7,)``."""
         window = state.left << REACH >> state.place.astype(jnp.uint32)
         window = jnp.where(window & 1 == 1, np.uint32(1), window)
@@ -321,7 +325,7 @@ class CarPainting(PuzzleTask[Lining]):
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Lining, params: Params) -> str:
+    def describe(self, state: LineState, params: Params) -> str:
         """Show the rules, the line and the new order so far."""
         made = [car for car in np.asarray(state.order).tolist() if car >= 0]
         paints = params.instance.colours.tolist()
@@ -335,7 +339,7 @@ class CarPainting(PuzzleTask[Lining]):
         """Tell a text player how to answer, in one line."""
         return "Answer with the number of the car that goes to the next place."
 
-    def parse(self, text: str, state: Lining, params: Params) -> np.ndarray:
+    def parse(self, text: str, state: LineState, params: Params) -> np.ndarray:
         """Read the number of a car, counted from 1.
 
         Raises:
@@ -343,10 +347,10 @@ class CarPainting(PuzzleTask[Lining]):
         """
         place = int(state.place)
         low, high = max(1, place + 1 - REACH), min(self.count, place + 1 + REACH)
-        car = reading.integer(text.strip(), low, high, "car")
+        car = parsing.integer(text.strip(), low, high, "car")
         return np.asarray(car - 1 - place + REACH, self.action_space.dtype)
 
-    def why_illegal(self, action: np.ndarray, state: Lining, params: Params) -> str:
+    def why_illegal(self, action: np.ndarray, state: LineState, params: Params) -> str:
         """Say that there is no such car, that it has its place, or that another one must go now."""
         car, first = int(state.place) + int(action) - REACH, int(state.place) - REACH
         if not 0 <= car < self.count:
@@ -355,11 +359,11 @@ class CarPainting(PuzzleTask[Lining]):
             return f"car {car + 1} has its place already"
         return f"car {first + 1} may not go any farther back than here"
 
-    def why_over(self, state: Lining, params: Params, info: dict[str, Any]) -> str:
+    def why_over(self, state: LineState, params: Params, info: dict[str, Any]) -> str:
         """Say that all cars are placed."""
         return f"every car has its place; the colour changes {int(state.changes)} times"
 
-    def draw(self, state: Lining, params: Params) -> np.ndarray:
+    def draw(self, state: LineState, params: Params) -> np.ndarray:
         """Draw the line above, the new order below."""
         board = Board(2, self.count, self.picture_shape)
         paints, left = params.instance.colours.tolist(), int(state.left)

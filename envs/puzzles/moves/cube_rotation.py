@@ -1,11 +1,11 @@
 """rlsuite/CubeRotation-v0: a cube with coloured sides is turned; where is a colour now, and how is it turned back?
 
-``difficulty`` is the number of turns. One-shot, the colour on a named side after the turns is asked for. Interactively,
-the cube lies as the turns left it and is to be turned back by quarter turns: see :mod:`..shared.group`. The observation
-holds for each side, one-hot, the side at which its colour was at first.
+``difficulty`` is the number of turns. One-shot, the question is the colour on a named side after the turns.
+Interactively, the player turns the cube back by quarter turns: see :mod:`..shared.group`. The observation holds for
+each side, one-hot, the side at which its colour was at first.
 
-Colours are all different and only names, and the cube may
-be looked at from any of 24 sides: there are some 6**turns / 4 different puzzles.
+The colours are all different and only names, and the cube can be looked at from 24 directions, so there are some
+6**turns / 4 different puzzles.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import Board
-from ..shared.group import Group, Standing, UndoTask
+from ..shared.group import Group, GroupState, UndoTask
 from ..shared.puzzle_task import Params
 
 SIDES = ("top", "front", "bottom", "back", "left", "right")
@@ -37,10 +37,10 @@ _CYCLES = {
     "counterclockwise": ("front", "right", "back", "left"),
 }
 TURNS = tuple(_CYCLES)
-"""Clockwise and counterclockwise as seen from above."""
+"""Turns, clockwise and counterclockwise as seen from above."""
 
 Orientation = tuple[int, ...]
-"""For each side, the side at which what is there was at first."""
+"""Permutation: for each side, the side at which its colour was at first."""
 
 _START: Orientation = tuple(range(6))
 
@@ -89,7 +89,7 @@ class Instance(NamedTuple):
     """A cube, turns, and a question."""
 
     colours: np.ndarray
-    """int8 ``(6,)``: of each side at first, an index of :data:`COLOURS`."""
+    """int8 ``(6,)``: colour of each side at first, an index of :data:`COLOURS`."""
     turns: np.ndarray
     """int8 ``(difficulty,)``: indices of :data:`TURNS`."""
     asked: np.int8
@@ -152,7 +152,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Make the turns."""
-        given = reading.word(answer, COLOURS)
+        given = parsing.word(answer, COLOURS)
         return RIGHT if given == self._colour(instance) else wrong("another colour is there")
 
     def solve(self, instance: Instance) -> str:
@@ -192,7 +192,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
     @staticmethod
     def _after(turns: Iterable[int]) -> int:
-        """Return the number of how the cube then lies."""
+        """Return the number of the cube's orientation after the turns."""
         element = 0
         for turn in turns:
             element = CUBE.following[element][turn]
@@ -200,7 +200,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
 
 class CubeRotation(UndoTask):
-    """Turn the cube back."""
+    """The interactive form: turn the cube back."""
 
     puzzle: CubeRotationPuzzle
     puzzle_class = CubeRotationPuzzle
@@ -222,7 +222,7 @@ class CubeRotation(UndoTask):
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Standing, params: Params) -> str:
+    def describe(self, state: GroupState, params: Params) -> str:
         """Show what turns are, how the cube lies, and how it is to lie."""
         colours = [COLOURS[number] for number in np.asarray(params.instance.colours).tolist()]
         sources = CUBE.elements[int(state.element)]
@@ -230,11 +230,11 @@ class CubeRotation(UndoTask):
         goal = ", ".join(f"{side} {colour}" for side, colour in zip(SIDES, colours, strict=True))
         return f"{self.puzzle.rules()}\n\nThe sides now: {now}.\nThe sides as they are to be: {goal}."
 
-    def why_over(self, state: Standing, params: Params, info: dict[str, Any]) -> str:
+    def why_over(self, state: GroupState, params: Params, info: dict[str, Any]) -> str:
         """Return the only end there is."""
         return "the cube lies as it is to lie"
 
-    def draw(self, state: Standing, params: Params) -> np.ndarray:
+    def draw(self, state: GroupState, params: Params) -> np.ndarray:
         """Draw the cube unfolded, above how it is to lie."""
         board = Board(7, 4, self.picture_shape)
         colours = np.asarray(params.instance.colours).tolist()

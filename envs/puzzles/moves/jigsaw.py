@@ -1,12 +1,12 @@
 """rlsuite/Jigsaw-v0: put the shuffled patches of a picture back into their places.
 
 A random picture (:mod:`.random_pictures`) is cut into n x n square patches. Cuts run along lines of pixels, and both
-patches keep the line, so that the borders of neighbours agree. So do others: the pattern of the picture repeats from
-patch to patch, and only the shapes on it tell them apart. But of all arrangements of the patches in a square, the
-picture alone has borders that agree everywhere; an exhaustive search proves it for every instance. ``tier`` is n.
-``difficulty`` is how many patches that search tries.
+patches keep the line, so that the borders of neighbours agree. Other borders agree too: the pattern of the picture
+repeats from patch to patch, and only the shapes on it tell patches apart. But the picture is the only square
+arrangement of the patches whose borders agree everywhere; an exhaustive search proves it for every instance. ``tier``
+is n. ``difficulty`` is the number of patches that the search tries.
 
-One-shot, a patch is described by the colours of its four borders, and the answer is what patch to put where.
+One-shot, a patch is described by the colours of its four borders, and the answer says which patch to put where.
 Interactively, two patches change places a step:
 
 =============  =====================================================================================================
@@ -22,8 +22,8 @@ reward         decrease of the number of patches out of place, divided by what i
 termination    the picture is restored
 =============  =====================================================================================================
 
-The first part telescopes to 1 at the goal, whatever the way. Fewest swaps are the patches less the cycles of their
-permutation, so the best return is exactly 19/10.
+The first part telescopes to 1 at the goal, whatever the way. The fewest swaps are the number of patches minus the
+number of cycles of their permutation, so the best return is exactly 19/10.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
 from ..shared.symmetry import least, relabelled
 from .random_pictures import CODES, NAMES, lit, painted
@@ -51,25 +51,25 @@ from .random_pictures import CODES, NAMES, lit, painted
 SIDE = 12
 """Pixels along a patch; the last line of one is the first of the next."""
 POINTS = (1, 5, 10)
-"""The pixels of a border that the structured observation shows."""
+"""Pixels of a border that the structured observation shows."""
 PRICE = 0.1
 """Price of the fewest swaps, all together."""
 _MOST_TRIED = 5_000
-"""A picture whose patches take more than this to tell apart is too plain."""
+"""Limit of the search: a picture whose patches take more trials to tell apart is too plain."""
 
 Borders = tuple[bytes, bytes, bytes, bytes]
-"""The colours of a patch along its top and bottom from the left, and along its left and right from the top."""
+"""Colours of a patch along its top and bottom from the left, and along its left and right from the top."""
 
 
 class Instance(NamedTuple):
-    """A picture, and how its patches lie."""
+    """A picture, and the places of its patches."""
 
     patches: np.ndarray
     """int8 ``(n**2, 12, 12)``: colours of the patches by the place in which they belong, in reading order."""
     cells: np.ndarray
     """int8 ``(n**2,)``: the patch that lies in each place."""
     shortest: np.int16
-    """The fewest swaps that restore the picture."""
+    """Fewest swaps that restore the picture."""
 
 
 class JigsawPuzzle(Puzzle[Instance]):
@@ -147,7 +147,7 @@ class JigsawPuzzle(Puzzle[Instance]):
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check that every patch is there once, then every two borders that meet."""
-        numbers = reading.integers(answer, 1, self.cells, least=self.cells, most=self.cells, what="patch")
+        numbers = parsing.integers(answer, 1, self.cells, least=self.cells, most=self.cells, what="patch")
         for number in numbers:
             if numbers.count(number) > 1:
                 return wrong(f"patch {number} is used more than once")
@@ -270,14 +270,14 @@ def restoring_swaps(cells: Sequence[int]) -> list[tuple[int, int]]:
     return swaps
 
 
-class Lying(NamedTuple):
+class PatchState(NamedTuple):
     """Places of the patches."""
 
     cells: jax.Array
     """int8 ``(n**2,)``: the patch in each place, numbered by the place in which it belongs."""
 
 
-class Jigsaw(PuzzleTask[Lying]):
+class Jigsaw(PuzzleTask[PatchState]):
     """The interactive form."""
 
     puzzle: JigsawPuzzle
@@ -300,19 +300,19 @@ class Jigsaw(PuzzleTask[Lying]):
         # A swap puts at most two patches into place or out of it, of at least two.
         self.reward_space = self.box(-1.0 - PRICE, 2.0)
 
-    def initial(self, key: jax.Array, params: Params) -> Lying:
+    def initial(self, key: jax.Array, params: Params) -> PatchState:
         """Begin as the instance says."""
-        return Lying(params.instance.cells)
+        return PatchState(params.instance.cells)
 
-    def transition(self, state: Lying, action: jax.Array, key: jax.Array, params: Params) -> Lying:
+    def transition(self, state: PatchState, action: jax.Array, key: jax.Array, params: Params) -> PatchState:
         """Swap two patches."""
         one, other = jnp.asarray(self.pairs)[action]
         place = np.arange(self.cells, dtype=np.int8)
         here, there = place == one, place == other
         patch, other_patch = (jnp.where(at, state.cells, 0).sum(dtype=jnp.int8) for at in (here, there))
-        return Lying(jnp.where(here, other_patch, jnp.where(there, patch, state.cells)))
+        return PatchState(jnp.where(here, other_patch, jnp.where(there, patch, state.cells)))
 
-    def observation(self, state: Lying, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: PatchState, key: jax.Array, params: Params) -> jax.Array:
         """Return the picture, or borders and how they would agree."""
         patches = params.instance.patches
         if self.in_pixels:
@@ -349,24 +349,26 @@ class Jigsaw(PuzzleTask[Lying]):
         meaning = "swap the patches at two places; pairs (0, 1), (0, 2), ... in reading order"
         return (Component("swap", meaning, shape=(len(self.pairs),)),)
 
-    def reward(self, state: Lying, action: jax.Array, next_state: Lying, key: jax.Array, params: Params) -> jax.Array:
+    def reward(
+        self, state: PatchState, action: jax.Array, next_state: PatchState, key: jax.Array, params: Params
+    ) -> jax.Array:
         """Give progress, 1 at the goal, and the price of a swap."""
         before, after = self._misplaced(state), self._misplaced(next_state)
-        at_first = self._misplaced(Lying(params.instance.cells)).astype(self.dtype)
+        at_first = self._misplaced(PatchState(params.instance.cells)).astype(self.dtype)
         progress = (before - after).astype(self.dtype) / at_first
         arrived = (before > 0) & (after == 0)
         return progress + arrived.astype(self.dtype) - PRICE / params.instance.shortest.astype(self.dtype)
 
-    def terminal(self, state: Lying, key: jax.Array, params: Params) -> jax.Array:
+    def terminal(self, state: PatchState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the picture is restored."""
         return self._misplaced(state) == 0
 
-    def info(self, state: Lying, params: Params) -> dict[str, jax.Array]:
+    def info(self, state: PatchState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the picture is restored."""
         misplaced = self._misplaced(state)
         return {"success": misplaced == 0, "misplaced": misplaced}
 
-    def _misplaced(self, state: Lying) -> jax.Array:
+    def _misplaced(self, state: PatchState) -> jax.Array:
         return (state.cells != np.arange(self.cells, dtype=np.int8)).sum(dtype=jnp.int32)
 
     def _joined(self, patches: jax.Array) -> jax.Array:
@@ -376,7 +378,7 @@ class Jigsaw(PuzzleTask[Lying]):
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Lying, params: Params) -> str:
+    def describe(self, state: PatchState, params: Params) -> str:
         """Show the rules, and the borders of the patches as they lie."""
         listed = self.puzzle.listed(params.instance, np.asarray(state.cells).tolist(), "place")
         return f"{self.puzzle.rules()}\n\nPlaces are numbered in reading order.\n\n{listed}"
@@ -385,23 +387,23 @@ class Jigsaw(PuzzleTask[Lying]):
         """Tell a text player how to answer, in one line."""
         return f"Answer with the numbers of two places, 1 to {self.cells}, to swap the patches that lie there."
 
-    def parse(self, text: str, state: Lying, params: Params) -> np.ndarray:
+    def parse(self, text: str, state: PatchState, params: Params) -> np.ndarray:
         """Read ``2 5``: swap what lies in the second place and in the fifth.
 
         Raises:
             ValueError: anything else.
         """
-        one, other = sorted(reading.integers(text.strip(), 1, self.cells, least=2, most=2, what="place"))
+        one, other = sorted(parsing.integers(text.strip(), 1, self.cells, least=2, most=2, what="place"))
         if one == other:
             raise ValueError(f"expected two different places, got {one} twice")
         action = np.flatnonzero((self.pairs == (one - 1, other - 1)).all(axis=1))[0]
         return np.asarray(action, self.action_space.dtype)
 
-    def why_over(self, state: Lying, params: Params, info: dict[str, Any]) -> str:
+    def why_over(self, state: PatchState, params: Params, info: dict[str, Any]) -> str:
         """Return the only end there is."""
         return "the picture is restored"
 
-    def draw(self, state: Lying, params: Params) -> np.ndarray:
+    def draw(self, state: PatchState, params: Params) -> np.ndarray:
         """Draw the picture as it lies, enlarged, with gaps between the patches."""
         n, (height, width, _) = self.side, self.picture_shape
         board = Image.new("RGB", (width, height), "#b8bec7")

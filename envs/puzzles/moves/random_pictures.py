@@ -1,8 +1,8 @@
-"""Pictures drawn at random in eight colours: a pattern that repeats like that of a wallpaper, made of bands of a smooth
-field, and discs, frames and lines on it.
+"""Pictures drawn at random in eight colours: bands of a smooth field that repeat like the pattern of a wallpaper, with
+discs, frames and lines on it.
 
-Whole numbers only, so that a picture is the same on every machine. A colour is three bits, one for each of red, green
-and blue light: 0 is black, 1 red, 2 green, 4 blue, 7 white.
+All numbers are whole, so that a picture is the same on every machine. A colour is three bits, one for each of red,
+green and blue light: 0 is black, 1 red, 2 green, 4 blue, 7 white.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from rlbench_suite.dice import Dice
 
 COLOURS = 8
 CODES = "KRGYBMCW"
-"""Black, red, green, yellow, blue, magenta, cyan, white."""
+"""Codes of black, red, green, yellow, blue, magenta, cyan and white."""
 NAMES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 DARK, BRIGHT = 40, 225
 """Levels of a light, of 255."""
 
 _WAVES, _BANDS = 2, 4
 _SHAPES = 3
-"""On every two repeats of the pattern."""
+"""Shapes on every two repeats of the pattern."""
 
 
 def painted(dice: Dice, repeats: int, period: int) -> np.ndarray:

@@ -1,12 +1,12 @@
 """rlsuite/NinePuzzle-v0 and rlsuite/SixteenPuzzle-v0: shift whole rows and columns around until tiles are in order.
 
 ``difficulty`` is the number of moves of a shortest solution; a move shifts one row or column by one cell, and the tile
-that leaves at one border comes in at the other. See :mod:`.tiles` for actions, observations and rewards; every
-move can be made anywhere.
+that leaves at one border comes in at the other. See :mod:`.tiles` for actions, observations and rewards; every move can
+be made anywhere.
 
 On 3 x 3 cells, half of the 362,880 arrangements can be solved: 736 need 3 moves, 28,674 need 5 and 54,741 need 7, none
-more than 8. On 4 x 4 cells, 2,032 need 3 and 230,480 need 5. Where the board begins does not matter to shifts, so up to
-72 (128 on 4 x 4) of them are one puzzle: rotated, reflected, and every row and column moved on.
+more than 8. On 4 x 4 cells, 2,032 need 3 and 230,480 need 5. Up to 72 arrangements (128 on 4 x 4) are one puzzle:
+rotated, reflected, and with every row and column moved on, because shifts do not depend on where the board begins.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ class ShiftingPuzzle(PermutingPuzzle):
 
 
 class NinePuzzle(ShiftingPuzzle):
-    """On 3 x 3 cells."""
+    """The puzzle on 3 x 3 cells."""
 
     name = "NinePuzzle"
     side, hardest, reach, stride = 3, 8, 8, 3
 
 
 class SixteenPuzzle(ShiftingPuzzle):
-    """On 4 x 4 cells."""
+    """The puzzle on 4 x 4 cells."""
 
     name = "SixteenPuzzle"
     side, hardest, reach, stride = 4, 7, 4, 4
@@ -77,12 +77,12 @@ class SixteenPuzzle(ShiftingPuzzle):
 
 
 class Nine(PermutingTask):
-    """On 3 x 3 cells."""
+    """The task on 3 x 3 cells."""
 
     puzzle_class = NinePuzzle
 
 
 class Sixteen(PermutingTask):
-    """On 4 x 4 cells."""
+    """The task on 4 x 4 cells."""
 
     puzzle_class = SixteenPuzzle

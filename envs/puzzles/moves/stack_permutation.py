@@ -1,13 +1,12 @@
 """rlsuite/StackPermutation-v0: let 1, 2, 3, ... pass through a stack so that they come out in a given order.
 
-``difficulty`` is how many numbers there are. Of every two one-shot instances one is impossible. An order is possible
-exactly if no three of its numbers, wherever they stand, go high, low, middle (Knuth, The Art of Computer Programming 1,
-section 2.2.1, exercise 5). Possible and impossible orders are made alike: two numbers of a random possible order trade
-places, and that is repeated until the result is of the kind whose turn it is. The interactive form has possible orders
-only.
+``difficulty`` is the number of numbers. Of every two one-shot instances one is impossible. An order is possible exactly
+if no three of its numbers, wherever they stand, go high, low, middle (Knuth, The Art of Computer Programming 1, section
+2.2.1, exercise 5). Possible and impossible orders are made alike: two numbers of a random possible order trade places,
+again and again until the result is of the seed's kind. The interactive form has possible orders only.
 
-Orders of 6 numbers are few: 132 are possible, and 496 others are two numbers away from one. With 14, 2,674,440 are
-possible.
+There are few orders of 6 numbers: 132 are possible, and 496 others differ from a possible one by two numbers. With 14
+numbers, 2,674,440 are possible.
 
 =============  =====================================================================================================
 action         0 push the next number, 1 pop the top; legal while there is one
@@ -36,7 +35,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import FILLED, GIVEN, Board
 from ..shared.puzzle_task import Params, PuzzleTask
 
@@ -76,7 +75,7 @@ def operations(order: Sequence[int]) -> tuple[list[int], bool]:
 
 
 class StackPermutationPuzzle(Puzzle[Instance]):
-    """``tier`` is how many numbers there are."""
+    """``tier`` is the number of numbers."""
 
     name = "StackPermutation"
     difficulty_is = "pushes and pops until the order is reached, or cannot be"
@@ -149,7 +148,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         stack: list[int] = []
         pushed = popped = 0
         for number, word in enumerate(words, 1):
-            if reading.word(word, OPERATIONS) == PUSH:
+            if parsing.word(word, OPERATIONS) == PUSH:
                 if pushed == self.count:
                     return wrong(f"operation {number}: nothing is left to push")
                 pushed += 1
@@ -214,7 +213,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
 
 
 class PossiblePermutationPuzzle(StackPermutationPuzzle):
-    """Possible orders only."""
+    """The puzzle with possible orders only."""
 
     name = "StackPermutation, possible"
 
@@ -223,20 +222,20 @@ class PossiblePermutationPuzzle(StackPermutationPuzzle):
         return self._of_kind(dice, possible=True)
 
 
-class Passing(NamedTuple):
+class StackState(NamedTuple):
     """Places of the numbers. A stack of numbers that arrive in order is their set: the greatest is on top."""
 
     stack: jax.Array
     """uint32: bit v is set if number v + 1 is in the stack."""
     pushed: jax.Array
-    """int32: how many were pushed."""
+    """int32: number of numbers pushed."""
     popped: jax.Array
-    """int32: how many came out in their turn."""
+    """int32: number of numbers that came out in their turn."""
     failed: jax.Array
-    """bool: one came out that was not wanted."""
+    """bool: a number came out of turn."""
 
 
-class StackPermutation(PuzzleTask[Passing]):
+class StackPermutation(PuzzleTask[StackState]):
     """The interactive form."""
 
     puzzle: StackPermutationPuzzle
@@ -252,20 +251,22 @@ class StackPermutation(PuzzleTask[Passing]):
         self.observation_space = self.box(low, 1.0)
         self.reward_space = self.box(0.0, 1.0 + 1.0 / self.count)
 
-    def initial(self, key: jax.Array, params: Params) -> Passing:
+    def initial(self, key: jax.Array, params: Params) -> StackState:
         """Begin with an empty stack."""
-        return Passing(jnp.uint32(0), jnp.int32(0), jnp.int32(0), jnp.bool_(False))
+        return StackState(jnp.uint32(0), jnp.int32(0), jnp.int32(0), jnp.bool_(False))
 
-    def transition(self, state: Passing, action: jax.Array, key: jax.Array, params: Params) -> Passing:
+    def transition(self, state: StackState, action: jax.Array, key: jax.Array, params: Params) -> StackState:
         """Push or pop."""
         push = action == PUSH
         one = np.uint32(1)
         top = self._top(state)
         right = ~push & (top == self._wanted(state, params))
         moved = one << jnp.where(push, state.pushed, top).astype(jnp.uint32)
-        return Passing(state.stack ^ moved, state.pushed + push, state.popped + right, state.failed | (~push & ~right))
+        return StackState(
+            state.stack ^ moved, state.pushed + push, state.popped + right, state.failed | (~push & ~right)
+        )
 
-    def observation(self, state: Passing, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: StackState, key: jax.Array, params: Params) -> jax.Array:
         """Return when each number is due, where it is, and which one is wanted."""
         every = np.arange(self.count)
         here = params.instance.order == every[:, None] + 1  # number, place: cheaper than sorting
@@ -294,40 +295,40 @@ class StackPermutation(PuzzleTask[Passing]):
         return singles(dict(zip(OPERATIONS, meanings, strict=True)))
 
     def reward(
-        self, state: Passing, action: jax.Array, next_state: Passing, key: jax.Array, params: Params
+        self, state: StackState, action: jax.Array, next_state: StackState, key: jax.Array, params: Params
     ) -> jax.Array:
         """Give a share for each number, 1 for the last."""
         out = next_state.popped - state.popped
         return out.astype(self.dtype) / self.count + ((out > 0) & self._done(next_state)).astype(self.dtype)
 
-    def terminal(self, state: Passing, key: jax.Array, params: Params) -> jax.Array:
+    def terminal(self, state: StackState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether all is out, or something came out that was not wanted."""
         return state.failed | self._done(state)
 
-    def info(self, state: Passing, params: Params) -> dict[str, jax.Array]:
+    def info(self, state: StackState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: everything came out in its turn."""
         return {"success": self._done(state), "out": state.popped.astype(self.dtype) / self.count}
 
-    def action_mask(self, state: Passing, params: Params) -> jax.Array:
+    def action_mask(self, state: StackState, params: Params) -> jax.Array:
         """Push while numbers are left, pop while the stack is not empty."""
         return jnp.stack([state.pushed < self.count, state.stack != 0])
 
-    def _done(self, state: Passing) -> jax.Array:
+    def _done(self, state: StackState) -> jax.Array:
         return state.popped == self.count
 
     @staticmethod
-    def _top(state: Passing) -> jax.Array:
+    def _top(state: StackState) -> jax.Array:
         """Return the top of the stack, counted from 0; -1 if it is empty."""
         return 31 - lax.clz(state.stack).astype(jnp.int32)
 
-    def _wanted(self, state: Passing, params: Params) -> jax.Array:
+    def _wanted(self, state: StackState, params: Params) -> jax.Array:
         """Return the number that is to come out next, counted from 0; -1 at the end."""
         here = np.arange(self.count) == state.popped
         return jnp.where(here, params.instance.order, 0).sum(dtype=jnp.int32) - 1
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Passing, params: Params) -> str:
+    def describe(self, state: StackState, params: Params) -> str:
         """Show the order, the numbers that came out, the stack and the next number."""
         n, popped, pushed = self.count, int(state.popped), int(state.pushed)
         stack = self._stack(state)
@@ -343,23 +344,23 @@ class StackPermutation(PuzzleTask[Passing]):
         """Tell a text player how to answer, in one line."""
         return "Answer 'push' or 'pop'."
 
-    def parse(self, text: str, state: Passing, params: Params) -> np.ndarray:
+    def parse(self, text: str, state: StackState, params: Params) -> np.ndarray:
         """Read ``push`` or ``pop``.
 
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), OPERATIONS), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), OPERATIONS), self.action_space.dtype)
 
-    def why_illegal(self, action: np.ndarray, state: Passing, params: Params) -> str:
+    def why_illegal(self, action: np.ndarray, state: StackState, params: Params) -> str:
         """Say that there is nothing to push or to pop."""
         return "nothing is left to push" if int(action) == PUSH else "the stack is empty"
 
-    def why_over(self, state: Passing, params: Params, info: dict[str, Any]) -> str:
+    def why_over(self, state: StackState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the order is complete or a wrong number came out."""
         return "a number came out that was not wanted next" if bool(state.failed) else "everything is out, in order"
 
-    def draw(self, state: Passing, params: Params) -> np.ndarray:
+    def draw(self, state: StackState, params: Params) -> np.ndarray:
         """Draw the order above, blue as far as it came out, and the stack below, its top on the right."""
         board = Board(2, self.count, self.picture_shape)
         popped, stack = int(state.popped), self._stack(state)
@@ -372,5 +373,5 @@ class StackPermutation(PuzzleTask[Passing]):
         return board.picture()
 
     @staticmethod
-    def _stack(state: Passing) -> list[int]:
+    def _stack(state: StackState) -> list[int]:
         return [v + 1 for v in range(MOST) if int(state.stack) >> v & 1]

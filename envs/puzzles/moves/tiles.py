@@ -1,12 +1,12 @@
 """Puzzles in which tiles on a square board are brought into order by moves that can be undone.
 
 Tiles are numbered by the cell in which they belong, so that ``0, 1, 2, ...`` in reading order is the goal. Instances
-are arrangements whose shortest solution has exactly ``tier`` moves. How far an arrangement is from the goal is found by
-breadth-first search from there, as deep as the board allows, and beyond by iterative deepening from the arrangement
-(Korf 1985, doi:10.1016/0004-3702(85)90084-0) until it meets what the first search has seen.
+are arrangements whose shortest solution has exactly ``tier`` moves. Breadth-first search from the goal finds the
+distances, as deep as the board allows. Beyond, iterative deepening from the arrangement (Korf 1985,
+doi:10.1016/0004-3702(85)90084-0) goes on until it meets an arrangement that the first search has seen.
 
-Where the breadth-first search reaches the tier, instances are uniform among the arrangements at that distance;
-otherwise they are random walks outward from its last level that turn out to be shortest ways.
+If the breadth-first search reaches the tier, instances are uniform among the arrangements at that distance; otherwise
+they are ends of random walks outward from its last level that turn out to be shortest ways.
 
 =============  =====================================================================================================
 action         one of the moves; the mask leaves out those that cannot be made, where there are such
@@ -37,7 +37,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.reductions import summed
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import Board
 from ..shared.puzzle_task import Params, PuzzleTask
 from ..shared.shortest_moves import MovesPuzzle
@@ -62,11 +62,11 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
     side: ClassVar[int]
     #: The largest tier.
     hardest: ClassVar[int]
-    #: How far from the goal the breadth-first search goes.
+    #: Depth of the breadth-first search from the goal.
     reach: ClassVar[int]
-    #: By how much one move changes :meth:`apart`, at most.
+    #: Largest change of :meth:`apart` by one move.
     stride: ClassVar[int]
-    #: Whether distances wrap around the board.
+    #: True if distances wrap around the board.
     wraps: ClassVar[bool] = False
     #: The tile that is a hole, if there is one; it does not count in :meth:`apart`.
     blank: ClassVar[int | None] = None
@@ -264,7 +264,7 @@ def _renumberings(puzzle_class: type[RearrangementPuzzle]) -> list[tuple[Sequenc
     return [(order, np.argsort(order).tolist()) for order in puzzle_class(2).symmetries()]
 
 
-class Arrangement(NamedTuple):
+class BoardState(NamedTuple):
     """The board."""
 
     cells: jax.Array
@@ -272,10 +272,10 @@ class Arrangement(NamedTuple):
     apart: jax.Array
     """int32: summed distances of the tiles from their cells."""
     at_first: jax.Array
-    """int32: the same at the start."""
+    """int32: summed distances at the start."""
 
 
-class RearrangementTask(PuzzleTask[Arrangement]):
+class RearrangementTask(PuzzleTask[BoardState]):
     """The interactive form. Subclasses define :meth:`moved`, and :meth:`action_mask` where not every move can be made
     everywhere.
     """
@@ -296,21 +296,21 @@ class RearrangementTask(PuzzleTask[Arrangement]):
     def moved(self, grid: jax.Array, action: jax.Array) -> jax.Array:
         """Return the board after a move that can be made: int8 ``(side, side)``."""
 
-    def initial(self, key: jax.Array, params: Params) -> Arrangement:
+    def initial(self, key: jax.Array, params: Params) -> BoardState:
         """Begin with the arrangement of the instance."""
         apart = self._apart(params.instance.cells)
-        return Arrangement(params.instance.cells, apart, apart)
+        return BoardState(params.instance.cells, apart, apart)
 
-    def transition(self, state: Arrangement, action: jax.Array, key: jax.Array, params: Params) -> Arrangement:
+    def transition(self, state: BoardState, action: jax.Array, key: jax.Array, params: Params) -> BoardState:
         """Make a move."""
         cells = computed_once(self._moved)(state.cells, action)
-        return Arrangement(cells, self._apart(cells), state.at_first)
+        return BoardState(cells, self._apart(cells), state.at_first)
 
     def _moved(self, cells: jax.Array, action: jax.Array) -> jax.Array:
         side = self.puzzle.side
         return self.moved(cells.reshape(side, side), action).reshape(-1)
 
-    def observation(self, state: Arrangement, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: BoardState, key: jax.Array, params: Params) -> jax.Array:
         """Return the tiles one-hot."""
         return self._one_hot(state.cells).astype(self.dtype).reshape(-1)
 
@@ -324,7 +324,7 @@ class RearrangementTask(PuzzleTask[Arrangement]):
         return singles({move: self.puzzle.meaning(move) for move in self.puzzle.moves})
 
     def reward(
-        self, state: Arrangement, action: jax.Array, next_state: Arrangement, key: jax.Array, params: Params
+        self, state: BoardState, action: jax.Array, next_state: BoardState, key: jax.Array, params: Params
     ) -> jax.Array:
         """Give progress, 1 at the goal, and the price of a move."""
         progress = (state.apart - next_state.apart).astype(self.dtype) / state.at_first.astype(self.dtype)
@@ -332,11 +332,11 @@ class RearrangementTask(PuzzleTask[Arrangement]):
         arrived = (state.apart > 0) & (next_state.apart == 0)
         return progress + arrived.astype(self.dtype) - price
 
-    def terminal(self, state: Arrangement, key: jax.Array, params: Params) -> jax.Array:
+    def terminal(self, state: BoardState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether every tile is in its cell."""
         return state.apart == 0
 
-    def info(self, state: Arrangement, params: Params) -> dict[str, jax.Array]:
+    def info(self, state: BoardState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: every tile is in its cell."""
         return {"success": state.apart == 0, "apart": state.apart}
 
@@ -351,7 +351,7 @@ class RearrangementTask(PuzzleTask[Arrangement]):
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Arrangement, params: Params) -> str:
+    def describe(self, state: BoardState, params: Params) -> str:
         """Show the rules, the goal and the board as it is."""
         puzzle = self.puzzle
         board = puzzle.shown(np.asarray(state.cells).tobytes())
@@ -361,19 +361,19 @@ class RearrangementTask(PuzzleTask[Arrangement]):
         """Tell a text player how to answer, in one line."""
         return f"Answer with one move: {', '.join(self.puzzle.moves)}."
 
-    def parse(self, text: str, state: Arrangement, params: Params) -> np.ndarray:
+    def parse(self, text: str, state: BoardState, params: Params) -> np.ndarray:
         """Read the name of a move.
 
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), self.puzzle.moves), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), self.puzzle.moves), self.action_space.dtype)
 
-    def why_over(self, state: Arrangement, params: Params, info: dict[str, Any]) -> str:
+    def why_over(self, state: BoardState, params: Params, info: dict[str, Any]) -> str:
         """Return the only end there is."""
         return "every tile is in its cell"
 
-    def draw(self, state: Arrangement, params: Params) -> np.ndarray:
+    def draw(self, state: BoardState, params: Params) -> np.ndarray:
         """Draw the board; tiles in their cells on grey."""
         side = self.puzzle.side
         board = Board(side, side, self.picture_shape)
@@ -385,7 +385,7 @@ class RearrangementTask(PuzzleTask[Arrangement]):
 
 
 class PermutingPuzzle(RearrangementPuzzle):
-    """Every move can be made anywhere, and permutes the same cells.
+    """A board on which every move can be made anywhere and permutes the same cells.
 
     Subclasses define :meth:`sources`.
     """
@@ -413,7 +413,7 @@ class PermutingPuzzle(RearrangementPuzzle):
 
 
 class PermutingTask(RearrangementTask):
-    """The interactive form, where tiles go from a cell to one beside it (around the border, where it wraps)."""
+    """The interactive form. Tiles go from a cell to one beside it (around the border, where it wraps)."""
 
     puzzle: PermutingPuzzle
 

@@ -1,10 +1,9 @@
 """rlsuite/Twiddle-v0: rotate blocks of 2 x 2 tiles on a 3 x 3 board until all are in order.
 
-``difficulty`` is the number of moves of a shortest solution; a move turns one block by a quarter. See
-:mod:`.tiles` for actions, observations and rewards; every move can be made anywhere. The puzzle is known from
-Simon Tatham's collection.
+``difficulty`` is the number of moves of a shortest solution; a move turns one block by a quarter. See :mod:`.tiles` for
+actions, observations and rewards; every move can be made anywhere. The puzzle is known from Simon Tatham's collection.
 
-All 362,880 arrangements can be solved, within 11 moves: 1,996 need 4, 130,042 need 7 and 39,706 need 9. Up to eight of
+All 362,880 arrangements can be solved within 11 moves: 1,996 need 4, 130,042 need 7 and 39,706 need 9. Up to eight of
 them are one puzzle, rotated and reflected.
 """
 
@@ -16,7 +15,7 @@ from .tiles import PermutingPuzzle, PermutingTask
 
 
 class TwiddlePuzzle(PermutingPuzzle):
-    """Four blocks, named A to D in reading order."""
+    """A board with four blocks, named A to D in reading order."""
 
     name = "Twiddle"
     side, hardest, reach, stride = 3, 11, 11, 4

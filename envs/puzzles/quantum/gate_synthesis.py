@@ -1,13 +1,13 @@
 """Puzzles of quantum-gate compilation: come near enough to a given unitary by few gates of a universal set.
 
 The distance of two unitaries on n qubits is sqrt(1 - |tr(U^+ V)| / 2**n), which a global phase does not change (Fowler
-2011, arXiv:quant-ph/0411206). All unitaries that circuits of so many gates make are enumerated by breadth-first search
-in exact arithmetic, so it is known what can be reached.
+2011, arXiv:quant-ph/0411206). Breadth-first search in exact arithmetic enumerates all unitaries that circuits of so
+many gates make, so it is known which distances can be reached.
 
 ``difficulty`` is the number of gates allowed, and all of them are needed. Seven of eight targets are in general no
-product of so few gates; there the wanted distance lies between what ``difficulty`` gates reach and what fewer reach.
-The eighth is a product of ``difficulty`` gates and of no fewer, and has to be hit. No circuit of at most so many gates
-has a distance within :data:`MARGIN` of the wanted one, so rounding decides nothing.
+product of so few gates; their wanted distance lies between the best of ``difficulty`` gates and the best of fewer. The
+eighth target is a product of ``difficulty`` gates and of no fewer, and has to be hit. No circuit of at most so many
+gates has a distance within :data:`MARGIN` of the wanted one, so rounding decides nothing.
 
 =============  =====================================================================================================
 action         the gate to apply, ``Discrete(gates)``, in the order of the puzzle's ``names``
@@ -37,15 +37,15 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
 from .gate_names import gates_named
 
 FINE = 10**4
-"""The unit of an instance's wanted distance is one over this."""
+"""Units of an instance's wanted distance in 1."""
 MARGIN = 1e-4
 HIT = 0.01
-"""The wanted distance where the target is a product of gates."""
+"""Wanted distance for a target that is a product of gates."""
 _LEAST_EXCESS = 0.1
 """Least amount by which the distance of no gate at all exceeds the wanted one."""
 _MOST_GATES = 1000
@@ -55,11 +55,13 @@ class Circuits(NamedTuple):
     """One circuit for each unitary (up to phase), none shorter; the short ones first."""
 
     unitaries: np.ndarray
-    """A row for each, in the puzzle's own coordinates."""
+    """Unitaries of the circuits, a row each, in the puzzle's own coordinates."""
     words: list[tuple[int, ...]]
-    """The gates of each, in the order in which they are applied."""
+    """Gates of each circuit, in the order in which they are applied."""
     begins: list[int]
-    """For each number of gates from 0: the first circuit that has so many; their number behind the last."""
+    """For each number of gates from 0, the index of the first circuit that has so many; the number of circuits at the
+    end.
+    """
 
 
 class Instance(NamedTuple):
@@ -68,20 +70,20 @@ class Instance(NamedTuple):
     target: np.ndarray
     """int32: a unitary in the puzzle's own coordinates."""
     wanted: np.int32
-    """The distance that is near enough, in units of 10**-4."""
+    """int32: distance that is near enough, in units of 10**-4."""
 
 
 class SynthesisPuzzle(Puzzle[Instance]):
     """``tier`` is the number of gates allowed, all of which are needed."""
 
     difficulty_is = "log2 of the unitaries that so many gates can make, over those of them that are near enough"
-    #: Of the gates.
+    #: Names of the gates.
     names: ClassVar[tuple[str, ...]]
     #: The gate that undoes each.
     inverses: ClassVar[tuple[int, ...]]
-    #: The most gates that may be allowed.
+    #: Largest number of gates that may be allowed.
     longest: ClassVar[int]
-    #: Rows of a unitary.
+    #: Number of rows of a unitary.
     dimension: ClassVar[int]
 
     def __init__(self, tier: float) -> None:
@@ -93,7 +95,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
     @property
     @abc.abstractmethod
     def known(self) -> Circuits:
-        """All circuits of at most so many gates as allowed."""
+        """All circuits of the allowed number of gates or fewer."""
 
     @abc.abstractmethod
     def reached(self, number: int) -> np.ndarray:
@@ -126,7 +128,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
             return None
         return Instance(target, np.int32(round(wanted * FINE)))
 
-    def task_in_words(self, instance: Instance) -> str:
+    def task_text(self, instance: Instance) -> str:
         """State what to find and how to write it, the end of the question."""
         return (
             "The circuit's unitary V is the product of its gates, the one that is applied first on the right. Its "
@@ -142,7 +144,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
         words = answer.split(" ")
         if len(words) > _MOST_GATES:
             raise Malformed(f"expected at most {self.gates} gates, got {len(words)}")
-        gates = [reading.word(word, self.names) for word in words]
+        gates = [parsing.word(word, self.names) for word in words]
         if len(gates) > self.gates:
             return wrong(f"the circuit has {len(gates)} gates, {self.gates} are allowed")
         gap, wanted = self.distance(instance, gates), instance.wanted / FINE
@@ -192,7 +194,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
         return " ".join(self.names[gate] for gate in gates)
 
 
-def entries_in_words(unitary: np.ndarray) -> str:
+def entries_as_text(unitary: np.ndarray) -> str:
     """Return a unitary U, ``(2, n, n)`` for the real and the imaginary parts, as text."""
     return "\n".join(
         f"U{row}{column} = {real:+.6f} {imaginary:+.6f} i"
@@ -201,26 +203,27 @@ def entries_in_words(unitary: np.ndarray) -> str:
     )
 
 
-class Begun(Protocol):
-    """The state of a task: what is left to do, in the puzzle's own coordinates, and ``used``."""
+class SynthesisState(Protocol):
+    """The state of a task: the unitary that is left to make, in the puzzle's own coordinates, and ``used``."""
 
     @property
     def used(self) -> jax.Array:
         """int32: gates of the circuit."""
 
 
-State = TypeVar("State", bound=Begun)
+State = TypeVar("State", bound=SynthesisState)
 
 
 class SynthesisTask(PuzzleTask[State]):
-    """Applying a gate. What is left to do is the target times the inverse of the circuit.
+    """The interactive form: apply a gate. The unitary that is left to make is the target times the inverse of the
+    circuit.
 
     Subclasses define state, first state, transition, view and distance.
     """
 
     puzzle: SynthesisPuzzle
     measures: ClassVar[dict[str, str]] = {"distance": "distance of circuit and target, 0 to 1"}
-    #: Entries of :meth:`view`.
+    #: Number of entries of :meth:`view`.
     view_size: ClassVar[int]
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
@@ -307,7 +310,7 @@ class SynthesisTask(PuzzleTask[State]):
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), self.puzzle.names), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), self.puzzle.names), self.action_space.dtype)
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether the target is near enough or no gate is left."""

@@ -1,13 +1,13 @@
 """rlsuite/QuantumGates-v0: undo what a circuit did to two qubits, by as few gates as possible.
 
-Gates are of the Clifford group: H, S, its inverse, and CNOT. What they do to a state is known, up to a phase that
-nothing can measure, from what they make of the Pauli operators X and Z of each qubit: a tableau of four Pauli products
-with signs (Aaronson & Gottesman 2004, doi:10.1103/PhysRevA.70.052328). So everything is exact and a matter of bits.
+The gates are those of the Clifford group: H, S, its inverse, and CNOT. Up to a phase that nothing can measure, their
+effect on the Pauli operators X and Z of each qubit determines them: a tableau of four Pauli products with signs
+(Aaronson & Gottesman 2004, doi:10.1103/PhysRevA.70.052328). So everything is exact, in bits.
 
 ``difficulty`` is the number of gates of a shortest circuit. The group has 11,520 elements, none more than 10 gates
-away; 173, 2,278 and 2,688 of them are 3, 6 and 8 away. Renumbered qubits and complex conjugation (S and its inverse
-change places) do not make another puzzle, which leaves 55, 639 and 752. See :mod:`..shared.group` for the interactive
-form; the observation holds the 20 bits of the tableau.
+away; 173, 2,278 and 2,688 of them are 3, 6 and 8 away. Circuits that differ by the numbers of the qubits or by complex
+conjugation (S and its inverse change places) are one puzzle, which leaves 55, 639 and 752. See :mod:`..shared.group`
+for the interactive form; the observation holds the 20 bits of the tableau.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 
 from ..shared.board import Board
-from ..shared.group import Group, Standing, UndoTask
+from ..shared.group import Group, GroupState, UndoTask
 from ..shared.puzzle_task import Params
 from ..shared.shortest_moves import MovesPuzzle
 from ..shared.symmetry import least
@@ -31,11 +31,12 @@ from .gate_names import gates_named
 
 GATES = ("H1", "H2", "S1", "S2", "Sdg1", "Sdg2", "CNOT12", "CNOT21")
 _CONJUGATED = (0, 1, 4, 5, 2, 3, 6, 7)
-"""The gate that complex conjugation makes of each."""
+"""Index of the complex conjugate of each gate."""
 
 Tableau = tuple[int, int, int, int, int]
-"""Bit k of each entry belongs to what is made of the k-th of X1, Z1, X2, Z2: whether it has an X on qubit 1, a Z on
-qubit 1 (with the X: a Y), an X on qubit 2, a Z on qubit 2, a minus."""
+"""Four Pauli products with signs. Bit k of each entry belongs to the image of the k-th of X1, Z1, X2, Z2: it has an X
+on qubit 1, a Z on qubit 1 (with the X: a Y), an X on qubit 2, a Z on qubit 2, a minus.
+"""
 
 UNIT: Tableau = (1, 2, 4, 8, 0)
 _NAMES = ("X1", "Z1", "X2", "Z2")
@@ -70,9 +71,9 @@ class Instance(NamedTuple):
     tableau: np.ndarray
     """int8 ``(5,)``: a :data:`Tableau`."""
     element: np.int16
-    """Its number in :func:`clifford`."""
+    """Number of the tableau in :func:`clifford`."""
     shortest: np.int16
-    """Gates of a shortest circuit that undoes it."""
+    """Number of gates of a shortest circuit that undoes it."""
 
 
 class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
@@ -181,7 +182,7 @@ def shown(tableau: Sequence[int]) -> str:
 
 
 class QuantumGates(UndoTask):
-    """Undo a circuit, one gate a step."""
+    """The interactive form: undo a circuit, a gate a step."""
 
     puzzle: QuantumGatesPuzzle
     puzzle_class = QuantumGatesPuzzle
@@ -209,16 +210,16 @@ class QuantumGates(UndoTask):
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Standing, params: Params) -> str:
+    def describe(self, state: GroupState, params: Params) -> str:
         """Show what gates do, and what they have done."""
         now = shown(self.group.elements[int(state.element)])
         return f"{self.puzzle.rules()}\n\nSo far\n{now}\n\nThe goal: X1, Z1, X2 and Z2 as they were, without a minus."
 
-    def why_over(self, state: Standing, params: Params, info: dict[str, Any]) -> str:
+    def why_over(self, state: GroupState, params: Params, info: dict[str, Any]) -> str:
         """Return the only end there is."""
         return "everything is undone"
 
-    def draw(self, state: Standing, params: Params) -> np.ndarray:
+    def draw(self, state: GroupState, params: Params) -> np.ndarray:
         """Draw a row for each of X1, Z1, X2, Z2: its sign, and its letter on each qubit; on grey where it is as it
         was.
         """

@@ -1,17 +1,17 @@
 """rlsuite/TwoQubitSynthesis-v0: come near enough to a given two-qubit gate by few gates of the Clifford+T set.
 
-See :mod:`.gate_synthesis` for rules and interactive form. Entries of what circuits make are integer combinations of
-1, w, w**2 and w**3 over a power of sqrt(2), where w = exp(i pi/4) (Giles & Selinger 2013, arXiv:1212.0506). The
-integers alone tell the unitary, as the length of a row gives the power of sqrt(2). Equal unitaries, up to one of the
-eight phases that there are, are found by equal integers; a target's entries are whole millionths, so that the integers
-that make a trace are exact too.
+See :mod:`.gate_synthesis` for the rules and the interactive form. The entries of a circuit's unitary are integer
+combinations of 1, w, w**2 and w**3 over a power of sqrt(2), where w = exp(i pi/4) (Giles & Selinger 2013,
+arXiv:1212.0506). The integers alone determine the unitary, because the length of a row gives the power of sqrt(2).
+Equal integers mean equal unitaries, up to one of eight phases. A target's entries are whole millionths, so that the
+integers of a trace are exact too.
 
-A target that is no product of few gates is a product of ``difficulty`` gates and of no fewer, into which two rotations
-about z, by angles up to that of T, are strewn; those hardly ever meet. There are 197, 3,059 and 35,347 products of 3, 5
-and 7 gates, and 249, 4,114 and 50,164 of at most so many. Renumbered qubits, complex conjugation and inversion do not
-make another puzzle, which leaves 38, 436 and 4,608 products of 3, 5 and 7 gates.
+A target that is no product of few gates is a product of ``difficulty`` gates and of no fewer, with two rotations about
+z put between them, by angles up to that of T; two such targets are hardly ever equal. There are 197, 3,059 and 35,347
+products of 3, 5 and 7 gates, and 249, 4,114 and 50,164 of at most so many. Circuits that differ by the numbers of the
+qubits, complex conjugation or inversion are one puzzle, which leaves 38, 436 and 4,608 products of 3, 5 and 7 gates.
 
-The view of what is left to do is its unitary: the real parts, row by row, then the imaginary parts.
+The player sees the unitary that is left to make: the real parts, row by row, then the imaginary parts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rlbench_suite.dice import Dice
 
 from ..shared.board import FILLED, Board
 from ..shared.puzzle_task import Params
-from .gate_synthesis import Circuits, Instance, SynthesisPuzzle, SynthesisTask, entries_in_words
+from .gate_synthesis import Circuits, Instance, SynthesisPuzzle, SynthesisTask, entries_as_text
 
 GATES = ("H1", "H2", "T1", "T2", "Tdg1", "Tdg2", "CNOT12", "CNOT21")
 UNIT = 10**6
@@ -38,7 +38,7 @@ UNIT = 10**6
 _STREWN = 2
 """Number of rotations in a target that is no product of few gates."""
 _STEPS, _MOST_STEPS = 1000, 198
-"""A rotation's angle is 4 atan(n / steps) with a whole n up to so many, and tan(pi/16) is about 0.1989."""
+"""A rotation's angle is 4 atan(n / steps) with a whole number n up to this limit; tan(pi/16) is about 0.1989."""
 
 _OMEGAS = np.stack(
     [np.linalg.matrix_power(np.eye(4, k=1, dtype=int) - np.eye(4, k=-3, dtype=int), power) for power in range(8)]
@@ -166,14 +166,16 @@ def _gaps(parts: np.ndarray, sizes: np.ndarray, target: np.ndarray) -> np.ndarra
 
 
 class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
-    """Targets are of determinant 1, in units of 10**-6: int32 ``(2, 4, 4)``, the real and the imaginary parts."""
+    """Puzzle whose targets have determinant 1, in units of 10**-6: int32 ``(2, 4, 4)``, the real and the imaginary
+    parts.
+    """
 
     name = "TwoQubitSynthesis"
     names = GATES
     inverses = (0, 1, 4, 5, 2, 3, 6, 7)
     longest = 8
     dimension = 4
-    # As with one qubit, only the eighth that has to be hit repeats.
+    # As with one qubit, only the eighth of the targets that are products repeat.
     few: ClassVar[dict[float, float]] = {3: 74_000, 5: 89_000, 7: 340_000}
 
     @property
@@ -238,40 +240,40 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
             "Tdg2 on qubit 2, CNOT12, which is controlled by qubit 1 and acts on qubit 2, and CNOT21, the other way "
             "round: H = [[1, 1], [1, -1]] / sqrt(2), T = diag(1, exp(i pi/4)), and Tdg is the inverse of T. Rows and "
             "columns of U belong to the states 00, 01, 10, 11, in which qubit 1 comes first.\n\n"
-            f"{entries_in_words(np.asarray(instance.target) / UNIT)}\n\n{self.task_in_words(instance)}"
+            f"{entries_as_text(np.asarray(instance.target) / UNIT)}\n\n{self.task_text(instance)}"
         )
 
 
-class Left(NamedTuple):
+class UnitaryLeft(NamedTuple):
     """The unitary that is left to make: the target times the inverse of the circuit."""
 
     real: jax.Array
-    """``(4, 4)``."""
+    """Real parts, ``(4, 4)``."""
     imaginary: jax.Array
-    """``(4, 4)``."""
+    """Imaginary parts, ``(4, 4)``."""
     used: jax.Array
-    """int32: gates of the circuit."""
+    """int32: number of gates of the circuit."""
 
 
-class TwoQubitSynthesis(SynthesisTask[Left]):
+class TwoQubitSynthesis(SynthesisTask[UnitaryLeft]):
     """The interactive form: a unitary is left to make."""
 
     puzzle_class = TwoQubitSynthesisPuzzle
     view_size = 32
 
-    def initial(self, key: jax.Array, params: Params) -> Left:
+    def initial(self, key: jax.Array, params: Params) -> UnitaryLeft:
         """Begin with the whole target."""
         real, imaginary = params.instance.target.astype(self.dtype) / UNIT
-        return Left(real, imaginary, jnp.int32(0))
+        return UnitaryLeft(real, imaginary, jnp.int32(0))
 
-    def transition(self, state: Left, action: jax.Array, key: jax.Array, params: Params) -> Left:
+    def transition(self, state: UnitaryLeft, action: jax.Array, key: jax.Array, params: Params) -> UnitaryLeft:
         """Multiply with the gate's inverse from the right."""
         across, down = jnp.asarray(_BACK, self.dtype)[action]
         real, imaginary = state.real[:, :, None], state.imaginary[:, :, None]
         reals, imaginaries = real * across - imaginary * down, real * down + imaginary * across
-        return Left(_summed(reals), _summed(imaginaries), state.used + 1)
+        return UnitaryLeft(_summed(reals), _summed(imaginaries), state.used + 1)
 
-    def view(self, state: Left) -> jax.Array:
+    def view(self, state: UnitaryLeft) -> jax.Array:
         """Return the unitary."""
         return jnp.concatenate([state.real.ravel(), state.imaginary.ravel()])
 
@@ -281,18 +283,18 @@ class TwoQubitSynthesis(SynthesisTask[Left]):
         meaning = "[row, column]: {} parts of the unitary that is left to do"
         return tuple(Component(part, meaning.format(part), shape=(4, 4)) for part in ("real", "imaginary"))
 
-    def gap(self, state: Left) -> jax.Array:
+    def gap(self, state: UnitaryLeft) -> jax.Array:
         """Return the distance by the trace."""
         real, imaginary = (part[0, 0] + part[1, 1] + part[2, 2] + part[3, 3] for part in (state.real, state.imaginary))
         return jnp.sqrt(jnp.maximum(1 - jnp.sqrt(real * real + imaginary * imaginary) / 4, 0))
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def shown(self, state: Left) -> str:
+    def shown(self, state: UnitaryLeft) -> str:
         """Show it as the target of the question."""
-        return entries_in_words(np.stack([state.real, state.imaginary]))
+        return entries_as_text(np.stack([state.real, state.imaginary]))
 
-    def draw(self, state: Left, params: Params) -> np.ndarray:
+    def draw(self, state: UnitaryLeft, params: Params) -> np.ndarray:
         """Draw the absolute value of each entry that is left, and below it the phase in degrees."""
         board = Board(4, 4, self.picture_shape)
         entries = np.asarray(state.real) + 1j * np.asarray(state.imaginary)

@@ -1,4 +1,4 @@
-"""Graphs of few vertices: a vertex is a bit, a graph the set of neighbours of each vertex."""
+"""Graphs of few vertices, as bits: a graph is the set of neighbours of each vertex."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes on a square lattice whose neighbours are joined by roads, or are not: mazes and road maps.
+"""Routes on a square lattice in which some neighbours are joined by roads: mazes and road maps.
 
 =============  =====================================================================================================
 action         0 up, 1 down, 2 left, 3 right (north, south, west, east); legal where there is a road
@@ -31,7 +31,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import Instance as AnyInstance
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
 from ..shared.shortest_moves import MovesPuzzle
 from ..shared.symmetry import square_symmetries
@@ -41,16 +41,16 @@ PRICE = 0.1
 """Price of a shortest route in all."""
 UP, DOWN, LEFT, RIGHT = range(4)
 _INT16 = [np.int16(number) for number in range(1000)]
-"""Places and lengths; making one costs five times as much."""
+"""Places and lengths as int16, made once, because to make one takes five times as long."""
 
 
 class Roads(NamedTuple):
-    """A lattice of places, and the way to be found. Puzzles may append fields."""
+    """A lattice of places, its roads, a start and a goal. Puzzles may append fields."""
 
     right: np.ndarray
     """int8 ``(side**2,)``: length of the road from each place to the one on its right; 0 for none."""
     down: np.ndarray
-    """int8 ``(side**2,)``: to the one below."""
+    """int8 ``(side**2,)``: length of the road from each place to the one below; 0 for none."""
     start: np.int16
     """A place, counted from 0 in reading order."""
     goal: np.int16
@@ -62,15 +62,15 @@ class Roads(NamedTuple):
 class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
     """``tier`` is the side of the lattice. A position is the number of a place.
 
-    Places are joined by a random tree that a walk leaves behind which goes on from its end while it can and else from
-    where it can last; further neighbours by chance. Start and goal are at least two thirds as far apart as the goal is
-    from the farthest place.
+    Places are joined by a random tree: a walk goes on from its end while it can, and else from the last place from
+    which it can. Further neighbours are joined by chance. Start and goal are at least two thirds as far apart as the
+    goal is from the farthest place.
     """
 
     largest: ClassVar[int]
-    #: The chance of a road between neighbours that the tree does not join, in eighths.
+    #: Chance of a road between neighbours that the tree does not join, in eighths.
     eighths: ClassVar[int]
-    #: The length of the longest road.
+    #: Length of the longest road.
     longest: ClassVar[int]
 
     def __init__(self, tier: float) -> None:
@@ -263,7 +263,7 @@ def _subsets(ways: list[tuple[int, int]]) -> tuple[int, dict[int, list[tuple[int
     return max(by_set), by_set
 
 
-class Travelling(Protocol):
+class RouteState(Protocol):
     """Part that the state of every route has."""
 
     @property
@@ -271,7 +271,7 @@ class Travelling(Protocol):
         """int32: the player's place."""
 
 
-State = TypeVar("State", bound=Travelling)
+State = TypeVar("State", bound=RouteState)
 
 
 class RouteTask(PuzzleTask[State], Generic[State]):
@@ -280,7 +280,7 @@ class RouteTask(PuzzleTask[State], Generic[State]):
     puzzle: RoutePuzzle[Any]
     measures: ClassVar[dict[str, str]] = {"apart": "rows plus columns to the goal"}
     picture_shape: ClassVar[tuple[int, int, int]] = (360, 360, 3)
-    #: What the four directions are called.
+    #: Names of the four directions.
     ways: ClassVar[tuple[str, str, str, str]]
     road_unit: ClassVar[str]
     """Length by which road lengths are divided, in words."""
@@ -381,7 +381,7 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), self.ways), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), self.ways), self.action_space.dtype)
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say that there is no road."""

@@ -1,8 +1,8 @@
 """rlsuite/Maze-v0: the shortest way through a maze.
 
-``difficulty`` is the side of the maze in rooms. Walls are a random spanning tree's, one in eight of the others taken
-down, so that there may be several ways. See :mod:`.lattice_routes` for actions, observations and rewards; the mask
-forbids walking into walls. Differing from there:
+``difficulty`` is the side of the maze in rooms. The passages are a random spanning tree, and one in eight of the walls
+left is taken down, so that there may be several ways. See :mod:`.lattice_routes` for actions, observations and rewards;
+the mask forbids walking into walls. Two things differ:
 
 * Every passage taken is marked, at most twice, as Tremaux's walker does, who never gets lost (Lucas 1882, Recreations
   mathematiques 1): without marks, who does not see the whole way at once walks to and fro. The observation ends with
@@ -29,18 +29,18 @@ from ..shared.puzzle_task import Params
 from .lattice_routes import DOWN, LEFT, UP, RoutePuzzle, RouteTask
 
 MARKS = 2
-"""A passage has at most so many."""
+"""Most marks of a passage."""
 TRAIL = "", "#b8bec7", "#737a85"
 """Colours of passages by how often they were taken."""
 
 
 class Instance(NamedTuple):
-    """A maze, and the way to be found; see :class:`.lattice_routes.Roads`."""
+    """A maze, a start and a goal; see :class:`.lattice_routes.Roads`."""
 
     right: np.ndarray
     """int8 ``(side**2,)``: 1 where a passage leads to the room on the right, 0 where a wall is."""
     down: np.ndarray
-    """int8 ``(side**2,)``: to the one below."""
+    """int8 ``(side**2,)``: 1 where a passage leads to the room below, 0 where a wall is."""
     start: np.int16
     """A room."""
     goal: np.int16
@@ -48,11 +48,11 @@ class Instance(NamedTuple):
     shortest: np.int16
     """Moves of a shortest way."""
     far: np.ndarray
-    """int16 ``(side**2,)``: from every room."""
+    """int16 ``(side**2,)``: moves of a shortest way from every room."""
 
 
 class MazePuzzle(RoutePuzzle[Instance]):
-    """Rooms; where there is no wall, a road of length 1."""
+    """A maze: rooms, with a road of length 1 where there is no wall."""
 
     name = "Maze"
     moves = ("U", "D", "L", "R")
@@ -133,19 +133,19 @@ def _floor(down: bytes) -> str:
 
 
 _BINARY = b"01".ljust(256, b"1")
-"""Translates lengths of roads to digits of a binary number."""
+"""Table that turns lengths of roads to digits of a binary number."""
 
 
-class Walk(NamedTuple):
+class MazeState(NamedTuple):
     """The player's place, and the places visited."""
 
     place: jax.Array
-    """int32."""
+    """int32: the room."""
     marks: jax.Array
-    """int8 ``(2 * side**2,)``: of the passages to the right, then down, from each room."""
+    """int8 ``(2 * side**2,)``: marks of the passages to the right, then down, from each room."""
 
 
-class Maze(RouteTask[Walk]):
+class Maze(RouteTask[MazeState]):
     """The interactive form."""
 
     puzzle: MazePuzzle
@@ -158,20 +158,20 @@ class Maze(RouteTask[Walk]):
         marks = [0.0] * (2 * self.places + 4)
         self.observation_space = self.box([0.0] * (4 * self.places + 4) + [-1.0, -1.0, *marks], 1.0)
 
-    def initial(self, key: jax.Array, params: Params) -> Walk:
+    def initial(self, key: jax.Array, params: Params) -> MazeState:
         """Begin at the start, with no passage marked."""
-        return Walk(params.instance.start.astype(jnp.int32), jnp.zeros(2 * self.places, jnp.int8))
+        return MazeState(params.instance.start.astype(jnp.int32), jnp.zeros(2 * self.places, jnp.int8))
 
-    def transition(self, state: Walk, action: jax.Array, key: jax.Array, params: Params) -> Walk:
+    def transition(self, state: MazeState, action: jax.Array, key: jax.Array, params: Params) -> MazeState:
         """Go through the passage and mark it."""
         place, below = state.place, state.place + self.places
         passage = jnp.select(
             [action == UP, action == DOWN, action == LEFT], [below - self.puzzle.side, below, place - 1], place
         )
         marks = jnp.where(np.arange(2 * self.places) == passage, jnp.minimum(state.marks + 1, MARKS), state.marks)
-        return Walk(self.beyond(place, action), marks)
+        return MazeState(self.beyond(place, action), marks)
 
-    def observation(self, state: Walk, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: MazeState, key: jax.Array, params: Params) -> jax.Array:
         """Return the maze, where one is in it, what is seen from there, and the marks."""
         seen = super().observation(state, key, params)
         from_here = self.around(state.marks[: self.places], state.marks[self.places :], state.place)
@@ -192,7 +192,7 @@ class Maze(RouteTask[Walk]):
         """Return the moves of a shortest way."""
         return params.instance.far[place].astype(jnp.int32)
 
-    def describe(self, state: Walk, params: Params) -> str:
+    def describe(self, state: MazeState, params: Params) -> str:
         """Show the map, with marks."""
         maze = params.instance
         passages = np.concatenate([maze.right, maze.down]) + np.asarray(state.marks)
@@ -202,7 +202,7 @@ class Maze(RouteTask[Walk]):
             f": is.\n\n{self.puzzle.drawn(passages.astype(np.uint8).tobytes(), names)}"
         )
 
-    def draw(self, state: Walk, params: Params) -> np.ndarray:
+    def draw(self, state: MazeState, params: Params) -> np.ndarray:
         """Draw the map; the goal green, a blue dot where one is, marked passages grey, dark from the second time on."""
         side, maze = self.puzzle.side, params.instance
         board = Board(side, side, self.picture_shape)

@@ -3,8 +3,7 @@
 ``difficulty`` is the side of the map: its places lie on a square lattice, and neighbours are joined by a random tree of
 roads and by half of the other roads there could be. Roads wind: their lengths, 1 to 9 km, are drawn independently. See
 :mod:`.lattice_routes` for actions, observations and rewards; the mask forbids directions without a road. ``success``
-means arriving by a shortest route, as the puzzle asks for: a random walk arrives too, in more than half of its
-episodes.
+means to arrive by a shortest route, because a random walk arrives too, in more than half of its episodes.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ NAMES = tuple(
 
 
 class Instance(NamedTuple):
-    """A road map with names, and the way to be found; see :class:`.lattice_routes.Roads`."""
+    """A road map with names, a start and a goal; see :class:`.lattice_routes.Roads`."""
 
     right: np.ndarray
     """int8 ``(side**2,)``: kilometres of the road east of each place; 0 for none."""
     down: np.ndarray
-    """int8 ``(side**2,)``: of the road south."""
+    """int8 ``(side**2,)``: kilometres of the road south of each place; 0 for none."""
     start: np.int16
     """A place."""
     goal: np.int16
@@ -51,7 +50,7 @@ class Instance(NamedTuple):
 
 
 class NavigationPuzzle(RoutePuzzle[Instance]):
-    """Places with names; roads are told in alphabetical order, each once."""
+    """A road map of named places; the prompt lists the roads in alphabetical order, each once."""
 
     name = "Navigation"
     difficulty_is = "kilometres of a shortest route"
@@ -130,16 +129,16 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
         return [" ".join(NAMES[:2])]
 
 
-class Travel(NamedTuple):
+class TravelState(NamedTuple):
     """The player's place, and the distance gone."""
 
     place: jax.Array
-    """int32."""
+    """int32: the place."""
     travelled: jax.Array
-    """km, int32."""
+    """int32: kilometres gone."""
 
 
-class Navigation(RouteTask[Travel]):
+class Navigation(RouteTask[TravelState]):
     """The interactive form."""
 
     puzzle: NavigationPuzzle
@@ -148,28 +147,28 @@ class Navigation(RouteTask[Travel]):
     ways = WAYS
     road_unit = f"{NavigationPuzzle.longest} km"
 
-    def initial(self, key: jax.Array, params: Params) -> Travel:
+    def initial(self, key: jax.Array, params: Params) -> TravelState:
         """Begin at the start."""
-        return Travel(params.instance.start.astype(jnp.int32), jnp.int32(0))
+        return TravelState(params.instance.start.astype(jnp.int32), jnp.int32(0))
 
-    def transition(self, state: Travel, action: jax.Array, key: jax.Array, params: Params) -> Travel:
+    def transition(self, state: TravelState, action: jax.Array, key: jax.Array, params: Params) -> TravelState:
         """Go along the road."""
         road = self._exits(state, params)[action]
-        return Travel(self.beyond(state.place, action), state.travelled + road)
+        return TravelState(self.beyond(state.place, action), state.travelled + road)
 
-    def info(self, state: Travel, params: Params) -> dict[str, jax.Array]:
+    def info(self, state: TravelState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the player is at the goal, by a shortest route."""
         known = super().info(state, params)
         shortest = state.travelled <= params.instance.shortest
         return known | {"success": known["success"] & shortest, "travelled": state.travelled}
 
-    def describe(self, state: Travel, params: Params) -> str:
+    def describe(self, state: TravelState, params: Params) -> str:
         """Show the roads, the goal and the player's place."""
         names = self.puzzle.named(params.instance)
         here, goal = names[int(state.place)], names[int(params.instance.goal)]
         return f"{self.puzzle.described(params.instance)}\n\nYou are in {here} and want to get to {goal}."
 
-    def draw(self, state: Travel, params: Params) -> np.ndarray:
+    def draw(self, state: TravelState, params: Params) -> np.ndarray:
         """Draw places as dots and roads as lines with their lengths; the goal is green, the player's place blue."""
         side, roads = self.puzzle.side, params.instance
         board = Board(side, side, self.picture_shape)

@@ -11,8 +11,8 @@ reward         1 / (cells to fill) for each cell filled, and +1 on completing th
 termination    the grid is full, or no legal action is left
 =============  =====================================================================================================
 
-The mask forbids what anybody sees is wrong and looks no step ahead: every solution stays within reach, and most
-fillings run into a dead end. Nothing that was filled in is taken back. The best return is 2.
+The mask forbids visible errors and does not look ahead: every solution stays within reach, and most fillings run into a
+dead end. Symbols are never taken back. The best return is 2.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Instance, Malformed, Puzzle, Verdict, wrong
 from rlbench_suite.reductions import summed
 
-from . import answer as reading
+from . import parsing
 from .board import Board
 from .puzzle_task import Params, PuzzleTask
 
@@ -129,8 +129,8 @@ class GridPuzzle(Puzzle[Instance]):
         return wrong(reason) if reason else RIGHT
 
     def sound(self, instance: Instance, cells: bytes) -> bool:
-        """Return whether a full grid, cells in reading order, is seen to break no rule without asking :meth:`broken`
-        which.
+        """Return whether a quick check shows that a full grid, cells in reading order, breaks no rule. If not,
+        :meth:`broken` decides.
         """
         return False
 
@@ -140,14 +140,16 @@ class GridPuzzle(Puzzle[Instance]):
         Raises:
             Malformed: another shape, or another symbol.
         """
-        return reading.cells(answer, self.rows, self.columns, self._letters)
+        return parsing.cells(answer, self.rows, self.columns, self._letters)
 
     @cached_property
     def _letters(self) -> str:
         return "".join(self.symbols)
 
     def _kept(self, givens: bytes, cells: bytes) -> bool:
-        """Return whether it is seen at once that givens are kept and other cells hold what may be filled in."""
+        """Return whether a quick check shows that givens are kept and other cells hold symbols that may be filled
+        in.
+        """
         if self.fillable < len(self.symbols):
             return False
         at_givens = int.from_bytes(cells, "little") & int.from_bytes(givens.translate(_GIVEN), "little")
@@ -206,29 +208,29 @@ class GridPuzzle(Puzzle[Instance]):
         return givens
 
 
-class Filling(NamedTuple):
-    """The grid as far as it is filled."""
+class GridState(NamedTuple):
+    """The grid so far."""
 
     cells: jax.Array
     """int8 ``(rows * columns,)``: 0 empty, ``v`` for the symbol ``v`` of the puzzle."""
     empty: jax.Array
-    """int32: how many cells are empty."""
+    """int32: number of empty cells."""
     at_first: jax.Array
-    """int32: how many were empty at first."""
+    """int32: number of cells that were empty at first."""
 
 
 def either(first: jax.Array, second: jax.Array) -> jax.Array:
     """Return the symbols allowed, of two, from whether each of them is, cell by cell: bool ``(cells, 2)``."""
 
     def alternating(first: jax.Array, second: jax.Array) -> jax.Array:
-        # Not stack: XLA would look at every entry to see from which of the two it comes.
+        # Not ``stack``: XLA would check for every entry which of the two it comes from.
         return jnp.where(np.arange(2) == 0, first[:, None], second[:, None])
 
     # A call, so that each of the two is computed for its own entries only, and once.
     return computed_once(alternating)(first.reshape(-1), second.reshape(-1))
 
 
-def rows_as_words(values: jax.Array, columns: int, bits: int) -> list[jax.Array]:
+def rows_as_bits(values: jax.Array, columns: int, bits: int) -> list[jax.Array]:
     """Return each row of a grid as one word, the first cell lowest.
 
     Args:
@@ -257,7 +259,7 @@ def at_least(numbers: Sequence[jax.Array], others: Sequence[jax.Array]) -> jax.A
     return ~borrowed
 
 
-class FillTask(PuzzleTask[Filling]):
+class FillTask(PuzzleTask[GridState]):
     """The interactive form. Subclasses define :meth:`mask`, :meth:`solved`, and :meth:`facts` where clues lie outside
     the grid.
     """
@@ -306,18 +308,18 @@ class FillTask(PuzzleTask[Filling]):
 
     # -- the task -------------------------------------------------------------------------------------------------
 
-    def initial(self, key: jax.Array, params: Params) -> Filling:
+    def initial(self, key: jax.Array, params: Params) -> GridState:
         """Begin with the givens."""
         empty = summed((params.instance.givens == 0).astype(jnp.int32))
-        return Filling(params.instance.givens, empty, empty)
+        return GridState(params.instance.givens, empty, empty)
 
-    def transition(self, state: Filling, action: jax.Array, key: jax.Array, params: Params) -> Filling:
+    def transition(self, state: GridState, action: jax.Array, key: jax.Array, params: Params) -> GridState:
         """Fill one cell."""
         cell, value = action // self.puzzle.fillable, action % self.puzzle.fillable + 1
         cells = jnp.where(np.arange(self.cells) == cell, value.astype(jnp.int8), state.cells)
         return state._replace(cells=cells, empty=state.empty - 1)
 
-    def observation(self, state: Filling, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: GridState, key: jax.Array, params: Params) -> jax.Array:
         """Return the symbols one-hot, then the facts."""
         one_hot = state.cells[:, None] == np.arange(self.shown, dtype=np.int8)
         return jnp.concatenate([one_hot.astype(self.dtype).reshape(-1), self.facts(params.instance)])
@@ -335,31 +337,31 @@ class FillTask(PuzzleTask[Filling]):
         return (Component("fill", meaning, shape=(puzzle.rows, puzzle.columns, puzzle.fillable)),)
 
     def reward(
-        self, state: Filling, action: jax.Array, next_state: Filling, key: jax.Array, params: Params
+        self, state: GridState, action: jax.Array, next_state: GridState, key: jax.Array, params: Params
     ) -> jax.Array:
         """Give progress, and 1 for a solution."""
         share = (state.empty - next_state.empty).astype(self.dtype) / state.at_first.astype(self.dtype)
         return share + ((state.empty > 0) & self._success(next_state, params)).astype(self.dtype)
 
-    def terminal(self, state: Filling, key: jax.Array, params: Params) -> jax.Array:
+    def terminal(self, state: GridState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the grid is full, or stuck."""
         return ~self.action_mask(state, params).any()
 
-    def info(self, state: Filling, params: Params) -> dict[str, jax.Array]:
+    def info(self, state: GridState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the grid is full and keeps every rule."""
         filled = (state.at_first - state.empty).astype(self.dtype) / state.at_first.astype(self.dtype)
         return {"success": self._success(state, params), "filled": filled}
 
-    def action_mask(self, state: Filling, params: Params) -> jax.Array:
+    def action_mask(self, state: GridState, params: Params) -> jax.Array:
         """Return the symbols that break no visible rule in each empty cell, bool ``(cells * fillable,)``."""
         return computed_once(self.mask)(state.cells, params.instance)
 
-    def _success(self, state: Filling, params: Params) -> jax.Array:
+    def _success(self, state: GridState, params: Params) -> jax.Array:
         return (state.empty == 0) & self.solved(state.cells, params.instance)
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Filling, params: Params) -> str:
+    def describe(self, state: GridState, params: Params) -> str:
         """Show the rules, the clues and the grid as it is."""
         grid = self.puzzle.written(self.puzzle.as_rows(np.asarray(state.cells).tolist()))
         parts = (self.puzzle.rules(), self.puzzle.clues(params.instance), grid)
@@ -370,7 +372,7 @@ class FillTask(PuzzleTask[Filling]):
         fill = " ".join(self.puzzle.symbols[: self.puzzle.fillable])
         return f"Answer 'ROW COLUMN SYMBOL', counted from 1, to fill an empty cell ({EMPTY}) with one of {fill}."
 
-    def parse(self, text: str, state: Filling, params: Params) -> np.ndarray:
+    def parse(self, text: str, state: GridState, params: Params) -> np.ndarray:
         """Read ``2 3 7``: symbol 7 into row 2, column 3.
 
         Raises:
@@ -380,13 +382,13 @@ class FillTask(PuzzleTask[Filling]):
         if len(words) != 3:
             raise ValueError(f"expected 'ROW COLUMN SYMBOL', got {text[:40]!r}")
         puzzle = self.puzzle
-        row = reading.integer(words[0], 1, puzzle.rows, "row")
-        column = reading.integer(words[1], 1, puzzle.columns, "column")
-        value = reading.word(words[2], puzzle.symbols[: puzzle.fillable])
+        row = parsing.integer(words[0], 1, puzzle.rows, "row")
+        column = parsing.integer(words[1], 1, puzzle.columns, "column")
+        value = parsing.word(words[2], puzzle.symbols[: puzzle.fillable])
         action = ((row - 1) * puzzle.columns + column - 1) * puzzle.fillable + value
         return np.asarray(action, self.action_space.dtype)
 
-    def why_illegal(self, action: np.ndarray, state: Filling, params: Params) -> str:
+    def why_illegal(self, action: np.ndarray, state: GridState, params: Params) -> str:
         """Say that the cell is filled already, or that another cell is in the way."""
         cell, value = divmod(int(action), self.puzzle.fillable)
         row, column = divmod(cell, self.puzzle.columns)
@@ -395,13 +397,13 @@ class FillTask(PuzzleTask[Filling]):
             return f"{where} is filled already"
         return f"{self.puzzle.symbols[value]} in {where} breaks a rule together with what the grid shows"
 
-    def why_over(self, state: Filling, params: Params, info: dict[str, Any]) -> str:
+    def why_over(self, state: GridState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the grid is solved, full but wrong, or stuck."""
         if (np.asarray(state.cells) == 0).any():
             return "no empty cell can be filled without breaking a rule"
         return "the puzzle is solved" if info["success"] else "the grid is full and breaks a rule"
 
-    def draw(self, state: Filling, params: Params) -> np.ndarray:
+    def draw(self, state: GridState, params: Params) -> np.ndarray:
         """Draw the grid: givens on grey, symbols that were filled in in blue."""
         puzzle = self.puzzle
         board = Board(puzzle.rows, puzzle.columns, self.picture_shape)

@@ -24,18 +24,18 @@ class Params(NamedTuple):
     instance: Any
     """The puzzle's own ``NamedTuple``."""
     plan: jax.Array
-    """int16 ``(longest,)``: the exact solver's actions, then ``STOP``. No player but the reference may look."""
+    """int16 ``(longest,)``: the exact solver's actions, then ``STOP``. Only the reference player may look."""
 
 
 class PuzzleTask(Task[Params, State], Generic[State]):
-    """A puzzle to play step by step: instance ``i`` of a split is the one of ``puzzle.generate(i, split)``.
+    """A puzzle to play step by step. Instance ``i`` of a split is ``puzzle.generate(i, split)``.
 
     Subclasses name the puzzle and define state, transition, observation and reward.
     """
 
     #: The one-shot form: generator, verifier, solver.
     puzzle_class: ClassVar[type[Puzzle[Any]]]
-    #: Instances of each split.
+    #: Number of instances of each split.
     bank_size: ClassVar[int] = 1024
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
@@ -51,16 +51,16 @@ class PuzzleTask(Task[Params, State], Generic[State]):
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Return a uniformly random instance of the split's bank."""
-        bits = jax.random.key_data(key)[0]  # a key is random bits enough
+        bits = jax.random.key_data(key)[0]  # a key is random enough
         number = split * self.bank_size + (bits % np.uint32(self.bank_size)).astype(jnp.int32)
         return Params(*jax.tree.map(lambda column: jnp.asarray(column)[number], (self.bank.instances, self.bank.plans)))
 
 
-class Planned(NamedTuple):
+class SolverPlayer(NamedTuple):
     """Plays the actions that the exact solver found when the bank was built."""
 
     @classmethod
-    def for_task(cls, task: Task[Any, Any]) -> Planned:
+    def for_task(cls, task: Task[Any, Any]) -> SolverPlayer:
         """Return the player; it plays any puzzle with a bank."""
         return cls()
 

@@ -1,7 +1,7 @@
 """Puzzles whose answer is a shortest sequence of moves from a start to a goal.
 
-Any sequence that reaches the goal is right. A shortest one, whichever, scores 1; a longer one scores the length of a
-shortest one divided by its own.
+Any sequence that reaches the goal is right. A shortest one scores 1; a longer one scores the shortest length divided by
+its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def rated(length: float, shortest: float, unit: str) -> Verdict:
 
 
 class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
-    """The one-shot form. An instance has the field ``shortest``: int16, how long a shortest solution is."""
+    """The one-shot form. An instance has the field ``shortest``: int16, the length of a shortest solution."""
 
     difficulty_is: ClassVar[str] = "moves of a shortest solution"
     moves: tuple[str, ...]

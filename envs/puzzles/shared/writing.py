@@ -24,11 +24,11 @@ from gymnasium import spaces
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 
-from . import answer as reading
+from . import parsing
 from .puzzle_task import Params, PuzzleTask
 
 
-class Writing(NamedTuple):
+class WritingState(NamedTuple):
     """The part written so far."""
 
     written: jax.Array
@@ -37,7 +37,7 @@ class Writing(NamedTuple):
     """bool: a token was wrong."""
 
 
-class WritingTask(PuzzleTask[Writing]):
+class WritingTask(PuzzleTask[WritingState]):
     """The interactive form."""
 
     measures: ClassVar[dict[str, str]] = {"written": "fraction of the tokens that are written"}
@@ -78,48 +78,48 @@ class WritingTask(PuzzleTask[Writing]):
 
     # -- the task -------------------------------------------------------------------------------------------------
 
-    def initial(self, key: jax.Array, params: Params) -> Writing:
+    def initial(self, key: jax.Array, params: Params) -> WritingState:
         """Begin with nothing written."""
-        return Writing(jnp.int32(0), jnp.bool_(False))
+        return WritingState(jnp.int32(0), jnp.bool_(False))
 
-    def transition(self, state: Writing, action: jax.Array, key: jax.Array, params: Params) -> Writing:
+    def transition(self, state: WritingState, action: jax.Array, key: jax.Array, params: Params) -> WritingState:
         """Write a token, or fail."""
         right = action == self.wanted(state.written, params.instance)
-        return Writing(state.written + right, ~right)
+        return WritingState(state.written + right, ~right)
 
-    def observation(self, state: Writing, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: WritingState, key: jax.Array, params: Params) -> jax.Array:
         """Return the puzzle's flags."""
         flags = self.flags(state.written, params.instance)
         return jnp.concatenate([flag.astype(self.dtype).reshape(-1) for flag in flags])
 
     def reward(
-        self, state: Writing, action: jax.Array, next_state: Writing, key: jax.Array, params: Params
+        self, state: WritingState, action: jax.Array, next_state: WritingState, key: jax.Array, params: Params
     ) -> jax.Array:
         """Give a share for a right token, 1 for the last."""
         right, length = next_state.written - state.written, self.length(params.instance)
         last = (right > 0) & (next_state.written == length)
         return right.astype(self.dtype) / length + last.astype(self.dtype)
 
-    def terminal(self, state: Writing, key: jax.Array, params: Params) -> jax.Array:
+    def terminal(self, state: WritingState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether all is written, or a token was wrong."""
         return state.failed | (state.written == self.length(params.instance))
 
-    def info(self, state: Writing, params: Params) -> dict[str, jax.Array]:
+    def info(self, state: WritingState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: everything is written."""
         length = self.length(params.instance)
         return {"success": state.written == length, "written": state.written.astype(self.dtype) / length}
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def parse(self, text: str, state: Writing, params: Params) -> np.ndarray:
+    def parse(self, text: str, state: WritingState, params: Params) -> np.ndarray:
         """Read the name of a token.
 
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), self.tokens), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), self.tokens), self.action_space.dtype)
 
-    def why_over(self, state: Writing, params: Params, info: dict[str, Any]) -> str:
+    def why_over(self, state: WritingState, params: Params, info: dict[str, Any]) -> str:
         """Say whether it is done or failed."""
         if not bool(state.failed):
             return "everything is written"

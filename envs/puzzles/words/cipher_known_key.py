@@ -1,10 +1,10 @@
 """rlsuite/CipherKnownKey-v0: encrypt or decrypt a text with a classical cipher whose method and key are told.
 
-``difficulty`` is the number of letters, and says which ciphers come up (``TIERS``). Texts are pseudo-words. Every
+``difficulty`` is the number of letters, which also determines the ciphers (``TIERS``). Texts are pseudo-words. Every
 cipher is a bijection on the texts that it takes, so there is one answer. Half of the instances ask for the plaintext,
-half for the ciphertext. For the Playfair cipher plaintexts are drawn in which no pair holds one letter twice, so that
-nothing need be said of padding. See :mod:`.spelling` for actions, observations and rewards; what is told is observed as
-the cipher, the direction, the numbers of the key (in one place to encrypt, in another to decrypt) and the text.
+half for the ciphertext. Plaintexts for the Playfair cipher have no pair with one letter twice, so that no rule about
+padding is needed. See :mod:`.spelling` for actions, observations and rewards. The observed facts are the cipher, the
+direction, the numbers of the key (in one place to encrypt, in another to decrypt) and the text.
 
 With 8 letters there are some 280,000 instances.
 """
@@ -46,7 +46,7 @@ class Tier(NamedTuple):
     width: int
     """See :class:`~.ciphers.Cipher`."""
     longest_key: int
-    """Numbers of the longest key."""
+    """Most numbers of a key."""
     ciphers: tuple[type[Cipher], ...]
 
 
@@ -59,18 +59,18 @@ TIERS = {
 
 
 class Instance(NamedTuple):
-    """A cipher, its key, a text and what becomes of it; letters are numbers from 0."""
+    """A cipher, its key, a text and its ciphertext; letters are numbers from 0."""
 
     cipher: np.ndarray
-    """int8: which one of the tier."""
+    """int8: index of the cipher in the tier."""
     decrypt: np.ndarray
-    """int8: 1 if the ciphertext is told and the plaintext asked for, 0 the other way round."""
+    """int8: 1 if the ciphertext is shown and the plaintext asked for, 0 the other way round."""
     key: np.ndarray
-    """int8 ``(longest key,)``: -1 where it has ended."""
+    """int8 ``(longest key,)``: the key; -1 after its end."""
     plaintext: np.ndarray
     """int8 ``(length,)``."""
     ciphertext: np.ndarray
-    """int8 ``(length,)``. No solver reads the one of the two that is asked for."""
+    """int8 ``(length,)``. No solver reads whichever text is asked for."""
 
 
 class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
@@ -102,8 +102,8 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
         return Instance(*(np.array(field, np.int8) for field in fields))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the cipher and both texts. Which of them is told does not matter, nor the parts of the key that are
-        not used.
+        """Return the least form of the cipher and both texts. It leaves out which text is shown, and unused parts of
+        the key.
         """
         texts = sorted((instance.plaintext.tobytes(), instance.ciphertext.tobytes()))
         return instance.cipher.tobytes() + b"".join(texts)
@@ -156,7 +156,7 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
 
 
 class CipherKnownKey(SpellingTask):
-    """Encryption and decryption, a letter a step."""
+    """The interactive form: encrypt or decrypt, a letter a step."""
 
     puzzle: CipherKnownKeyPuzzle
     puzzle_class = CipherKnownKeyPuzzle

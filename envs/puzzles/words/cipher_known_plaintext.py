@@ -1,13 +1,13 @@
-"""rlsuite/CipherKnownPlaintext-v0: decrypt a text by what a cipher of unknown key has made of other texts.
+"""rlsuite/CipherKnownPlaintext-v0: decrypt a text from plaintexts and ciphertexts of a cipher whose key is unknown.
 
-The method is told, and so are plaintexts with their ciphertexts under one key. An instance is kept only if every key
-that fits all of them decrypts the text to the same plaintext, proven by going through the keys that fit
-(:func:`fitting`); so there is one answer, whether or not there is one key.
+The method is known, and so are plaintexts with their ciphertexts under one key. An instance is kept only if every key
+that fits all of them decrypts the text to the same plaintext, as trying all fitting keys (:func:`fitting`) proves. So
+there is one answer, even if several keys fit.
 
-``difficulty`` is the number of letters of each text, and says which ciphers come up (``TIERS``); it goes up with the
-size of the key. Texts are pseudo-words. See :mod:`.spelling` for actions, observations and rewards; what is told is
-observed as the cipher, the plaintexts, their ciphertexts, the text, and the letters that its letter at the place to
-write at faced in the plaintexts.
+``difficulty`` is the number of letters of each text, which also determines the ciphers (``TIERS``); it grows with the
+size of the key. Texts are pseudo-words. See :mod:`.spelling` for actions, observations and rewards. The observed facts
+are the cipher, the plaintexts, their ciphertexts, the text, and the letters that stood in the plaintexts for the
+ciphertext's letter at the place to write.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ TIERS = {
 
 
 class Instance(NamedTuple):
-    """A cipher, what it makes of some texts, and a text to decrypt; letters are numbers from 0."""
+    """A cipher, some texts with their ciphertexts, and a text to decrypt; letters are numbers from 0."""
 
     cipher: np.ndarray
-    """int8: which one of the tier."""
+    """int8: index of the cipher in the tier."""
     plaintexts: np.ndarray
     """int8 ``(pairs, length)``."""
     ciphertexts: np.ndarray
@@ -76,7 +76,7 @@ class Instance(NamedTuple):
     text: np.ndarray
     """int8 ``(length,)``: the ciphertext to decrypt."""
     answer: np.ndarray
-    """int8 ``(length,)``: its plaintext, for the interactive task; neither solver nor verifier reads it."""
+    """int8 ``(length,)``: plaintext of the text, for the interactive task; neither solver nor verifier reads it."""
 
 
 def fitting(cipher: Cipher, pairs: Pairs) -> list[Numbers]:
@@ -127,7 +127,7 @@ def _rows(count: int, pairs: Pairs, place: int) -> list[tuple[int, ...]]:
 
 def _substitutions(count: int, pairs: Pairs) -> list[list[int]]:
     """Return the tables that send letters not seen in the plaintexts to letters not seen in the ciphertexts, in order
-    and in the order moved on by one.
+    and in the order shifted by one.
     """
     table = {x: y for plain, text in pairs for x, y in zip(plain, text, strict=True)}
     open_letters = [x for x in range(count) if x not in table]
@@ -229,7 +229,7 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
 
 
 class CipherKnownPlaintext(SpellingTask):
-    """Decryption without the key, a letter a step."""
+    """The interactive form: decrypt without the key, a letter a step."""
 
     puzzle: CipherKnownPlaintextPuzzle
     puzzle_class = CipherKnownPlaintextPuzzle

@@ -22,8 +22,8 @@ class Cipher(abc.ABC):
     """A method of encryption.
 
     Args:
-        alphabet: its letters.
-        width: how long a key word is, how many columns or at most how many rails there are, where a cipher has them.
+        alphabet: letters of the texts.
+        width: length of a key word, number of columns, or largest number of rails, where a cipher has them.
     """
 
     name: ClassVar[str]
@@ -69,7 +69,7 @@ class Cipher(abc.ABC):
 
 
 class LetterCipher(Cipher):
-    """Replaces each letter by another that does not depend on where it stands."""
+    """A cipher that replaces each letter by another that does not depend on the letter's place."""
 
     @abc.abstractmethod
     def table(self, key: Numbers) -> Numbers:
@@ -87,14 +87,14 @@ class LetterCipher(Cipher):
 
 
 class Caesar(LetterCipher):
-    """A key is one number."""
+    """The Caesar cipher. A key is one number."""
 
     name = "Caesar cipher"
     steps = 1
 
     @property
     def keys(self) -> float:
-        """Number of keys: a letter is moved on by so many places."""
+        """Number of keys: a letter can be shifted by so many places."""
         return float(self.count)
 
     def key(self, dice: Dice) -> list[int]:
@@ -102,7 +102,7 @@ class Caesar(LetterCipher):
         return [dice.between(1, self.count - 1)]
 
     def table(self, key: Numbers) -> Numbers:
-        """Return the alphabet moved on."""
+        """Return the alphabet, shifted."""
         return [(x + key[0]) % self.count for x in range(self.count)]
 
     def method(self) -> str:
@@ -118,7 +118,7 @@ class Caesar(LetterCipher):
 
 
 class Atbash(LetterCipher):
-    """Has no key."""
+    """The Atbash cipher, which has no key."""
 
     name = "Atbash cipher"
     steps = 1
@@ -146,7 +146,7 @@ class Atbash(LetterCipher):
 
 
 class Affine(LetterCipher):
-    """A key is a factor and a summand."""
+    """The affine cipher. A key is a factor and a summand."""
 
     name = "Affine cipher"
     steps = 2
@@ -165,7 +165,7 @@ class Affine(LetterCipher):
         return [a for a in range(1, self.count) if gcd(a, self.count) == 1]
 
     def table(self, key: Numbers) -> Numbers:
-        """Return the alphabet multiplied and moved on."""
+        """Return the alphabet, multiplied and shifted."""
         return [(key[0] * x + key[1]) % self.count for x in range(self.count)]
 
     def method(self) -> str:
@@ -182,7 +182,7 @@ class Affine(LetterCipher):
 
 
 class Substitution(LetterCipher):
-    """A key is the alphabet in another order."""
+    """The substitution cipher. A key is the alphabet in another order."""
 
     name = "Substitution cipher"
     steps = 1
@@ -213,7 +213,7 @@ class Substitution(LetterCipher):
 
 
 class Vigenere(Cipher):
-    """A key is a word of ``width`` letters."""
+    """The Vigenere cipher. A key is a word of ``width`` letters."""
 
     name = "Vigenere cipher"
     steps = 2
@@ -250,7 +250,7 @@ class Vigenere(Cipher):
 
 
 class Autokey(Vigenere):
-    """Goes on with the plaintext where the key word ends."""
+    """The autokey cipher, which goes on with the plaintext where the key word ends."""
 
     name = "Autokey cipher"
     steps = 2
@@ -276,7 +276,7 @@ class Autokey(Vigenere):
 
 
 class Hill(Cipher):
-    """A key is a matrix of two rows and columns; texts have an even number of letters."""
+    """The Hill cipher. A key is a matrix of two rows and columns; texts have an even number of letters."""
 
     name = "Hill cipher"
     steps = 3
@@ -328,7 +328,7 @@ class Hill(Cipher):
 
 
 class Playfair(Cipher):
-    """A key is a square of all letters; texts are pairs of different letters."""
+    """The Playfair cipher. A key is a square of all letters; texts are pairs of different letters."""
 
     name = "Playfair cipher"
     steps = 2
@@ -390,7 +390,7 @@ class Playfair(Cipher):
 
 
 class Transposition(Cipher):
-    """Leaves the letters as they are and changes their order."""
+    """A cipher that keeps the letters and changes their order."""
 
     @abc.abstractmethod
     def order(self, length: int, key: Numbers) -> list[int]:
@@ -406,7 +406,7 @@ class Transposition(Cipher):
 
 
 class RailFence(Transposition):
-    """A key is a number of rails, at most ``width``."""
+    """The rail fence cipher. A key is a number of rails, at most ``width``."""
 
     name = "Rail fence cipher"
     steps = 2
@@ -439,7 +439,7 @@ class RailFence(Transposition):
 
 
 class Columnar(Transposition):
-    """A key is an order of ``width`` columns."""
+    """The columnar cipher. A key is an order of ``width`` columns."""
 
     name = "Columnar transposition"
     steps = 2

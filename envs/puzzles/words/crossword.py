@@ -1,9 +1,9 @@
 """rlsuite/Crossword-v0: fill a crossword with the words of a list, each in one place (a fill-in, or kriss-kross).
 
-``difficulty`` is the side of the grid. Instances have exactly one solution: letters are given where two solutions
-differ until there is one. Words are those of the instance and mean nothing; vowels and consonants alternate in the
-grid, so that they can be spoken. Patterns of blocked cells are the same after half a turn and have no runs of two
-cells.
+``difficulty`` is the side of the grid. Instances have exactly one solution: a letter is given where two solutions
+differ, until one solution is left. Every instance has its own words, which mean nothing; vowels and consonants
+alternate in the grid, so that they can be spoken. Patterns of blocked cells are the same after half a turn and have no
+runs of two cells.
 
 One-shot, the answer is the whole grid. Interactively, a word is placed a step:
 
@@ -17,8 +17,7 @@ reward         1 / slots for each word, and +1 on placing the last
 termination    every word is placed, or no placement is legal
 =============  =====================================================================================================
 
-The mask forbids what anybody sees is wrong and looks no step ahead. Nothing that was placed is taken back. The best
-return is 2.
+The mask forbids visible errors and does not look ahead. Words are never taken back. The best return is 2.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import Board
 from ..shared.grid_filling import EMPTY, Grid, GridPuzzle
 from ..shared.puzzle_task import Params, PuzzleTask
@@ -46,7 +45,7 @@ from .pseudo_words import VOWELS
 LETTERS = "ABDEIL"
 BLOCK = "#"
 END = -1
-"""After the end of a word or slot."""
+"""Number after the end of a word or slot."""
 
 
 class Tier(NamedTuple):
@@ -55,7 +54,7 @@ class Tier(NamedTuple):
     blocks: int
     slots: int
     given: int
-    """Letters that are given at least."""
+    """Least number of given letters."""
     most_given: int
 
 
@@ -64,11 +63,14 @@ TIERS = {4: Tier(4, 6, 3, 5), 5: Tier(4, 10, 0, 4), 6: Tier(12, 12, 0, 4)}
 
 
 class Instance(NamedTuple):
-    """Words and a grid with one solution; letters are numbered from 1. What slots there are, and the letters given in
-    them, follows from the grid."""
+    """Words and a grid with one solution; letters are numbers from 1. The grid alone determines the slots and the
+    letters given in them.
+    """
 
     givens: np.ndarray
-    """int8 ``(side**2,)``: 0 for a cell to fill, a letter, or the number after the last letter where it is blocked."""
+    """int8 ``(side**2,)``: 0 for a cell to fill, the number of a given letter, or one more than the last letter's for a
+    blocked cell.
+    """
     words: np.ndarray
     """int8 ``(slots, side)``: the letters of each word, then ``END``; in alphabetical order."""
     slots: np.ndarray
@@ -250,7 +252,7 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
 
 
 class _Search:
-    """Depth-first search over slots; for each, the words that may go there are the bits of an integer."""
+    """Searches depth-first over slots; for each slot, the words that may go there are the bits of an integer."""
 
     def __init__(self, cells: list[int], words: list[list[int]], slots: list[list[int]]) -> None:
         self.tried = 0
@@ -304,8 +306,8 @@ class _Search:
                 self._extend(narrowed, rest, [*placed, (slot, w)], found, most)
 
 
-class Placing(NamedTuple):
-    """The grid as far as it is filled."""
+class CrosswordState(NamedTuple):
+    """The grid so far."""
 
     letters: jax.Array
     """int8 ``(slots, side)``: the letters that stand in each slot, 0 for none, then ``END``."""
@@ -315,7 +317,7 @@ class Placing(NamedTuple):
     """uint32: bit w is set if word w was placed."""
 
 
-class Crossword(PuzzleTask[Placing]):
+class Crossword(PuzzleTask[CrosswordState]):
     """The interactive form."""
 
     puzzle: CrosswordPuzzle
@@ -332,11 +334,11 @@ class Crossword(PuzzleTask[Placing]):
         self.reward_space = self.box(0.0, 1.0 + 1.0 / self.count)
         self._bits = np.arange(self.count, dtype=np.uint32)
 
-    def initial(self, key: jax.Array, params: Params) -> Placing:
+    def initial(self, key: jax.Array, params: Params) -> CrosswordState:
         """Begin with the letters that are given."""
-        return Placing(params.instance.starts, jnp.uint32(0), jnp.uint32(0))
+        return CrosswordState(params.instance.starts, jnp.uint32(0), jnp.uint32(0))
 
-    def transition(self, state: Placing, action: jax.Array, key: jax.Array, params: Params) -> Placing:
+    def transition(self, state: CrosswordState, action: jax.Array, key: jax.Array, params: Params) -> CrosswordState:
         """Place a word: its letters stand in every slot that shares a cell with it."""
         slot, number = action // self.count, action % self.count
         word, cells = (
@@ -346,13 +348,13 @@ class Crossword(PuzzleTask[Placing]):
         shared = (params.instance.slots[:, :, None] == cells) & (cells != END)
         letters = jnp.where(shared, word, 0).sum(axis=2, dtype=jnp.int8)
         one = np.uint32(1)
-        return Placing(
+        return CrosswordState(
             jnp.where(shared.any(axis=2), letters, state.letters),
             state.filled | one << slot.astype(jnp.uint32),
             state.used | one << number.astype(jnp.uint32),
         )
 
-    def observation(self, state: Placing, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: CrosswordState, key: jax.Array, params: Params) -> jax.Array:
         """Return the letters, the words, the pattern, the slots filled and words used, and the legal actions."""
         letters = np.arange(1, len(LETTERS) + 1, dtype=np.int8)
         flags = (
@@ -383,34 +385,34 @@ class Crossword(PuzzleTask[Placing]):
         return (Component("place", meaning, shape=(self.count, self.count)),)
 
     def reward(
-        self, state: Placing, action: jax.Array, next_state: Placing, key: jax.Array, params: Params
+        self, state: CrosswordState, action: jax.Array, next_state: CrosswordState, key: jax.Array, params: Params
     ) -> jax.Array:
         """Give a share for each word, 1 for the last."""
         placed = next_state.used != state.used
         return placed.astype(self.dtype) / self.count + (placed & self._done(next_state)).astype(self.dtype)
 
-    def terminal(self, state: Placing, key: jax.Array, params: Params) -> jax.Array:
+    def terminal(self, state: CrosswordState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether every word is placed, or none can be."""
         return ~self.action_mask(state, params).any()
 
-    def info(self, state: Placing, params: Params) -> dict[str, jax.Array]:
+    def info(self, state: CrosswordState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: every word is placed."""
         placed = jax.lax.population_count(state.used).astype(self.dtype) / self.count
         return {"success": self._done(state), "placed": placed}
 
-    def action_mask(self, state: Placing, params: Params) -> jax.Array:
+    def action_mask(self, state: CrosswordState, params: Params) -> jax.Array:
         """Return the unused words for each open slot of their length whose letters agree, bool ``(slots**2,)``."""
         letters, words = state.letters[:, None], params.instance.words
         agree = ((letters == words) | ((letters == 0) & (words != END))).all(axis=2)
         free = (state.filled >> self._bits & 1 == 0)[:, None] & (state.used >> self._bits & 1 == 0)
         return (agree & free).reshape(-1)
 
-    def _done(self, state: Placing) -> jax.Array:
+    def _done(self, state: CrosswordState) -> jax.Array:
         return state.used == np.uint32(2**self.count - 1)
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Placing, params: Params) -> str:
+    def describe(self, state: CrosswordState, params: Params) -> str:
         """Show the rules, the grid and the words that are left."""
         left = [word for w, word in enumerate(self.puzzle.listed(params.instance)) if not int(state.used) >> w & 1]
         filled = [str(s + 1) for s in range(self.count) if int(state.filled) >> s & 1]
@@ -425,7 +427,7 @@ class Crossword(PuzzleTask[Placing]):
         """Tell a text player how to answer, in one line."""
         return f"Answer 'SLOT WORD', such as '3 LIBED': a slot, 1 to {self.count}, and a word that is left."
 
-    def parse(self, text: str, state: Placing, params: Params) -> np.ndarray:
+    def parse(self, text: str, state: CrosswordState, params: Params) -> np.ndarray:
         """Read ``3 LIBED``: that word into slot 3.
 
         Raises:
@@ -434,11 +436,11 @@ class Crossword(PuzzleTask[Placing]):
         parts = text.split()
         if len(parts) != 2:
             raise ValueError(f"expected 'SLOT WORD', got {text[:40]!r}")
-        slot = reading.integer(parts[0], 1, self.count, "slot")
-        word = reading.word(parts[1], self.puzzle.listed(params.instance))
+        slot = parsing.integer(parts[0], 1, self.count, "slot")
+        word = parsing.word(parts[1], self.puzzle.listed(params.instance))
         return np.asarray((slot - 1) * self.count + word, self.action_space.dtype)
 
-    def why_illegal(self, action: np.ndarray, state: Placing, params: Params) -> str:
+    def why_illegal(self, action: np.ndarray, state: CrosswordState, params: Params) -> str:
         """Say that the slot or the word is taken, or the word does not fit."""
         slot, number = divmod(int(action), self.count)
         word = self.puzzle.listed(params.instance)[number]
@@ -448,11 +450,11 @@ class Crossword(PuzzleTask[Placing]):
             return f"{word} was placed already"
         return f"{word} does not fit the length of slot {slot + 1} and the letters in it"
 
-    def why_over(self, state: Placing, params: Params, info: dict[str, Any]) -> str:
+    def why_over(self, state: CrosswordState, params: Params, info: dict[str, Any]) -> str:
         """Say whether it is done or stuck."""
         return "every word is placed" if info["success"] else "no word that is left fits an open slot"
 
-    def draw(self, state: Placing, params: Params) -> np.ndarray:
+    def draw(self, state: CrosswordState, params: Params) -> np.ndarray:
         """Draw the grid, letters given on grey; beside it the words, those left in black."""
         side, puzzle = self.side, self.puzzle
         board = Board(side, side, self.picture_shape)
@@ -469,8 +471,8 @@ class Crossword(PuzzleTask[Placing]):
             board.text(*place, word, "#b8bec7" if used else "#1d2733", 0.5)
         return board.picture()
 
-    def _cells(self, state: Placing, params: Params) -> list[int]:
-        """Return the grid in reading order: what is given, and what stands in the slots."""
+    def _cells(self, state: CrosswordState, params: Params) -> list[int]:
+        """Return the grid in reading order: the given letters, and those in the slots."""
         cells: list[int] = np.asarray(params.instance.givens).tolist()
         slots, letters = np.asarray(params.instance.slots).tolist(), np.asarray(state.letters).tolist()
         for slot, line in zip(slots, letters, strict=True):

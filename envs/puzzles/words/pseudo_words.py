@@ -1,4 +1,4 @@
-"""Words that mean nothing and can be spoken: texts that nobody has learned by heart."""
+"""Words that mean nothing and can be spoken, for texts that nobody knows by heart."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ reward         1 / length for a right letter
 termination    the text is written
 =============  =====================================================================================================
 
-What is written stays: that a letter was wrong is seen from the reward, but it is too late to take it back. Always
-writing one letter, or any at random, earns about 1 / letters of the alphabet. The best return is 1. There is nothing
-more for a whole text: a sum that depends on every letter, paid with the last, would drown what each of them earns.
+Written letters stay: the reward shows that a letter was wrong, but it cannot be taken back. To write always the same
+letter, or a random one, earns about 1 / letters of the alphabet. The best return is 1. There is no bonus for a whole
+text, because a sum paid with the last letter would drown the reward of each letter.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import Instance, Malformed, Puzzle
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import Board
 from ..shared.puzzle_task import Params, PuzzleTask
 
@@ -39,7 +39,7 @@ NOTHING = -1
 """Number at a place without a letter yet, and after the end of a key."""
 
 _LINES = 10
-"""Rows of cells in a picture; all but two are for words."""
+"""Number of rows of cells in a picture; all but two are for words."""
 
 
 class TextPuzzle(Puzzle[Instance]):
@@ -47,7 +47,7 @@ class TextPuzzle(Puzzle[Instance]):
 
     alphabet: str
     length: int
-    """Letters of the answer."""
+    """Number of letters of the answer."""
 
     @abc.abstractmethod
     def told(self, instance: Instance) -> str:
@@ -107,18 +107,18 @@ class TextPuzzle(Puzzle[Instance]):
         return [letter * self.length for letter in self.alphabet]
 
 
-class Spelling(NamedTuple):
-    """The text as far as it is written."""
+class SpellingState(NamedTuple):
+    """The text so far."""
 
     letters: jax.Array
     """int8 ``(length,)``: ``NOTHING`` where none is written yet."""
     place: jax.Array
-    """int32: how many are written."""
+    """int32: number of letters written."""
     right: jax.Array
-    """int32: how many of those are right."""
+    """int32: number of right letters."""
 
 
-class SpellingTask(PuzzleTask[Spelling]):
+class SpellingTask(PuzzleTask[SpellingState]):
     """The interactive form."""
 
     puzzle: TextPuzzle[Any]
@@ -161,17 +161,17 @@ class SpellingTask(PuzzleTask[Spelling]):
 
     # -- the task -------------------------------------------------------------------------------------------------
 
-    def initial(self, key: jax.Array, params: Params) -> Spelling:
+    def initial(self, key: jax.Array, params: Params) -> SpellingState:
         """Begin with nothing written."""
-        return Spelling(jnp.full(self.length, NOTHING, jnp.int8), jnp.int32(0), jnp.int32(0))
+        return SpellingState(jnp.full(self.length, NOTHING, jnp.int8), jnp.int32(0), jnp.int32(0))
 
-    def transition(self, state: Spelling, action: jax.Array, key: jax.Array, params: Params) -> Spelling:
+    def transition(self, state: SpellingState, action: jax.Array, key: jax.Array, params: Params) -> SpellingState:
         """Write a letter."""
         here, letter = self._here(state), action.astype(jnp.int8)
         right = (here & (self.answer(params.instance) == letter)).any()
-        return Spelling(jnp.where(here, letter, state.letters), state.place + 1, state.right + right)
+        return SpellingState(jnp.where(here, letter, state.letters), state.place + 1, state.right + right)
 
-    def observation(self, state: Spelling, key: jax.Array, params: Params) -> jax.Array:
+    def observation(self, state: SpellingState, key: jax.Array, params: Params) -> jax.Array:
         """Return the facts, the place, the letter at that place and the text so far."""
         here = self._here(state)
         letter = (here[:, None] & self.one_hot(self.given(params.instance))).any(axis=0)
@@ -199,25 +199,25 @@ class SpellingTask(PuzzleTask[Spelling]):
         return text[..., None] == np.arange(self.count, dtype=np.int8)
 
     def reward(
-        self, state: Spelling, action: jax.Array, next_state: Spelling, key: jax.Array, params: Params
+        self, state: SpellingState, action: jax.Array, next_state: SpellingState, key: jax.Array, params: Params
     ) -> jax.Array:
         """Give a share for each right letter."""
         return (next_state.right - state.right).astype(self.dtype) / self.length
 
-    def terminal(self, state: Spelling, key: jax.Array, params: Params) -> jax.Array:
+    def terminal(self, state: SpellingState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the text is written."""
         return state.place == self.length
 
-    def info(self, state: Spelling, params: Params) -> dict[str, jax.Array]:
+    def info(self, state: SpellingState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the text is written and right."""
         return {"success": state.right == self.length, "right": state.right.astype(self.dtype) / self.length}
 
-    def _here(self, state: Spelling) -> jax.Array:
+    def _here(self, state: SpellingState) -> jax.Array:
         return np.arange(self.length) == state.place
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Spelling, params: Params) -> str:
+    def describe(self, state: SpellingState, params: Params) -> str:
         """Show the rules, the instance and the text so far."""
         written = self.puzzle.written(np.asarray(state.letters).tolist())
         return f"{self.puzzle.told(params.instance)}\n\nWritten so far: {written}"
@@ -226,20 +226,20 @@ class SpellingTask(PuzzleTask[Spelling]):
         """Tell a text player how to answer, in one line."""
         return f"Answer with the letter to write next, one of {self.puzzle.alphabet}."
 
-    def parse(self, text: str, state: Spelling, params: Params) -> np.ndarray:
+    def parse(self, text: str, state: SpellingState, params: Params) -> np.ndarray:
         """Read a letter, such as ``C``.
 
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), list(self.puzzle.alphabet)), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), list(self.puzzle.alphabet)), self.action_space.dtype)
 
-    def why_over(self, state: Spelling, params: Params, info: dict[str, Any]) -> str:
+    def why_over(self, state: SpellingState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the text is right."""
         right = int(state.right)
         return "the text is right" if right == self.length else f"{self.length - right} letters of the text are wrong"
 
-    def draw(self, state: Spelling, params: Params) -> np.ndarray:
+    def draw(self, state: SpellingState, params: Params) -> np.ndarray:
         """Draw the facts, and at the foot the given text and the written one."""
         board = Board(_LINES, self.length, self.picture_shape)
         lines = [part for line in self.puzzle.told(params.instance).split("\n") for part in textwrap.wrap(line, 100)]

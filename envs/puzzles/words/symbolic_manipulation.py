@@ -1,14 +1,14 @@
 """rlsuite/SymbolicManipulation-v0: carry out a program of operations on a sequence of symbols, and write the result.
 
-``difficulty`` is the number of operations. Each is one of :data:`OPERATIONS`, described in full in the prompt, so that
-there is one result. One of them is a rewriting system of two rules that shorten, applied until neither can be. Every
-operation of an instance changes the sequence that it meets. Of 4,000 instances with 2 operations 3,689 differ by more
-than the names of their letters, with 4 all do.
+``difficulty`` is the number of operations. Each is one of :data:`OPERATIONS`, and the prompt describes it in full, so
+that there is one result. One of them is a rewriting system of two rules that shorten the sequence, applied until
+neither can be. Every operation of an instance changes its sequence. Of 4,000 instances with 2 operations 3,689 differ
+by more than the names of their letters; with 4 operations all do.
 
 Interactively, the sequence that each operation makes is written symbol by symbol and ended by a full stop: see
-:mod:`..shared.writing` for actions and rewards. Observed are, one-hot, the sequence that the current operation is
-applied to, what is written of its result and how many symbols that are, the operation and its arguments, and which one
-it is. A uniformly random token is right with probability 1 / (letters + 1), and some 12 in a row are needed with 2
+:mod:`..shared.writing` for actions and rewards. The observation is one-hot: the sequence that the current operation is
+applied to, the written part of its result and its length, the operation and its arguments, and the number of the
+operation. A uniformly random token is right with probability 1 / (letters + 1), and some 12 in a row are needed with 2
 operations, 30 with 4 and 50 with 6.
 """
 
@@ -27,10 +27,10 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import Board
 from ..shared.puzzle_task import Params
-from ..shared.writing import Writing, WritingTask
+from ..shared.writing import WritingState, WritingTask
 
 ALPHABET = "abcdefghij"
 END = "."
@@ -43,17 +43,18 @@ Row = list[int]
 
 
 class Operation(NamedTuple):
-    """Something to do with a sequence."""
+    """An operation on a sequence."""
 
     words: str
     """Effect in words; ``{0}``, ``{1}``, ... are its arguments, ``{letters}`` the alphabet, ``{last}`` its last
     letter.
     """
     takes: str
-    """A character for each argument: ``n`` a number, ``p`` a position (in ascending order, counted from 1), ``i`` a
-    letter that is in the sequence, ``l`` another letter, ``r`` a letter or nothing."""
+    """Kinds of the arguments, a character each: ``n`` a number, ``p`` a position (in ascending order, counted from 1),
+    ``i`` a letter that is in the sequence, ``l`` another letter, ``r`` a letter or nothing.
+    """
     made: Callable[[Row, Row, int], Row]
-    """The sequence it makes of a sequence, given the arguments and the number of letters."""
+    """Function that returns the new sequence, given the sequence, the arguments and the number of letters."""
     ordered: bool = False
     """True if it matters which letter comes after which in the alphabet."""
 
@@ -141,14 +142,16 @@ REWRITE = len(OPERATIONS) - 1
 
 
 class Instance(NamedTuple):
-    """A sequence, a program, and what the program makes of the sequence."""
+    """A sequence, a program, and the results of the program."""
 
     program: np.ndarray
-    """int8 ``(operations, 7)``: an index of :data:`OPERATIONS`, then its arguments, 0 where there are none: numbers,
-    positions, or letters, the number of letters standing for nothing."""
+    """int8 ``(operations, 7)``: an index of :data:`OPERATIONS`, then its arguments, padded with 0. Arguments are
+    numbers, positions, or letters; the number of letters stands for no letter.
+    """
     rows: np.ndarray
-    """int8 ``(operations + 1, width)``: the sequence, then what each operation makes of the one before; filled up with
-    the number of letters. Verifier and solver read the first only."""
+    """int8 ``(operations + 1, width)``: the sequence, then the result of each operation on the one before, padded with
+    the number of letters. Verifier and solver read the first row only.
+    """
 
 
 class SymbolicManipulationPuzzle(Puzzle[Instance]):
@@ -271,7 +274,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         words = answer.split(" ")
         if len(words) > self.width:
             raise Malformed(f"expected at most {self.width} symbols separated by single spaces, got {len(words)}")
-        given = [reading.word(word, ALPHABET[: self.letters]) for word in words]
+        given = [parsing.word(word, ALPHABET[: self.letters]) for word in words]
         return RIGHT if given == self.result(instance) else wrong("the program makes another sequence")
 
     def solve(self, instance: Instance) -> str:
@@ -308,7 +311,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
 
 
 class SymbolicManipulation(WritingTask):
-    """Write what each operation makes, symbol by symbol."""
+    """The interactive form: write the result of each operation, symbol by symbol."""
 
     puzzle: SymbolicManipulationPuzzle
     puzzle_class = SymbolicManipulationPuzzle
@@ -398,8 +401,8 @@ class SymbolicManipulation(WritingTask):
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def _shown(self, state: Writing, params: Params) -> tuple[int, list[int], list[int]]:
-        """Return the number of the operation being carried out, what it is applied to, and what is written of its
+    def _shown(self, state: WritingState, params: Params) -> tuple[int, list[int], list[int]]:
+        """Return the number of the current operation, the sequence that it is applied to, and the written part of its
         result.
         """
         now, place, row, made = self._at(state.written, params.instance)
@@ -407,7 +410,7 @@ class SymbolicManipulation(WritingTask):
         shown = puzzle.symbols_of(np.asarray(row)), puzzle.symbols_of(np.asarray(made))[: int(place)]
         return int(np.argmax(now)), *shown
 
-    def describe(self, state: Writing, params: Params) -> str:
+    def describe(self, state: WritingState, params: Params) -> str:
         """Show the operation, what it is applied to, and what is written."""
         number, row, made = self._shown(state, params)
         puzzle = self.puzzle
@@ -421,7 +424,7 @@ class SymbolicManipulation(WritingTask):
         letters = ", ".join(ALPHABET[: self.puzzle.letters])
         return f"Answer with the next symbol of the result, one of {letters}, or with {END} after its last symbol."
 
-    def draw(self, state: Writing, params: Params) -> np.ndarray:
+    def draw(self, state: WritingState, params: Params) -> np.ndarray:
         """Draw the sequence above, what is written of the result below, the operation between them."""
         number, row, made = self._shown(state, params)
         width = self.puzzle.width

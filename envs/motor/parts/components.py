@@ -33,7 +33,7 @@ BY_NAME = {"e": "of the field winding", "sum": "of both windings together", "sup
 
 
 def electrical(name: str, machine: str) -> str:
-    """The meaning of an electrical quantity by its name, in a machine of ``card.settings``."""
+    """Explain an electrical quantity of a machine (``card.settings``) by the quantity's name."""
     kind, _, place = name.partition("_")
     if place in BY_NAME:
         return f"{KINDS[kind]} {BY_NAME[place]}"
@@ -48,10 +48,9 @@ def electrical(name: str, machine: str) -> str:
     return f"{KINDS[kind]}{winding} {AXES[place].format(whose=whose)}"
 
 
-def measured(plant: Plant, machine: str, noise: float = 0.0) -> list[Component]:
-    """The measured electrical quantities, then the speed."""
+def measured(plant: Plant, machine: str, error: str = "") -> list[Component]:
+    """Describe the measured electrical quantities, then the speed; ``error``: added to each meaning."""
     flux = f"{plant.FLUX:.4g} V s" if isinstance(plant, SCIM) else ""
-    error = f", with a Gaussian error of {noise:g} of full scale" if noise else ""
     shown = [
         Component(name, electrical(name, machine) + error, flux if name == "psi_r" else f"{plant.current_limit:g} A")
         for name in plant.measured_names
@@ -60,7 +59,7 @@ def measured(plant: Plant, machine: str, noise: float = 0.0) -> list[Component]:
 
 
 def turning(plant: Plant) -> list[Component]:
-    """Cosine and sine of each angle that the effect of a switch state depends on."""
+    """Describe cosine and sine of each angle that the effect of a switch state depends on."""
     angles = ["rotor"]
     if isinstance(plant, SCIM):
         angles = ["flux", "rotor"][: plant.turning]
@@ -73,7 +72,7 @@ def turning(plant: Plant) -> list[Component]:
 
 
 def legs(plant: Plant) -> list[tuple[str, str]]:
-    """Name and meaning of each leg of the converters, from a switch state's lowest bit to its highest."""
+    """Return name and meaning of each leg of the converters, from a switch state's lowest bit to its highest."""
     found = []
     for fed, states in plant.converters:
         names = {8: ("c", "b", "a"), 4: ("forward", "backward"), 2: ("only",)}[states]
@@ -89,24 +88,15 @@ def _leg(name: str, fed: str) -> str:
 
 
 def voltages(plant: Plant, machine: str) -> list[Component]:
-    """The parts of a continuous action."""
+    """Describe each part of a continuous action."""
     return [
         Component(name, electrical(name, machine), f"{unit:.4g} V")
         for name, unit in zip(plant.voltages, plant.units, strict=True)
     ]
 
 
-def applied(plant: Plant, machine: str, finite: bool, name: str, when: str) -> list[Component]:
-    """What the converters gave or are to give, as parts of a continuous action or the legs of a switch state."""
-    if finite:
-        return [Component(f"{name}_{leg}", f"{meaning}, {when}") for leg, meaning in legs(plant)]
-    return [Component(f"{name}_{part.name}", f"{part.meaning}, {when}", part.unit) for part in voltages(plant, machine)]
-
-
-def actions(plant: Plant, machine: str, finite: bool) -> tuple[Component, ...]:
-    """A voltage each, or switch states."""
-    if finite:
-        return switch_states(tuple(plant.converters))
+def voltage_actions(plant: Plant, machine: str) -> tuple[Component, ...]:
+    """Describe each voltage as a part of an action."""
     circle = "" if isinstance(plant, DirectCurrent) else "; a vector beyond the inverter's reach is shortened to it"
     return tuple(
         Component(part.name, part.meaning + ("" if part.name == "u_e" else circle), part.unit)
@@ -120,11 +110,11 @@ STATES = {
     8: "0 to 7, whose bits 4, 2 and 1 put phase a, b and c at the upper end of the link",
     4: "0 or 3 no voltage, 1 the link's voltage forward, 2 backward",
 }
-"""What a converter does by its number of states."""
+"""Effects of a converter's switch states, by their number."""
 
 
 def switch_states(converters: tuple[tuple[str, int], ...]) -> tuple[Component, ...]:
-    """What each state of one converter, or of two of which the first one's counts fastest, does."""
+    """Describe each state of one converter, or of two; the first one's counts fastest."""
     (first, count), *others = converters
     if not others:
         return tuple(Component(*_state(state, count, first)) for state in range(count))
@@ -152,7 +142,7 @@ SWITCHED = {
 
 
 def _state(state: int, count: int, fed: str) -> tuple[str, str]:
-    """Name and meaning of a converter's switch state."""
+    """Return name and meaning of a converter's switch state."""
     if count == 8:
         bits = f"{state:03b}"
         high = [phase for phase, bit in zip("abc", bits, strict=True) if bit == "1"]

@@ -7,14 +7,14 @@ import re
 import pytest
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.shared.answer import cells, grid
+from rlbench_suite.envs.puzzles.shared.parsing import cells, grid
 from rlbench_suite.puzzle import Malformed
 
 SYMBOLS = "#.a7"
 
 
 def plain(text: str, rows: int, columns: int) -> list[int] | None:
-    """By a regular expression; None for what is no grid."""
+    """Read by a regular expression; None if it is no grid."""
     line = " ".join(["[#.a7]"] * columns) + " *"
     if re.fullmatch("\n".join([line] * rows), text) is None:
         return None

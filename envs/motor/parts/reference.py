@@ -1,18 +1,19 @@
-"""What references do: each controlled quantity has one of its own, of the same kind.
+"""References: each controlled quantity has one of its own, all of the same kind.
 
 =========== ==========================================================================================================
 walk        moves by N(0, s^2) a step, s of the episode log-uniform in the goal's range (``Params.pace``)
 laplace     the same with moves of Laplace's law and the same deviation: many small ones, few large
-sinus,      periodic (``wave.py``): amplitude and middle drawn for the episode, beginning at the value that a walk
-triangle,   would. The frequency is that at which the steepest slope is one that the drive can follow: at the fastest
-sawtooth,   pace the deviation of the fastest walk, or what part of the torque accelerates. A speed or position that
-step        jumps does so by no more than ``Goal.jump``
-switched    one of these, drawn anew for every sub-episode of a tenth to half of the time limit, each of which begins
-            where the last one ended
+sinus,      periodic (``references/wave.py``): amplitude and middle are drawn for the episode, and it begins where a
+triangle,   walk would. The drive can follow its steepest slope: at the fastest pace that slope is the deviation of the
+sawtooth,   fastest walk, or the acceleration by part of the torque. A speed or position jumps by no more than
+step        ``Goal.jump``
+switched    one of these, drawn anew for every sub-episode of a tenth to half of the time limit; each begins where the
+            last one ended
 =========== ==========================================================================================================
 
-All stay within the goal's bounds. Sources: gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), reference generators,
-whose amplitudes and frequencies are free of what a drive can follow, and whose sub-episodes begin with a jump.
+All stay within the goal's bounds. Source: the reference generators of gym-electric-motor 3.0.3
+(doi:10.21105/joss.02498). There amplitudes and frequencies ignore what a drive can follow, and sub-episodes begin with
+a jump.
 """
 
 from __future__ import annotations
@@ -27,14 +28,15 @@ import jax.numpy as jnp
 from rlbench_suite import keys
 
 from ..machines.frames import Scalar, Values
-from .wave import SHAPES, Wave, through
+from ..references.wave import SHAPES, Wave, through
+from .part import Part
 
 SHORTEST, LONGEST = 0.1, 0.5
-"""Of a sub-episode, in parts of the time limit."""
+"""Lengths of a sub-episode, in parts of the time limit."""
 
 
 class Range(NamedTuple):
-    """Of one reference."""
+    """Bounds and pace of one reference."""
 
     low: float
     high: float
@@ -48,20 +50,20 @@ class Range(NamedTuple):
     """The most that it may change at once"""
 
     def deviation(self, pace: Scalar) -> Scalar:
-        """Of a move, at a pace of 0..1."""
+        """Return the deviation of a move, at a pace of 0..1."""
         return self.slowest * jnp.exp(self.quicker * pace)
 
     def moved(self, value: Scalar, pace: Scalar, move: Scalar) -> Scalar:
-        """A walk's next value."""
+        """Return a walk's next value."""
         return jnp.clip(value + self.deviation(pace) * move, self.low, self.high)
 
     def wave(self, name: str, value: Scalar, pace: Scalar, draws: tuple[Scalar, Scalar, Scalar]) -> Wave:
-        """One that begins at a value; see :func:`~.wave.through`."""
+        """Begin a wave at a value; see :func:`~..references.wave.through`."""
         slope = self.steepest * jnp.exp(self.quicker * (pace - 1))
         return through(name, value, (self.low, self.high), slope, self.jump, *draws)
 
 
-class Reference(abc.ABC):
+class Reference(Part, abc.ABC):
     """A kind of reference; its memory is empty where its values are all it needs."""
 
     def __init__(self, horizon: int) -> None:
@@ -69,30 +71,30 @@ class Reference(abc.ABC):
 
     @abc.abstractmethod
     def begin(self, values: Values, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array) -> Any:
-        """The memory at the first values."""
+        """Return the memory at the first values."""
 
     @abc.abstractmethod
     def step(
         self, values: Values, memory: Any, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array
     ) -> tuple[Values, Any]:
-        """Values and memory one step later."""
+        """Return values and memory one step later."""
 
 
 class Walk(Reference):
     """A random walk."""
 
     def begin(self, values: Values, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array) -> Any:
-        """Nothing."""
+        """Return an empty memory."""
         return ()
 
     def moves(self, key: jax.Array, count: int, dtype: Any) -> jax.Array:
-        """Of deviation one, shape ``(count,)``."""
+        """Draw moves of deviation one, shape ``(count,)``."""
         return keys.standard_normal(key, count, dtype)
 
     def step(
         self, values: Values, memory: Any, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array
     ) -> tuple[Values, Any]:
-        """Each by a move of its own."""
+        """Move each value by itself."""
         moves = self.moves(key, len(values), values[0].dtype)
         return tuple(r.moved(at, pace, moves[i]) for i, (at, r) in enumerate(zip(values, ranges, strict=True))), ()
 
@@ -101,7 +103,7 @@ class LaplaceWalk(Walk):
     """A walk whose moves are of Laplace's law."""
 
     def moves(self, key: jax.Array, count: int, dtype: Any) -> jax.Array:
-        """Of scale sqrt(1/2), which makes their deviation one."""
+        """Draw moves of scale sqrt(1/2), which makes their deviation one."""
         return math.sqrt(0.5) * jax.random.laplace(key, (count,), dtype)
 
 
@@ -111,7 +113,7 @@ class Periodic(Reference):
     name: ClassVar[str]
 
     def begin(self, values: Values, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array) -> Any:
-        """Waves through the values."""
+        """Draw waves through the values."""
         u = jax.random.uniform(key, (len(values), 3), values[0].dtype)
         return tuple(
             r.wave(self.name, at, pace, (u[i, 0], u[i, 1], u[i, 2]))
@@ -121,7 +123,7 @@ class Periodic(Reference):
     def step(
         self, values: Values, memory: Any, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array
     ) -> tuple[Values, Any]:
-        """One step on."""
+        """Move each wave by one step."""
         waves = tuple(wave.ahead() for wave in memory)
         shape = SHAPES[self.name]
         return tuple(jnp.clip(w.at(shape), r.low, r.high) for w, r in zip(waves, ranges, strict=True)), waves
@@ -134,7 +136,7 @@ class Sinus(Periodic):
 
 
 class Triangle(Periodic):
-    """As long up as down."""
+    """A triangle that rises as long as it falls."""
 
     name = "triangle"
 
@@ -152,7 +154,7 @@ class Step(Periodic):
 
 
 class SubEpisode(NamedTuple):
-    """What one quantity of :class:`Switched` is doing."""
+    """Present wave or walk of one quantity of :class:`Switched`."""
 
     wave: Wave
     kind: Scalar
@@ -165,14 +167,14 @@ class Switched(Reference):
     """One kind after another."""
 
     def begin(self, values: Values, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array) -> Any:
-        """The first step begins a sub-episode."""
+        """Let the first step begin a sub-episode."""
         zero, none = jnp.zeros_like(values[0]), jnp.int32(0)
         return tuple(SubEpisode(Wave(zero, zero, zero, zero), none, none) for _ in values)
 
     def step(
         self, values: Values, memory: Any, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array
     ) -> tuple[Values, Any]:
-        """Each for itself."""
+        """Move each value by itself."""
         u = jax.random.uniform(key, (len(values), 6), values[0].dtype)
         both = [
             self._one(at, now, r, pace, tuple(u[i, k] for k in range(6)))
@@ -209,4 +211,4 @@ REFERENCES: dict[str, type[Reference]] = {
     "step": Step,
     "switched": Switched,
 }
-"""By their names in ``card.choices``."""
+"""Kinds of references by their names in ``card.choices``."""

@@ -46,7 +46,7 @@ def word(text: str, allowed: Sequence[str]) -> int:
     Raises:
         Malformed: it is none of them.
     """
-    words = tuple(allowed)  # of a string every part would be "in" it
+    words = tuple(allowed)  # in a string, every substring would be found
     if text not in words:
         raise Malformed(f"expected one of {', '.join(words)}, got {_short(text)}")
     return words.index(text)
