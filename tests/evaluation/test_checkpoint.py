@@ -150,8 +150,8 @@ def test_what_is_no_policy_for_the_task_is_refused_in_one_sentence(trained: Path
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"config": "{"}, "its config is no JSON object"),
-        ({"config": "[]"}, "its config is no JSON object"),
+        ({"config": "{"}, "its config is not a JSON object"),
+        ({"config": "[]"}, "its config is not a JSON object"),
         ({"config": "{}"}, "total_steps: Field required"),
         ({"config": '{"total_steps": 1, "hidden": "wide"}'}, "hidden: Input should be a valid tuple"),
         ({"config": '{"total_steps": 1, "hidden": [64, 64, 64]}'}, "has shape"),
