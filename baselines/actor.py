@@ -1,4 +1,4 @@
-"""PPO's actor: from a normalised observation, its picture encoded, to a distribution of actions."""
+"""PPO's actor: maps a normalised observation to a distribution of actions."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from .distributions import Categorical, Gaussian
-from .networks import CODE, Encoder, Linear, initial_layers, multilayer
-from .rows import Rows
+from .flat_task import FlatTask
+from .networks import CODE_SIZE, Encoder, Linear, initial_layers, mlp
 
 
 class Actor(NamedTuple):
     """The policy's network.
 
-    Where the task has ``action_features`` (actions, F), the network gives F numbers and an action's logit is their
-    product with its features, plus a bias of its own: with thousands of actions, each is tried too rarely to be
-    learned about alone, but what they are made of is seen all the time. A linear path from the observation to those F
-    numbers stands beside the network: what is known of a feature bears on it directly, and that is learned first.
+    Some tasks describe each action by F features (``action_features``, shape ``(actions, F)``). The network then
+    outputs F numbers, and the logit of an action is their product with its features plus a bias. With thousands of
+    actions, the agent tries each one too rarely to learn about it alone, but it sees every feature often. A linear path
+    from the observation to those F numbers runs beside the network. It learns first how the observation bears on each
+    feature.
     """
 
     layers: tuple[Linear, ...]
@@ -30,51 +31,51 @@ class Actor(NamedTuple):
     direct: Any
     """``(features, F)``; None without action features."""
     encoder: Encoder | None
-    """Of the picture, shared with the critic; None without pictures."""
+    """Encodes the image; the critic uses it too. None without images."""
 
     @classmethod
     def initial(
-        cls, generator: np.random.Generator, rows: Rows, inputs: int, hidden: tuple[int, ...], log_std: float
+        cls, generator: np.random.Generator, flat: FlatTask, inputs: int, hidden: tuple[int, ...], log_std: float
     ) -> Actor:
-        """Orthogonal weights for ``inputs`` numbers, small at the end; zeros elsewhere."""
-        features = rows.action_features
-        outputs = rows.outputs if features is None else features.shape[1]
+        """Return an actor with ``inputs`` inputs: orthogonal weights, a small last layer, zeros elsewhere."""
+        features = flat.action_features
+        outputs = flat.outputs if features is None else features.shape[1]
         return cls(
             initial_layers(generator, (inputs, *hidden, outputs), gain=0.01),
-            None if rows.choices else np.full(rows.outputs, log_std, np.float32),
+            None if flat.choices else np.full(flat.outputs, log_std, np.float32),
             None if features is None else np.zeros(features.shape[0], np.float32),
             None if features is None else np.zeros((inputs, features.shape[1]), np.float32),
-            None if rows.picture is None else Encoder.initial(generator, rows.picture),
+            None if flat.image_shape is None else Encoder.initial(generator, flat.image_shape),
         )
 
-    def __call__(self, rows: Rows, x: jax.Array, mask: jax.Array | None) -> Categorical | Gaussian:
-        """The distribution of actions given normalised observations ``(..., features)``, pictures encoded.
+    def __call__(self, flat: FlatTask, x: jax.Array, mask: jax.Array | None) -> Categorical | Gaussian:
+        """Return the distribution of actions for normalised observations ``(..., features)`` with encoded images.
 
-        What lies beyond the network's own inputs is privileged, and not looked at.
+        Inputs beyond the network's own are privileged; the actor ignores them.
         """
         x = x[..., : self.layers[0].weight.shape[0]]
-        outputs = multilayer(self.layers, x)
-        if not rows.choices:
+        outputs = mlp(self.layers, x)
+        if not flat.choices:
             return Gaussian(outputs, self.log_std)
-        if rows.action_features is not None:
-            outputs = (outputs + x @ self.direct) @ rows.action_features.T.astype(np.float32) + self.action_bias
+        if flat.action_features is not None:
+            outputs = (outputs + x @ self.direct) @ flat.action_features.T.astype(np.float32) + self.action_bias
         if mask is not None:
-            outputs = jnp.where(mask, outputs, -1e9)  # a probability of exactly 0, and no NaN in the entropy
-        return Categorical(tuple(jnp.split(outputs, np.cumsum(rows.choices)[:-1], -1)))
+            outputs = jnp.where(mask, outputs, -1e9)  # probability exactly 0, and no NaN in the entropy
+        return Categorical(tuple(jnp.split(outputs, np.cumsum(flat.choices)[:-1], -1)))
 
 
-def seen_features(rows: Rows) -> int:
-    """Numbers that an actor sees: those of the observation, then what the encoder makes of its picture."""
-    return rows.features + (0 if rows.picture is None else CODE)
+def actor_inputs(flat: FlatTask) -> int:
+    """Count an actor's inputs: the features of the observation and the code of its image."""
+    return flat.features + (0 if flat.image_shape is None else CODE_SIZE)
 
 
-def code_of(actor: Any, picture: jax.Array | None) -> jax.Array | None:
-    """What an actor's encoder makes of a picture; None where there is none."""
-    return None if picture is None else actor.encoder(picture)
+def encode_image(actor: Any, image: jax.Array | None) -> jax.Array | None:
+    """Return the code of an image from an actor's encoder, or None without images."""
+    return None if image is None else actor.encoder(image)
 
 
-def encoded(rows: Rows, x: jax.Array, code: jax.Array | None) -> jax.Array:
-    """Normalised observations with what the encoder makes of their pictures, before what is privileged."""
+def append_code(flat: FlatTask, x: jax.Array, code: jax.Array | None) -> jax.Array:
+    """Append the image code to normalised observations, in front of the privileged features."""
     if code is None:
         return x
-    return jnp.concatenate([x[..., : rows.features], code, x[..., rows.features :]], -1)
+    return jnp.concatenate([x[..., : flat.features], code, x[..., flat.features :]], -1)

@@ -1,7 +1,8 @@
-"""Behaviour cloning: the policy that errs least about what the player of a dataset did.
+"""Behaviour cloning: imitate the actions in a dataset.
 
-Pomerleau 1988 (ALVINN), as supervised learning of a deterministic policy by mean squared error. What a dataset's player
-does by chance is averaged out; what it does by habit is learned, good or bad. The yardstick of every offline agent.
+Behaviour cloning (Pomerleau 1988, ALVINN) learns a deterministic policy by supervised learning with the mean squared
+error. Random variations of the dataset's actions average out; consistent behaviour is learned, good or bad. Other
+offline agents are compared with it.
 """
 
 from __future__ import annotations
@@ -13,46 +14,46 @@ import jax
 import numpy as np
 import optax
 
+from .flat_task import FlatTask
 from .networks import Linear
 from .offline import Batch, OfflineAgent, OfflineConfig, act, actor_layers
-from .rows import Rows
 
 
 @dataclass(frozen=True)
 class Config(OfflineConfig):
-    """Hyperparameters. Values by task and budget are data: ``hyperparameters/bc.yaml``."""
+    """Hyperparameters; their values for each task and budget are in ``hyperparameters/bc.yaml``."""
 
 
-class Learning(NamedTuple):
-    """What a run carries."""
+class LearnerState(NamedTuple):
+    """State of a run between gradient steps."""
 
     actor: tuple[Linear, ...]
     optimiser: Any
 
 
 def optimiser(config: Config) -> optax.GradientTransformation:
-    """Adam, its learning rate falling linearly to zero: the error ends at its floor, not in noise around it."""
+    """Return Adam with a learning rate that falls linearly to zero, so that the error settles at its minimum."""
     return optax.adam(optax.linear_schedule(config.learning_rate, 0.0, config.chunks * config.chunk))
 
 
 def loss(actor: tuple[Linear, ...], batch: Batch) -> jax.Array:
-    """Mean squared error of the actions, in units of half their range."""
+    """Return the mean squared error of the actions, in units of half their range."""
     return ((act(actor, batch.x) - batch.action) ** 2).mean()
 
 
 class Cloning:
     """The algorithm."""
 
-    def start(self, rows: Rows, config: Config, seed: int) -> Learning:
-        """A random actor."""
-        actor = actor_layers(rows, config.hidden, np.random.default_rng(seed))
-        return Learning(actor, optimiser(config).init(actor))
+    def start(self, flat: FlatTask, config: Config, seed: int) -> LearnerState:
+        """Return the initial state, with a random actor."""
+        actor = actor_layers(flat, config.hidden, np.random.default_rng(seed))
+        return LearnerState(actor, optimiser(config).init(actor))
 
-    def step(self, config: Config, learning: Learning, batch: Batch, key: jax.Array) -> Learning:
-        """One step down the gradient."""
+    def step(self, config: Config, learning: LearnerState, batch: Batch, key: jax.Array) -> LearnerState:
+        """Do one gradient step."""
         gradient = jax.grad(loss)(learning.actor, batch)
         change, state = optimiser(config).update(gradient, learning.optimiser)
-        return Learning(optax.apply_updates(learning.actor, change), state)
+        return LearnerState(optax.apply_updates(learning.actor, change), state)
 
 
 class BC(OfflineAgent):

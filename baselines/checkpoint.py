@@ -1,4 +1,4 @@
-"""Weights as safetensors: named arrays and a header, nothing that runs when it is read."""
+"""Policies as safetensors files: named arrays and a header, and no code that runs on reading."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Config = TypeVar("Config")
 
 
 def write(path: str, weights: Any, agent: str, task_id: str, config: Any) -> None:
-    """The leaves of a pytree by their places in it, and whose they are; appears whole or not at all.
+    """Write a pytree of arrays, named by their paths in the tree, and a header. The write is atomic.
 
     Args:
         path: the file.
-        weights: the pytree, its leaves arrays.
+        weights: the pytree of arrays.
         agent: name of the agent.
         task_id: id of the task's card.
         config: the agent's hyperparameters, a dataclass.
@@ -36,23 +36,23 @@ def write(path: str, weights: Any, agent: str, task_id: str, config: Any) -> Non
 
 
 def header(agent: str, task_id: str, config: dict[str, Any]) -> dict[str, str]:
-    """Header of a file: who made it, for which task, with which hyperparameters."""
+    """Return the header of a file: agent, task and hyperparameters."""
     return {"agent": agent, "task": task_id, "config": json.dumps(config)}
 
 
 def write_bytes(path: str, content: bytes) -> None:
-    """Write a file that appears whole or not at all."""
+    """Write a file atomically."""
     unfinished = Path(f"{path}.{os.getpid()}.tmp")
     unfinished.write_bytes(content)
     unfinished.replace(path)
 
 
 def read_plain_config(path: str, agent: str, task_id: str, otherwise: dict[str, Any]) -> dict[str, Any]:
-    """The hyperparameters beside the weights, as plain data; ``otherwise`` where the file names none.
+    """Return the hyperparameters in a file as plain data, or ``otherwise`` if the file names none.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not safetensors, belongs to another agent or task, or its header is damaged.
+        ValueError: it is not safetensors, belongs to another agent or task, or has a damaged header.
     """
     said = read_header(path)
     owner = said.get("agent", agent), said.get("task", task_id)
@@ -62,11 +62,11 @@ def read_plain_config(path: str, agent: str, task_id: str, otherwise: dict[str, 
 
 
 def read_config(path: str, agent: str, task_id: str, otherwise: Config) -> Config:
-    """The hyperparameters beside the weights, of the kind of ``otherwise``, which is given back where there are none.
+    """Return the hyperparameters in a file as an instance of ``otherwise``'s class, or ``otherwise`` if it has none.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: as :func:`read_plain_config`, or a hyperparameter is none of the agent's.
+        ValueError: as :func:`read_plain_config`, or the agent has no such hyperparameter.
     """
     plain = read_plain_config(path, agent, task_id, asdict(otherwise))  # type: ignore[call-overload]
     try:
@@ -74,30 +74,30 @@ def read_config(path: str, agent: str, task_id: str, otherwise: Config) -> Confi
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise ValueError(f"The header of {path} is damaged: its config has {where}: {first['msg']}.") from None
+        raise ValueError(f"The header of {path} is damaged: hyperparameter {where}: {first['msg']}.") from None
 
 
 def refuse_wider(path: str, widths: Sequence[int]) -> None:
-    """Refuse layers that the file is too small to hold, before room for them is made.
+    """Refuse layers that do not fit into the file, before memory for them is allocated.
 
     Args:
         path: the file.
-        widths: units of layers that follow each other.
+        widths: units of consecutive layers.
 
     Raises:
-        ValueError: a width is no positive number, or two layers need more than the file.
+        ValueError: a width is not positive, or the weights between two layers need more bytes than the file has.
     """
     size = Path(path).stat().st_size
     for before, after in pairwise([*widths, 1]):
         if after < 1 or 4 * before * after > size:
-            raise ValueError(f"{path} has {size:,} bytes, too few for layers of {before} and {after} units.")
+            raise ValueError(f"{path} has {size:,} bytes: too few for layers of {before} and {after} units.")
 
 
 def refuse_other_shapes(path: str, stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Refuse arrays that are not those of the networks.
+    """Refuse arrays that do not match those of the networks.
 
     Raises:
-        ValueError: one is missing, too many, or of another shape.
+        ValueError: an array is missing, unexpected, or of another shape.
     """
     for name in sorted(wanted.keys() | stored.keys()):
         shapes = [tuple(table[name].shape) if name in table else "nothing" for table in (stored, wanted)]
@@ -106,17 +106,17 @@ def refuse_other_shapes(path: str, stored: Mapping[str, Any], wanted: Mapping[st
 
 
 def read(path: str, like: Any) -> Any:
-    """The weights, in the shape of the pytree ``like``.
+    """Read weights into a pytree with the structure of ``like``.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not safetensors, or its arrays are not those of ``like``.
+        ValueError: it is not safetensors, or its arrays do not match those of ``like``.
     """
     read_header(path)
     with safe_open(path, framework="numpy") as file:
         for name in file.keys():  # noqa: SIM118  (no dict)
             if (kind := file.get_slice(name).get_dtype()) != "F32":
-                raise ValueError(f"{path}: array {name} is of kind {kind}, expected F32.")
+                raise ValueError(f"{path}: array {name} has type {kind}, expected F32.")
         stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (no dict)
     wanted = {jax.tree_util.keystr(place): np.asarray(leaf) for place, leaf in _places(like)}
     refuse_other_shapes(path, stored, wanted)

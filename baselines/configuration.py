@@ -1,8 +1,8 @@
-"""Hyperparameters as data: a file's defaults, what a task changes, what the caller changes.
+"""Hyperparameters, read from YAML files and changed by the caller.
 
-How long an agent trains is data of the task and the budget, not of the agent. One table
-(``hyperparameters/steps.yaml``) gives every agent its ``total_steps``. An agent's own file or the caller may say
-otherwise: the manifest of a run records it, and the report warns where agents trained unequally long on a task.
+The task and the budget, not the agent, decide how long an agent trains. One table (``hyperparameters/steps.yaml``)
+gives every agent its ``total_steps``. An agent's own file or the caller may override it. The manifest of a run records
+the steps, and the report warns if agents trained unequally long on a task.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent / "hyperparameters"
 STEPS = FOLDER / "steps.yaml"
 
 Unit = Literal["environment", "gradient"]
-"""Unit of the training steps; gradient steps are those of agents that learn from a dataset."""
+"""Unit of the training steps; agents that learn from a dataset count gradient steps."""
 
 Config = TypeVar("Config")
 
@@ -31,10 +31,10 @@ def training_steps(card: TaskCard, budget: str, unit: Unit = "environment") -> i
     Args:
         card: the card of the task.
         budget: ``smoke``, ``quick`` or ``full``.
-        unit: what is counted.
+        unit: unit of the steps.
 
     Raises:
-        ValueError: there is no such budget.
+        ValueError: the budget does not exist.
     """
     if budget not in BUDGETS:
         raise ValueError(unknown("budget", budget, BUDGETS))
@@ -46,18 +46,21 @@ def training_steps(card: TaskCard, budget: str, unit: Unit = "environment") -> i
 def configure(
     kind: type[Config], path: Path, card: TaskCard, budget: str, overrides: dict[str, Any], unit: Unit = "environment"
 ) -> Config:
-    """The file's defaults, then its family's, the task's own, the caller's; a mapping gives one value a budget.
+    """Return the hyperparameters of an agent on a task.
+
+    Later values replace earlier ones: the file's defaults, its values for the family, for the task, the caller's. A
+    mapping holds one value for each budget.
 
     Args:
         kind: the dataclass of the hyperparameters.
-        path: a YAML file with ``default``, families and task ids.
+        path: YAML file with the keys ``default``, families and task ids.
         card: the card of the task.
         budget: ``smoke``, ``quick`` or ``full``.
-        overrides: the caller's own, by name.
-        unit: what ``total_steps`` counts, for its default (:func:`training_steps`).
+        overrides: the caller's values by name.
+        unit: unit of the default of ``total_steps`` (:func:`training_steps`).
 
     Raises:
-        ValueError: no such budget or hyperparameter; the message names the nearest valid one.
+        ValueError: the budget or a hyperparameter does not exist; the message names the nearest valid one.
     """
     table = yaml.safe_load(path.read_text())
     steps = {"total_steps": training_steps(card, budget, unit)}

@@ -1,10 +1,9 @@
-"""Deep Q-learning with double estimates and action masks.
+"""Double deep Q-learning with action masks.
 
-Mnih et al. 2015 (Nature 518:529, Algorithm 1): epsilon-greedy play, experience replay, a target network that is
-refreshed now and then, errors clipped by the Huber loss. Double estimates after van Hasselt, Guez & Silver 2016
-(arXiv:1509.06461): the network chooses the next action, the target network says what it is worth. An illegal action is
-neither taken, nor explored, nor bootstrapped from. Experience, normalisation and the training loop are those of
-``replay.py``.
+The algorithm is that of Mnih et al. 2015 (Nature 518:529, Algorithm 1): epsilon-greedy exploration, experience replay,
+a target network that is copied at regular intervals, and the Huber loss. As in van Hasselt, Guez & Silver 2016
+(arXiv:1509.06461), the network chooses the next action and the target network evaluates it. Illegal actions are never
+taken, explored or bootstrapped from. Replay, normalisation and the training loop are those of ``replay.py``.
 
 Read from top to bottom: configuration, network, loss, algorithm, agent.
 """
@@ -23,9 +22,9 @@ from gymnasium import spaces
 from rlbench_suite.agent import CannotPlay
 from rlbench_suite.task import Task
 
-from .networks import Linear, initial_layers, multilayer
-from .replay import Algorithm, Experience, Learner, ReplayAgent, ReplayConfig
-from .rows import Rows
+from .flat_task import FlatTask
+from .networks import Linear, initial_layers, mlp
+from .replay import Algorithm, Experience, LearnerState, ReplayAgent, ReplayConfig
 from .scripted import nth_legal
 
 # -- configuration -------------------------------------------------------------------------------------------------
@@ -33,32 +32,32 @@ from .scripted import nth_legal
 
 @dataclass(frozen=True)
 class Config(ReplayConfig):
-    """Hyperparameters. Values by task and budget are data: ``hyperparameters/dqn.yaml``."""
+    """Hyperparameters; their values for each task and budget are in ``hyperparameters/dqn.yaml``."""
 
     target_period: int = 200
-    """Updates between refreshments of the target network."""
+    """Updates between copies to the target network."""
     epsilon: float = 0.05
-    """Share of random actions in the end; it falls linearly from 1."""
+    """Final probability of a random action; it falls linearly from 1."""
     exploration: float = 0.3
-    """Share of the run in which it falls."""
+    """Fraction of the run during which epsilon falls."""
     max_grad_norm: float = 10.0
     evaluate_epsilon: float = 0.0
-    """Share of random actions of the trained policy; Mnih et al. use 0.05, against going in circles."""
+    """Probability of a random action in the trained policy; Mnih et al. use 0.05 to break cycles."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.target_period < 1:
-            raise ValueError(f"target_period is at least 1, got {self.target_period}.")
+            raise ValueError(f"target_period must be at least 1, got {self.target_period}.")
         for name in ("epsilon", "exploration", "evaluate_epsilon"):
             if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} lies in [0, 1], got {getattr(self, name)}.")
+                raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)}.")
 
 
 # -- network -------------------------------------------------------------------------------------------------------
 
 
 class Network(NamedTuple):
-    """Action values. Where the task has ``action_features``, they are scored through them, as by PPO's actor."""
+    """Network of action values. If the task has ``action_features``, it uses them as PPO's actor does."""
 
     layers: tuple[Linear, ...]
     action_bias: Any
@@ -67,47 +66,47 @@ class Network(NamedTuple):
     """``(features, F)``; None without action features."""
 
     @classmethod
-    def initial(cls, rows: Rows, config: Config, seed: int) -> Network:
-        """Orthogonal weights: gain sqrt 2, 1 at the end (0.01 where an action's features are summed up)."""
-        generator, made_of = np.random.default_rng(seed), rows.action_features
+    def initial(cls, flat: FlatTask, config: Config, seed: int) -> Network:
+        """Return orthogonal weights: gain sqrt 2, and 1 in the last layer (0.01 with action features)."""
+        generator, made_of = np.random.default_rng(seed), flat.action_features
         if made_of is None:
-            return cls(initial_layers(generator, (rows.features, *config.hidden, rows.outputs), 1.0), None, None)
+            return cls(initial_layers(generator, (flat.features, *config.hidden, flat.outputs), 1.0), None, None)
         count, width = made_of.shape
-        layers = initial_layers(generator, (rows.features, *config.hidden, width), 0.01)
-        return cls(layers, np.zeros(count, np.float32), np.zeros((rows.features, width), np.float32))
+        layers = initial_layers(generator, (flat.features, *config.hidden, width), 0.01)
+        return cls(layers, np.zeros(count, np.float32), np.zeros((flat.features, width), np.float32))
 
-    def all(self, rows: Rows, x: jax.Array, mask: jax.Array | None) -> jax.Array:
-        """Values ``(..., actions)`` given normalised observations ``(..., features)``; minus infinity if illegal."""
-        values = multilayer(self.layers, x, jax.nn.relu)
-        if rows.action_features is not None:
-            values = (values + x @ self.direct) @ rows.action_features.T.astype(np.float32) + self.action_bias
+    def all(self, flat: FlatTask, x: jax.Array, mask: jax.Array | None) -> jax.Array:
+        """Return the values ``(..., actions)`` for normalised observations; illegal actions have minus infinity."""
+        values = mlp(self.layers, x, jax.nn.relu)
+        if flat.action_features is not None:
+            values = (values + x @ self.direct) @ flat.action_features.T.astype(np.float32) + self.action_bias
         return values if mask is None else jnp.where(mask, values, -jnp.inf)
 
-    def one(self, rows: Rows, x: jax.Array, action: jax.Array) -> jax.Array:
-        """The value ``(...)`` of the actions ``(...)``; of thousands of actions, only that one is computed."""
-        values = multilayer(self.layers, x, jax.nn.relu)
-        if rows.action_features is None:
+    def one(self, flat: FlatTask, x: jax.Array, action: jax.Array) -> jax.Array:
+        """Return the value ``(...)`` of one action each; with action features, only that action is computed."""
+        values = mlp(self.layers, x, jax.nn.relu)
+        if flat.action_features is None:
             return jnp.take_along_axis(values, action[..., None], -1)[..., 0]
-        made_of = jnp.asarray(rows.action_features, jnp.float32)[action]
+        made_of = jnp.asarray(flat.action_features, jnp.float32)[action]
         return ((values + x @ self.direct) * made_of).sum(-1) + self.action_bias[action]
 
 
 # -- loss ----------------------------------------------------------------------------------------------------------
 
 
-def target(rows: Rows, network: Network, targets: Network, batch: Experience, mask: Any, gamma: float) -> jax.Array:
-    """What the network should say (van Hasselt et al. 2016, eq. 4); ``mask`` is that of the next actions.
+def target(flat: FlatTask, network: Network, targets: Network, batch: Experience, mask: Any, gamma: float) -> jax.Array:
+    """Return the target values (van Hasselt et al. 2016, eq. 4); ``mask`` is the mask of the next actions.
 
-    A terminal state is worth nothing, whatever its mask.
+    A terminal state has value 0, whatever its mask.
     """
-    chosen = network.all(rows, batch.next_x, mask).argmax(-1)
-    following = targets.one(rows, batch.next_x, chosen)
+    chosen = network.all(flat, batch.next_x, mask).argmax(-1)
+    following = targets.one(flat, batch.next_x, chosen)
     return batch.reward + gamma * jnp.where(batch.terminated, 0, following)
 
 
-def loss(network: Network, wanted: jax.Array, batch: Experience, rows: Rows) -> jax.Array:
-    """The Huber loss of the values of the actions taken."""
-    return optax.huber_loss(network.one(rows, batch.x, batch.action[:, 0]), wanted).mean()
+def loss(network: Network, wanted: jax.Array, batch: Experience, flat: FlatTask) -> jax.Array:
+    """Return the Huber loss of the values of the actions taken."""
+    return optax.huber_loss(network.one(flat, batch.x, batch.action[:, 0]), wanted).mean()
 
 
 # -- algorithm -----------------------------------------------------------------------------------------------------
@@ -119,53 +118,53 @@ class DeepQ(Algorithm):
     config: Config
 
     def networks(self, seed: int) -> Network:
-        """The action values."""
-        return Network.initial(self.rows, self.config, seed)
+        """Return the initial network."""
+        return Network.initial(self.flat, self.config, seed)
 
-    def learner(self, networks: Network) -> Learner:
-        """A target network equal to the network."""
+    def learner(self, networks: Network) -> LearnerState:
+        """Return the initial state; the target network equals the network."""
         targets = jax.tree.map(jnp.array, networks)
-        return Learner(networks, targets, self.optimiser().init(networks), jnp.int32(0))
+        return LearnerState(networks, targets, self.optimiser().init(networks), jnp.int32(0))
 
     def optimiser(self) -> optax.GradientTransformation:
-        """Adam, with a bound on the norm of the whole gradient."""
+        """Return Adam with a bound on the norm of the whole gradient."""
         config = self.config
         return optax.chain(optax.clip_by_global_norm(config.max_grad_norm), optax.adam(config.learning_rate, eps=1e-5))
 
     def explore(
         self, networks: Network, x: jax.Array, mask: jax.Array | None, key: jax.Array, steps: jax.Array
     ) -> jax.Array:
-        """Epsilon-greedy: random throughout until learning starts, then ever less."""
+        """Choose epsilon-greedy actions: always random until learning starts, then less and less often."""
         config = self.config
         share = jnp.clip(steps / max(1.0, config.exploration * config.steps), 0, 1)
         epsilon = jnp.where(steps < config.learning_starts, 1.0, 1 + share * (config.epsilon - 1))
         return self.choose(networks, x, mask, key, epsilon)
 
     def choose(self, network: Network, x: jax.Array, mask: jax.Array | None, key: jax.Array, epsilon: Any) -> jax.Array:
-        """The best legal action or, with probability ``epsilon``, any legal one, all equally likely."""
-        values = network.all(self.rows, x, mask)
+        """Choose the best legal action or, with probability ``epsilon``, a uniformly random legal one."""
+        values = network.all(self.flat, x, mask)
         dice = jax.random.uniform(key, (*x.shape[:-1], 2))
         legal = jnp.ones(values.shape, bool) if mask is None else mask
         anything = jnp.vectorize(nth_legal, signature="(n),()->()")(legal, dice[..., 1])
         return jnp.where(dice[..., 0] < epsilon, anything, values.argmax(-1).astype(jnp.int32))[..., None]
 
-    def learn(self, learner: Learner, batch: Experience, key: jax.Array) -> Learner:
-        """One step down the gradient; the target network is refreshed every ``target_period`` updates."""
+    def learn(self, learner: LearnerState, batch: Experience, key: jax.Array) -> LearnerState:
+        """Do one gradient step; copy the network to the target network every ``target_period`` updates."""
         network, targets, state, updates = learner
-        wanted = target(self.rows, network, targets, batch, self.unpack(batch.next_legal), self.config.gamma)
-        gradient = jax.grad(loss)(network, wanted, batch, self.rows)
+        wanted = target(self.flat, network, targets, batch, self.unpack_mask(batch.next_legal), self.config.gamma)
+        gradient = jax.grad(loss)(network, wanted, batch, self.flat)
         change, state = self.optimiser().update(gradient, state)
         network = optax.apply_updates(network, change)
         refresh = (updates + 1) % self.config.target_period == 0
         targets = jax.tree.map(lambda new, old: jnp.where(refresh, new, old), network, targets)
-        return Learner(network, targets, state, updates + 1)
+        return LearnerState(network, targets, state, updates + 1)
 
     def actor(self, networks: Network) -> Network:
-        """The whole network."""
+        """Return the whole network."""
         return networks
 
     def act(self, actor: Network, x: jax.Array, mask: jax.Array | None, key: jax.Array) -> jax.Array:
-        """The best legal action, or now and then a random one."""
+        """Return the best legal action, or a random one with probability ``evaluate_epsilon``."""
         return self.choose(actor, x, mask, key, self.config.evaluate_epsilon)
 
 
@@ -173,18 +172,18 @@ class DeepQ(Algorithm):
 
 
 class DQN(ReplayAgent):
-    """The agent ``dqn``: one discrete choice a step, one agent or many that share their weights."""
+    """The agent ``dqn``, for one discrete choice per step; in multi-agent tasks all agents share the weights."""
 
     name = "dqn"
     kind = DeepQ
     configuration = Config
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` where an agent's action is not one discrete choice."""
+        """Raise :class:`CannotPlay` if an agent's action is not one discrete choice."""
         space, agents = task.action_space, task.card.agents
         if not isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
-            raise CannotPlay(f"dqn compares the values of discrete actions, one by one; {space} has no finite number.")
+            raise CannotPlay(f"dqn plays Discrete and MultiDiscrete actions, not {space}.")
         parts = 1 if isinstance(space, spaces.Discrete) else space.nvec.size // agents
         if parts > 1:
-            raise CannotPlay(f"dqn makes one choice a step; an action of {space} is {parts} choices at once.")
+            raise CannotPlay(f"dqn makes one choice per step, but an action of {space} is {parts} choices at once.")
         super().check(task)

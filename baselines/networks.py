@@ -1,4 +1,4 @@
-"""What networks are made of: layers, their initial weights, and the normalisation of their inputs."""
+"""Building blocks of networks: layers, their initial weights, and the normalisation of their inputs."""
 
 from __future__ import annotations
 
@@ -18,26 +18,24 @@ class Linear(NamedTuple):
     bias: Any
 
 
-def multilayer(
-    layers: Sequence[Linear], x: jax.Array, activation: Callable[[jax.Array], jax.Array] = jnp.tanh
-) -> jax.Array:
-    """A multilayer perceptron with tanh, or another activation, between the layers."""
+def mlp(layers: Sequence[Linear], x: jax.Array, activation: Callable[[jax.Array], jax.Array] = jnp.tanh) -> jax.Array:
+    """Apply a multilayer perceptron with an activation between its layers."""
     for layer in layers[:-1]:
         x = activation(x @ layer.weight + layer.bias)
     return x @ layers[-1].weight + layers[-1].bias
 
 
 def orthogonal(generator: np.random.Generator, n: int, m: int) -> np.ndarray:
-    """A random ``(n, m)`` matrix with orthonormal rows or columns, whichever are fewer (Saxe et al. 2014)."""
+    """Return a random ``(n, m)`` matrix with orthonormal rows or columns, whichever are fewer (Saxe et al. 2014)."""
     q, r = np.linalg.qr(generator.standard_normal((max(n, m), min(n, m))))
-    q *= np.sign(np.diag(r))  # else the distribution is not uniform
+    q *= np.sign(np.diag(r))  # without it the distribution is not uniform
     return (q if n >= m else q.T).astype(np.float32)
 
 
 def initial_layers(generator: np.random.Generator, widths: Sequence[int], gain: float) -> tuple[Linear, ...]:
-    """Layers of these widths: orthogonal weights (gain sqrt 2, and ``gain`` at the end) and zero biases.
+    """Return layers of these widths: orthogonal weights (gain sqrt 2, ``gain`` in the last layer) and zero biases.
 
-    Made by NumPy on the host: batched QR inside a compiled program can deadlock small CPUs.
+    NumPy makes them on the host, because batched QR inside a compiled program can deadlock small CPUs.
     """
     gains = [np.sqrt(2)] * (len(widths) - 2) + [gain]
     return tuple(
@@ -47,45 +45,45 @@ def initial_layers(generator: np.random.Generator, widths: Sequence[int], gain: 
 
 
 PATCHES = ((4, 16), (2, 32))
-"""Of an encoder's layers: pixels along a patch, and channels."""
-CODE = 64
-"""Numbers that an encoder makes of a picture."""
+"""Layers of the encoder: side of a patch in pixels, and output channels."""
+CODE_SIZE = 64
+"""Length of the vector that encodes an image."""
 
 
 class Encoder(NamedTuple):
-    """A convolutional network that makes :data:`CODE` numbers of a picture.
+    """A convolutional network that encodes an image as :data:`CODE_SIZE` numbers.
 
-    Strides are as long as kernels, so that a layer is a reshape and a matrix product, as the first of a vision
-    transformer (Dosovitskiy et al. 2021, arXiv:2010.11929). CPUs are fast at that, and slow at the gradients of
-    convolutions whose windows overlap.
+    The stride of each layer equals its kernel size. A layer is then a reshape and a matrix product, as in the first
+    layer of a vision transformer (Dosovitskiy et al. 2021, arXiv:2010.11929). CPUs compute that fast; they are slow at
+    the gradients of convolutions with overlapping windows.
     """
 
     layers: tuple[Linear, ...]
-    """``(pixels of a patch x channels, channels of the next)``"""
+    """Weights ``(pixels of a patch x channels, channels of the next layer)``."""
     last: Linear
 
     @classmethod
-    def initial(cls, generator: np.random.Generator, picture: tuple[int, ...]) -> Encoder:
-        """Orthogonal weights (gain sqrt 2) and zero biases, for pictures ``(height, width, channels)``."""
-        height, width, channels = picture
+    def initial(cls, generator: np.random.Generator, image_shape: tuple[int, ...]) -> Encoder:
+        """Return an encoder of images ``(height, width, channels)``: orthogonal weights (gain sqrt 2), zero biases."""
+        height, width, channels = image_shape
         layers: list[Linear] = []
         for side, wider in PATCHES:
             layers += initial_layers(generator, (side * side * channels, wider), gain=math.sqrt(2))
             height, width, channels = -(-height // side), -(-width // side), wider
-        return cls(tuple(layers), *initial_layers(generator, (height * width * channels, CODE), gain=math.sqrt(2)))
+        return cls(tuple(layers), *initial_layers(generator, (height * width * channels, CODE_SIZE), gain=math.sqrt(2)))
 
-    def __call__(self, picture: jax.Array) -> jax.Array:
-        """``(..., CODE)`` of uint8 pictures ``(..., height, width, channels)``."""
-        x = picture.astype(jnp.float32) / 255
+    def __call__(self, images: jax.Array) -> jax.Array:
+        """Encode uint8 images ``(..., height, width, channels)`` as ``(..., CODE_SIZE)``."""
+        x = images.astype(jnp.float32) / 255
         for (side, _), layer in zip(PATCHES, self.layers, strict=True):
             x = jax.nn.relu(patches(x, side) @ layer.weight + layer.bias)
         return jax.nn.relu(jax.lax.collapse(x, x.ndim - 3) @ self.last.weight + self.last.bias)
 
 
 def patches(x: jax.Array, side: int) -> jax.Array:
-    """``(..., height, width, channels)`` cut into squares: ``(..., rows, columns, side * side * channels)``.
+    """Cut ``(..., height, width, channels)`` into squares ``(..., rows, columns, side * side * channels)``.
 
-    Zeros fill up the squares at the lower and right borders.
+    Zeros pad the squares at the lower and right borders.
     """
     *batch, height, width, channels = x.shape
     rows, columns = -(-height // side), -(-width // side)
@@ -95,24 +93,24 @@ def patches(x: jax.Array, side: int) -> jax.Array:
 
 
 class Moments(NamedTuple):
-    """Running mean and variance of each feature; what observations are normalised by."""
+    """Running mean and variance of each feature, which normalise observations."""
 
     mean: Any
     variance: Any
     count: Any
 
     def update(self, batch: jax.Array) -> Moments:
-        """With ``(n, features)`` more, by the parallel formula of Chan, Golub & LeVeque 1983."""
+        """Return the moments with a batch ``(n, features)`` added, by the formula of Chan, Golub & LeVeque 1983."""
         n, mean, variance = batch.shape[0], batch.mean(0), batch.var(0)
         count = self.count + n
         shift = mean - self.mean
         spread = self.variance * self.count + variance * n + shift**2 * (self.count * n / count)
         return Moments(self.mean + shift * (n / count), spread / count, count)
 
-    def of_first(self, count: int) -> Moments:
-        """Those of the first ``count`` features only."""
+    def first(self, count: int) -> Moments:
+        """Return the moments of the first ``count`` features."""
         return self._replace(mean=self.mean[:count], variance=self.variance[:count])
 
     def normalise(self, x: jax.Array) -> jax.Array:
-        """Zero mean and unit variance, clipped to ten standard deviations."""
+        """Scale ``x`` to zero mean and unit variance, clipped to ten standard deviations."""
         return jnp.clip((x - self.mean) * jax.lax.rsqrt(self.variance + 1e-8), -10, 10)

@@ -1,8 +1,8 @@
-"""What agents share that learn from a recorded dataset: the data, the policy, and the loop around their updates.
+"""Shared code of agents that learn from a recorded dataset: data, policy and training loop.
 
-An algorithm is two pure functions (:class:`Algorithm`): where it begins, and one step of it on a minibatch. The loop
-here draws minibatches and does a chunk of steps as one compiled program; all seeds share it. No environment is touched:
-steps of a run are gradient steps, and its learning curve has no returns.
+An algorithm consists of two pure functions (:class:`Algorithm`): one makes the initial state, the other does one
+gradient step on a minibatch. The loop here draws minibatches and does a chunk of steps as one compiled program, which
+all seeds share. No environment is used: a run counts gradient steps, and its learning curve has no returns.
 """
 
 from __future__ import annotations
@@ -30,62 +30,62 @@ from rlbench_suite.task import Task
 
 from . import checkpoint
 from .configuration import FOLDER, Unit, configure
-from .networks import Linear, Moments, initial_layers, multilayer
-from .rows import Rows, rows_of
-from .training import Returns, compiled, in_chunks
+from .flat_task import FlatTask, flatten_task
+from .networks import Linear, Moments, initial_layers, mlp
+from .training import Returns, get_compiled, train_in_chunks
 
 
 @dataclass(frozen=True)
 class OfflineConfig:
-    """Hyperparameters of every offline agent."""
+    """Hyperparameters that all offline agents share."""
 
     total_steps: int
-    """Gradient steps; rounded up to whole chunks."""
+    """Gradient steps, rounded up to whole chunks."""
     dataset: str = "medium"
     """Quality of the task's dataset: random, medium or expert."""
     batch: int = 256
-    """Steps of the dataset in a minibatch, drawn with replacement."""
+    """Transitions in a minibatch, drawn with replacement."""
     learning_rate: float = 1e-3
-    """Of Adam."""
+    """Initial learning rate of Adam; it falls linearly to zero over the run."""
     hidden: tuple[int, ...] = (64, 64)
     """Widths of the tanh layers."""
     reports: int = 15
-    """Chunks of a run, about."""
+    """Approximate number of chunks, and so of progress reports, in a run."""
 
     @property
     def chunk(self) -> int:
-        """Gradient steps of one chunk."""
+        """Gradient steps in one chunk."""
         return -(-self.total_steps // self.reports)
 
     @property
     def chunks(self) -> int:
-        """Chunks of a run."""
+        """Chunks in a run."""
         return -(-self.total_steps // self.chunk)
 
 
 class Batch(NamedTuple):
-    """Steps of a dataset as networks see them."""
+    """Transitions of a dataset, as networks see them."""
 
     x: Any
     """Normalised observation ``(N, features)``."""
     action: Any
-    """``(N, components)``, in [-1, 1]: units of half the action range."""
+    """Actions ``(N, components)`` in [-1, 1], in units of half their range."""
     reward: Any
-    """``(N,)``"""
+    """Rewards ``(N,)``."""
     next_x: Any
     terminated: Any
-    """bool ``(N,)``; an episode cut off by time is not over."""
+    """bool ``(N,)``; False where a time limit ended the episode."""
 
 
 class Algorithm(Protocol):
-    """What tells one offline agent from another."""
+    """The part in which offline agents differ."""
 
-    def start(self, rows: Rows, config: Any, seed: int) -> Any:
-        """The beginning of a run (networks by NumPy on the host): a NamedTuple with the field ``actor``."""
+    def start(self, flat: FlatTask, config: Any, seed: int) -> Any:
+        """Return the initial state, a NamedTuple with the field ``actor``; NumPy makes the networks on the host."""
         ...
 
     def step(self, config: Any, learning: Any, batch: Batch, key: jax.Array) -> Any:
-        """One gradient step; traced."""
+        """Do one gradient step; JAX traces this method."""
         ...
 
 
@@ -94,18 +94,20 @@ class Algorithm(Protocol):
 
 @cache
 def data(task: Task[Any, Any], quality: str) -> tuple[Batch, Moments]:
-    """The dataset of a task, normalised (NumPy), and by what. Builds it from its recipe where it is not installed.
+    """Return a task's dataset as normalised NumPy arrays, and the moments that normalised it.
+
+    A dataset that is not installed is built from its recipe first.
 
     Raises:
         ValueError: the installed dataset is damaged.
     """
-    wing, rows = registry.datasets(), rows_of(task, "An offline agent")
+    wing, flat = registry.datasets(), flatten_task(task, "An offline agent")
     steps = wing.load(wing.of_task(task.card.id)[quality])
-    # As Fujimoto & Gu 2021, section 5: a standard deviation and 0.001, so that constant features stay harmless.
+    # As in Fujimoto & Gu 2021, section 5, 0.001 is added to the deviation, so that constant features do no harm.
     deviation = steps.observation.std(0, dtype=np.float64) + 1e-3
     mean = steps.observation.mean(0, dtype=np.float64)
     moments = Moments(mean.astype(np.float32), (deviation**2).astype(np.float32), np.float32(len(steps.observation)))
-    middle, reach = (rows.high + rows.low) / 2, (rows.high - rows.low) / 2
+    middle, reach = (flat.high + flat.low) / 2, (flat.high - flat.low) / 2
     batch = Batch(
         ((steps.observation - mean) / deviation).clip(-10, 10).astype(np.float32),
         ((steps.action - middle) / reach).astype(np.float32),
@@ -119,49 +121,49 @@ def data(task: Task[Any, Any], quality: str) -> tuple[Batch, Moments]:
 # -- policy --------------------------------------------------------------------------------------------------------
 
 
-def actor_layers(rows: Rows, hidden: tuple[int, ...], generator: np.random.Generator) -> tuple[Linear, ...]:
-    """The network of a deterministic policy."""
-    return initial_layers(generator, (rows.features, *hidden, rows.outputs), gain=0.01)
+def actor_layers(flat: FlatTask, hidden: tuple[int, ...], generator: np.random.Generator) -> tuple[Linear, ...]:
+    """Return the initial network of a deterministic policy."""
+    return initial_layers(generator, (flat.features, *hidden, flat.outputs), gain=0.01)
 
 
 def act(actor: tuple[Linear, ...], x: jax.Array) -> jax.Array:
-    """Actions in [-1, 1] given normalised observations ``(..., features)``."""
-    return jnp.tanh(multilayer(actor, x))
+    """Return actions in [-1, 1] for normalised observations ``(..., features)``."""
+    return jnp.tanh(mlp(actor, x))
 
 
 class OfflinePolicy(eqx.Module):
-    """A trained deterministic policy and the normalisation of its observations."""
+    """A trained deterministic policy, and the moments that normalise its observations."""
 
     actor: tuple[Linear, ...]
     moments: Moments
-    rows: Rows = eqx.field(static=True)
+    flat: FlatTask = eqx.field(static=True)
     config: Any = eqx.field(static=True)
 
     def initial(self, params: Any) -> tuple[()]:
-        """No memory."""
+        """Return an empty memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """The action."""
-        x, _ = self.rows.look(view.observation)
-        return self.rows.action(act(self.actor, self.moments.normalise(x))), memory
+        """Return the action."""
+        x, _ = self.flat.observe(view.observation)
+        return self.flat.env_action(act(self.actor, self.moments.normalise(x))), memory
 
 
 # -- train ---------------------------------------------------------------------------------------------------------
 
 
-class Run(NamedTuple):
-    """All that a run carries from chunk to chunk."""
+class TrainingState(NamedTuple):
+    """State of a run between chunks."""
 
     learning: Any
     seed: Any
-    """Key data."""
+    """Key data of the seed."""
     steps: Any
     """Gradient steps done."""
 
 
-def train_chunk(algorithm: Algorithm, config: Any, run: Run, dataset: Batch) -> Run:
-    """``config.chunk`` gradient steps, each on a minibatch of its own; a pure function."""
+def train_chunk(algorithm: Algorithm, config: Any, run: TrainingState, dataset: Batch) -> TrainingState:
+    """Do ``config.chunk`` gradient steps, each on its own minibatch. This is a pure function."""
     key = jax.random.fold_in(jax.random.wrap_key_data(run.seed), run.steps)
     draw_key, step_key = jax.random.split(key)
     size = dataset.reward.shape[0]
@@ -172,14 +174,14 @@ def train_chunk(algorithm: Algorithm, config: Any, run: Run, dataset: Batch) -> 
         return algorithm.step(config, learning, jax.tree.map(lambda leaf: leaf[chosen], dataset), key), None
 
     learning, _ = jax.lax.scan(step, run.learning, (drawn, jax.random.split(step_key, config.chunk)))
-    return Run(learning, run.seed, run.steps + config.chunk)
+    return TrainingState(learning, run.seed, run.steps + config.chunk)
 
 
 class Programs:
-    """``train_chunk`` for a task, algorithm and configuration, compiled once for all seeds."""
+    """Compiled ``train_chunk`` of a task, algorithm and configuration; all seeds share it."""
 
     def __init__(self, task: Task[Any, Any], algorithm: Algorithm, config: Any) -> None:
-        self.rows = rows_of(task, "An offline agent")
+        self.flat = flatten_task(task, "An offline agent")
         batch, self.moments = data(task, config.dataset)
         self.dataset = jax.device_put(batch)
         begun = time.perf_counter()
@@ -188,12 +190,12 @@ class Programs:
         self._chunk = chunk.lower(run, self.dataset).compile()
         self.seconds = time.perf_counter() - begun
 
-    def start(self, algorithm: Algorithm, config: Any, seed: int) -> Run:
-        """The beginning of a run."""
-        return Run(jax.device_put(algorithm.start(self.rows, config, seed)), seed_key(seed), np.int32(0))
+    def start(self, algorithm: Algorithm, config: Any, seed: int) -> TrainingState:
+        """Return the state at the beginning of a run."""
+        return TrainingState(jax.device_put(algorithm.start(self.flat, config, seed)), seed_key(seed), np.int32(0))
 
-    def chunk(self, run: Run) -> tuple[Run, Returns]:
-        """A chunk of gradient steps; no episode is played."""
+    def chunk(self, run: TrainingState) -> tuple[TrainingState, Returns]:
+        """Do a chunk of gradient steps; no episode is played."""
         return jax.block_until_ready(self._chunk(run, self.dataset)), Returns(0.0, 0)
 
 
@@ -204,7 +206,7 @@ class OfflineAgent:
     """An agent that learns from the dataset of a task.
 
     Args:
-        overrides: hyperparameters that replace those of the file, by name.
+        overrides: hyperparameters by name; they replace those of the file.
 
     Raises:
         ImportError: the extra ``data`` is not installed.
@@ -220,25 +222,27 @@ class OfflineAgent:
     def __init__(self, **overrides: Any) -> None:
         if not (find_spec("minari") and find_spec("h5py")):
             raise ImportError(
-                f"The agent {self.name!r} learns from offline datasets, which need minari and h5py; install them with: "
+                f"The agent {self.name!r} needs minari and h5py to read offline datasets; install them with: "
                 "pip install 'rlbench-suite[data]'"
             )
         self.overrides = overrides
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` where there is no dataset, or one of another difficulty or other spaces."""
+        """Raise :class:`CannotPlay` if the task has no dataset of its difficulty, or its spaces do not fit."""
         found = registry.datasets().of_task(task.card.id)
         if not found:
-            raise CannotPlay(f"{self.name} learns from a dataset, and {task.card.id} has none (see rlsuite-data list).")
+            raise CannotPlay(
+                f"{self.name} learns from a dataset, but {task.card.id} has none; `rlsuite-data list` shows all."
+            )
         made = {task.card.check_difficulty(entry.difficulty) for entry in found.values()}
         if task.difficulty not in made:
             raise CannotPlay(f"{task.card.id} has no dataset of difficulty {task.difficulty}.")
-        rows_of(task, self.name)
+        flatten_task(task, self.name)
         if not isinstance(task.action_space, spaces.Box) or task.card.agents > 1 or task.card.objectives:
             raise CannotPlay(f"{self.name} plays bounded Box actions of one agent with one reward.")
 
     def config(self, task: Task[Any, Any], budget: str) -> Any:
-        """The hyperparameters, checked."""
+        """Return the checked hyperparameters."""
         path = FOLDER / f"{self.name}.yaml"
         config = configure(self.configuration, path, task.card, budget, self.overrides, self.step_unit)
         found = registry.datasets().of_task(task.card.id)
@@ -247,10 +251,10 @@ class OfflineAgent:
         return config
 
     def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        """What ``train`` will use, as plain data.
+        """Return the hyperparameters that ``train`` will use, as plain data.
 
         Raises:
-            ValueError: no such budget, hyperparameter or dataset.
+            ValueError: the budget, a hyperparameter or the dataset does not exist.
         """
         return asdict(self.config(task, budget))
 
@@ -260,32 +264,32 @@ class OfflineAgent:
         The same seed on the same machine gives the same bits. A dataset that is not installed is built first.
 
         Raises:
-            CannotPlay: the task has no dataset for this agent.
-            ValueError: no such budget or hyperparameter, or the dataset is damaged.
+            CannotPlay: the agent cannot play the task, or the task has no dataset.
+            ValueError: the budget or a hyperparameter does not exist, or the dataset is damaged.
         """
         refuse_after_fork()
         self.check(task)
         config = self.config(task, budget)
-        program, compile_seconds = compiled(programs, task, self.algorithm, config)
+        program, compile_seconds = get_compiled(programs, task, self.algorithm, config)
         run = program.start(self.algorithm, config, seed)
-        run = yield from in_chunks(program.chunk, run, config.chunks, config.chunk, compile_seconds)
-        yield OfflinePolicy(run.learning.actor, program.moments, program.rows, config)
+        run = yield from train_in_chunks(program.chunk, run, config.chunks, config.chunk, compile_seconds)
+        yield OfflinePolicy(run.learning.actor, program.moments, program.flat, config)
 
     def save(self, policy: OfflinePolicy, path: str) -> None:
-        """The policy as safetensors: actor, normalisation, and in the header what they belong to."""
-        checkpoint.write(path, (policy.actor, policy.moments), self.name, policy.rows.task.card.id, policy.config)
+        """Write the policy as safetensors: the actor and its normalisation; the header names agent, task and config."""
+        checkpoint.write(path, (policy.actor, policy.moments), self.name, policy.flat.task.card.id, policy.config)
 
     def load(self, path: str, task: Task[Any, Any], *, budget: str = "smoke") -> OfflinePolicy:
-        """A saved policy; ``budget`` chooses the hyperparameters of a file that names none.
+        """Read a saved policy. ``budget`` chooses the hyperparameters if the file names none.
 
         Raises:
             OSError: the file cannot be read.
             ValueError: it is not a policy of this agent for this task.
         """
         config = checkpoint.read_config(path, self.name, task.card.id, self.config(task, budget))
-        rows = rows_of(task, self.name)
-        checkpoint.refuse_wider(path, (rows.features, *config.hidden))
-        moments = Moments(*(np.zeros(rows.features, np.float32),) * 2, np.float32(0))
-        like = actor_layers(rows, config.hidden, np.random.default_rng(0)), moments
+        flat = flatten_task(task, self.name)
+        checkpoint.refuse_wider(path, (flat.features, *config.hidden))
+        moments = Moments(*(np.zeros(flat.features, np.float32),) * 2, np.float32(0))
+        like = actor_layers(flat, config.hidden, np.random.default_rng(0)), moments
         actor, moments = checkpoint.read(path, like)
-        return OfflinePolicy(actor, moments, rows, config)
+        return OfflinePolicy(actor, moments, flat, config)

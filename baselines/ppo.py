@@ -1,18 +1,19 @@
-"""Proximal policy optimisation, the whole training loop compiled.
+"""Proximal policy optimisation with a fully compiled training loop.
 
-Schulman et al. 2017 (arXiv:1707.06347) with generalised advantages (Schulman et al. 2016, arXiv:1506.02438); details
-after Andrychowicz et al. 2021 (arXiv:2006.05990) and Huang et al. 2022 (The 37 implementation details of PPO).
+The algorithm is that of Schulman et al. 2017 (arXiv:1707.06347) with generalised advantage estimation (Schulman et al.
+2016, arXiv:1506.02438). Details follow Andrychowicz et al. 2021 (arXiv:2006.05990) and Huang et al. 2022 (The 37
+implementation details of PPO).
 
 Read from top to bottom, as data flows: configuration, networks, collect, advantage, update, train. One program does a
-chunk of updates (``lax.scan``); a host loop calls it some fifteen times, so that a run shows progress and can be
-stopped. The program depends on task and configuration only: all seeds share it, and ``vmap`` trains many at once.
+chunk of updates (``lax.scan``). A host loop calls it about fifteen times, so that a run shows progress and can be
+stopped. The program depends only on task and configuration: all seeds share it, and ``vmap`` trains many at once.
 
-One agent or many: everything is laid out in rows, one an agent (axis ``A``, of length 1 for a single agent), and all
-rows share the networks (parameter sharing, Gupta et al. 2017).
+Single-agent and multi-agent tasks share one layout: arrays have an axis ``A`` for the agents, of length 1 for a single
+agent. All agents share the networks (parameter sharing, Gupta et al. 2017).
 
-Where an observation is or has a picture, actor and critic share a convolutional encoder, and see what it makes of the
-picture beside the other numbers. Where the card says that a task is partially observed, they get a memory:
-``recurrent_ppo.py``.
+If an observation contains an image, actor and critic share a convolutional encoder and read its output beside the other
+features. If the card says that a task is partially observed, they get a memory (``recurrent_ppo.py``). The agent
+itself, which chooses between these forms, is in ``ppo_agent.py``.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from rlbench_suite.adapters.rollout import Stream, step_stream
 from rlbench_suite.episode import Draw, Step, scalar_return
 from rlbench_suite.policy import View
 
-from .actor import Actor, code_of, encoded, seen_features
+from .actor import Actor, actor_inputs, append_code, encode_image
 from .distributions import Categorical, Gaussian
-from .networks import Linear, Moments, initial_layers, multilayer
-from .rows import Rows
+from .flat_task import FlatTask
+from .networks import Linear, Moments, initial_layers, mlp
 from .training import Returns
 
 # -- configuration -------------------------------------------------------------------------------------------------
@@ -41,22 +42,22 @@ from .training import Returns
 
 @dataclass(frozen=True)
 class Config:
-    """Hyperparameters. Values by task and budget are data: ``hyperparameters/ppo.yaml``."""
+    """Hyperparameters; their values for each task and budget are in ``hyperparameters/ppo.yaml``."""
 
     total_steps: int
-    """Environment steps (a step of many agents counts once); rounded up to whole chunks of updates."""
+    """Environment steps, rounded up to whole chunks of updates. A step of many agents counts once."""
     num_envs: int = 32
     num_steps: int = 64
-    """Steps of every environment between updates."""
+    """Steps of each environment between updates."""
     minibatches: int = 4
     """Must divide num_envs * num_steps * agents."""
     epochs: int = 4
     learning_rate: float = 2e-3
-    """Of Adam; falls linearly to zero over the run."""
+    """Learning rate of Adam; it falls linearly to zero over the run."""
     gamma: float = 0.99
     gae_lambda: float = 0.95
     clip: float = 0.2
-    """Of the probability ratio."""
+    """Clip range of the probability ratio."""
     entropy: float = 0.0
     """Weight of the entropy bonus."""
     value_weight: float = 0.5
@@ -66,32 +67,32 @@ class Config:
     log_std: float = -0.5
     """Initial log standard deviation of continuous actions, in units of half the action range."""
     scale_rewards: bool = False
-    """Divide rewards by the running root mean square of discounted returns, so that values are of order one."""
+    """Divide rewards by the running root mean square of discounted returns, so that values are around one."""
     stagger: bool = False
-    """Spread the environments' time limits evenly over an episode. Otherwise all that last to the limit begin anew
-    together, and what the networks do at the beginning drifts in the updates between."""
+    """Spread the environments' time limits evenly over an episode. Otherwise all episodes that reach the limit restart
+    together, and in the updates between restarts the networks forget how to act at the start."""
     evaluate: Literal["mode", "sample"] = "mode"
-    """What the trained policy does: its most likely action, or a sample."""
+    """Action of the trained policy: the most likely one, or a sample."""
     recurrent: Literal["gru", "none"] | None = None
-    """A memory for actor and critic; None asks the card whether the task is partially observed."""
+    """Memory of actor and critic. None chooses ``gru`` if the card says that the task is partially observed."""
     memory: int = 64
-    """Numbers that it holds."""
+    """Size of the memory."""
     reports: int = 15
-    """Chunks of a run, about."""
+    """Approximate number of chunks, and so of progress reports, in a run."""
 
     @property
     def batch(self) -> int:
-        """Environment steps of one update."""
+        """Environment steps between updates."""
         return self.num_envs * self.num_steps
 
     @property
     def chunk(self) -> int:
-        """Updates of one chunk."""
+        """Updates in one chunk."""
         return -(-self.total_steps // (self.batch * self.reports))
 
     @property
     def chunks(self) -> int:
-        """Chunks of a run."""
+        """Chunks in a run."""
         return -(-self.total_steps // (self.batch * self.chunk))
 
 
@@ -99,57 +100,59 @@ class Config:
 
 
 class Networks(NamedTuple):
-    """Actor and critic, separate. The critic also sees what is privileged (asymmetric actor-critic, Pinto et al. 2018,
-    doi:10.15607/RSS.2018.XIV.008): it only serves training.
+    """Separate actor and critic.
+
+    The critic also reads privileged features (asymmetric actor-critic, Pinto et al. 2018,
+    doi:10.15607/RSS.2018.XIV.008), because only training needs it.
     """
 
     actor: Actor
     critic: tuple[Linear, ...]
 
     @classmethod
-    def initial(cls, rows: Rows, config: Config, seed: int) -> Networks:
-        """Orthogonal weights (gain sqrt 2; 0.01 at the actor's end, 1 at the critic's) and zero biases.
+    def initial(cls, flat: FlatTask, config: Config, seed: int) -> Networks:
+        """Return networks with orthogonal weights and zero biases.
 
-        Made by NumPy on the host: batched QR inside a compiled program can deadlock small CPUs.
+        The gain is sqrt 2, 0.01 in the actor's last layer and 1 in the critic's.
         """
         generator = np.random.default_rng(seed)
-        inputs = seen_features(rows)
-        actor = Actor.initial(generator, rows, inputs, config.hidden, config.log_std)
-        return cls(actor, initial_layers(generator, (inputs + rows.privileged, *config.hidden, 1), gain=1.0))
+        inputs = actor_inputs(flat)
+        actor = Actor.initial(generator, flat, inputs, config.hidden, config.log_std)
+        return cls(actor, initial_layers(generator, (inputs + flat.privileged, *config.hidden, 1), gain=1.0))
 
 
 class PPOPolicy(eqx.Module):
-    """A trained policy: the actor and the normalisation of its observations, frozen."""
+    """A trained policy: the actor and the moments that normalise its observations."""
 
     actor: Actor
     moments: Moments
-    rows: Rows = eqx.field(static=True)
+    flat: FlatTask = eqx.field(static=True)
     config: Config = eqx.field(static=True)
 
     def initial(self, params: Any) -> tuple[()]:
-        """No memory."""
+        """Return an empty memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """The most likely action, or a sample."""
-        x, mask = self.rows.look(view.observation, view.action_mask)
-        code = code_of(self.actor, self.rows.picture_in(view.observation))
-        distribution = self.actor(self.rows, encoded(self.rows, self.moments.normalise(x), code), mask)
-        return decide(self.rows, self.config, distribution, key), memory
+        """Return the most likely action or a sample."""
+        x, mask = self.flat.observe(view.observation, view.action_mask)
+        code = encode_image(self.actor, self.flat.image_in(view.observation))
+        distribution = self.actor(self.flat, append_code(self.flat, self.moments.normalise(x), code), mask)
+        return choose_action(self.flat, self.config, distribution, key), memory
 
 
-def decide(rows: Rows, config: Config, distribution: Categorical | Gaussian, key: jax.Array) -> jax.Array:
-    """What a trained policy does: the most likely action, or a sample."""
+def choose_action(flat: FlatTask, config: Config, distribution: Categorical | Gaussian, key: jax.Array) -> jax.Array:
+    """Return the action of a trained policy: the most likely one, or a sample."""
     if config.evaluate == "mode":
-        return rows.action(distribution.mode())
-    return rows.action(distribution.sample(distribution.noise(key, rows.noise_shape)))
+        return flat.env_action(distribution.mode())
+    return flat.env_action(distribution.sample(distribution.noise(key, flat.noise_shape)))
 
 
 # -- collect -------------------------------------------------------------------------------------------------------
 
 
 class Transition(NamedTuple):
-    """What is kept of a step. Axes: steps, environments, agents, then the value's own."""
+    """Recorded steps. Axes: steps, environments, agents, then the value's own."""
 
     x: Any
     """Observation before the step."""
@@ -162,18 +165,19 @@ class Transition(NamedTuple):
     terminated: Any
     over: Any
     """Terminated or truncated."""
-    picture: Any = None
-    """Before the step, not encoded; None without pictures, as the next two."""
+    image: Any = None
+    """Image before the step, not encoded. This field and the next two are None without images."""
     code: Any = None
-    """What the encoder of that time made of it."""
+    """Code of the image, from the encoder as it was during collection."""
     next_code: Any = None
+    """Code of the image after the step."""
 
 
-class Training(NamedTuple):
-    """All that a run carries from update to update."""
+class TrainingState(NamedTuple):
+    """State of a run between updates."""
 
     networks: Any
-    """:class:`Networks`, or those of ``recurrent_ppo``."""
+    """:class:`Networks`, or their counterpart in ``recurrent_ppo``."""
     optimiser: Any
     moments: Moments
     discounted: Any
@@ -181,71 +185,73 @@ class Training(NamedTuple):
     mean_square: Any
     """Running mean of its square."""
     stream: Any
-    """A :class:`Stream`, or what a simulator of the host has instead."""
+    """Running environments: a :class:`Stream`, or a ``HostStream`` for simulators on the host."""
     seed: Any
     """Key data of the seed."""
     updates: Any
     """Updates done."""
 
 
-def make_noise(rows: Rows, config: Config, key: jax.Array) -> jax.Array:
-    """What the actions of ``num_steps`` steps of every environment are drawn with."""
-    kind = Categorical if rows.choices else Gaussian
-    return kind.noise(key, (config.num_steps, config.num_envs, *rows.noise_shape))
+def draw_noise(flat: FlatTask, config: Config, key: jax.Array) -> jax.Array:
+    """Draw the random numbers for the actions of ``num_steps`` steps in every environment."""
+    kind = Categorical if flat.choices else Gaussian
+    return kind.noise(key, (config.num_steps, config.num_envs, *flat.noise_shape))
 
 
-class Sight(NamedTuple):
-    """What is seen of every environment; the observation is not normalised."""
+class Observed(NamedTuple):
+    """Inputs of actor and critic in every environment; the features are not normalised."""
 
     x: Any
     mask: Any
-    picture: Any
+    image: Any
     code: Any
-    """What the encoder makes of the picture."""
+    """Code of the image."""
 
 
-def look(rows: Rows, actor: Any, step: Step) -> Sight:
-    """What a step shows."""
-    picture = jax.vmap(rows.picture_in)(step.observation)
-    return Sight(*jax.vmap(rows.see)(step), picture, code_of(actor, picture))
+def observe(flat: FlatTask, actor: Any, step: Step) -> Observed:
+    """Return what actor and critic observe after a step."""
+    image = jax.vmap(flat.image_in)(step.observation)
+    return Observed(*jax.vmap(flat.observe_step)(step), image, encode_image(actor, image))
 
 
-def play(
-    rows: Rows, actor: Any, stream: Stream, now: Sight, distribution: Any, noise: jax.Array
+def step_environments(
+    flat: FlatTask, actor: Any, stream: Stream, now: Observed, distribution: Any, noise: jax.Array
 ) -> tuple[Stream, tuple[Transition, Returns]]:
-    """One step of every environment, its actions drawn from a distribution."""
-    task = rows.task
+    """Take one step in every environment, with actions drawn from a distribution."""
+    task = flat.task
     action = distribution.sample(noise)
     limit, draw = np.int32(task.card.horizon), Draw.parse("train", task)
-    stream, made, totals = step_stream(task, stream, jax.vmap(rows.action)(action), limit, draw)
+    stream, made, totals = step_stream(task, stream, jax.vmap(flat.env_action)(action), limit, draw)
     over = made.terminated | made.truncated
-    after = look(rows, actor, made)
+    after = observe(flat, actor, made)
     transition = Transition(
         now.x,
         now.mask,
         action,
         distribution.log_prob(action),
-        jax.vmap(rows.reward)(made.reward),
+        jax.vmap(flat.agent_rewards)(made.reward),
         after.x,
-        terminated=jnp.repeat(made.terminated[:, None], rows.agents, 1),
-        over=jnp.repeat(over[:, None], rows.agents, 1),
-        picture=now.picture,
+        terminated=jnp.repeat(made.terminated[:, None], flat.agents, 1),
+        over=jnp.repeat(over[:, None], flat.agents, 1),
+        image=now.image,
         code=now.code,
         next_code=after.code,
     )
     return stream, (transition, Returns(jnp.where(over, scalar_return(task, totals), 0).sum(), over.sum()))
 
 
-def collect(rows: Rows, config: Config, training: Training, key: jax.Array) -> tuple[Stream, Transition, Returns]:
-    """``num_steps`` steps of every environment under the present policy. Episodes run on between updates."""
+def collect(
+    flat: FlatTask, config: Config, training: TrainingState, key: jax.Array
+) -> tuple[Stream, Transition, Returns]:
+    """Take ``num_steps`` steps in every environment with the current policy. Episodes continue across updates."""
     actor, moments = training.networks.actor, training.moments
 
     def step(stream: Stream, noise: jax.Array) -> tuple[Stream, tuple[Transition, Returns]]:
-        now = look(rows, actor, stream.last)
-        distribution = actor(rows, encoded(rows, moments.normalise(now.x), now.code), now.mask)
-        return play(rows, actor, stream, now, distribution, noise)
+        now = observe(flat, actor, stream.last)
+        distribution = actor(flat, append_code(flat, moments.normalise(now.x), now.code), now.mask)
+        return step_environments(flat, actor, stream, now, distribution, noise)
 
-    stream, (transitions, ended) = jax.lax.scan(step, training.stream, make_noise(rows, config, key))
+    stream, (transitions, ended) = jax.lax.scan(step, training.stream, draw_noise(flat, config, key))
     return stream, transitions, jax.tree.map(jnp.sum, ended)
 
 
@@ -261,11 +267,11 @@ def advantages(
     gamma: float,
     gae_lambda: float,
 ) -> jax.Array:
-    """Generalised advantages (Schulman et al. 2016, eq. 16), all arrays ``(steps, ...)``.
+    """Return generalised advantages (Schulman et al. 2016, eq. 16); all arrays are ``(steps, ...)``.
 
-    ``next_value`` is the value of the state that the step led to, before any reset. It counts unless that state is
-    terminal: a time limit ends the episode but not the task, so its last state keeps its value. Nothing flows back
-    across the end of an episode, whatever ended it.
+    ``next_value`` is the value of the state after the step, before any reset. It counts unless that state is terminal:
+    a time limit ends the episode but not the task, so the last state keeps its value. No advantage flows back across
+    the end of an episode.
     """
     error = reward + gamma * jnp.where(terminated, 0, next_value) - value
 
@@ -278,7 +284,7 @@ def advantages(
 
 
 def discount(start: jax.Array, reward: jax.Array, over: jax.Array, gamma: float) -> tuple[jax.Array, jax.Array]:
-    """Discounted returns so far, forwards: those of the episodes running at the end, and those after each step."""
+    """Return the discounted returns so far: of the episodes that still run at the end, and after each step."""
 
     def step(before: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         reward, over = now
@@ -292,55 +298,55 @@ def discount(start: jax.Array, reward: jax.Array, over: jax.Array, gamma: float)
 
 
 class Batch(NamedTuple):
-    """What an update learns from; one row an agent and step."""
+    """Data of an update, with one row for each agent and step."""
 
     x: Any
-    """Normalised."""
+    """Normalised features."""
     mask: Any
     action: Any
     log_prob: Any
     advantage: Any
     target: Any
-    """Of the value."""
-    picture: Any = None
-    """Not encoded; None without pictures."""
+    """Target of the critic."""
+    image: Any = None
+    """Image, not encoded; None without images."""
 
 
-def loss(networks: Any, batch: Batch, rows: Rows, config: Config) -> jax.Array:
-    """Clipped surrogate objective (Schulman et al. 2017, eqs. 7 and 9); the value loss is not clipped."""
-    x = encoded(rows, batch.x, code_of(networks.actor, batch.picture))
-    distribution = networks.actor(rows, x, batch.mask)
+def loss(networks: Any, batch: Batch, flat: FlatTask, config: Config) -> jax.Array:
+    """Return the clipped surrogate loss (Schulman et al. 2017, eqs. 7 and 9); the value loss is not clipped."""
+    x = append_code(flat, batch.x, encode_image(networks.actor, batch.image))
+    distribution = networks.actor(flat, x, batch.mask)
     ratio = jnp.exp(distribution.log_prob(batch.action) - batch.log_prob)
     clipped = jnp.clip(ratio, 1 - config.clip, 1 + config.clip)
     surrogate = jnp.minimum(ratio * batch.advantage, clipped * batch.advantage).mean()
-    error = multilayer(networks.critic, x)[:, 0] - batch.target
+    error = mlp(networks.critic, x)[:, 0] - batch.target
     bonus = config.entropy * distribution.entropy().mean() if config.entropy else 0.0
     return config.value_weight * 0.5 * (error**2).mean() - surrogate - bonus
 
 
 def optimiser(config: Config) -> optax.GradientTransformation:
-    """Adam with a linearly falling learning rate and a bound on the norm of the whole gradient."""
+    """Return Adam with a linearly falling learning rate and a bound on the norm of the whole gradient."""
     steps = config.chunks * config.chunk * config.epochs * config.minibatches
     rate = optax.linear_schedule(config.learning_rate, 0.0, steps)
-    # All weights as one vector: a kernel for each array takes longer to compile.
+    # Treat all weights as one vector, because a kernel for each array takes longer to compile.
     return optax.flatten(optax.chain(optax.clip_by_global_norm(config.max_grad_norm), optax.adam(rate, eps=1e-5)))
 
 
-def update(rows: Rows, config: Config, training: Training) -> tuple[Training, Returns]:
-    """Collect, then learn from it for some epochs."""
-    collect_key, learn_key = update_keys(training)
-    stream, seen, ended = collect(rows, config, training, collect_key)
-    return learn(rows, config, training._replace(stream=stream), seen, learn_key), ended
+def update(flat: FlatTask, config: Config, training: TrainingState) -> tuple[TrainingState, Returns]:
+    """Collect steps and learn from them."""
+    collect_key, learn_key = split_keys(training)
+    stream, seen, ended = collect(flat, config, training, collect_key)
+    return learn(flat, config, training._replace(stream=stream), seen, learn_key), ended
 
 
-def update_keys(training: Training) -> tuple[jax.Array, ...]:
-    """The keys of an update: to collect with, and to learn with."""
+def split_keys(training: TrainingState) -> tuple[jax.Array, ...]:
+    """Return the two keys of an update: one for collecting, one for learning."""
     _, own_key = jax.random.split(jax.random.wrap_key_data(training.seed))
     return tuple(jax.random.split(jax.random.fold_in(own_key, training.updates)))
 
 
-def scaled_rewards(config: Config, training: Training, seen: Transition) -> tuple[jax.Array, Training]:
-    """The rewards to learn from, and the run with the scale it now knows."""
+def scale_rewards(config: Config, training: TrainingState, seen: Transition) -> tuple[jax.Array, TrainingState]:
+    """Return the rewards to learn from, and the training state with an updated reward scale."""
     if not config.scale_rewards:
         return seen.reward, training
     discounted, returns = discount(training.discounted, seen.reward, seen.over, config.gamma)
@@ -349,34 +355,34 @@ def scaled_rewards(config: Config, training: Training, seen: Transition) -> tupl
     return scaled, training._replace(discounted=discounted, mean_square=mean_square)
 
 
-def aims(
+def advantages_and_targets(
     config: Config, seen: Transition, reward: jax.Array, value: jax.Array, next_value: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Advantages, of mean 0 and deviation 1 over the batch, and what the critic should have said."""
+    """Return advantages with mean 0 and deviation 1 over the batch, and the targets of the critic."""
     advantage = advantages(reward, value, next_value, seen.terminated, seen.over, config.gamma, config.gae_lambda)
     return (advantage - advantage.mean()) / (advantage.std() + 1e-8), advantage + value
 
 
-def learn(rows: Rows, config: Config, training: Training, seen: Transition, key: jax.Array) -> Training:
-    """Some epochs over the steps just seen."""
-    reward, training = scaled_rewards(config, training, seen)
+def learn(flat: FlatTask, config: Config, training: TrainingState, seen: Transition, key: jax.Array) -> TrainingState:
+    """Learn from the collected steps for ``config.epochs`` epochs."""
+    reward, training = scale_rewards(config, training, seen)
     x, next_x = training.moments.normalise(seen.x), training.moments.normalise(seen.next_x)
     value, next_value = (
-        multilayer(training.networks.critic, encoded(rows, *inputs))[..., 0]
+        mlp(training.networks.critic, append_code(flat, *inputs))[..., 0]
         for inputs in ((x, seen.code), (next_x, seen.next_code))
     )
-    advantage, target = aims(config, seen, reward, value, next_value)
-    batch = Batch(x, seen.mask, seen.action, seen.log_prob, advantage, target, seen.picture)
+    advantage, target = advantages_and_targets(config, seen, reward, value, next_value)
+    batch = Batch(x, seen.mask, seen.action, seen.log_prob, advantage, target, seen.image)
     batch = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3), batch)
 
     def descend(carry: tuple[Networks, Any], minibatch: jax.Array) -> tuple[tuple[Networks, Any], None]:
         networks, state = carry
         chosen = jax.tree.map(lambda leaf: leaf[minibatch], batch)
-        gradient = jax.grad(loss)(networks, chosen, rows, config)
+        gradient = jax.grad(loss)(networks, chosen, flat, config)
         change, state = optimiser(config).update(gradient, state)
         return (optax.apply_updates(networks, change), state), None
 
-    size = config.batch * rows.agents
+    size = config.batch * flat.agents
     orders = jax.random.bits(key, (config.epochs, size)).argsort()
     minibatches = orders.reshape(config.epochs * config.minibatches, -1)
     (networks, state), _ = jax.lax.scan(descend, (training.networks, training.optimiser), minibatches)
@@ -388,17 +394,17 @@ def learn(rows: Rows, config: Config, training: Training, seen: Transition, key:
 # -- train ---------------------------------------------------------------------------------------------------------
 
 
-def start(rows: Rows, config: Config, networks: Any, seed: jax.Array, stream: Any) -> Training:
-    """The beginning of a run; ``seed`` is key data, ``stream`` its environments."""
-    known = rows.features + rows.privileged
+def start(flat: FlatTask, config: Config, networks: Any, seed: jax.Array, stream: Any) -> TrainingState:
+    """Return the state at the beginning of a run. ``seed`` is key data; ``stream`` holds the environments."""
+    known = flat.features + flat.privileged
     if config.stagger:
-        already = jnp.arange(config.num_envs, dtype=jnp.int32) * rows.task.card.horizon // config.num_envs
+        already = jnp.arange(config.num_envs, dtype=jnp.int32) * flat.task.card.horizon // config.num_envs
         stream = stream._replace(episodes=stream.episodes._replace(t=already))
-    return Training(
+    return TrainingState(
         networks=networks,
         optimiser=optimiser(config).init(networks),
         moments=Moments(jnp.zeros(known), jnp.ones(known), jnp.float32(0)),
-        discounted=jnp.zeros((config.num_envs, rows.agents)),
+        discounted=jnp.zeros((config.num_envs, flat.agents)),
         mean_square=jnp.float32(0),
         stream=stream,
         seed=seed,
@@ -406,7 +412,7 @@ def start(rows: Rows, config: Config, networks: Any, seed: jax.Array, stream: An
     )
 
 
-def train_chunk(rows: Rows, config: Config, training: Training) -> tuple[Training, Returns]:
-    """``config.chunk`` updates; a pure function, to be jitted and vmapped."""
-    training, ended = jax.lax.scan(lambda running, _: update(rows, config, running), training, length=config.chunk)
+def train_chunk(flat: FlatTask, config: Config, training: TrainingState) -> tuple[TrainingState, Returns]:
+    """Do ``config.chunk`` updates. This is a pure function, to be jitted and vmapped."""
+    training, ended = jax.lax.scan(lambda running, _: update(flat, config, running), training, length=config.chunk)
     return training, jax.tree.map(jnp.sum, ended)

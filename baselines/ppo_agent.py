@@ -22,23 +22,23 @@ from rlbench_suite.task import Task
 
 from . import checkpoint, ppo, recurrent_ppo
 from .configuration import FOLDER, configure
+from .flat_task import FlatTask, flatten_task
 from .networks import Moments
 from .ppo import Config, PPOPolicy
 from .ppo_on_host import HostPrograms
-from .rows import Rows, rows_of
-from .training import begun, compiled, in_chunks
+from .training import begin_episodes, get_compiled, train_in_chunks
 
 HYPERPARAMETERS = FOLDER / "ppo.yaml"
 
 
 class Variant(NamedTuple):
-    """What differs with and without a memory."""
+    """Functions that differ with and without a memory."""
 
-    networks: Callable[[Rows, Config, int], Any]
+    networks: Callable[[FlatTask, Config, int], Any]
     start: Callable[..., Any]
     train_chunk: Callable[..., Any]
-    base: Callable[[Any], ppo.Training]
-    """What of a run's state is PPO's own."""
+    base: Callable[[Any], ppo.TrainingState]
+    """Returns the part of the training state that both variants share."""
     policy: Callable[..., Any]
 
 
@@ -57,32 +57,32 @@ def variant(config: Config) -> Variant:
     return RECURRENT if config.recurrent == "gru" else FEEDFORWARD
 
 
-def rows_for(task: Task[Any, Any]) -> Rows:
-    """The task as PPO sees it: pictures apart, but for simulators of the host."""
-    return rows_of(task, "ppo", pictures=not task.card.host)
+def flatten_for_ppo(task: Task[Any, Any]) -> FlatTask:
+    """Return the task as PPO sees it: images stay apart, except for simulators on the host."""
+    return flatten_task(task, "ppo", images=not task.card.host)
 
 
 class Programs:
-    """``start`` and ``train_chunk`` of a task and configuration, compiled once for all seeds."""
+    """Compiled ``start`` and ``train_chunk`` of a task and configuration; all seeds share them."""
 
     def __init__(self, task: Task[Any, Any], config: Config) -> None:
-        self.rows = rows = rows_for(task)
+        self.flat = flat = flatten_for_ppo(task)
         self.config = config
         since = time.perf_counter()
         kind = variant(config)
-        self._start = jax.jit(partial(kind.start, rows, config))
-        training = self.start(kind.networks(rows, config, 0), seed_key(0))
-        self.chunk = jax.jit(partial(kind.train_chunk, rows, config)).lower(training).compile()
+        self._start = jax.jit(partial(kind.start, flat, config))
+        training = self.start(kind.networks(flat, config, 0), seed_key(0))
+        self.chunk = jax.jit(partial(kind.train_chunk, flat, config)).lower(training).compile()
         self.seconds = time.perf_counter() - since
 
     def start(self, networks: Any, seed: np.ndarray) -> Any:
-        """The beginning of a run, environments included."""
-        return self._start(networks, seed, begun(self.rows.task, seed, self.config.num_envs))
+        """Return the state at the beginning of a run, including its environments."""
+        return self._start(networks, seed, begin_episodes(self.flat.task, seed, self.config.num_envs))
 
 
 @cache
 def programs(task: Any, config: Config) -> Any:
-    """The programs of a task and configuration; simulators of the host have their own."""
+    """Compile the programs of a task and configuration; simulators on the host have their own kind."""
     return HostPrograms(task, config) if task.card.host else Programs(task, config)
 
 
@@ -90,7 +90,7 @@ class PPO:
     """The agent ``ppo``.
 
     Args:
-        overrides: hyperparameters that replace those of the file, by name.
+        overrides: hyperparameters by name; they replace those of the file.
     """
 
     name = "ppo"
@@ -100,33 +100,35 @@ class PPO:
         self.overrides = overrides
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` with the reason if PPO cannot play the task."""
-        rows_for(task)
+        """Raise :class:`CannotPlay` if PPO cannot play the task; the message says why."""
+        flatten_for_ppo(task)
 
     def config(self, task: Task[Any, Any], budget: str) -> Config:
-        """The hyperparameters, checked."""
+        """Return the checked hyperparameters."""
         config = configure(Config, HYPERPARAMETERS, task.card, budget, self.overrides)
         if config.recurrent is None:
             config = replace(config, recurrent="gru" if task.card.partially_observed else "none")
         if config.stagger and task.card.host:
-            raise ValueError(f"{task.card.id} runs on the host, which keeps its own time: stagger must be False.")
+            raise ValueError(f"{task.card.id} runs on the host and keeps its own time, so stagger must be False.")
+        if config.recurrent == "gru" and task.card.host:
+            raise ValueError(f"{task.card.id} runs on the host, where PPO has no memory, so recurrent must be 'none'.")
         if config.recurrent == "gru" and config.num_envs * task.card.agents % config.minibatches:
             raise ValueError(
-                f"{config.minibatches} minibatches do not divide the sequences of {config.num_envs} environments x "
-                f"{task.card.agents} agents, which a memory keeps whole."
+                f"minibatches={config.minibatches} must divide the number of sequences, {config.num_envs} environments "
+                f"x {task.card.agents} agents, because a memory learns from whole sequences."
             )
         if config.batch * task.card.agents % config.minibatches:
             raise ValueError(
-                f"{config.minibatches} minibatches do not divide a batch of {config.num_envs} environments x "
+                f"minibatches={config.minibatches} must divide the batch of {config.num_envs} environments x "
                 f"{config.num_steps} steps x {task.card.agents} agents."
             )
         return config
 
     def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        """What ``train`` will use, as plain data.
+        """Return the hyperparameters that ``train`` will use, as plain data.
 
         Raises:
-            ValueError: no such budget or hyperparameter, or one out of range.
+            ValueError: the budget or a hyperparameter does not exist, or a value is out of range.
         """
         return asdict(self.config(task, budget))
 
@@ -136,40 +138,40 @@ class PPO:
         The same seed on the same machine gives the same bits.
 
         Raises:
-            CannotPlay: the task's spaces are not for PPO.
-            ValueError: no such budget or hyperparameter.
+            CannotPlay: PPO cannot play the task.
+            ValueError: the budget or a hyperparameter does not exist, or a value is out of range.
         """
         refuse_after_fork()
         self.check(task)
         config = self.config(task, budget)
         kind = variant(config)
-        program, compile_seconds = compiled(programs, task, config)
-        training = program.start(kind.networks(program.rows, config, seed), seed_key(seed))
+        program, compile_seconds = get_compiled(programs, task, config)
+        training = program.start(kind.networks(program.flat, config, seed), seed_key(seed))
         steps = config.chunk * config.batch
-        training = yield from in_chunks(program.chunk, training, config.chunks, steps, compile_seconds)
+        training = yield from train_in_chunks(program.chunk, training, config.chunks, steps, compile_seconds)
         trained = kind.base(training)
-        moments = trained.moments.of_first(program.rows.features)  # a policy sees nothing privileged
-        yield kind.policy(trained.networks.actor, moments, program.rows, config)
+        moments = trained.moments.first(program.flat.features)  # a policy sees no privileged features
+        yield kind.policy(trained.networks.actor, moments, program.flat, config)
 
     def save(self, policy: PPOPolicy, path: str) -> None:
-        """The policy as safetensors: actor, normalisation, and in the header what they belong to."""
-        checkpoint.write(path, (policy.actor, policy.moments), self.name, policy.rows.task.card.id, policy.config)
+        """Write the policy as safetensors: the actor and its normalisation; the header names agent, task and config."""
+        checkpoint.write(path, (policy.actor, policy.moments), self.name, policy.flat.task.card.id, policy.config)
 
     def load(self, path: str, task: Task[Any, Any], *, budget: str = "smoke") -> PPOPolicy:
-        """A saved policy; ``budget`` chooses the hyperparameters of a file that names none.
+        """Read a saved policy. ``budget`` chooses the hyperparameters if the file names none.
 
         Raises:
             OSError: the file cannot be read.
             ValueError: it is not a policy of PPO for this task.
         """
         config = checkpoint.read_config(path, self.name, task.card.id, self.config(task, budget))
-        rows = rows_for(task)
-        checkpoint.refuse_wider(path, (rows.features, *config.hidden))
+        flat = flatten_for_ppo(task)
+        checkpoint.refuse_wider(path, (flat.features, *config.hidden))
         if config.recurrent == "gru":
             checkpoint.refuse_wider(path, (config.memory, config.memory))
         like = (
-            variant(config).networks(rows, config, 0).actor,
-            Moments(*(np.zeros(rows.features, np.float32),) * 2, np.float32(0)),
+            variant(config).networks(flat, config, 0).actor,
+            Moments(*(np.zeros(flat.features, np.float32),) * 2, np.float32(0)),
         )
         actor, moments = checkpoint.read(path, like)
-        return variant(config).policy(actor, moments, rows, config)
+        return variant(config).policy(actor, moments, flat, config)

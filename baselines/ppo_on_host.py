@@ -1,6 +1,6 @@
-"""How PPO collects from a simulator of the host: it steps between a program that acts and one that learns.
+"""PPO for simulators on the host, which step between one compiled program that acts and one that learns.
 
-Everything else is ``ppo.py``: networks, keys, advantages, the update.
+Networks, keys, advantages and the update are those of ``ppo.py``.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from rlbench_suite.adapters.host import HostVectorEnv
 from rlbench_suite.episode import seed_key
 
 from .actor import Actor
+from .flat_task import FlatTask, flatten_task
 from .networks import Moments
-from .ppo import Config, Networks, Training, Transition, learn, make_noise, start, update_keys
-from .rows import Rows, rows_of
+from .ppo import Config, Networks, TrainingState, Transition, draw_noise, learn, split_keys, start
 from .training import Returns
 
 
 class HostPrograms:
-    """``start`` and ``chunk`` for a simulator of the host, as ``ppo.Programs`` has them for pure tasks."""
+    """Programs for a simulator on the host, with the methods of ``ppo_agent.Programs``."""
 
     def __init__(self, task: Any, config: Config) -> None:
-        self.rows = rows = rows_of(task, "ppo")
+        self.flat = flat = flatten_task(task, "ppo")
         self.config = config
         begun = time.perf_counter()
-        arguments = Networks.initial(rows, config, 0), seed_key(0)
-        self._start = jax.jit(partial(start, rows, config))
-        self._learn = jax.jit(lambda training, seen: learn(rows, config, training, seen, update_keys(training)[1]))
+        arguments = Networks.initial(flat, config, 0), seed_key(0)
+        self._start = jax.jit(partial(start, flat, config))
+        self._learn = jax.jit(lambda training, seen: learn(flat, config, training, seen, split_keys(training)[1]))
         self._act = jax.jit(self._choose)
-        self._noise = jax.jit(lambda training: make_noise(rows, config, update_keys(training)[0]))
+        self._noise = jax.jit(lambda training: draw_noise(flat, config, split_keys(training)[0]))
         self.chunk(self.start(*arguments), updates=1)  # compiles
         self.seconds = time.perf_counter() - begun
 
-    def start(self, networks: Networks, seed: Any) -> Training:
-        """The beginning of a run, environments included."""
-        return self._start(networks, seed, ())._replace(stream=HostStream(self.rows, self.config.num_envs, seed))
+    def start(self, networks: Networks, seed: Any) -> TrainingState:
+        """Return the state at the beginning of a run, including its environments."""
+        return self._start(networks, seed, ())._replace(stream=HostStream(self.flat, self.config.num_envs, seed))
 
-    def chunk(self, training: Training, updates: int | None = None) -> tuple[Training, Returns]:
-        """Some updates; those of a chunk of the configuration if not said."""
+    def chunk(self, training: TrainingState, updates: int | None = None) -> tuple[TrainingState, Returns]:
+        """Do ``updates`` updates, or a chunk of the configuration if None."""
         stream: HostStream = training.stream
         training = training._replace(stream=())
         returns: list[float] = []
@@ -52,34 +52,34 @@ class HostPrograms:
             training = self._learn(training, seen)
         return training._replace(stream=stream), Returns(sum(returns), len(returns))
 
-    def _step(self, stream: HostStream, training: Training, noise: Any, returns: list[float]) -> Transition:
-        rows, actor = self.rows, training.networks.actor
+    def _step(self, stream: HostStream, training: TrainingState, noise: Any, returns: list[float]) -> Transition:
+        flat, actor = self.flat, training.networks.actor
         x, action, log_prob, played = self._act(actor, training.moments, stream.observations, noise)
         next_observations, rewards, terminated, over, ended = stream.step(np.asarray(played))
         returns += ended
         next_x = next_observations.reshape(x.shape).astype(np.float32)
-        flags = (np.repeat(flag[:, None], rows.agents, 1) for flag in (terminated, over))
+        flags = (np.repeat(flag[:, None], flat.agents, 1) for flag in (terminated, over))
         return Transition(x, None, action, log_prob, rewards[:, None].astype(np.float32), next_x, *flags)
 
     def _choose(self, actor: Actor, moments: Moments, observations: Any, noise: Any) -> tuple[jax.Array, ...]:
-        x, _ = jax.vmap(self.rows.look)(observations)
-        distribution = actor(self.rows, moments.normalise(x), None)
+        x, _ = jax.vmap(self.flat.observe)(observations)
+        distribution = actor(self.flat, moments.normalise(x), None)
         action = distribution.sample(noise)
-        return x, action, distribution.log_prob(action), jax.vmap(self.rows.action)(action)
+        return x, action, distribution.log_prob(action), jax.vmap(self.flat.env_action)(action)
 
 
 class HostStream:
-    """Running episodes of a host simulator: what :class:`Stream` is for pure tasks."""
+    """Running episodes of a simulator on the host; the counterpart of :class:`Stream`."""
 
-    def __init__(self, rows: Rows, num_envs: int, seed: Any) -> None:
-        self.env = HostVectorEnv(rows.task.card.id, num_envs, autoreset_mode="SameStep")
+    def __init__(self, flat: FlatTask, num_envs: int, seed: Any) -> None:
+        self.env = HostVectorEnv(flat.task.card.id, num_envs, autoreset_mode="SameStep")
         entropy = [int(word) for word in np.asarray(seed)]
-        seeds = np.random.SeedSequence(entropy).generate_state(num_envs)  # below 2**32: no evaluation seed is
+        seeds = np.random.SeedSequence(entropy).generate_state(num_envs)  # below 2**32, and evaluation seeds are above
         self.observations, _ = self.env.reset(seed=seeds.tolist())
         self._totals = np.zeros(num_envs)
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[float]]:
-        """Observations before any reset, rewards, terminated, over, and the returns of the episodes that ended."""
+        """Take a step; return observations before any reset, rewards, terminated, over, and returns that are final."""
         self.observations, rewards, terminated, truncated, infos = self.env.step(actions)
         over = terminated | truncated
         self._totals += rewards

@@ -1,12 +1,12 @@
-"""PPO with a memory, for tasks where one observation does not tell all that matters.
+"""PPO with a memory, for partially observed tasks.
 
-The same algorithm as ``ppo.py`` (losses, advantages, hyperparameters are its own); what differs is here: a gated
-recurrent unit (Cho et al. 2014, arXiv:1406.1078) in front of actor and critic, its state carried from step to step,
-begun anew with every episode, and learned by backpropagation through each rollout from the state in which the rollout
-began (Hausknecht & Stone 2015, arXiv:1507.06527, "stored state"; Ni et al. 2022, arXiv:2110.05038, on how well that
-does). Minibatches divide the environments and keep their sequences whole.
+Losses, advantages and hyperparameters are those of ``ppo.py``. This file adds a gated recurrent unit (Cho et al. 2014,
+arXiv:1406.1078) in front of actor and critic. Its state is carried from step to step and reset with every episode.
+Training backpropagates through each rollout from the state in which the rollout began (the "stored state" of Hausknecht
+& Stone 2015, arXiv:1507.06527; Ni et al. 2022, arXiv:2110.05038, show how well it works). Minibatches divide the
+environments and keep their sequences whole.
 
-Actor and critic see the observation beside the memory: what needs no memory is learned as fast as without.
+Actor and critic also read the observation itself, so that tasks which need no memory are learned as fast as without.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from rlbench_suite.adapters.rollout import Stream
 from rlbench_suite.policy import View
 
 from . import ppo
-from .actor import Actor, code_of, encoded, seen_features
+from .actor import Actor, actor_inputs, append_code, encode_image
 from .distributions import Categorical, Gaussian
-from .networks import Encoder, Linear, Moments, initial_layers, multilayer, orthogonal
+from .flat_task import FlatTask
+from .networks import Encoder, Linear, Moments, initial_layers, mlp, orthogonal
 from .ppo import (
     Batch,
     Config,
-    Training,
+    TrainingState,
     Transition,
-    aims,
-    decide,
-    look,
-    make_noise,
+    advantages_and_targets,
+    choose_action,
+    draw_noise,
+    observe,
     optimiser,
-    play,
-    scaled_rewards,
-    update_keys,
+    scale_rewards,
+    split_keys,
+    step_environments,
 )
-from .rows import Rows
 from .training import Returns
 
 # -- networks ------------------------------------------------------------------------------------------------------
 
 
 class GRU(NamedTuple):
-    """A gated recurrent unit of ``U`` numbers; gates side by side: reset, keep, candidate."""
+    """A gated recurrent unit with ``U`` units. Its weights hold three gates side by side: reset, keep, candidate."""
 
     inputs: Linear
     """``(features, 3 U)``."""
@@ -56,7 +56,7 @@ class GRU(NamedTuple):
 
     @classmethod
     def initial(cls, generator: np.random.Generator, features: int, units: int) -> GRU:
-        """Orthogonal weights, gate by gate; the keep gate is biased to keep (Jozefowicz et al. 2015)."""
+        """Return a unit with orthogonal weights in each gate and a positive bias of the keep gate (Jozefowicz 2015)."""
 
         def gates(n: int) -> np.ndarray:
             return np.concatenate([orthogonal(generator, n, units) for _ in range(3)], 1)
@@ -65,8 +65,9 @@ class GRU(NamedTuple):
         return cls(Linear(gates(features), keep), Linear(gates(units), np.zeros(3 * units, np.float32)))
 
     def __call__(self, x: jax.Array, memory: jax.Array) -> jax.Array:
-        """The memory ``(..., U)`` after seeing normalised observations ``(..., features)``; what lies beyond them
-        is privileged, and not looked at.
+        """Return the memory ``(..., U)`` after normalised observations ``(..., features)``.
+
+        Inputs beyond the unit's own are privileged; it ignores them.
         """
         x = x[..., : self.inputs.weight.shape[0]]
         seen = jnp.split(x @ self.inputs.weight + self.inputs.bias, 3, -1)
@@ -76,172 +77,178 @@ class GRU(NamedTuple):
 
 
 class RecurrentActor(NamedTuple):
-    """What a policy needs: the memory's unit, and the actor, which sees observation and memory side by side."""
+    """A recurrent unit, and an actor that reads the observation and the memory side by side."""
 
     unit: GRU
     head: Actor
 
     @property
     def encoder(self) -> Encoder | None:
-        """Of pictures, before the memory."""
+        """Encoder of images, in front of the memory."""
         return self.head.encoder
 
-    def __call__(self, rows: Rows, known: jax.Array, mask: jax.Array | None) -> Categorical | Gaussian:
-        """The distribution of actions given ``(..., features + U)``."""
-        return self.head(rows, known, mask)
+    def __call__(self, flat: FlatTask, known: jax.Array, mask: jax.Array | None) -> Categorical | Gaussian:
+        """Return the distribution of actions for inputs ``(..., features + U)``."""
+        return self.head(flat, known, mask)
 
 
 class Networks(NamedTuple):
-    """One memory for actor and critic; both shape it."""
+    """Actor and critic with a shared memory, which learns from both losses."""
 
     actor: RecurrentActor
     critic: tuple[Linear, ...]
 
     @classmethod
-    def initial(cls, rows: Rows, config: Config, seed: int) -> Networks:
-        """Weights as in PPO, made on the host."""
+    def initial(cls, flat: FlatTask, config: Config, seed: int) -> Networks:
+        """Return networks with initial weights as in PPO."""
         generator = np.random.default_rng(seed)
-        unit = GRU.initial(generator, seen_features(rows), config.memory)
-        wide = seen_features(rows) + config.memory
-        critic = initial_layers(generator, (wide + rows.privileged, *config.hidden, 1), gain=1.0)
-        return cls(RecurrentActor(unit, Actor.initial(generator, rows, wide, config.hidden, config.log_std)), critic)
+        unit = GRU.initial(generator, actor_inputs(flat), config.memory)
+        wide = actor_inputs(flat) + config.memory
+        critic = initial_layers(generator, (wide + flat.privileged, *config.hidden, 1), gain=1.0)
+        return cls(RecurrentActor(unit, Actor.initial(generator, flat, wide, config.hidden, config.log_std)), critic)
 
 
 class RecurrentPolicy(eqx.Module):
-    """A trained policy with a memory ``(A, U)``; and the normalisation of its observations, frozen."""
+    """A trained policy with a memory ``(A, U)``, and the moments that normalise its observations."""
 
     actor: RecurrentActor
     moments: Moments
-    rows: Rows = eqx.field(static=True)
+    flat: FlatTask = eqx.field(static=True)
     config: Config = eqx.field(static=True)
 
     def initial(self, params: Any) -> jax.Array:
-        """Nothing is known."""
-        return jnp.zeros((self.rows.agents, self.config.memory))
+        """Return a memory of zeros."""
+        return jnp.zeros((self.flat.agents, self.config.memory))
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The most likely action, or a sample, and what is now known."""
-        x, mask = self.rows.look(view.observation, view.action_mask)
-        code = code_of(self.actor, self.rows.picture_in(view.observation))
-        x = encoded(self.rows, self.moments.normalise(x), code)
+        """Return the most likely action or a sample, and the new memory."""
+        x, mask = self.flat.observe(view.observation, view.action_mask)
+        code = encode_image(self.actor, self.flat.image_in(view.observation))
+        x = append_code(self.flat, self.moments.normalise(x), code)
         memory = self.actor.unit(x, memory)
-        distribution = self.actor(self.rows, beside(self.rows, x, memory), mask)
-        return decide(self.rows, self.config, distribution, key), memory
+        distribution = self.actor(self.flat, insert_memory(self.flat, x, memory), mask)
+        return choose_action(self.flat, self.config, distribution, key), memory
 
 
 # -- collect -------------------------------------------------------------------------------------------------------
 
 
-class RecurrentTraining(NamedTuple):
-    """What PPO carries from update to update, and the memories of the running episodes."""
+class RecurrentTrainingState(NamedTuple):
+    """State of a run between updates: that of PPO, and the memories of the running episodes."""
 
-    base: Training
+    base: TrainingState
     memory: Any
     """``(environments, A, U)``; zeros where an episode is about to begin."""
 
 
-def beside(rows: Rows, x: jax.Array, memory: jax.Array) -> jax.Array:
-    """Observation, memory, and last what is privileged and only for the critic."""
-    features = seen_features(rows)
+def insert_memory(flat: FlatTask, x: jax.Array, memory: jax.Array) -> jax.Array:
+    """Insert the memory behind the observation, in front of the privileged features that only the critic reads."""
+    features = actor_inputs(flat)
     return jnp.concatenate([x[..., :features], memory, x[..., features:]], -1)
 
 
-def forget(memory: jax.Array, over: jax.Array) -> jax.Array:
-    """The memory of the next step: nothing where the episode is over."""
+def reset_memory(memory: jax.Array, over: jax.Array) -> jax.Array:
+    """Set the memory to zero where the episode is over."""
     return jnp.where(over[..., None], 0, memory)
 
 
 def collect(
-    rows: Rows, config: Config, training: RecurrentTraining, key: jax.Array
+    flat: FlatTask, config: Config, training: RecurrentTrainingState, key: jax.Array
 ) -> tuple[Stream, jax.Array, Transition, jax.Array, Returns]:
-    """``num_steps`` steps of every environment; also the memories in the end, and those with which each step acted."""
+    """Take ``num_steps`` steps in every environment; also return the last memories and those that each step used."""
     base = training.base
     actor, moments = base.networks.actor, base.moments
 
     def step(carry: tuple[Stream, jax.Array], noise: jax.Array) -> tuple[tuple[Stream, jax.Array], Any]:
         stream, memory = carry
-        now = look(rows, actor, stream.last)
-        x = encoded(rows, moments.normalise(now.x), now.code)
+        now = observe(flat, actor, stream.last)
+        x = append_code(flat, moments.normalise(now.x), now.code)
         memory = actor.unit(x, memory)
-        distribution = actor(rows, beside(rows, x, memory), now.mask)
-        stream, (transition, ended) = play(rows, actor, stream, now, distribution, noise)
-        return (stream, forget(memory, transition.over)), (transition, memory, ended)
+        distribution = actor(flat, insert_memory(flat, x, memory), now.mask)
+        stream, (transition, ended) = step_environments(flat, actor, stream, now, distribution, noise)
+        return (stream, reset_memory(memory, transition.over)), (transition, memory, ended)
 
     carry = base.stream, training.memory
-    (stream, memory), (transitions, memories, ended) = jax.lax.scan(step, carry, make_noise(rows, config, key))
+    (stream, memory), (transitions, memories, ended) = jax.lax.scan(step, carry, draw_noise(flat, config, key))
     return stream, memory, transitions, memories, jax.tree.map(jnp.sum, ended)
 
 
 # -- update --------------------------------------------------------------------------------------------------------
 
 
-def recall(unit: GRU, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
-    """Memories ``(steps, n, U)`` through a rollout that began with ``(n, U)``, under the present weights."""
+def unroll_memory(unit: GRU, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
+    """Compute the memories ``(steps, n, U)`` of a rollout from its first ones ``(n, U)``, with the current weights."""
 
     def step(memory: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         x, over = now
         memory = unit(x, memory)
-        return forget(memory, over), memory
+        return reset_memory(memory, over), memory
 
     return jax.lax.scan(step, memory, (x, over))[1]
 
 
-def loss(networks: Networks, batch: Batch, memory: jax.Array, over: jax.Array, rows: Rows, config: Config) -> jax.Array:
-    """PPO's loss of whole sequences, ``(steps, n, ...)``."""
-    x = encoded(rows, batch.x, code_of(networks.actor, batch.picture))
-    memories = recall(networks.actor.unit, memory, x, over)
-    known = batch._replace(x=beside(rows, x, memories), picture=None)
-    return ppo.loss(networks, jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), known), rows, config)
+def loss(
+    networks: Networks, batch: Batch, memory: jax.Array, over: jax.Array, flat: FlatTask, config: Config
+) -> jax.Array:
+    """Return PPO's loss on whole sequences ``(steps, n, ...)``."""
+    x = append_code(flat, batch.x, encode_image(networks.actor, batch.image))
+    memories = unroll_memory(networks.actor.unit, memory, x, over)
+    known = batch._replace(x=insert_memory(flat, x, memories), image=None)
+    return ppo.loss(networks, jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), known), flat, config)
 
 
-def update(rows: Rows, config: Config, training: RecurrentTraining) -> tuple[RecurrentTraining, Returns]:
-    """Collect, then learn from it for some epochs."""
-    collect_key, learn_key = update_keys(training.base)
-    stream, memory, seen, memories, ended = collect(rows, config, training, collect_key)
-    reward, base = scaled_rewards(config, training.base, seen)
+def update(flat: FlatTask, config: Config, training: RecurrentTrainingState) -> tuple[RecurrentTrainingState, Returns]:
+    """Collect steps and learn from them."""
+    collect_key, learn_key = split_keys(training.base)
+    stream, memory, seen, memories, ended = collect(flat, config, training, collect_key)
+    reward, base = scale_rewards(config, training.base, seen)
     normal, next_normal = base.moments.normalise(seen.x), base.moments.normalise(seen.next_x)
-    x, next_x = encoded(rows, normal, seen.code), encoded(rows, next_normal, seen.next_code)
-    # What the step led to is looked at with the memory of the same episode, over or not.
+    x, next_x = append_code(flat, normal, seen.code), append_code(flat, next_normal, seen.next_code)
+    # Evaluate the state after the step with the memory of the same episode, even if the episode is over.
     next_memories = base.networks.actor.unit(next_x, memories)
     value, next_value = (
-        multilayer(base.networks.critic, beside(rows, *known))[..., 0]
+        mlp(base.networks.critic, insert_memory(flat, *known))[..., 0]
         for known in ((x, memories), (next_x, next_memories))
     )
-    advantage, target = aims(config, seen, reward, value, next_value)
+    advantage, target = advantages_and_targets(config, seen, reward, value, next_value)
 
-    # Sequences: one an agent of an environment, (steps, sequences, ...).
+    # Arrange the data as sequences (steps, sequences, ...), one for each agent of each environment.
     batch, over = jax.tree.map(
         lambda leaf: jax.lax.collapse(leaf, 1, 3),
-        (Batch(normal, seen.mask, seen.action, seen.log_prob, advantage, target, seen.picture), seen.over),
+        (Batch(normal, seen.mask, seen.action, seen.log_prob, advantage, target, seen.image), seen.over),
     )
     begun = training.memory.reshape(-1, config.memory)
 
     def learn(carry: tuple[Networks, Any], chosen: jax.Array) -> tuple[tuple[Networks, Any], None]:
         networks, state = carry
         part, part_over = jax.tree.map(lambda leaf: leaf[:, chosen], (batch, over))
-        gradient = jax.grad(loss)(networks, part, begun[chosen], part_over, rows, config)
+        gradient = jax.grad(loss)(networks, part, begun[chosen], part_over, flat, config)
         change, state = optimiser(config).update(gradient, state)
         return (optax.apply_updates(networks, change), state), None
 
-    orders = jax.random.bits(learn_key, (config.epochs, config.num_envs * rows.agents)).argsort()
+    orders = jax.random.bits(learn_key, (config.epochs, config.num_envs * flat.agents)).argsort()
     minibatches = orders.reshape(config.epochs * config.minibatches, -1)
     (networks, state), _ = jax.lax.scan(learn, (base.networks, base.optimiser), minibatches)
 
     moments = base.moments.update(jax.lax.collapse(seen.x, 0, 3))
-    base = Training(networks, state, moments, base.discounted, base.mean_square, stream, base.seed, base.updates + 1)
-    return RecurrentTraining(base, memory), ended
+    base = TrainingState(
+        networks, state, moments, base.discounted, base.mean_square, stream, base.seed, base.updates + 1
+    )
+    return RecurrentTrainingState(base, memory), ended
 
 
 # -- train ---------------------------------------------------------------------------------------------------------
 
 
-def start(rows: Rows, config: Config, networks: Networks, seed: jax.Array, stream: Any) -> RecurrentTraining:
-    """The beginning of a run; ``seed`` is key data, ``stream`` its environments."""
-    memory = jnp.zeros((config.num_envs, rows.agents, config.memory))
-    return RecurrentTraining(ppo.start(rows, config, networks, seed, stream), memory)
+def start(flat: FlatTask, config: Config, networks: Networks, seed: jax.Array, stream: Any) -> RecurrentTrainingState:
+    """Return the state at the beginning of a run. ``seed`` is key data; ``stream`` holds the environments."""
+    memory = jnp.zeros((config.num_envs, flat.agents, config.memory))
+    return RecurrentTrainingState(ppo.start(flat, config, networks, seed, stream), memory)
 
 
-def train_chunk(rows: Rows, config: Config, training: RecurrentTraining) -> tuple[RecurrentTraining, Returns]:
-    """``config.chunk`` updates; a pure function, to be jitted and vmapped."""
-    training, ended = jax.lax.scan(lambda training, _: update(rows, config, training), training, length=config.chunk)
+def train_chunk(
+    flat: FlatTask, config: Config, training: RecurrentTrainingState
+) -> tuple[RecurrentTrainingState, Returns]:
+    """Do ``config.chunk`` updates. This is a pure function, to be jitted and vmapped."""
+    training, ended = jax.lax.scan(lambda training, _: update(flat, config, training), training, length=config.chunk)
     return training, jax.tree.map(jnp.sum, ended)

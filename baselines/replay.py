@@ -1,17 +1,17 @@
-"""Learning from replayed experience, compiled: what ``sac`` and ``dqn`` share around their own update.
+"""Experience replay with a compiled training loop, shared by ``sac`` and ``dqn``.
 
-Lin 1992 (Machine Learning 8); Mnih et al. 2015. One program does a chunk of steps (``lax.scan``): a step of every
-environment, its transitions written to a ring buffer that stays on the device, some gradient updates on rows drawn
-from the ring with equal chances. A host loop calls it some fifteen times. As in PPO, the program depends on task and
-configuration only, and a task of many agents is played by all of them through the same weights, each agent's step a
-row of experience (parameter sharing, Gupta et al. 2017).
+Experience replay is from Lin 1992 (Machine Learning 8) and Mnih et al. 2015. One program does a chunk of steps
+(``lax.scan``). Each step advances every environment, writes the transitions to a replay buffer that stays on the
+device, and does some gradient updates on uniformly drawn transitions. A host loop calls the program about fifteen
+times. As in PPO, the program depends only on task and configuration. In multi-agent tasks all agents share the weights,
+and each agent's step is one transition (parameter sharing, Gupta et al. 2017).
 
-Truncation is not termination: what follows a step is bootstrapped from the observation the step led to (the final one,
-before any reset) unless the task ended there. Which episode that row belongs to, and whether its time was up, is then
-of no importance, and is not stored.
+Truncation is not termination. Targets bootstrap from the observation after the step (the final one, before any reset)
+unless the task ended there. The buffer therefore stores neither episode boundaries nor truncation.
 
-Observations are stored as they are and normalised when used, by the running moments of all that was seen so far: tasks
-come in all units, and old experience is then read on the same scale as new. Moments move ever less, so targets follow.
+The buffer stores raw observations. They are normalised when used, by the running moments of all observations so far:
+tasks come in all units, and old experience is then read on the same scale as new. The moments move less and less, so
+the targets can follow.
 """
 
 from __future__ import annotations
@@ -38,61 +38,66 @@ from rlbench_suite.task import Task
 
 from . import checkpoint
 from .configuration import FOLDER, configure
+from .flat_task import FlatTask, flatten_task
 from .networks import Moments
-from .rows import Rows, rows_of
-from .training import Returns, begun, compiled, in_chunks
+from .training import Returns, begin_episodes, get_compiled, train_in_chunks
 
-_MOST_UPDATES = 10_000
-"""Updates of one chunk at most: seconds, so that a long run still gives signs of life."""
+_MAX_UPDATES_PER_CHUNK = 10_000
+"""Limit that keeps a chunk to some seconds, so that a long run still reports progress."""
 
 # -- configuration -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class ReplayConfig:
-    """Hyperparameters that every algorithm on replayed experience has."""
+    """Hyperparameters that all algorithms with experience replay share."""
 
     total_steps: int
-    """Environment steps (a step of many agents counts once); rounded up to whole chunks."""
+    """Environment steps, rounded up to whole chunks. A step of many agents counts once."""
     num_envs: int = 8
     updates: int = 4
     """Gradient updates after each step of all environments."""
     batch_size: int = 128
-    """Rows of one update; one row is one agent's step."""
+    """Transitions in one update; a transition is one agent's step."""
     capacity: int = 100_000
-    """Rows kept, about; the oldest are overwritten."""
+    """Approximate size of the buffer in transitions; the oldest are overwritten."""
     learning_starts: int = 1_000
     """Environment steps of random play before the first update."""
     learning_rate: float = 1e-3
-    """Of Adam."""
+    """Learning rate of Adam."""
     gamma: float = 0.99
     reward_scale: float = 1.0
-    """Rewards are multiplied by it: values should be of order one to a hundred."""
+    """Factor on rewards; values should be of order one to a hundred."""
     hidden: tuple[int, ...] = (64, 64)
     """Widths of the ReLU layers."""
     reports: int = 15
-    """Chunks of a run, about; more where a chunk would make more than ``_MOST_UPDATES`` updates."""
+    """Approximate number of chunks, and so of progress reports, in a run.
+
+    There are more if a chunk would exceed ``_MAX_UPDATES_PER_CHUNK`` updates.
+    """
 
     def __post_init__(self) -> None:
         for name in ("total_steps", "num_envs", "updates", "batch_size", "capacity", "reports"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} is at least 1, got {getattr(self, name)}.")
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
         if not 0 <= self.gamma <= 1:
-            raise ValueError(f"gamma lies in [0, 1], got {self.gamma}.")
+            raise ValueError(f"gamma must lie in [0, 1], got {self.gamma}.")
 
     @property
     def chunk(self) -> int:
-        """Steps of all environments in one chunk."""
-        return min(-(-self.total_steps // (self.num_envs * self.reports)), max(1, _MOST_UPDATES // self.updates))
+        """Steps of each environment in one chunk."""
+        return min(
+            -(-self.total_steps // (self.num_envs * self.reports)), max(1, _MAX_UPDATES_PER_CHUNK // self.updates)
+        )
 
     @property
     def chunks(self) -> int:
-        """Chunks of a run."""
+        """Chunks in a run."""
         return -(-self.total_steps // (self.num_envs * self.chunk))
 
     @property
     def steps(self) -> int:
-        """Environment steps of a run."""
+        """Environment steps in a run."""
         return self.chunks * self.chunk * self.num_envs
 
 
@@ -100,154 +105,156 @@ class ReplayConfig:
 
 
 class Experience(NamedTuple):
-    """One agent's step; batched on axis 0."""
+    """Transitions, each one agent's step; axis 0 is the batch."""
 
     x: Any
-    """Observation before the step, as it was."""
+    """Observation before the step, not normalised."""
     action: Any
-    """In units of half the range, or the number of the choice."""
+    """Continuous action in units of half its range, or the number of the choice."""
     reward: Any
     next_x: Any
     """Observation after the step: the final one where the episode ended."""
     next_legal: Any
-    """Mask of the actions after the step, eight to a byte; None where every action is legal."""
+    """Action mask after the step, packed as bits; None where every action is legal."""
     terminated: Any
-    """Whether the task ended; a time limit does not count."""
+    """True where the task ended; a time limit does not count."""
 
 
-class Ring(NamedTuple):
-    """The latest rows of experience in a buffer of fixed size, in no particular order."""
+class ReplayBuffer(NamedTuple):
+    """Ring buffer with the latest transitions, in no particular order."""
 
-    rows: Experience
-    place: Any
-    """Where the next block is written."""
+    experience: Experience
+    position: Any
+    """Index at which the next block is written."""
     filled: Any
-    """Rows that hold something."""
+    """Number of transitions stored."""
 
     @classmethod
-    def empty(cls, like: Any, capacity: int) -> Ring:
-        """Room for ``capacity`` rows shaped like one batch entry of ``like`` (arrays or their shapes)."""
-        rows = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape[1:]), leaf.dtype), like)
-        return cls(rows, jnp.int32(0), jnp.int32(0))
+    def empty(cls, like: Any, capacity: int) -> ReplayBuffer:
+        """Return an empty buffer for ``capacity`` transitions shaped like those of ``like`` (arrays or shapes)."""
+        experience = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape[1:]), leaf.dtype), like)
+        return cls(experience, jnp.int32(0), jnp.int32(0))
 
     @property
     def capacity(self) -> int:
-        """Rows there is room for."""
-        return int(jax.tree.leaves(self.rows)[0].shape[0])
+        """Number of transitions that fit."""
+        return int(jax.tree.leaves(self.experience)[0].shape[0])
 
-    def write(self, block: Any) -> Ring:
-        """With a block more, over the oldest rows. Its length divides the capacity: none straddles the end."""
+    def write(self, block: Any) -> ReplayBuffer:
+        """Overwrite the oldest transitions with a block. Its length divides the capacity, so blocks never wrap."""
         size = jax.tree.leaves(block)[0].shape[0]
-        rows = jax.tree.map(
-            lambda old, new: jax.lax.dynamic_update_slice_in_dim(old, new.astype(old.dtype), self.place, 0),
-            self.rows,
+        experience = jax.tree.map(
+            lambda old, new: jax.lax.dynamic_update_slice_in_dim(old, new.astype(old.dtype), self.position, 0),
+            self.experience,
             block,
         )
-        return Ring(rows, (self.place + size) % self.capacity, jnp.minimum(self.filled + size, self.capacity))
+        return ReplayBuffer(
+            experience, (self.position + size) % self.capacity, jnp.minimum(self.filled + size, self.capacity)
+        )
 
     def sample(self, key: jax.Array, count: int) -> Any:
-        """``count`` rows, each equally likely, drawn with replacement."""
+        """Draw ``count`` transitions uniformly, with replacement."""
         chosen = jax.random.randint(key, (count,), 0, self.filled)
-        return jax.tree.map(lambda leaf: leaf[chosen], self.rows)
+        return jax.tree.map(lambda leaf: leaf[chosen], self.experience)
 
 
 # -- training ------------------------------------------------------------------------------------------------------
 
 
-class Learner(NamedTuple):
-    """What an update changes."""
+class LearnerState(NamedTuple):
+    """State that an update changes."""
 
     networks: Any
     targets: Any
-    """Slower copies that targets are computed with."""
+    """Slowly changing copies of networks, which compute the targets."""
     optimiser: Any
     updates: Any
     """Updates done."""
 
 
-class Training(NamedTuple):
-    """All that a run carries from step to step."""
+class TrainingState(NamedTuple):
+    """State of a run between steps."""
 
-    learner: Learner
+    learner: LearnerState
     moments: Moments
-    ring: Ring
+    buffer: ReplayBuffer
     stream: Stream
     seed: Any
     """Key data of the seed."""
     steps: Any
-    """Steps done by every environment."""
+    """Steps done by each environment."""
 
 
 class Algorithm(ABC):
-    """What an algorithm adds: networks, how to explore, one update, and the policy that is left in the end.
+    """An algorithm: its networks, its exploration, one update, and the actions of the trained policy.
 
-    All but ``networks`` is traced. ``x`` is normalised everywhere.
+    JAX traces all methods except ``networks``. ``x`` is normalised everywhere.
     """
 
-    def __init__(self, rows: Rows, config: Any) -> None:
-        self.rows, self.config = rows, config
+    def __init__(self, flat: FlatTask, config: Any) -> None:
+        self.flat, self.config = flat, config
 
     @abstractmethod
     def networks(self, seed: int) -> Any:
-        """Initial weights, made on the host."""
+        """Return initial weights, made on the host."""
 
     @abstractmethod
-    def learner(self, networks: Any) -> Learner:
-        """The beginning of learning."""
+    def learner(self, networks: Any) -> LearnerState:
+        """Return the state at the beginning of learning."""
 
     @abstractmethod
     def explore(
         self, networks: Any, x: jax.Array, mask: jax.Array | None, key: jax.Array, steps: jax.Array
     ) -> jax.Array:
-        """Actions ``(environments, A, components)``; ``steps`` environment steps were made so far."""
+        """Return actions ``(environments, A, components)`` for training; ``steps`` environment steps are done."""
 
     @abstractmethod
-    def learn(self, learner: Learner, batch: Experience, key: jax.Array) -> Learner:
-        """One gradient update."""
+    def learn(self, learner: LearnerState, batch: Experience, key: jax.Array) -> LearnerState:
+        """Do one gradient update."""
 
     @abstractmethod
     def actor(self, networks: Any) -> Any:
-        """The part of the networks that a policy needs."""
+        """Return the part of the networks that a policy needs."""
 
     @abstractmethod
     def act(self, actor: Any, x: jax.Array, mask: jax.Array | None, key: jax.Array) -> jax.Array:
-        """Actions ``(A, components)`` of the trained policy."""
+        """Return the actions ``(A, components)`` of the trained policy."""
 
-    def pack(self, mask: jax.Array | None) -> jax.Array | None:
-        """A mask ``(..., actions)`` as it is stored."""
+    def pack_mask(self, mask: jax.Array | None) -> jax.Array | None:
+        """Pack a mask ``(..., actions)`` into bits, as the buffer stores it."""
         return None if mask is None else jnp.packbits(mask, axis=-1)
 
-    def unpack(self, packed: jax.Array | None) -> jax.Array | None:
-        """What :meth:`pack` stored."""
-        return None if packed is None else jnp.unpackbits(packed, axis=-1, count=self.rows.outputs).astype(bool)
+    def unpack_mask(self, packed: jax.Array | None) -> jax.Array | None:
+        """Restore a mask that :meth:`pack_mask` packed."""
+        return None if packed is None else jnp.unpackbits(packed, axis=-1, count=self.flat.outputs).astype(bool)
 
 
-def step(algorithm: Algorithm, training: Training) -> tuple[Training, Returns]:
-    """One step of every environment, then some updates."""
-    rows, config, task = algorithm.rows, algorithm.config, algorithm.rows.task
-    learner, moments, ring, stream, seed, steps = training
+def step(algorithm: Algorithm, training: TrainingState) -> tuple[TrainingState, Returns]:
+    """Take one step in every environment, then do some updates."""
+    flat, config, task = algorithm.flat, algorithm.config, algorithm.flat.task
+    learner, moments, buffer, stream, seed, steps = training
     _, own_key = jax.random.split(jax.random.wrap_key_data(seed))
     explore_key, sample_key, learn_key = jax.random.split(jax.random.fold_in(own_key, steps), 3)
 
-    x, mask = jax.vmap(rows.look)(stream.last.observation, stream.last.info.get("action_mask"))
+    x, mask = jax.vmap(flat.observe)(stream.last.observation, stream.last.info.get("action_mask"))
     done = steps * config.num_envs
     action = algorithm.explore(learner.networks, moments.normalise(x), mask, explore_key, done)
     draw, limit = Draw.parse("train", task), np.int32(task.card.horizon)
-    stream, made, totals = step_stream(task, stream, jax.vmap(rows.action)(action), limit, draw)
-    next_x, next_mask = jax.vmap(rows.look)(made.observation, made.info.get("action_mask"))
+    stream, made, totals = step_stream(task, stream, jax.vmap(flat.env_action)(action), limit, draw)
+    next_x, next_mask = jax.vmap(flat.observe)(made.observation, made.info.get("action_mask"))
     seen = Experience(
         x,
         action,
-        jax.vmap(rows.reward)(made.reward) * config.reward_scale,
+        jax.vmap(flat.agent_rewards)(made.reward) * config.reward_scale,
         next_x,
-        algorithm.pack(next_mask),
-        jnp.repeat(made.terminated[:, None], rows.agents, 1),
+        algorithm.pack_mask(next_mask),
+        jnp.repeat(made.terminated[:, None], flat.agents, 1),
     )
     seen = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), seen)
-    ring, moments = ring.write(seen), moments.update(seen.x)
+    buffer, moments = buffer.write(seen), moments.update(seen.x)
 
-    def update(learner: Learner, keys: tuple[jax.Array, jax.Array]) -> tuple[Learner, None]:
-        batch = ring.sample(keys[0], config.batch_size)
+    def update(learner: LearnerState, keys: tuple[jax.Array, jax.Array]) -> tuple[LearnerState, None]:
+        batch = buffer.sample(keys[0], config.batch_size)
         batch = batch._replace(x=moments.normalise(batch.x), next_x=moments.normalise(batch.next_x))
         return algorithm.learn(learner, batch, keys[1]), None
 
@@ -260,72 +267,72 @@ def step(algorithm: Algorithm, training: Training) -> tuple[Training, Returns]:
     )
     over = made.terminated | made.truncated
     ended = Returns(jnp.where(over, scalar_return(task, totals), 0).sum(), over.sum())
-    return Training(learner, moments, ring, stream, seed, steps + 1), ended
+    return TrainingState(learner, moments, buffer, stream, seed, steps + 1), ended
 
 
-def start(algorithm: Algorithm, networks: Any, seed: jax.Array, stream: Stream) -> Training:
-    """The beginning of a run; ``seed`` is key data, ``stream`` its environments."""
-    rows, config = algorithm.rows, algorithm.config
-    block = config.num_envs * rows.agents
-    room = math.ceil(min(config.capacity, config.steps * rows.agents) / block) * block
-    x, mask = jax.vmap(rows.look)(stream.last.observation, stream.last.info.get("action_mask"))
-    if rows.choices:
-        action = jax.ShapeDtypeStruct((1, len(rows.choices)), jnp.int32)
+def start(algorithm: Algorithm, networks: Any, seed: jax.Array, stream: Stream) -> TrainingState:
+    """Return the state at the beginning of a run. ``seed`` is key data; ``stream`` holds the environments."""
+    flat, config = algorithm.flat, algorithm.config
+    block = config.num_envs * flat.agents
+    room = math.ceil(min(config.capacity, config.steps * flat.agents) / block) * block
+    x, mask = jax.vmap(flat.observe)(stream.last.observation, stream.last.info.get("action_mask"))
+    if flat.choices:
+        action = jax.ShapeDtypeStruct((1, len(flat.choices)), jnp.int32)
     else:
-        action = jax.ShapeDtypeStruct((1, rows.outputs), jnp.float32)
+        action = jax.ShapeDtypeStruct((1, flat.outputs), jnp.float32)
     number, flag = jax.ShapeDtypeStruct((1,), jnp.float32), jax.ShapeDtypeStruct((1,), bool)
-    legal = None if mask is None else algorithm.pack(mask[0])
-    return Training(
+    legal = None if mask is None else algorithm.pack_mask(mask[0])
+    return TrainingState(
         learner=algorithm.learner(networks),
-        moments=Moments(jnp.zeros(rows.features), jnp.ones(rows.features), jnp.float32(0)),
-        ring=Ring.empty(Experience(x[0], action, number, x[0], legal, flag), room),
+        moments=Moments(jnp.zeros(flat.features), jnp.ones(flat.features), jnp.float32(0)),
+        buffer=ReplayBuffer.empty(Experience(x[0], action, number, x[0], legal, flag), room),
         stream=stream,
         seed=seed,
         steps=jnp.int32(0),
     )
 
 
-def train_chunk(algorithm: Algorithm, training: Training) -> tuple[Training, Returns]:
-    """``config.chunk`` steps of every environment; a pure function, to be jitted."""
+def train_chunk(algorithm: Algorithm, training: TrainingState) -> tuple[TrainingState, Returns]:
+    """Do ``config.chunk`` steps in every environment. This is a pure function, to be jitted."""
     length = algorithm.config.chunk
     training, ended = jax.lax.scan(lambda training, _: step(algorithm, training), training, length=length)
     return training, jax.tree.map(jnp.sum, ended)
 
 
 class ReplayPolicy(eqx.Module):
-    """A trained policy: the weights it needs and the normalisation of its observations, frozen."""
+    """A trained policy: its weights and the moments that normalise its observations."""
 
     actor: Any
     moments: Moments
     algorithm: Algorithm = eqx.field(static=True)
 
     def initial(self, params: Any) -> tuple[()]:
-        """No memory."""
+        """Return an empty memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """The algorithm's idea of the best action."""
-        rows = self.algorithm.rows
-        x, mask = rows.look(view.observation, view.action_mask)
-        return rows.action(self.algorithm.act(self.actor, self.moments.normalise(x), mask, key)), memory
+        """Return the action that the algorithm chooses."""
+        flat = self.algorithm.flat
+        x, mask = flat.observe(view.observation, view.action_mask)
+        return flat.env_action(self.algorithm.act(self.actor, self.moments.normalise(x), mask, key)), memory
 
 
 class Programs:
-    """``start`` and ``train_chunk`` of an algorithm on a task, compiled once for all seeds."""
+    """Compiled ``start`` and ``train_chunk`` of an algorithm on a task; all seeds share them."""
 
     def __init__(self, algorithm: Algorithm) -> None:
         since = time.perf_counter()
         self.algorithm = algorithm
         self._start = jax.jit(partial(start, algorithm))
         training = self.start(algorithm.networks(0), seed_key(0))
-        # The ring is large: it is given to the program and comes back, not copied.
+        # The buffer is large, so it is donated to the program instead of copied.
         self.chunk = jax.jit(partial(train_chunk, algorithm), donate_argnums=0).lower(training).compile()
         self.seconds = time.perf_counter() - since
 
-    def start(self, networks: Any, seed: np.ndarray) -> Training:
-        """The beginning of a run, environments included."""
-        task, num_envs = self.algorithm.rows.task, self.algorithm.config.num_envs
-        training: Training = self._start(networks, seed, begun(task, seed, num_envs))
+    def start(self, networks: Any, seed: np.ndarray) -> TrainingState:
+        """Return the state at the beginning of a run, including its environments."""
+        task, num_envs = self.algorithm.flat.task, self.algorithm.config.num_envs
+        training: TrainingState = self._start(networks, seed, begin_episodes(task, seed, num_envs))
         return training
 
 
@@ -333,16 +340,16 @@ programs = cache(Programs)
 
 
 @cache
-def _algorithm(kind: type[Algorithm], rows: Rows, config: Any) -> Algorithm:
-    """One object a description, so that compiled programs are found again."""
-    return kind(rows, config)
+def _algorithm(kind: type[Algorithm], flat: FlatTask, config: Any) -> Algorithm:
+    """Return the same object for the same arguments, so that its compiled programs are found again."""
+    return kind(flat, config)
 
 
 class ReplayAgent:
     """An agent that trains an :class:`Algorithm`.
 
     Args:
-        overrides: hyperparameters that replace those of the file, by name.
+        overrides: hyperparameters by name; they replace those of the file.
     """
 
     name: ClassVar[str]
@@ -354,31 +361,31 @@ class ReplayAgent:
         self.overrides = overrides
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` with the reason if the algorithm cannot play the task."""
+        """Raise :class:`CannotPlay` if the algorithm cannot play the task; the message says why."""
         if task.card.host:
-            raise CannotPlay(f"{self.name} collects inside its compiled program, and {task.card.id} runs on the host.")
-        rows_of(task, self.name)
+            raise CannotPlay(f"{self.name} trains in one compiled program, but {task.card.id} runs on the host.")
+        flatten_task(task, self.name)
 
     def config(self, task: Task[Any, Any], budget: str) -> Any:
-        """The hyperparameters, checked."""
+        """Return the checked hyperparameters."""
         return configure(self.configuration, FOLDER / f"{self.name}.yaml", task.card, budget, self.overrides)
 
     def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        """What ``train`` will use, as plain data.
+        """Return the hyperparameters that ``train`` will use, as plain data.
 
         Raises:
-            ValueError: no such budget or hyperparameter, or one out of range.
+            ValueError: the budget or a hyperparameter does not exist, or a value is out of range.
         """
         return asdict(self.config(task, budget))
 
     def algorithm(self, task: Task[Any, Any], config: Any) -> Algorithm:
-        """The algorithm on the task.
+        """Return the algorithm for the task.
 
         Raises:
-            CannotPlay: the task's spaces are not for it.
+            CannotPlay: the algorithm cannot play the task.
         """
         self.check(task)
-        return _algorithm(self.kind, rows_of(task, self.name), config)
+        return _algorithm(self.kind, flatten_task(task, self.name), config)
 
     def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Progress | ReplayPolicy]:
         """Train on the train split. Yields :class:`Progress` after each chunk and, last, the policy.
@@ -386,34 +393,34 @@ class ReplayAgent:
         The same seed on the same machine gives the same bits.
 
         Raises:
-            CannotPlay: the task's spaces are not for the algorithm.
-            ValueError: no such budget or hyperparameter, or one out of range.
+            CannotPlay: the algorithm cannot play the task.
+            ValueError: the budget or a hyperparameter does not exist, or a value is out of range.
         """
         refuse_after_fork()
         config = self.config(task, budget)
         algorithm = self.algorithm(task, config)
-        program, compile_seconds = compiled(programs, algorithm)
+        program, compile_seconds = get_compiled(programs, algorithm)
         training = program.start(algorithm.networks(seed), seed_key(seed))
         steps = config.chunk * config.num_envs
-        training = yield from in_chunks(program.chunk, training, config.chunks, steps, compile_seconds)
+        training = yield from train_in_chunks(program.chunk, training, config.chunks, steps, compile_seconds)
         yield ReplayPolicy(algorithm.actor(training.learner.networks), training.moments, algorithm)
 
     def save(self, policy: ReplayPolicy, path: str) -> None:
-        """The policy as safetensors: weights, normalisation, and in the header what they belong to."""
+        """Write the policy as safetensors: weights and normalisation; the header names agent, task and config."""
         algorithm = policy.algorithm
-        owner = self.name, algorithm.rows.task.card.id
+        owner = self.name, algorithm.flat.task.card.id
         checkpoint.write(path, (policy.actor, policy.moments), *owner, algorithm.config)
 
     def load(self, path: str, task: Task[Any, Any], *, budget: str = "smoke") -> ReplayPolicy:
-        """A saved policy; ``budget`` chooses the hyperparameters of a file that names none.
+        """Read a saved policy. ``budget`` chooses the hyperparameters if the file names none.
 
         Raises:
             OSError: the file cannot be read.
             ValueError: it is not a policy of this agent for this task.
         """
         config = checkpoint.read_config(path, self.name, task.card.id, self.config(task, budget))
-        checkpoint.refuse_wider(path, (rows_of(task, self.name).features, *config.hidden))
+        checkpoint.refuse_wider(path, (flatten_task(task, self.name).features, *config.hidden))
         algorithm = self.algorithm(task, config)
-        empty = Moments(*(np.zeros(algorithm.rows.features, np.float32),) * 2, np.float32(0))
+        empty = Moments(*(np.zeros(algorithm.flat.features, np.float32),) * 2, np.float32(0))
         actor, moments = checkpoint.read(path, (algorithm.actor(algorithm.networks(0)), empty))
         return ReplayPolicy(actor, moments, algorithm)

@@ -1,9 +1,9 @@
-"""Soft actor-critic with a temperature that sets itself.
+"""Soft actor-critic with a learned temperature.
 
-Haarnoja et al. 2018 (arXiv:1801.01290) and 2019 (arXiv:1812.05905, Algorithm 1): a tanh-squashed Gaussian policy, the
-smaller of two action values against overestimation (Fujimoto et al. 2018, arXiv:1802.09477), the temperature found by
-gradient from a target entropy of minus the number of action components. Experience, normalisation and the training
-loop are those of ``replay.py``.
+The algorithm is that of Haarnoja et al. 2018 (arXiv:1801.01290) and 2019 (arXiv:1812.05905, Algorithm 1). The policy is
+a tanh-squashed Gaussian. The smaller of two action values counters overestimation (Fujimoto et al. 2018,
+arXiv:1802.09477). The temperature is learned by gradient; its target entropy is minus the number of action components.
+Replay, normalisation and the training loop are those of ``replay.py``.
 
 Read from top to bottom: configuration, networks, loss, algorithm, agent.
 """
@@ -23,9 +23,9 @@ from rlbench_suite.agent import CannotPlay
 from rlbench_suite.task import Task
 
 from .distributions import SquashedGaussian
-from .networks import Linear, initial_layers, multilayer
-from .replay import Algorithm, Experience, Learner, ReplayAgent, ReplayConfig
-from .rows import Rows
+from .flat_task import FlatTask
+from .networks import Linear, initial_layers, mlp
+from .replay import Algorithm, Experience, LearnerState, ReplayAgent, ReplayConfig
 
 LOG_STD = -5.0, 2.0
 """Range of the log standard deviation before squashing."""
@@ -35,16 +35,16 @@ LOG_STD = -5.0, 2.0
 
 @dataclass(frozen=True)
 class Config(ReplayConfig):
-    """Hyperparameters. Values by task and budget are data: ``hyperparameters/sac.yaml``."""
+    """Hyperparameters; their values for each task and budget are in ``hyperparameters/sac.yaml``."""
 
     polyak: float = 0.005
-    """Share of the networks that target networks take over at each update."""
+    """Step size of the target networks towards the networks at each update."""
     temperature: float = 0.1
-    """Initial weight of the entropy; it learns."""
+    """Initial weight of the entropy; it is learned."""
     entropy_per_component: float = -1.0
-    """Target entropy by action component, nats, with actions in [-1, 1]; uniform play has 0.69."""
+    """Target entropy of each action component in nats, for actions in [-1, 1]; uniform play has 0.69."""
     evaluate: Literal["mode", "sample"] = "mode"
-    """What the trained policy does: its most likely action before squashing, or a sample."""
+    """Action of the trained policy: the most likely one before squashing, or a sample."""
 
 
 # -- networks ------------------------------------------------------------------------------------------------------
@@ -58,33 +58,33 @@ class Networks(NamedTuple):
     log_temperature: Any
 
     @classmethod
-    def initial(cls, rows: Rows, config: Config, seed: int) -> Networks:
-        """Orthogonal weights: gain sqrt 2, 0.01 at the actor's end, 1 at the critics'."""
+    def initial(cls, flat: FlatTask, config: Config, seed: int) -> Networks:
+        """Return networks with orthogonal weights: gain sqrt 2, 0.01 in the actor's last layer, 1 in the critics'."""
         generator = np.random.default_rng(seed)
-        actor = initial_layers(generator, (rows.features, *config.hidden, 2 * rows.outputs), gain=0.01)
-        widths = rows.features + rows.outputs, *config.hidden, 1
+        actor = initial_layers(generator, (flat.features, *config.hidden, 2 * flat.outputs), gain=0.01)
+        widths = flat.features + flat.outputs, *config.hidden, 1
         critics = initial_layers(generator, widths, gain=1.0), initial_layers(generator, widths, gain=1.0)
         return cls(actor, critics, np.log(np.float32(config.temperature)))
 
 
 def distribution(actor: tuple[Linear, ...], x: jax.Array) -> SquashedGaussian:
-    """Actions in [-1, 1] given normalised observations ``(..., features)``."""
-    mean, spread = jnp.split(multilayer(actor, x, jax.nn.relu), 2, -1)
+    """Return the distribution of actions in [-1, 1] for normalised observations ``(..., features)``."""
+    mean, spread = jnp.split(mlp(actor, x, jax.nn.relu), 2, -1)
     low, high = LOG_STD
     return SquashedGaussian(mean, low + (high - low) * (jnp.tanh(spread) + 1) / 2)
 
 
 def values(critics: tuple[tuple[Linear, ...], ...], x: jax.Array, action: jax.Array) -> list[jax.Array]:
-    """The action value ``(...)`` by each critic."""
+    """Return the action value ``(...)`` from each critic."""
     inputs = jnp.concatenate([x, action], -1)
-    return [multilayer(critic, inputs, jax.nn.relu)[..., 0] for critic in critics]
+    return [mlp(critic, inputs, jax.nn.relu)[..., 0] for critic in critics]
 
 
 # -- loss ----------------------------------------------------------------------------------------------------------
 
 
 def target(networks: Networks, critics: Any, batch: Experience, noise: jax.Array, gamma: float) -> jax.Array:
-    """What the critics should say: Haarnoja et al. 2019, eq. 2 and 3, with the smaller of two target critics."""
+    """Return the targets of the critics (Haarnoja et al. 2019, eqs. 2 and 3), from the smaller target critic."""
     action, log_prob = distribution(networks.actor, batch.next_x).sample_with_log_prob(noise)
     following = jnp.minimum(*values(critics, batch.next_x, action))
     following -= jnp.exp(networks.log_temperature) * log_prob
@@ -92,9 +92,9 @@ def target(networks: Networks, critics: Any, batch: Experience, noise: jax.Array
 
 
 def loss(networks: Networks, targets: Any, batch: Experience, key: jax.Array, config: Config) -> jax.Array:
-    """The losses of critics (eq. 5), actor (eq. 7) and temperature (eq. 18), each with respect to its own weights.
+    """Return the sum of the losses of critics (eq. 5), actor (eq. 7) and temperature (eq. 18).
 
-    Their sum has the gradient of each, as no weight is reached by two of them.
+    Each loss reaches only its own weights, so the gradient of the sum consists of the gradients of the three.
     """
     still = jax.lax.stop_gradient
     noise, next_noise = jax.random.normal(key, (2, *batch.action.shape))
@@ -118,43 +118,43 @@ class SoftActorCritic(Algorithm):
     config: Config
 
     def networks(self, seed: int) -> Networks:
-        """Actor, critics and temperature."""
-        return Networks.initial(self.rows, self.config, seed)
+        """Return initial actor, critics and temperature."""
+        return Networks.initial(self.flat, self.config, seed)
 
-    def learner(self, networks: Networks) -> Learner:
-        """Targets equal to the critics."""
+    def learner(self, networks: Networks) -> LearnerState:
+        """Return the initial state; the targets equal the critics."""
         critics = jax.tree.map(jnp.array, networks.critics)
-        return Learner(networks, critics, self.optimiser().init(networks), jnp.int32(0))
+        return LearnerState(networks, critics, self.optimiser().init(networks), jnp.int32(0))
 
     def optimiser(self) -> optax.GradientTransformation:
-        """Adam: it scales each weight's step by that weight's own gradients, so one serves all three losses."""
+        """Return Adam. It scales each weight's step by that weight's gradients, so one serves all three losses."""
         return optax.adam(self.config.learning_rate)
 
     def explore(
         self, networks: Networks, x: jax.Array, mask: jax.Array | None, key: jax.Array, steps: jax.Array
     ) -> jax.Array:
-        """A sample of the policy; uniform at first."""
+        """Sample an action from the policy, or uniformly until learning starts."""
         policy_key, uniform_key = jax.random.split(key)
-        shape = *x.shape[:-1], self.rows.outputs
+        shape = *x.shape[:-1], self.flat.outputs
         sample = distribution(networks.actor, x).sample(jax.random.normal(policy_key, shape))
         uniform = jax.random.uniform(uniform_key, shape, minval=-1.0, maxval=1.0)
         return jnp.where(steps < self.config.learning_starts, uniform, sample)
 
-    def learn(self, learner: Learner, batch: Experience, key: jax.Array) -> Learner:
-        """One step down the gradient of all losses; the target critics follow slowly."""
+    def learn(self, learner: LearnerState, batch: Experience, key: jax.Array) -> LearnerState:
+        """Do one gradient step on all losses; the target critics follow slowly."""
         networks, targets, state, updates = learner
         gradient = jax.grad(loss)(networks, targets, batch, key, self.config)
         change, state = self.optimiser().update(gradient, state)
         networks = optax.apply_updates(networks, change)
         targets = optax.incremental_update(networks.critics, targets, self.config.polyak)
-        return Learner(networks, targets, state, updates + 1)
+        return LearnerState(networks, targets, state, updates + 1)
 
     def actor(self, networks: Networks) -> tuple[Linear, ...]:
-        """The actor."""
+        """Return the actor."""
         return networks.actor
 
     def act(self, actor: tuple[Linear, ...], x: jax.Array, mask: jax.Array | None, key: jax.Array) -> jax.Array:
-        """The mode before squashing, or a sample."""
+        """Return the mode before squashing, or a sample."""
         policy = distribution(actor, x)
         if self.config.evaluate == "mode":
             return policy.mode()
@@ -165,14 +165,14 @@ class SoftActorCritic(Algorithm):
 
 
 class SAC(ReplayAgent):
-    """The agent ``sac``: continuous actions, one agent or many that share their weights."""
+    """The agent ``sac``, for continuous actions; in multi-agent tasks all agents share the weights."""
 
     name = "sac"
     kind = SoftActorCritic
     configuration = Config
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` where actions are not a bounded Box."""
+        """Raise :class:`CannotPlay` if the actions are not a bounded Box."""
         if not isinstance(task.action_space, spaces.Box) or not task.action_space.is_bounded():
-            raise CannotPlay(f"sac plays continuous actions, a bounded Box, not {task.action_space}.")
+            raise CannotPlay(f"sac plays bounded Box actions, not {task.action_space}.")
         super().check(task)

@@ -1,8 +1,8 @@
-"""Algorithms of stable-baselines3 (Raffin et al. 2021, JMLR 22) on the same vector env, under the same protocol.
+"""Agents from stable-baselines3 (Raffin et al. 2021, JMLR 22), trained on the suite's vector env.
 
-The environments run batched and compiled (simulators of the host in turn); the networks and the updates are torch. It
-has no action masks: an illegal action is refused by the environment (the state stays, time passes), so it can play
-masked tasks all the same.
+The environments run batched and compiled (simulators on the host in turn); networks and updates are torch. SB3 ignores
+action masks. It can still play masked tasks, because the environment refuses an illegal action: the state stays and
+time passes.
 """
 
 from __future__ import annotations
@@ -41,111 +41,111 @@ from . import sb3_zip  # imports torch
 
 HYPERPARAMETERS = FOLDER / "sb3.yaml"
 REPORTS = 15
-"""Progress reports of a run, about; more where one would take more than ``MOST_STEPS``."""
-MOST_STEPS = 20_000
-"""Environment steps between two reports at most, so that a long run still gives signs of life."""
+"""Approximate number of progress reports in a run; there are more if ``MAX_STEPS_PER_REPORT`` demands it."""
+MAX_STEPS_PER_REPORT = 20_000
+"""Largest number of environment steps between two reports, so that a long run still shows progress."""
 ARCHITECTURE = ("net_arch", "activation_fn", "n_critics", "share_features_extractor")
-"""Hyperparameters that a policy is rebuilt from; SB3's own, but the activation by its name."""
+"""Hyperparameters from which a policy is rebuilt. They are SB3's own, but the activation is given by name."""
 
 
 class SuiteVecEnv(VecEnv):
-    """A vector env of the suite in SB3's shape: same-step resets, ``terminal_observation``, scalar rewards.
+    """A vector env of the suite with SB3's interface: same-step resets, ``terminal_observation``, scalar rewards.
 
-    Many agents are one: their observations and actions side by side, rewarded by the mean. Objectives are weighed as
-    the card says.
+    A multi-agent task becomes one agent with the joint observations and actions and the mean reward. The card's weights
+    combine several objectives.
 
     Args:
-        env: a vector env in the autoreset mode ``SameStep``.
+        env: a vector env with the autoreset mode ``SameStep``.
     """
 
     def __init__(self, env: Any) -> None:
-        self.env = env  # asked for its render_mode at once
+        self.env = env  # super().__init__ reads its render_mode
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
         self._seeds: Any = None
         self._actions: Any = None
         self._returns = np.zeros(env.num_envs)
         self.finished: list[float] = []
-        """Scalar returns of the episodes that ended."""
+        """Scalar returns of the episodes that ended since the last report."""
 
     def seed(self, seed: int | None = None) -> list[int | None]:
-        """Seeds of the next reset, ``seed + i``."""
+        """Set the seeds of the next reset, ``seed + i`` for env ``i``."""
         self._seeds = seed
         return [None if seed is None else seed + i for i in range(self.num_envs)]
 
     def reset(self) -> np.ndarray:
-        """First observations."""
+        """Reset every env and return the first observations."""
         observations, _ = self.env.reset(seed=self._seeds)
         self._seeds = None
         return observations
 
     def step_async(self, actions: np.ndarray) -> None:
-        """Keep the actions for :meth:`step_wait`; Boxes are clipped by SB3 already."""
+        """Store the actions for :meth:`step_wait`; SB3 has clipped those of a Box already."""
         self._actions = actions
 
     def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
-        """One step of every episode."""
+        """Take one step in every env."""
         observations, rewards, terminated, truncated, infos = self.env.step(self._actions)
         if self.env.card.objectives:
             rewards = scalar_return(self.env.task, rewards)
         over = terminated | truncated
         self._returns += rewards
-        told: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        sb3_infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for i in np.flatnonzero(over):
-            told[i] = {
+            sb3_infos[i] = {
                 "terminal_observation": infos["final_obs"][i],
                 "TimeLimit.truncated": bool(truncated[i] and not terminated[i]),
             }
         self.finished += self._returns[over].tolist()
         self._returns[over] = 0
-        return observations, rewards.astype(np.float32), over, told
+        return observations, rewards.astype(np.float32), over, sb3_infos
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is nothing to close."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """The vector env's attribute, once an env."""
+        """Return the vector env's attribute, once for each env."""
         return [getattr(self.env, attr_name, None) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Refused: the episodes of a batch are not objects.
+        """Refuse to set an attribute, because the envs of a batch are not objects.
 
         Raises:
             AttributeError: always.
         """
-        raise AttributeError(f"{attr_name} cannot be set: the episodes of a batch are not objects")
+        raise AttributeError(f"Cannot set {attr_name}: the envs of a batch are not objects.")
 
     def env_method(self, method_name: str, *args: Any, indices: Any = None, **keywords: Any) -> list[Any]:
-        """Refused, as :meth:`set_attr`.
+        """Refuse to call a method, because the envs of a batch are not objects.
 
         Raises:
             AttributeError: always.
         """
-        raise AttributeError(f"{method_name} cannot be called: the episodes of a batch are not objects")
+        raise AttributeError(f"Cannot call {method_name}: the envs of a batch are not objects.")
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
-        """Never."""
+        """Return False for each env."""
         return [False for _ in self._get_indices(indices)]
 
 
 class SB3Policy:
-    """A trained model, playing its most likely or most valued actions.
+    """The policy of a trained model, which takes the most likely or most valued actions.
 
     Args:
         model: the model.
-        task_id: id of the task it was trained on.
-        hyperparameters: those it was made with, as plain data.
+        task_id: id of the task on which it was trained.
+        hyperparameters: its hyperparameters as plain data.
     """
 
     def __init__(self, model: BaseAlgorithm, task_id: str, hyperparameters: dict[str, Any]) -> None:
         self.model, self.task_id, self.hyperparameters = model, task_id, hyperparameters
 
     def act(self, observations: Any, action_masks: np.ndarray | None) -> np.ndarray:
-        """Actions ``(n, ...)``, inside the space."""
+        """Return actions ``(n, ...)`` inside the action space."""
         return self.model.predict(observations, deterministic=True)[0]
 
 
 class SB3:
-    """What the agents ``sb3-...`` share; each names its algorithm and the action spaces that it plays."""
+    """Base of the agents ``sb3-...``; each names its algorithm and the action spaces that it can play."""
 
     name: ClassVar[str]
     model: ClassVar[Callable[..., Any]]
@@ -153,7 +153,7 @@ class SB3:
     learns = True
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` where the algorithm, or SB3's multilayer policy, does not fit the spaces."""
+        """Raise :class:`CannotPlay` if a space does not fit the algorithm or SB3's ``MlpPolicy``."""
         if not isinstance(task.observation_space, spaces.Box) or task.dtype != np.float32:
             raise CannotPlay(f"{self.name} reads one float32 Box, not {task.observation_space}.")
         space = task.action_space
@@ -161,15 +161,15 @@ class SB3:
             allowed = " and ".join(kind.__name__ for kind in self.plays)
             raise CannotPlay(f"{self.name} plays {allowed} actions, not {space}.")
         if isinstance(space, spaces.Box) and not space.is_bounded():
-            raise CannotPlay(f"{self.name} plays a Box with bounds, not {space}.")
+            raise CannotPlay(f"{self.name} plays bounded Box actions, not {space}.")
         if not isinstance(space, spaces.Box) and np.any(space.start):  # type: ignore[attr-defined]
-            raise CannotPlay(f"{self.name} counts actions from zero, and {space} does not.")
+            raise CannotPlay(f"{self.name} counts actions from zero, but {space} does not.")
 
     def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        """What ``train`` will use, as plain data.
+        """Return the hyperparameters that ``train`` will use, as plain data.
 
         Raises:
-            ValueError: the file names an unknown hyperparameter, or there is no such budget.
+            ValueError: the file names an unknown hyperparameter, or the budget does not exist.
         """
         table = yaml.safe_load(HYPERPARAMETERS.read_text())[self.name]
         default = {"total_steps": training_steps(task.card, budget)} | table["default"]
@@ -182,12 +182,12 @@ class SB3:
         return chosen
 
     def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Progress | HostPolicy]:
-        """Train on the train split. Yields :class:`Progress` some fifteen times and, last, the policy."""
+        """Train on the train split. Yields :class:`Progress` about fifteen times and, last, the policy."""
         self.check(task)
         hyperparameters = self.hyperparameters(task, budget)
         chosen = dict(hyperparameters)
         total = chosen.pop("total_steps")
-        torch.set_num_threads(1)  # a second thread buys nothing on networks this small
+        torch.set_num_threads(1)  # a second thread gains nothing with networks this small
         env = SuiteVecEnv(make_vec(task.card.id, chosen.pop("n_envs"), autoreset_mode="SameStep"))
         begun = time.perf_counter()
         env.seed(seed)
@@ -199,17 +199,17 @@ class SB3:
 
         begun = time.perf_counter()
         model = self.build(env, total, chosen, seed)
-        grain = env.num_envs * chosen.get("train_freq", chosen.get("n_steps", 1))
-        rounds = -(-total // grain)
-        reports = max(REPORTS, total // MOST_STEPS)
+        steps_per_round = env.num_envs * chosen.get("train_freq", chosen.get("n_steps", 1))
+        rounds = -(-total // steps_per_round)
+        reports = max(REPORTS, total // MAX_STEPS_PER_REPORT)
         for report in range(1, reports + 1):
-            goal = rounds * report // reports * grain
+            goal = rounds * report // reports * steps_per_round
             if goal > model.num_timesteps:
                 model.learn(goal - model.num_timesteps, reset_num_timesteps=report == 1)
             returns, env.finished = env.finished, []
             yield Progress(
                 steps=model.num_timesteps,
-                total_steps=rounds * grain,
+                total_steps=rounds * steps_per_round,
                 seconds=time.perf_counter() - begun,
                 compile_seconds=compile_seconds,
                 episode_return=float(np.mean(returns)) if returns else float("nan"),
@@ -217,7 +217,7 @@ class SB3:
         yield SB3Policy(model, task.card.id, hyperparameters)
 
     def build(self, env: SuiteVecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
-        """The model; ``chosen`` goes to it by SB3's own names, but for ``net_arch`` and the noise's size."""
+        """Return a new model. ``chosen`` holds its arguments by SB3's names; ``net_arch`` and the noise are wrapped."""
         chosen = dict(chosen)
         chosen["policy_kwargs"] = {"net_arch": chosen.pop("net_arch")}
         if "action_noise" in chosen:
@@ -227,7 +227,7 @@ class SB3:
         return type(self).model("MlpPolicy", env, seed=seed, device="cpu", **chosen)
 
     def save(self, policy: SB3Policy, path: str) -> None:
-        """The weights as safetensors, and in the header what they belong to."""
+        """Write the weights as safetensors; the header names agent, task, hyperparameters and spaces."""
         from safetensors.torch import save
 
         spaces_of = {"observation": str(policy.model.observation_space), "action": str(policy.model.action_space)}
@@ -236,9 +236,9 @@ class SB3:
         checkpoint.write_bytes(path, save(weights, metadata=header | {"spaces": json.dumps(spaces_of)}))
 
     def load(self, path: str, task: Task[Any, Any], *, budget: str = "smoke") -> SB3Policy:
-        """A saved policy: what :meth:`save` wrote, or the zip of SB3's own ``model.save()``, of which nothing is run.
+        """Read a policy from a file of :meth:`save`, or from a zip of SB3's ``model.save()`` without running its code.
 
-        ``budget`` chooses the hyperparameters of a file that names none.
+        ``budget`` chooses the hyperparameters if the file names none.
 
         Raises:
             OSError: the file cannot be read.
@@ -267,12 +267,12 @@ class SB3:
 
 
 class OnPolicy(SB3):
-    """Learns from what the present policy did; the learning rate falls linearly to zero."""
+    """Base of on-policy agents; their learning rate falls linearly to zero."""
 
     plays = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete)
 
     def build(self, env: SuiteVecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
-        """The model, its learning rate falling over the run and not over each call of ``learn()``."""
+        """Return a new model whose learning rate falls over the whole run, not over each call of ``learn()``."""
         model = super().build(env, total, chosen, seed)
         rate = chosen["learning_rate"]
         model.lr_schedule = lambda _: rate * max(0.0, 1 - model.num_timesteps / total)
@@ -301,7 +301,7 @@ class SB3DQN(SB3):
     plays = (spaces.Discrete,)
 
     def build(self, env: SuiteVecEnv, total: int, chosen: dict[str, Any], seed: int) -> Any:
-        """The model, its exploration falling over the run and not over each call of ``learn()``."""
+        """Return a new model whose exploration falls over the whole run, not over each call of ``learn()``."""
         model = super().build(env, total, chosen, seed)
         first, last = model.exploration_initial_eps, model.exploration_final_eps
         fall = model.exploration_fraction * total

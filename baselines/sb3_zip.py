@@ -1,9 +1,9 @@
-"""A model that stable-baselines3 saved as a zip, read without running anything that is in it.
+"""Read a zip file of stable-baselines3 without running any code in it.
 
 ``model.save()`` writes a zip of ``policy.pth`` (weights), ``data`` (JSON) and more. Much of it is pickled, and a pickle
-can run any code when it is read; SB3's own ``load`` reads all of it. Here ``policy.pth`` is read as tensors and nothing
-else (torch's ``weights_only``), and of ``data`` only what is plain JSON: how wide the layers are, and the name of the
-activation. What cannot be known in this way is refused.
+can run any code when it is read; SB3's own ``load`` reads all of it. This file reads ``policy.pth`` only as tensors
+(torch's ``weights_only``), and from ``data`` only plain JSON: the widths of the layers and the name of the activation.
+It refuses a model that needs more than that.
 """
 
 from __future__ import annotations
@@ -23,49 +23,51 @@ ACTIVATIONS = ("Tanh", "ReLU", "ELU", "LeakyReLU", "GELU", "SiLU", "Sigmoid")
 """Names in ``torch.nn``."""
 
 _WITHOUT_EFFECT = {"use_sde", "log_std_init", "ortho_init", "optimizer_class", "optimizer_kwargs", "normalize_images"}
-"""Arguments of SB3's policies that do not change what trained weights do."""
-_MOST = 2**30
-"""Bytes of a member that are read at most."""
+"""Arguments of SB3's policies that do not affect trained weights."""
+_MAX_BYTES = 2**30
+"""Limit on the size of a member of the zip."""
 
 
 def read_zip(path: str) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """Return the weights by name, and the arguments of the policy that they belong to.
+    """Return the weights by name, and the arguments of their policy.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is no zip of SB3, or it holds what cannot be read safely; the message says what.
+        ValueError: it is not a zip of SB3, or a part of it cannot be read safely; the message says which.
     """
     try:
         with zipfile.ZipFile(path) as file:
             members = {name: _member(file, name, path) for name in ("data", "policy.pth")}
     except (zipfile.BadZipFile, KeyError, NotImplementedError, EOFError) as error:
-        raise ValueError(f"{path} is no zip that stable-baselines3's model.save() wrote ({error}).") from None
+        raise ValueError(f"{path} is not a zip that stable-baselines3's model.save() wrote ({error}).") from None
     try:
         weights = torch.load(io.BytesIO(members["policy.pth"]), map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, ValueError, EOFError, KeyError, AttributeError) as error:
         said = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise ValueError(f"{path}: policy.pth cannot be read as weights alone, so it is not read ({said}).") from None
+        raise ValueError(f"{path}: policy.pth cannot be read as weights only, so it is refused ({said}).") from None
     if not isinstance(weights, dict) or not all(isinstance(w, torch.Tensor) for w in weights.values()):
-        raise ValueError(f"{path}: policy.pth holds something else than named weights.")
+        raise ValueError(f"{path}: policy.pth must be a dict of named tensors.")
     return weights, _policy_arguments(members["data"], path)
 
 
 def _member(file: zipfile.ZipFile, name: str, path: str) -> bytes:
-    if (size := file.getinfo(name).file_size) > _MOST:
-        raise ValueError(f"{path}: {name} has {size:,} bytes; {_MOST:,} are allowed.")
+    if (size := file.getinfo(name).file_size) > _MAX_BYTES:
+        raise ValueError(f"{path}: {name} has {size:,} bytes; at most {_MAX_BYTES:,} are allowed.")
     return file.read(name)
 
 
 def _policy_arguments(data: bytes, path: str) -> dict[str, Any]:
-    """What ``data`` says in plain JSON of the policy's architecture."""
+    """Return the policy's architecture from the plain JSON in ``data``."""
     try:
         said = json.loads(data)
         arguments = dict(said.get("policy_kwargs", {}))
         state_dependent = bool(said.get("use_sde"))
     except (ValueError, AttributeError, TypeError, RecursionError):
-        raise ValueError(f"{path}: data is no JSON object with policy_kwargs.") from None
+        raise ValueError(f"{path}: data is not a JSON object with policy_kwargs.") from None
     if state_dependent:
-        raise ValueError(f"{path} explores by gSDE (use_sde=True), which cannot be rebuilt without running its code.")
+        raise ValueError(
+            f"{path} uses gSDE (use_sde=True), which cannot be rebuilt without running code from the file."
+        )
     arguments = {name: value for name, value in arguments.items() if not re.fullmatch(r":\w+:", name)}
     for name in _WITHOUT_EFFECT & arguments.keys():
         del arguments[name]
@@ -76,10 +78,10 @@ def _policy_arguments(data: bytes, path: str) -> dict[str, Any]:
 
 
 def check_arguments(arguments: dict[str, Any], path: str) -> dict[str, Any]:
-    """Return arguments of a policy as plain data, all of them known.
+    """Check that all arguments of a policy are known and plain data, and return them.
 
     Raises:
-        ValueError: one is not known, or is of another kind.
+        ValueError: an argument is unknown or has another type.
     """
     for name, value in arguments.items():
         match name:

@@ -1,4 +1,4 @@
-"""Players that learn nothing: ``random``, ``noop``, and ``reference``, the family's own."""
+"""Agents that do not learn: ``random``, ``noop`` and ``reference``, the family's own player."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.agent import CannotPlay
+from rlbench_suite.bit_exact import computed_once
+from rlbench_suite.bitset import BitSet
 from rlbench_suite.episode import action_sizes
 from rlbench_suite.keys import uniform
-from rlbench_suite.lanes import computed_once
-from rlbench_suite.members import Members
 from rlbench_suite.policy import Policy, View, reference_player
 from rlbench_suite.task import Task
 
 
 class Uniform(eqx.Module):
-    """Every legal action equally likely; uniform between the bounds of a Box."""
+    """A policy that draws legal actions uniformly, or uniformly between the bounds of a Box."""
 
     space: spaces.Space[Any] = eqx.field(static=True)
 
     def initial(self, params: Any) -> tuple[()]:
-        """No memory."""
+        """Return an empty memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """A random action."""
+        """Return a random action."""
         space = self.space
         if isinstance(space, spaces.Box):
             share = jax.random.uniform(key, space.shape, space.dtype)
@@ -41,87 +41,87 @@ class Uniform(eqx.Module):
             chosen = jnp.floor(shares * np.array(sizes, np.float32)).astype(jnp.int32)
         else:
             parts = jnp.split(view.action_mask, np.cumsum(sizes)[:-1])
-            choice = computed_once(nth_legal)  # or each entry of what looks at the action would choose anew
+            choice = computed_once(nth_legal)  # otherwise XLA repeats the choice for every entry that reads the action
             chosen = jnp.stack([choice(part, share) for part, share in zip(parts, shares, strict=True)])
         return chosen.reshape(space.shape), memory
 
 
 def nth_legal(mask: jax.Array, share: jax.Array) -> jax.Array:
-    """The legal action that lies at ``share`` in [0, 1) of the row of legal ones."""
-    legal = Members.of(mask)
+    """Return the legal action at the fraction ``share`` in [0, 1) of the list of legal actions."""
+    legal = BitSet.from_mask(mask)
     rank = jnp.floor(share * legal.size).astype(jnp.int32)
-    return jnp.where(rank < legal.size, legal.ranked(rank), 0)
+    return jnp.where(rank < legal.size, legal.select(rank), 0)
 
 
 class Constant(eqx.Module):
-    """The same action at every step."""
+    """A policy that takes the same action at every step."""
 
     action: np.ndarray
 
     def initial(self, params: Any) -> tuple[()]:
-        """No memory."""
+        """Return an empty memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """The action."""
+        """Return the action."""
         return jnp.asarray(self.action), memory
 
 
 class Scripted:
-    """An agent whose policy is known beforehand: it plays every task, and has nothing to train or to save."""
+    """An agent with a fixed policy, so that there is nothing to train or to save."""
 
     name: str
     learns = False
 
     def policy(self, task: Task[Any, Any]) -> Policy:
-        """The policy for a task."""
+        """Return the policy for a task."""
         raise NotImplementedError
 
     def check(self, task: Task[Any, Any]) -> None:
-        """It can play every task."""
+        """Accept every task."""
 
     def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        """None."""
+        """Return an empty dict: there are no hyperparameters."""
         return {}
 
     def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Policy]:
-        """Yields the policy."""
+        """Yield the policy."""
         yield self.policy(task)
 
     def save(self, policy: Policy, path: str) -> None:
-        """Nothing: there are no weights."""
+        """Do nothing: there are no weights."""
 
 
 class RandomAgent(Scripted):
-    """The agent ``random``: uniform over legal actions. Its score is 0 on the normalised scale."""
+    """The agent ``random``, which draws legal actions uniformly. Its normalised score is 0."""
 
     name = "random"
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` where there is no uniform distribution over the actions."""
+        """Raise :class:`CannotPlay` if the actions have no uniform distribution."""
         if isinstance(task.action_space, spaces.Box) and not task.action_space.is_bounded():
-            raise CannotPlay(f"random draws actions uniformly, and {task.action_space} has no bounds.")
+            raise CannotPlay(f"random draws actions uniformly, but {task.action_space} has no bounds.")
 
     def policy(self, task: Task[Any, Any]) -> Policy:
-        """Uniform over the task's action space."""
+        """Return a uniform policy over the task's action space."""
         return Uniform(task.action_space)
 
 
 class NoopAgent(Scripted):
-    """The agent ``noop``: the task's own idea of doing nothing."""
+    """The agent ``noop``, which always takes the task's ``noop_action``."""
 
     name = "noop"
 
     def policy(self, task: Task[Any, Any]) -> Policy:
-        """The task's ``noop_action`` for ever."""
+        """Return a policy that always takes the task's ``noop_action``."""
         return Constant(task.noop_action())
 
 
 class ReferenceAgent(Scripted):
-    """The agent ``reference``: the family's controller, solver or scripted player. Its score is 1."""
+    """The agent ``reference``: the family's controller, solver or scripted player. Its normalised score is 1."""
 
     name = "reference"
 
     def policy(self, task: Task[Any, Any]) -> Policy:
-        """The player that the card names."""
+        """Return the player that the card names."""
         return reference_player(task)

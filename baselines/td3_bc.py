@@ -1,14 +1,15 @@
-"""TD3+BC: an off-policy actor-critic held near the dataset by a cloning term.
+"""TD3+BC: an off-policy actor-critic with a cloning term that keeps it close to the dataset.
 
-Fujimoto & Gu 2021, A Minimalist Approach to Offline Reinforcement Learning (arXiv:2106.06860): TD3 (Fujimoto, van Hoof
-& Meger 2018, arXiv:1802.09477) whose actor maximises ``lambda Q(s, pi(s)) - (pi(s) - a)^2`` with
-``lambda = alpha / mean |Q|``, on observations normalised over the dataset.
+The algorithm is that of Fujimoto & Gu 2021, A Minimalist Approach to Offline Reinforcement Learning (arXiv:2106.06860).
+It is TD3 (Fujimoto, van Hoof & Meger 2018, arXiv:1802.09477) with an actor that maximises
+``lambda Q(s, pi(s)) - (pi(s) - a)^2``, where ``lambda = alpha / mean |Q|``. Observations are normalised by the dataset.
 
-Three things differ from the paper. Rewards are multiplied by a constant, so that values are of order one: lambda
-divides by the values' own size, so the actor's objective stays as it is, and critics of order one learn sooner.
-Learning rates fall linearly to zero. Layers are of tanh, as all of ours: controllers of rectifiers come out rougher.
+Three things differ from the paper. First, rewards are multiplied by a constant, so that values are of order one. Lambda
+divides by the size of the values, so this leaves the actor's objective unchanged, and critics of order one learn
+sooner. Second, learning rates fall linearly to zero. Third, layers use tanh, as in our other agents, because
+controllers made of rectifiers act less smoothly.
 
-Read from top to bottom: configuration, critic, actor, step.
+Read from top to bottom: configuration, networks, critic, actor, step.
 """
 
 from __future__ import annotations
@@ -21,29 +22,30 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from .networks import Linear, initial_layers, multilayer
+from .flat_task import FlatTask
+from .networks import Linear, initial_layers, mlp
 from .offline import Batch, OfflineAgent, OfflineConfig, act, actor_layers
-from .rows import Rows
 
 # -- configuration -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Config(OfflineConfig):
-    """Hyperparameters. Values by task and budget are data: ``hyperparameters/td3-bc.yaml``."""
+    """Hyperparameters; their values for each task and budget are in ``hyperparameters/td3-bc.yaml``."""
 
     gamma: float = 0.99
     reward_scale: float = 1.0
-    """What rewards are multiplied by."""
+    """Factor on rewards."""
     alpha: float = 2.5
-    """Weight of the value against cloning; 0 is cloning alone."""
+    """Weight of the value relative to the cloning term; 0 is cloning alone."""
     polyak: float = 0.005
-    """Share of the networks that target networks take over at each of the actor's steps."""
+    """Step size of the target networks towards the networks at each step of the actor."""
     policy_noise: float = 0.2
     """Standard deviation of the noise on target actions, in units of half the action range."""
     noise_clip: float = 0.5
+    """Bound of that noise."""
     actor_every: int = 2
-    """Gradient steps of the critics for one of the actor."""
+    """Gradient steps of the critics for each step of the actor."""
 
 
 # -- networks ------------------------------------------------------------------------------------------------------
@@ -51,8 +53,8 @@ class Config(OfflineConfig):
 Critics = tuple[tuple[Linear, ...], tuple[Linear, ...]]
 
 
-class Learning(NamedTuple):
-    """What a run carries."""
+class LearnerState(NamedTuple):
+    """State of a run between gradient steps."""
 
     actor: tuple[Linear, ...]
     critics: Critics
@@ -64,21 +66,21 @@ class Learning(NamedTuple):
 
 
 def values(critics: Critics, x: jax.Array, action: jax.Array) -> list[jax.Array]:
-    """The action value ``(N,)`` by each critic."""
+    """Return the action value ``(N,)`` from each critic."""
     inputs = jnp.concatenate([x, action], -1)
-    return [multilayer(critic, inputs)[:, 0] for critic in critics]
+    return [mlp(critic, inputs)[:, 0] for critic in critics]
 
 
 def optimiser(config: Config) -> optax.GradientTransformation:
-    """Adam, its learning rate falling linearly to zero: what is judged is the last policy, not the best."""
+    """Return Adam with a learning rate that falls linearly to zero, because the last policy is judged, not the best."""
     return optax.adam(optax.linear_schedule(config.learning_rate, 0.0, config.chunks * config.chunk))
 
 
 # -- critic --------------------------------------------------------------------------------------------------------
 
 
-def target(config: Config, learning: Learning, batch: Batch, key: jax.Array) -> jax.Array:
-    """What the critics should say: the reward and the smaller value of what a smoothed target policy does next."""
+def target(config: Config, learning: LearnerState, batch: Batch, key: jax.Array) -> jax.Array:
+    """Return the critics' targets: the reward plus the smaller value of the smoothed target policy's next action."""
     noise = config.policy_noise * jax.random.normal(key, batch.action.shape)
     noise = jnp.clip(noise, -config.noise_clip, config.noise_clip)
     next_action = jnp.clip(act(learning.target_actor, batch.next_x) + noise, -1, 1)
@@ -87,7 +89,7 @@ def target(config: Config, learning: Learning, batch: Batch, key: jax.Array) -> 
 
 
 def critic_loss(critics: Critics, batch: Batch, wanted: jax.Array) -> jax.Array:
-    """Sum of both critics' mean squared errors."""
+    """Return the sum of the mean squared errors of both critics."""
     first, second = values(critics, batch.x, batch.action)
     return ((first - wanted) ** 2).mean() + ((second - wanted) ** 2).mean()
 
@@ -96,7 +98,7 @@ def critic_loss(critics: Critics, batch: Batch, wanted: jax.Array) -> jax.Array:
 
 
 def actor_loss(actor: tuple[Linear, ...], critics: Critics, batch: Batch, alpha: float) -> jax.Array:
-    """Equation 5 of the paper, by the first critic, as a loss."""
+    """Return the loss of the actor: the negative of equation 5 of the paper, with the first critic."""
     action = act(actor, batch.x)
     value = values(critics, batch.x, action)[0]
     weight = alpha / jax.lax.stop_gradient(jnp.abs(value).mean() + 1e-8)
@@ -109,24 +111,24 @@ def actor_loss(actor: tuple[Linear, ...], critics: Critics, batch: Batch, alpha:
 class TD3WithCloning:
     """The algorithm."""
 
-    def start(self, rows: Rows, config: Config, seed: int) -> Learning:
-        """Random networks, targets equal to them."""
+    def start(self, flat: FlatTask, config: Config, seed: int) -> LearnerState:
+        """Return the initial state, with random networks and equal targets."""
         generator = np.random.default_rng(seed)
-        actor = actor_layers(rows, config.hidden, generator)
-        widths = rows.features + rows.outputs, *config.hidden, 1
+        actor = actor_layers(flat, config.hidden, generator)
+        widths = flat.features + flat.outputs, *config.hidden, 1
         critics = initial_layers(generator, widths, gain=1.0), initial_layers(generator, widths, gain=1.0)
         adam = optimiser(config)
-        return Learning(actor, critics, actor, critics, adam.init(actor), adam.init(critics), np.int32(0))
+        return LearnerState(actor, critics, actor, critics, adam.init(actor), adam.init(critics), np.int32(0))
 
-    def step(self, config: Config, learning: Learning, batch: Batch, key: jax.Array) -> Learning:
-        """One step of the critics and, at every ``actor_every``-th, one of the actor and the targets."""
+    def step(self, config: Config, learning: LearnerState, batch: Batch, key: jax.Array) -> LearnerState:
+        """Do one step of the critics and, every ``actor_every`` steps, one of the actor and the targets."""
         wanted = target(config, learning, batch, key)
         gradient = jax.grad(critic_loss)(learning.critics, batch, wanted)
         change, critic_state = optimiser(config).update(gradient, learning.critic_optimiser)
         critics: Critics = optax.apply_updates(learning.critics, change)
         learning = learning._replace(critics=critics, critic_optimiser=critic_state, steps=learning.steps + 1)
 
-        def improve(learning: Learning) -> Learning:
+        def improve(learning: LearnerState) -> LearnerState:
             gradient = jax.grad(actor_loss)(learning.actor, learning.critics, batch, config.alpha)
             change, actor_state = optimiser(config).update(gradient, learning.actor_optimiser)
             actor = optax.apply_updates(learning.actor, change)

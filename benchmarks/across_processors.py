@@ -1,11 +1,12 @@
-"""Replay the same actions in the arithmetic of other processors: by how much do returns differ?
+"""Measure how much returns differ when the same actions are replayed with the arithmetic of other processors.
 
-python benchmarks/across_processors.py            # every id; a line each
+python benchmarks/across_processors.py            # every id, one line each
 python benchmarks/across_processors.py rlsuite/Vicsek-v0
 
-Plays episodes of the test split with the random and the reference player, then replays their actions in processes in
-which XLA may use less than this processor has (``--xla_cpu_max_isa``). Shown are the largest difference of a return,
-and how many episodes end otherwise (length, terminated, success). ``replay_tolerance`` on the cards comes from here.
+The random and the reference player play episodes of the test split. Other processes, in which XLA may use only a part
+of this processor's instructions (``--xla_cpu_max_isa``), replay their actions. The table shows the largest difference
+of a return, and how many episodes end differently (length, terminated, success). The cards' ``replay_tolerance`` comes
+from this table.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ import rlbench_suite  # noqa: F401
 from rlbench_suite.registry import agent, card, cards
 
 SETS = ("AVX2", "AVX", "SSE4_2")
-"""The first has fused multiply-add, the others have not."""
+"""Instruction sets; only the first has fused multiply-add."""
 EPISODES = range(2**32, 2**32 + 256)
 
 
 def played(task_id: str) -> dict[str, Any]:
-    """Records of both players, by player."""
+    """Play the episodes with both players; return their records by player."""
     from rlbench_suite.adapters.rollout import play
     from rlbench_suite.policy import reference_player
 
@@ -42,14 +43,14 @@ def played(task_id: str) -> dict[str, Any]:
 
 
 def replayed(task_id: str, records: dict[str, Any]) -> dict[str, Any]:
-    """The same episodes from their actions."""
+    """Replay the same episodes from their actions."""
     from rlbench_suite.adapters.rollout import replay
 
     return {name: replay(card(task_id).build(), record.actions, EPISODES) for name, record in records.items()}
 
 
 def main() -> None:
-    """Print the table; called by itself with a file, replay what it holds and write the outcome back."""
+    """Print the table. As a child process with ``--replay FILE``, replay the file's records and write them back."""
     if sys.argv[1:2] == ["--replay"]:
         path = Path(sys.argv[2])
         task_id, records = pickle.loads(path.read_bytes())  # written by the process that called

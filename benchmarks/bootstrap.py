@@ -1,9 +1,10 @@
-"""Time the full statistics of 5 agents x 50 tasks x 10 seeds, here and in rliable, in one run.
+"""Time the full statistics of 5 agents x 50 tasks x 10 seeds, ours and rliable's, in one run.
 
     python benchmarks/bootstrap.py
 
-Ours is timed in full, the best of three. rliable is timed on fewer replicates, stated in its column, and extrapolated:
-its cost is a Python loop over replicates. It imports only beside pandas < 3; without it our times are printed alone.
+Our statistics are timed in full, the best of three. rliable is timed with fewer replicates, shown in its column, and
+extrapolated, because its cost is a Python loop over replicates. It needs pandas < 3; without rliable only our times are
+printed.
 """
 
 import os
@@ -21,7 +22,7 @@ AGGREGATE_REPLICATES, CURVE_REPLICATES = 50_000, 2_000
 PAIRS = list(combinations(range(AGENTS), 2))
 
 Row = tuple[str, Callable[[], object], Callable[[int], object], int, int]
-"""What is timed, ours, rliable's as a function of replicates, replicates in full, replicates timed."""
+"""Name, our function, rliable's as a function of replicates, full number of replicates, number timed."""
 
 
 def seconds(call: Callable[[], object], repeats: int) -> float:
@@ -45,7 +46,7 @@ def main() -> None:
         from rliable import metrics
     except (ImportError, TypeError) as error:
         rly = None
-        print(f"rliable cannot be imported ({error}); our times alone.")
+        print(f"rliable cannot be imported ({error}); only our times follow.")
 
     def four(x: np.ndarray) -> np.ndarray:
         aggregates = metrics.aggregate_iqm, metrics.aggregate_mean, metrics.aggregate_median

@@ -1,16 +1,16 @@
-"""Measure what cheap play earns: random actions, replies that are no action, and actions that the mask forbids.
+"""Measure the scores of cheap play: random actions, replies that are not actions, and masked actions.
 
     python benchmarks/cheap_play.py [--ids A-v0,B-v0] [--episodes 200]
 
-One line for each id, over the same test episodes for each player:
+It prints one line for each id; all players play the same test episodes:
 
-* ``success``: the share of episodes in which random play ends with ``success``;
-* ``junk``: the mean normalised score of ``noop_action`` throughout, as which a reply that is no action is played;
-* ``masked``: the mean normalised score of forbidden actions throughout, where the task has a mask (``noop_action``
-  where every action is legal);
-* ``bound``: the better of the card's ``noop`` and ``random``, at the upper ends of their intervals.
+* ``success``: the fraction of random episodes that end with ``success``;
+* ``junk``: the mean normalised score of always taking ``noop_action``, which replaces a reply that is not an action;
+* ``masked``: the mean normalised score of always taking masked actions, for tasks with a mask (``noop_action`` in
+  states without a masked action);
+* ``bound``: the better of the card's ``noop`` and ``random`` scores, at the upper ends of their intervals.
 
-A score is marked with ``!`` where the lower end of its own 95 % interval exceeds the bound.
+``!`` marks a score if the lower end of its 95 % interval exceeds the bound.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from rlbench_suite.registry import cards
 from rlbench_suite.task import Task
 
 SEED = 2**34
-"""The seed of the first episode. No agent trains or is judged on it, and no reference score was measured on it."""
+"""Seed of the first episode. No training, evaluation or reference score uses it."""
 RANDOM, JUNK, MASKED = range(3)
 
 
@@ -46,18 +46,18 @@ class Cheap(eqx.Module):
     space: spaces.Space[Any] = eqx.field(static=True)
 
     def initial(self, params: Any) -> tuple[()]:
-        """No memory."""
+        """Return an empty memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """The action of the chosen player."""
+        """Return the action of the chosen player."""
         drawn, _ = Uniform(self.space).act((), view, key)
         masked = self.noop if view.action_mask is None else self._masked(view.action_mask)
         junk, masked = (jnp.asarray(action, drawn.dtype) for action in (self.noop, masked))
         return jnp.stack([drawn, junk, masked])[self.player], memory
 
     def _masked(self, mask: jax.Array) -> jax.Array:
-        """The no-op action with the first forbidden choice of each part in its place, where there is one."""
+        """Return the no-op action with the first masked choice in each part that has one."""
         sizes = action_sizes(self.space)
         parts = jnp.split(mask, np.cumsum(sizes)[:-1])
         noop = jnp.asarray(self.noop).reshape(len(sizes))
@@ -69,7 +69,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--ids", help="names of tasks, separated by commas; all by default")
-    parser.add_argument("--episodes", type=int, default=200, help="test episodes of each player")
+    parser.add_argument("--episodes", type=int, default=200, help="number of test episodes for each player")
     options = parser.parse_args()
     known = [card for card in cards().values() if card.installed]
     wanted = options.ids.split(",") if options.ids else [card.name for card in known]
@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def line(card: TaskCard, episodes: int) -> str:
-    """The line of one id."""
+    """Return the line of one id."""
     task = card.build()
     seeds = range(SEED, SEED + episodes)
     bound = max(card.normalise(card.scores()[player].high) for player in ("random", "noop"))

@@ -1,10 +1,10 @@
-"""Steps a second of other simulators of drives and quadcopters; ``control.py`` runs this in their own environment.
+"""Measure steps per second of other simulators of drives and quadcopters.
 
-    python control_peers.py SECONDS NAME ARGUMENT...   # prints steps a second, a line for each argument
+    python control_peers.py SECONDS NAME ARGUMENT...   # prints a line for each argument
 
-Random actions, drawn beforehand: neither choosing them counts nor what it leaves of the processor's caches. Single
-environments begin anew when an episode ends. Batches have none to begin, being open-ended: exciting-environments by
-the faster of its jitted step and a compiled loop over it.
+``control.py`` runs this file in the peers' own environment. Random actions are drawn in advance, so that neither their
+cost nor their use of the processor's caches counts. Single environments reset when an episode ends; the peers' batches
+never end. For exciting-environments, the faster of its jitted step and a compiled loop over it counts.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from typing import Any
 
 
 def single(env: Any, seconds: float) -> float:
-    """Of an environment with Gymnasium's interface, resets included."""
+    """Measure steps per second of a Gymnasium environment, resets included."""
     env.reset(seed=0)
     env.action_space.seed(0)
     actions = itertools.cycle([env.action_space.sample() for _ in range(1000)])
@@ -29,7 +29,7 @@ def single(env: Any, seconds: float) -> float:
 
 
 def repeated(run: Callable[[], Any], steps: int, seconds: float) -> float:
-    """Of a call that makes so many steps."""
+    """Measure steps per second of a call that makes ``steps`` steps."""
     run()  # compiles
     calls, begun = 0, time.perf_counter()
     while (spent := time.perf_counter() - begun) < seconds:
@@ -39,14 +39,14 @@ def repeated(run: Callable[[], Any], steps: int, seconds: float) -> float:
 
 
 def motor(seconds: float, task_id: str) -> float:
-    """gym-electric-motor with its defaults."""
+    """Measure gym-electric-motor with its defaults."""
     import gym_electric_motor
 
     return single(gym_electric_motor.make(task_id), seconds)
 
 
 def drone(seconds: float, actions: str) -> float:
-    """gym-pybullet-drones' hover: 30 decisions a second, eight steps of PyBullet each."""
+    """Measure gym-pybullet-drones' hover task: 30 decisions per simulated second, eight PyBullet steps each."""
     from gym_pybullet_drones.envs.HoverAviary import HoverAviary
     from gym_pybullet_drones.utils.enums import ActionType
 
@@ -54,7 +54,7 @@ def drone(seconds: float, actions: str) -> float:
 
 
 def exciting(seconds: float, size: str) -> float:
-    """exciting-environments' PMSM: equations and observation, no reference, reward or reset."""
+    """Measure exciting-environments' PMSM: equations and observation, without reference, reward or reset."""
     import jax
     import numpy as np
     from exciting_environments.pmsm import PMSM
@@ -76,7 +76,7 @@ def exciting(seconds: float, size: str) -> float:
 
 
 def learning_to_fly(seconds: float, size: str) -> float:
-    """The l2f wheel: one Runge-Kutta step and the observation."""
+    """Measure the l2f package: one Runge-Kutta step and the observation."""
     import l2f
     import numpy as np
 
@@ -90,7 +90,7 @@ def learning_to_fly(seconds: float, size: str) -> float:
     vector.sample_initial_parameters(device, env, params, rng)
     vector.sample_initial_state(device, env, params, state, rng)
 
-    def two_steps() -> None:  # back and forth between two buffers, so that nothing is copied
+    def two_steps() -> None:  # alternate between two buffers, so that nothing is copied
         for before, later in ((state, after), (after, state)):
             vector.step(device, env, params, before, action, later, rng)
             vector.observe(device, env, params, later, observation, rng)

@@ -1,7 +1,7 @@
-"""A process for each core, with one thread for its computations: how whole batches use a processor best.
+"""Run measurements in one single-threaded process for each core, which is how batches use a processor best.
 
-A second thread of one process gains little where kernels take some microseconds each. An accelerator is one device,
-which the calling process has to itself.
+A second thread in one process gains little if kernels take some microseconds each. With an accelerator, the calling
+process measures alone.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 import jax
 
 _barriers: list[Barrier] = []
-"""In a process of :class:`Cores`, the one they all know."""
+"""In a process of :class:`Cores`, the barrier that all of them share; otherwise empty."""
 
 
 class Cores:
-    """The processes, of which an accelerator needs none; they live until the program ends."""
+    """Pool of one process for each core, or of none with an accelerator; it lives until the program ends."""
 
     def __init__(self) -> None:
         self.count = (os.cpu_count() or 1) if jax.default_backend() == "cpu" else 0
@@ -29,7 +29,7 @@ class Cores:
             self.processes = ProcessPoolExecutor(self.count, context, _prepare, (context.Barrier(self.count),))
 
     def sums(self, measure: Callable[..., list[float]], *arguments: Any) -> list[float]:
-        """What ``measure(*arguments)`` gives in every process, added up; it calls :func:`wait_for_all`."""
+        """Call ``measure(*arguments)`` in every process and add up the results; it calls :func:`wait_for_all`."""
         if not self.count:
             return measure(*arguments)
         rows = [self.processes.submit(measure, *arguments) for _ in range(self.count)]
@@ -37,16 +37,16 @@ class Cores:
 
 
 def wait_for_all() -> None:
-    """Return when every process has come here, so that what is timed next runs in all at once; alone, at once.
+    """Wait until every process has called this, so that all start timing together. Outside a pool, return at once.
 
     Raises:
-        threading.BrokenBarrierError: another process has not come for ten minutes.
+        threading.BrokenBarrierError: a process has not arrived within ten minutes.
     """
     for barrier in _barriers:
         barrier.wait(600)
 
 
 def _prepare(barrier: Barrier) -> None:
-    """Before JAX is used."""
-    os.environ["NPROC"] = "1"  # where XLA looks for how many
+    """Limit XLA to one thread, before JAX is used."""
+    os.environ["NPROC"] = "1"  # XLA reads its number of threads here
     _barriers.append(barrier)

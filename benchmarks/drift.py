@@ -1,12 +1,12 @@
-"""How far single precision drifts from double over an episode of a drive or a quadcopter.
+"""Measure how far float32 drifts from float64 over an episode of a drive or a quadcopter.
 
-    python benchmarks/drift.py                  # every id of both families; a line for each thing measured
+    python benchmarks/drift.py                  # every id of both families, one line for each measure
     python benchmarks/drift.py rlsuite/PMSMSpeed-v0
 
-The reference player's actions in 256 test episodes are applied again, from the same start in the same context, in
-float32 and in float64. Shown are the largest value of each measure and the largest difference at any step. Errors from
-random references are left out, and so are tasks with gusts: precisions draw other random numbers. Simulators of the
-host compute in double anyway.
+The reference player's actions in 256 test episodes are applied again in float32 and in float64, from the same start in
+the same context. The table shows the largest value of each measure and its largest difference at any step. It leaves
+out errors from random references and tasks with gusts, because the two precisions draw different random numbers.
+Simulators on the host are left out too, because they compute in float64 anyway.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from rlbench_suite.task import Task
 
 EPISODES = range(2**32, 2**32 + 256)
 RANDOM = "error"
-"""How names of measures begin that a random reference enters."""
+"""Prefix of the measures that depend on a random reference."""
 
 
 def measured(task: Task[Any, Any], starts: Any, actions: np.ndarray) -> dict[str, np.ndarray]:
-    """Each measure, shape ``(episodes, steps)``, of actions ``(episodes, steps, ...)`` from starts of any precision."""
+    """Return each measure, ``(episodes, steps)``, for actions ``(episodes, steps, ...)`` in the task's precision."""
 
     def run(params: Any, state: Any, sequence: jax.Array) -> dict[str, jax.Array]:
         def step(state: Any, action: jax.Array) -> tuple[Any, dict[str, jax.Array]]:
@@ -48,7 +48,7 @@ def measured(task: Task[Any, Any], starts: Any, actions: np.ndarray) -> dict[str
 
 
 def drift(task_id: str) -> dict[str, tuple[float, float]]:
-    """Largest value and largest difference of each measure."""
+    """Return the largest value and the largest difference of each measure."""
     task = card(task_id).build()
     record = play(task, reference_player(task), EPISODES, split="test")
     draw = Draw.parse("test", task)

@@ -1,11 +1,11 @@
-"""Steps a second of the highway among 50 vehicles, beside highway-env's highway-v0, in one run on one machine.
+"""Compare the speed of our highway with highway-env's highway-v0, with 50 vehicles, in one run on one machine.
 
     pip install highway-env && python benchmarks/highway.py
 
-Random legal actions on both sides, resets included, 50 vehicles, 15 simulation steps a second and one decision a second
-on both. highway-env makes one episode at a time and tests every pair of vehicles for collisions. Ours: one environment
-through ``gymnasium.make``, a batch with NumPy arrays in and out, and one fused program. Figures are medians of three
-rounds in turn, so that other load on the machine meets all of them.
+Both sides take random legal actions, with 15 simulation steps and one decision per simulated second, resets included.
+highway-env runs one episode at a time and tests every pair of vehicles for collisions. Ours is measured as one
+environment through ``gymnasium.make``, as a batch with NumPy arrays in and out, and as one fused program. Figures are
+medians of three interleaved rounds, so that other load on the machine affects all of them.
 """
 
 import statistics
@@ -23,11 +23,11 @@ ENVS = 1024
 ROUNDS = 3
 SECONDS = 3.0
 PEER_SECONDS = 10.0
-"""Some forty steps"""
+"""Time for about forty steps."""
 
 
 def peer() -> float:
-    """Steps a second of highway-v0; choosing the action is not counted."""
+    """Measure steps per second of highway-v0, without the time to choose actions."""
     import highway_env  # noqa: F401  registers its ids
 
     env = gymnasium.make("highway-v0", config={"vehicles_count": 49})  # and the ego
@@ -44,10 +44,10 @@ def main() -> None:
     if find_spec("highway_env"):
         ways = {"highway-env, highway-v0": peer} | ways
     else:
-        print("highway-env is not installed, so there is nothing to compare with: pip install highway-env")
+        print("highway-env is not installed, so only ours is measured: pip install highway-env")
     rounds = [{name: measure() for name, measure in ways.items()} for _ in range(ROUNDS)]
     figures = {name: statistics.median(one[name] for one in rounds) for name in ways}
-    print(f"{jax.devices()[0]}, steps a second among 50 vehicles, median of {ROUNDS} rounds")
+    print(f"{jax.devices()[0]}, steps per second with 50 vehicles, median of {ROUNDS} rounds")
     base = figures.get("highway-env, highway-v0")
     for name, figure in figures.items():
         ratio = f"{figure / base:10,.0f} x" if base else ""

@@ -3,7 +3,7 @@
     python benchmarks/launch_robustness.py [LAUNCHES] [TASK]
 
 Each launch compiles, trains for some updates and evaluates. A launch that takes longer than two minutes counts as
-hung. Compiled programs are not kept between launches.
+hung. Launches share no compiled programs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ print(play(task, policy, range(8)).total.mean())
 
 
 def launch(task: str, seed: int) -> tuple[str, float]:
-    """How a launch ended, and how long it took (s)."""
+    """Launch a training; return how it ended and how many seconds it took."""
     environment = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
     begun = time.perf_counter()
     try:

@@ -1,12 +1,17 @@
-"""Steps a second of the whole control tasks on this device, batched: physics, reward, observation, ends and resets.
+"""Measure steps per second of batched control tasks on this device, as a whole and in parts.
 
     python benchmarks/physics.py
 
-Each figure is the best of five runs of one compiled program that scans over steps, block by block of the batch
-(`rollout.in_blocks`). Two players: constant commands, which differ from entry to entry (crashes and resets are
-frequent), and the family's reference player in the loop (its own cost included, resets at the time limit only). Beside
-them the machine's or vehicle's equations alone, under constant commands, with the observation written out; the
-transition, which also moves a reference at random; and the transition with the observation written out.
+Each figure is the best of five runs of one compiled program that scans over steps, one block of the batch after the
+other (`rollout.in_blocks`). The columns are:
+
+* ``equations``: the equations of the machine or vehicle and the observation, under constant actions;
+* ``transition``: the transition, which also moves a random reference;
+* ``observed``: the transition and the observation;
+* ``constant``: the whole task under constant actions, which differ between environments; crashes and resets are
+  frequent;
+* ``reference``: the whole task with the family's reference player, whose own cost counts; resets come only at the time
+  limit.
 """
 
 import time
@@ -29,23 +34,23 @@ from rlbench_suite.registry import card
 
 TASKS = "rlsuite/QuadcopterHover-v0", "rlsuite/PMSMCurrent-v0"
 SIZES = 4_096, 65_536
-STEPS_A_RUN = 2**21
-SHORTEST = 256
-"""Steps of a run: fewer would measure how a batch comes and goes."""
+STEPS_PER_RUN = 2**21
+MIN_LENGTH = 256
+"""Shortest scan; a shorter one would measure how a batch is loaded and stored."""
 DRAW = Draw(np.int32(0), np.int32(-1))
 
 
 def million_steps(body: Callable[[Any, Any, jax.Array], Any], carry: Any, fixed: Any, steps_each: int) -> float:
-    """Million steps a second of ``body(carry, fixed, t)``, scanned over, block by block where the batch is large.
+    """Measure million steps per second of scanning ``body(carry, fixed, t)``, block by block if the batch is large.
 
     Args:
-        body: gives the next ``carry``.
+        body: returns the next ``carry``.
         carry: a batch.
-        fixed: what stays the same, of the same batch.
-        steps_each: what an entry of the batch counts for: how many agents it has.
+        fixed: constants, batched like ``carry``.
+        steps_each: steps that one environment's step counts for, its number of agents.
     """
     size = jax.tree.leaves(carry)[0].shape[0]
-    length = max(STEPS_A_RUN // (size * steps_each), SHORTEST)
+    length = max(STEPS_PER_RUN // (size * steps_each), MIN_LENGTH)
 
     def run(batch: Any) -> Any:
         carry, fixed = batch
@@ -66,14 +71,14 @@ COLUMNS = "equations", "transition", "observed", "constant", "reference"
 
 
 def header(first: str) -> str:
-    """Names of the columns, after one of 32 characters."""
+    """Return the header line; its first column has 32 characters."""
     return f"{first:32s}" + "".join(f"{name:>12s}" for name in COLUMNS)
 
 
 def equations(task: Any, state: Any, action: jax.Array, key: jax.Array, params: Any) -> Any:
-    """The state after one step of what a data sheet describes; no reference moves."""
+    """Return the state after one step of the physical equations alone, without a moving reference."""
     if not isinstance(task, PMSMCurrent):
-        return task.transition(state, action, key, params)  # quadcopters have no reference that moves
+        return task.transition(state, action, key, params)  # quadcopters have no moving reference
     applied = within_unit_circle(DQ(action[0], action[1]))
     voltage = DQ(VOLTAGE_LIMIT * applied.d, VOLTAGE_LIMIT * applied.q)
     current = pmsm.step(state.current, voltage, params.speed, params.machine, STEP)
@@ -81,7 +86,7 @@ def equations(task: Any, state: Any, action: jax.Array, key: jax.Array, params: 
 
 
 def figures(task: Any, size: int) -> list[float]:
-    """The columns for a batch of ``size``; where a task has many agents, each one's steps count."""
+    """Measure the columns for a batch of ``size``; in a multi-agent task each agent's steps count."""
     limit = np.int32(task.card.horizon)
     seeds = np.stack([seed_key(seed) for seed in range(size)])
     stream = jax.jit(partial(open_stream, task))(seeds, DRAW)
@@ -93,7 +98,7 @@ def figures(task: Any, size: int) -> list[float]:
     earned = jnp.zeros(size, task.dtype)
 
     def keys(numbers: jax.Array, t: jax.Array) -> jax.Array:
-        """Others at every step, or a compiler would draw before the first one for all."""
+        """Return keys that differ at every step, because otherwise the compiler would draw once for all steps."""
         return jax.random.wrap_key_data(numbers + t.astype(np.uint32))
 
     def physics(state: Any, fixed: Any, t: jax.Array) -> Any:
@@ -140,7 +145,7 @@ def figures(task: Any, size: int) -> list[float]:
 
 
 def main() -> None:
-    print(f"{jax.devices()[0]}, million steps a second")
+    print(f"{jax.devices()[0]}, million steps per second")
     for name in TASKS:
         task = card(name).build()
         print(header(name))

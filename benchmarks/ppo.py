@@ -1,9 +1,9 @@
-"""Training steps per second of our PPO and of stable-baselines3's, on the same task in one run.
+"""Compare the training speed of our PPO and of stable-baselines3's, on the same task in one run.
 
     python benchmarks/ppo.py [TASK] [STEPS]
 
-Both collect from the same compiled environments with the same number of environments, rollout length, minibatches,
-epochs and network widths, on one process; compilation is left out of both.
+Both run in one process, on the same compiled environments, with the same number of environments, rollout length,
+minibatches, epochs and network widths. Compilation does not count.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from rlbench_suite.task import Task
 SHARED = {"envs": 32, "steps": 64, "minibatches": 4, "epochs": 6, "hidden": (64, 64)}
 
 
-class Alike(SB3PPO):
-    """SB3's PPO with our numbers."""
+class MatchedPPO(SB3PPO):
+    """SB3's PPO with the hyperparameters of ours."""
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
@@ -49,14 +49,14 @@ def main() -> None:
     task = registry.card(sys.argv[1] if len(sys.argv) > 1 else "QuadcopterHover-v0").build()
     steps = int(sys.argv[2]) if len(sys.argv) > 2 else 40_960
     ours = PPO(
-        total_steps=10 * steps,  # it is done sooner
+        total_steps=10 * steps,  # more steps, because it is faster
         num_envs=SHARED["envs"],
         num_steps=SHARED["steps"],
         minibatches=SHARED["minibatches"],
         epochs=SHARED["epochs"],
         hidden=SHARED["hidden"],
     )
-    mine, theirs = rate(ours, task), rate(Alike(steps), task)
+    mine, theirs = rate(ours, task), rate(MatchedPPO(steps), task)
     print(f"{task.card.id}: ppo {mine:,.0f} steps/s, sb3-ppo {theirs:,.0f} steps/s, ratio {mine / theirs:.1f}")
 
 

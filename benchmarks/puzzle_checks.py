@@ -1,14 +1,18 @@
-"""Generators at scale: how many instances differ, whether the verifier takes the solver's answer, whether splits meet.
+"""Check puzzle generators at scale: distinct instances, solved instances, and overlap between the splits.
 
     python benchmarks/puzzle_checks.py [--ids A-v0,B-v0] [--tiers easy,medium] [--count 10000] [--compared 100000]
                                        [--seconds 60]
 
-A line for each puzzle and tier. Of the first ``count`` train instances: how many there were, for what share of them the
-solver's answer scores 1, and what share differ by their canonical form. Of ``compared`` instances, half of each split
-and at least those that are solved: how many there were, and what the two have in common, canonical forms and texts of
-questions together, which has to be nothing. ``seconds`` of processor time end each of the two splits early. Last, how
-many instances there would be in both splits if all came up equally often and the first ``count`` repeated each other as
-they did; and what the puzzle itself says, its ``space``: where that is infinite, 99 % have to differ.
+It prints a line for each puzzle and tier:
+
+* ``instances``, ``solved``, ``distinct``: the number of train instances, at most ``--count``; the fraction for which
+  the solver's answer scores 1; the fraction with distinct canonical forms.
+* ``of splits``, ``overlap``: the number of instances from both splits together, about ``--compared``; and the number of
+  canonical forms and question texts that the splits share, which must be 0.
+* ``seconds``: processor time. ``--seconds`` ends the generation of each split early.
+* ``estimate``: the number of instances in both splits, if all are equally likely, from the repetitions among the train
+  instances.
+* ``space``: the puzzle's own claim of that number. If it is infinite, 99 % of the instances must be distinct.
 """
 
 import argparse
@@ -22,11 +26,11 @@ from rlbench_suite.registry import cards
 
 
 def main() -> None:
-    """A line for each puzzle and tier; an exit status of 1 if one failed."""
+    """Print a line for each puzzle and tier; exit with status 1 if one failed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--ids", help="names of puzzles, separated by commas; all by default")
-    parser.add_argument("--tiers", default="easy,medium,hard", help="separated by commas")
-    parser.add_argument("--seconds", type=float, default=60.0, help="of processor time, for each split of a line")
+    parser.add_argument("--tiers", default="easy,medium,hard", help="tiers, separated by commas")
+    parser.add_argument("--seconds", type=float, default=60.0, help="processor time for each split of a line")
     parser.add_argument("--count", type=int, default=10_000, help="instances to solve")
     parser.add_argument("--compared", type=int, default=100_000, help="instances of both splits together")
     options = parser.parse_args()
@@ -50,12 +54,16 @@ def main() -> None:
 
 
 def check(task_id: str, tier: str, count: int, compared: int, seconds: float) -> tuple[int, int, list[int], int]:
-    """Of the first ``count`` train instances, how many were solved and how many differ; how many instances of each
-    split there were, ``compared`` at most if there are not more to solve; what the splits have in common."""
+    """Generate and solve instances of one tier.
+
+    Returns:
+        How many of the first ``count`` train instances were solved, and how many of them are distinct; the number of
+        instances of each split, at most ``compared`` unless ``count`` is larger; the overlap of the splits.
+    """
     puzzle = puzzle_of(task_id, tier)
     solved, first, sizes = 0, set(), []
     seen: list[set[bytes | int]] = []
-    """Of each split, canonical forms and hashes of questions."""
+    """Canonical forms and hashes of questions, for each split."""
     for split in SPLITS:
         met: set[bytes | int] = set()
         most = max(compared, count) if split == "train" else compared
@@ -74,8 +82,10 @@ def check(task_id: str, tier: str, count: int, compared: int, seconds: float) ->
 
 
 def estimated(drawn: int, distinct: int) -> float:
-    """Of how many, equally likely, so many draws are expected to meet so many different ones: the root N of
-    N (1 - exp(-drawn / N)) = distinct, by bisection."""
+    """Estimate the number N of equally likely instances from the number of distinct ones among ``drawn``.
+
+    N solves N (1 - exp(-drawn / N)) = distinct, here by bisection.
+    """
     if distinct == drawn:
         return math.inf
     low, high = float(distinct), float(drawn) ** 2

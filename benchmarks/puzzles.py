@@ -1,32 +1,34 @@
-"""Puzzles: questions generated and verified a second, beside reasoning-gym, and steps a second of batches.
+"""Measure how many puzzles are generated and verified per second, compared with reasoning-gym, and steps per second.
 
     python benchmarks/puzzles.py [--ids A-v0,B-v0]       # ours only
-    python benchmarks/puzzles.py --steps                 # the last column only, some minutes for all puzzles
-    python benchmarks/puzzles.py --peer PYTHON           # PYTHON: an interpreter that has reasoning-gym
+    python benchmarks/puzzles.py --steps                 # the last column only; minutes for all puzzles
+    python benchmarks/puzzles.py --peer PYTHON           # PYTHON: an interpreter with reasoning-gym installed
     python -m venv peer && peer/bin/pip install reasoning-gym==0.1.25
 
-One process at a time but for steps. Each figure is the best of ten rounds of .2 s of processor time, on both sides.
-``generated`` is one question with an answer by the exact solver, at a tier or size that the peer has too where it has
-the puzzle; ``scored`` is what ``score_answer`` of the dataset makes of that answer, ``others`` what it makes of the
-answer to the entry before; ``judged`` is our verdict on the solver's answer by the rules, as another right answer would
-get.
-Steps are of fused batches of 4,096 under random legal actions, resets included, at the default tier: a process with one
-thread for each core, all at once, and their sum (`cores.py`).
+Generation and verification run in one process. Each figure is the best of ten rounds of 0.2 s of processor time, on
+both sides. If the peer has the puzzle, both sides use the same tier or size. The columns are:
 
-Both sides make question and answer, and verify the answer that was made. What that takes differs:
+* ``generated``: questions with an answer from the exact solver;
+* ``scored``: calls of the dataset's ``score_answer`` with that answer;
+* ``others``: calls of ``score_answer`` with the answer to the previous entry;
+* ``judged``: verdicts on the solver's answer by the rules, which another correct answer would need;
+* ``steps``: steps of fused batches of 4,096 with random legal actions at the default tier, resets included, summed over
+  one single-threaded process for each core (`cores.py`).
 
-* The peer's ListFunctions and Arc1D draw one of a few dozen functions and apply it. Ours, at the tier compared, compose
-  two steps, and prove that all rules that fit the examples answer alike, by applying every one of them, and that no
-  shorter one fits; the solver is not made to repeat the search that has just proven an instance. What rules make of
-  a pool of rows is computed once, for half a second, with the first question.
-* The peer's maze is a square of random walls, and the answer a number: how long a shortest way is. Ours is a spanning
-  tree with walls taken down, and the answer a shortest way. The peer's side counts the border, ours does not.
-* Half of what ours draw belongs to the other split and is dropped, but in ListFunctions and Arc1D, where the query
-  decides; the peer has no splits.
+Both sides make a question and an answer, and verify that answer. The work differs:
+
+* The peer's ListFunctions and Arc1D draw one of a few dozen functions and apply it. Ours, at the compared tier, compose
+  two steps. They apply every rule that fits the examples to prove that all give the same answer, and prove that no
+  shorter rule fits. The solver does not repeat this search. The outputs of all rules on a pool of inputs are computed
+  once, in half a second, with the first question.
+* The peer's maze is a square of random walls, and its answer is the length of a shortest path. Ours is a spanning tree
+  with some walls removed, and its answer is a shortest path. The peer's size includes the border, ours does not.
+* Ours drop half of the drawn instances, which belong to the other split, except in ListFunctions and Arc1D, where the
+  query decides the split. The peer has no splits.
 * The peer verifies Kakurasu, Game24 and Countdown by their rules (the latter two with SymPy), KnightsAndKnaves by the
-  stored answer as a set, and all others by comparing text with a stored answer. Ours find the answer in a whole reply,
-  compare it with the stored one, and parse strictly and check every rule where it is another. Entries as the dataset
-  makes them remember their instance, as here; for one read from a file, it is made anew for every reply.
+  stored answer as a set, and all others by comparing text with a stored answer. Ours find the answer in a whole reply
+  and compare it with the stored one; if it differs, they parse it strictly and check every rule. Entries from the
+  dataset remember their instance, as here; for an entry read from a file, each reply regenerates it.
 """
 
 import argparse
@@ -38,8 +40,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from best_rate import rate
 from cores import Cores, wait_for_all
-from rounds import rate
 
 from rlbench_suite.cli import speed
 from rlbench_suite.puzzle import CLOSING, OPENING
@@ -49,7 +51,7 @@ from rlbench_suite.registry import card, cards
 PEER = Path(__file__).with_name("puzzles_peer.py")
 SECONDS, ROUNDS = 2.0, 10
 KEPT = 100
-"""Answers that are verified, again and again."""
+"""Number of answers that are verified repeatedly."""
 ENVS = 4_096
 
 SHARED: dict[str, tuple[float | str, str, dict[str, object]]] = {
@@ -65,16 +67,15 @@ SHARED: dict[str, tuple[float | str, str, dict[str, object]]] = {
     "Arc1D-v0": ("medium", "arc_1d", {}),
     "CubeRotation-v0": (3, "color_cube_rotation", {"min_rotations": 3, "max_rotations": 3}),
 }
-"""Ours: the tier or number to compare at, the peer's dataset, and its configuration of that size."""
+"""Puzzles that both sides have: our tier or difficulty, the peer's dataset, and its configuration of that size."""
 
 
 def ours(name: str, difficulty: float | str | None) -> list[float]:
-    """Questions with answers made, answers scored, those to other questions, and answers judged by the rules, a
-    second."""
+    """Measure generated questions, scored answers, scored answers to other questions and judged answers per second."""
     data = PuzzleDataset(name, difficulty=difficulty, size=KEPT)
     puzzle = data.puzzle
     gc.collect()
-    gc.freeze()  # what was imported is not searched for garbage again and again
+    gc.freeze()  # garbage collection skips imported modules
     pairs: list[tuple[Any, str]] = []
     seeds = itertools.count()
 
@@ -106,13 +107,13 @@ def ours(name: str, difficulty: float | str | None) -> list[float]:
 
 
 def steps_of(name: str) -> list[float]:
-    """Steps a second of a fused batch in this process."""
+    """Measure steps per second of a fused batch in this process."""
     wait_for_all()
     return [speed.fused(card(name), ENVS, SECONDS)]
 
 
 def print_steps(names: list[str]) -> None:
-    """Steps a second, a line for each puzzle; then their median."""
+    """Print steps per second, a line for each puzzle, and their median."""
     cores, steps = Cores(), []
     for name in names:
         steps += cores.sums(steps_of, name)
@@ -121,11 +122,11 @@ def print_steps(names: list[str]) -> None:
 
 
 def main() -> None:
-    """A line for each puzzle."""
+    """Print a line for each puzzle."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--peer", help="interpreter that has reasoning-gym")
+    parser.add_argument("--peer", help="interpreter with reasoning-gym installed")
     parser.add_argument("--ids", help="names of puzzles, separated by commas; all by default")
-    parser.add_argument("--steps", action="store_true", help="only steps of batches")
+    parser.add_argument("--steps", action="store_true", help="measure only steps of batches")
     options = parser.parse_args()
     names = options.ids.split(",") if options.ids else [c.name for c in cards().values() if c.puzzle]
     if options.steps:

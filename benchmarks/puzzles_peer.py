@@ -1,9 +1,9 @@
-"""Questions a second of reasoning-gym; ``puzzles.py`` runs this in an environment of its own.
+"""Measure how many puzzles reasoning-gym generates and verifies per second.
 
     python puzzles_peer.py SECONDS ROUNDS NAME JSON ...
 
-Prints what is made and verified a second, a line for each name, in the best of the rounds.
-JSON is the dataset's configuration. Made are question and answer; verified is that answer, then the entry before's.
+``puzzles.py`` runs this file in an environment of its own. JSON is the configuration of the dataset NAME. A line for
+each name shows, for the best round, entries generated, answers verified, and answers to the previous entry verified.
 """
 
 import gc
@@ -13,19 +13,19 @@ import sys
 from typing import Any
 
 import reasoning_gym
-from rounds import rate
+from best_rate import rate
 
 KEPT = 100
 
 
 def main(seconds: float, rounds: int, names: list[str], configurations: list[str]) -> None:
-    """A line for each."""
+    """Print a line for each dataset."""
     for name, configuration in zip(names, configurations, strict=True):
         data = reasoning_gym.create_dataset(name, size=1_000_000, seed=1, **json.loads(configuration))
         entries: list[Any] = []
         places = itertools.count()
         gc.collect()
-        gc.freeze()  # what was imported is not searched for garbage again and again
+        gc.freeze()  # garbage collection skips imported modules
 
         def make(data: Any = data, places: Any = places, entries: list[Any] = entries) -> None:
             entry = data[next(places)]

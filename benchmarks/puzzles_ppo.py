@@ -1,8 +1,9 @@
-"""How well PPO plays the easy tier of each puzzle after a quick budget, and what processor time that took.
+"""Measure how well PPO plays the easy tier of each puzzle after a quick budget, and the processor time it takes.
 
     python benchmarks/puzzles_ppo.py [--ids A-v0,B-v0] [--difficulty easy] [--seed 0]
 
-One process, compilation included; success on the 200 held-out episodes of a full budget with Wilson's 95 % interval.
+Training runs in one process, compilation included. Success is measured on the 200 held-out episodes of a full budget,
+with Wilson's 95 % interval.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
 
 
 def main() -> None:
-    """A line for each puzzle."""
+    """Print a line for each puzzle."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--ids", help="names of puzzles, separated by commas; all by default")
     parser.add_argument("--difficulty", default="easy")
@@ -37,12 +38,12 @@ def main() -> None:
 
 
 def success(task: Any, policy: Any, seeds: range) -> Score:
-    """The share of episodes that end in success."""
+    """Return the fraction of episodes that end in success."""
     return interval(evaluate(task, policy, seeds).info["success"].astype(float).tolist())
 
 
 def policy_of(name: str, task: Any) -> Any:
-    """A player that learns nothing."""
+    """Return the policy of an agent that does not learn."""
     return list(registry.agent(name).train(task, seed=0, budget="quick"))[-1]
 
 

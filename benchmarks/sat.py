@@ -1,4 +1,4 @@
-"""Steps/s of batched SAT: transition, observation, mask, reward and resets, played by random legal flips.
+"""Measure steps per second of batched SAT with random legal flips: transition, observation, mask, reward and resets.
 
 python benchmarks/sat.py
 """
@@ -23,18 +23,18 @@ ENVS, STEPS, REPEATS = 4096, 200, 5
 
 
 def random_legal(mask: jax.Array, word: jax.Array) -> jax.Array:
-    """A uniform legal action from 32 random bits: the bits are mixed anew for each action, and the largest wins."""
+    """Draw a uniform legal action from 32 random bits: hash the bits for each action, and take the largest hash."""
     actions = np.arange(mask.shape[0], dtype=np.uint32)
     mixed = (word ^ actions * np.uint32(0x9E3779B9)) * np.uint32(0x85EBCA6B)
     mixed = (mixed ^ (mixed >> 15)) * np.uint32(0xC2B2AE35)
-    tagged = (mixed | 32) & ~np.uint32(31) | actions  # the winner's number rides in the low bits
+    tagged = (mixed | 32) & ~np.uint32(31) | actions  # the low bits hold the action's number
     return (jnp.where(mask, tagged, 0).max() & 31).astype(jnp.int32)
 
 
 def steps_per_second(task: Task[Any, Any], cores: int) -> tuple[float, float]:
-    """Steps per second on the clock, and per second of processor time.
+    """Measure steps per second of wall time and per second of processor time.
 
-    One stream a core, each in a thread of its own: XLA's own threads gain less from steps as short as these.
+    Each core runs one stream in its own thread, because XLA's own threads gain less with steps as short as these.
     """
     draw, limit = Draw.parse("train", task), jnp.int32(task.card.horizon)
 

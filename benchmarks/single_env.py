@@ -1,11 +1,11 @@
-"""One env at a time: what a step and a reset cost, and what the compiled program of a step costs.
+"""Time a step and a reset of a single env, and the compiled program of a step.
 
 python benchmarks/single_env.py            # a line for each task of the smoke suite
 python benchmarks/single_env.py rlsuite/QuadcopterHover-v0
 
-``step`` is through ``gymnasium.make``, resets included; ``reset`` is one of them. The others are calls of a step's
-program alone: ``program``, as the suite calls it, in the calling thread; and on ``JAX's device``, which hands what is
-larger to another thread. ``empty`` is a program that does nothing, called as the suite calls its own.
+``step`` is a step of the env from ``gymnasium.make``, resets included; ``reset`` is one reset. ``program`` is a step's
+compiled program alone, in the calling thread, as the suite calls it. ``empty`` is a program that does nothing, called
+in the same way. ``JAX's device`` is the step's program on JAX's own device, which runs it in another thread if large.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STEPS = 4_000
 
 
 def microseconds(work: Callable[[int], object]) -> float:
-    """Of a call with a number of its own; the best of five runs."""
+    """Return the microseconds of a call, which gets its number as argument; the best of five runs."""
     work(0)  # compiles
     best = np.inf
     for _ in range(5):
@@ -38,7 +38,7 @@ def microseconds(work: Callable[[int], object]) -> float:
 
 
 def figures(task_id: str) -> list[float]:
-    """The columns of a task."""
+    """Measure the columns of a task."""
     env = gymnasium.make(task_id)
     env.reset(seed=0)
     env.action_space.seed(0)
@@ -64,7 +64,7 @@ def figures(task_id: str) -> list[float]:
 
 
 def main() -> None:
-    """A line for each task."""
+    """Print a line for each task."""
     columns = "step", "reset", "program", "empty", "JAX's device"
     print(f"{'id':30}" + "".join(f"{column:>16}" for column in columns))
     for task_id in sys.argv[1:] or SMOKE:

@@ -15,8 +15,8 @@ from gymnasium import spaces
 
 from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import open_stream, play
+from rlbench_suite.bit_exact import exact_vmap
 from rlbench_suite.episode import Draw, Step, advance, seed_key
-from rlbench_suite.lanes import in_lanes
 from rlbench_suite.policy import Policy, View
 from rlbench_suite.process import precision, refuse_after_fork
 from rlbench_suite.task import Task
@@ -168,7 +168,7 @@ def _recorder(task: Task[Any, Any]) -> Any:
         stream = open_stream(task, keys, draw)
 
         def step(running: Any, action: jax.Array) -> tuple[Any, Step]:
-            return in_lanes(lambda episode, one: advance(task, episode, one, limit), running, action)
+            return exact_vmap(lambda episode, one: advance(task, episode, one, limit), running, action)
 
         _, made = jax.lax.scan(step, stream.episodes, jnp.moveaxis(actions, 1, 0))
         together = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), stream.last, made)

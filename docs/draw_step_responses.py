@@ -69,7 +69,7 @@ def main() -> None:
             axis.plot(time, values[:, i], color=f"C{i}", linewidth=1.2)
         axis.set_title(card.name, fontsize=8, family="monospace")
         axis.tick_params(labelsize=6)
-        axis.set_ylabel(card.build().quantity, fontsize=7)
+        axis.set_ylabel(card.build().quantity.unit, fontsize=7)
         axis.set_xlabel("ms", fontsize=7)
     figure.tight_layout()
     figure.savefig(Path(__file__).parent / "step_responses.png", dpi=80)

@@ -11,10 +11,10 @@ Y = TypeVar("Y")
 
 
 def rk4(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
-    """``y`` one step later.
+    """Return ``y`` one step later.
 
     Args:
-        derivative: ``dy/dt`` as a function of how much of the step has passed (0, 0.5 or 1) and of ``y``.
+        derivative: ``dy/dt`` as a function of the fraction of the step that has passed (0, 0.5 or 1) and of ``y``.
         y: a pytree of arrays; its derivative has the same structure.
         step: length of the step, s.
 

@@ -1,7 +1,7 @@
-"""The contract of an agent: something that can be trained on a task and gives a policy.
+"""The contract of an agent, which trains on a task and gives a policy.
 
-Agents are reached by name through the registry. ``train`` is a generator so that the runner can show progress,
-watch for hangs and stop it between updates, without callbacks.
+The registry finds agents by name. ``train`` is a generator, so that the runner can show progress, notice hangs and stop
+it between updates, without callbacks.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from rlbench_suite.task import Task
 
 
 class CannotPlay(ValueError):
-    """The agent cannot play the task; the message says why. Known before anything runs."""
+    """An error, raised before anything runs, that says why the agent cannot play the task."""
 
 
 class Progress(NamedTuple):
-    """State of a training run: one row of a learning curve."""
+    """State of a training run: one point of a learning curve."""
 
     steps: int
     """Environment steps so far."""
@@ -36,20 +36,20 @@ class HostPolicy(Protocol):
     """A policy that runs on the host, on NumPy batches (torch, language models)."""
 
     def act(self, observations: Any, action_masks: np.ndarray | None) -> np.ndarray:
-        """Actions for a batch of observations, shape ``(n, ...)``."""
+        """Return the actions for a batch of observations, shape ``(n, ...)``."""
         ...
 
 
 class Agent(Protocol):
     """A named way to get a policy for a task.
 
-    An agent may have two things more. ``load(path, task, *, budget)`` reads what ``save`` wrote, so that saved policies
-    can be judged; ``budget`` chooses the hyperparameters where the file names none. ``step_unit`` is ``"gradient"``
-    where training steps are not steps of the environment but gradient steps on a dataset.
+    Two more attributes are optional. ``load(path, task, *, budget)`` reads what ``save`` wrote, so that saved policies
+    can be judged; ``budget`` chooses the hyperparameters where the file has none. ``step_unit`` is ``"gradient"`` where
+    training steps are gradient steps on a dataset, not steps of the environment.
     """
 
     name: str
-    #: Whether a result depends on the training seed; players that learn nothing are run once a seed all the same.
+    #: Whether a result depends on the training seed. Players that learn nothing are still run once for each seed.
     learns: bool
 
     def check(self, task: Task[Any, Any]) -> None:
@@ -57,11 +57,11 @@ class Agent(Protocol):
         ...
 
     def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        """What ``train`` will use: plain data, recorded in the manifest. ``budget``: smoke, quick or full."""
+        """Return what ``train`` will use: plain data for the manifest. ``budget`` is smoke, quick or full."""
         ...
 
     def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Progress | Policy | HostPolicy]:
-        """Train on the train split. Yields ``Progress`` after each chunk of work and, last, the policy."""
+        """Train on the train split; yield ``Progress`` after each chunk of work and, last, the policy."""
         ...
 
     def save(self, policy: Any, path: str) -> None:

@@ -1,9 +1,9 @@
-"""Banks of instances: what a generator on the host finds, as arrays that a compiled task draws its contexts from.
+"""Banks of puzzle instances: arrays, made by a generator on the host, from which a compiled task draws its contexts.
 
-Where making an instance is a search (for uniqueness, for few clues), it cannot happen inside a compiled step. A bank
+Making an instance may be a search (for uniqueness, for few clues), which cannot happen inside a compiled step. A bank
 holds the instances of seeds 0, 1, 2, ... of one puzzle, tier and split, with a solution of each. It is built when first
-needed and kept in a cache, named after the code that made it, so that a changed generator never meets an old bank.
-``RLSUITE_CACHE`` says where (default: ``~/.cache/rlbench_suite``).
+needed and kept in a cache under a name with a hash of the code that made it, so that a changed generator never uses an
+old bank. The folder of the cache is ``RLSUITE_CACHE``, by default ``~/.cache/rlbench_suite``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rlbench_suite.card import SPLITS
 from rlbench_suite.puzzle import Puzzle
 
 STOP = -1
-"""Ends a plan that is shorter than the longest of its bank."""
+"""End of a plan that is shorter than the longest of its bank."""
 
 
 class Bank(NamedTuple):
@@ -33,11 +33,11 @@ class Bank(NamedTuple):
     instances: Any
     """The puzzle's ``NamedTuple``, with a leading axis."""
     plans: np.ndarray
-    """int16 ``(count, longest)``: actions that solve each, then :data:`STOP`."""
+    """int16 ``(count, longest)``: actions that solve each instance, then :data:`STOP`."""
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all that is in it, shapes and dtypes included: the same on every machine."""
+        """SHA-256 of the contents, shapes and dtypes included; the same on every machine."""
         hashed = hashlib.sha256()
         for array in (*self.instances, self.plans):
             hashed.update(f"{array.dtype.str}{array.shape}".encode())
@@ -46,26 +46,26 @@ class Bank(NamedTuple):
 
 
 def cache_folder() -> Path:
-    """Where banks are kept."""
+    """Return the folder of the cache."""
     user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(os.environ.get("RLSUITE_CACHE") or Path(user, "rlbench_suite"))
 
 
 def bank_path(puzzle: Puzzle[Any], split: str, count: int) -> Path:
-    """The file of a bank; its name holds a hash of the code that makes it."""
+    """Return the file of a bank; its name has a hash of the code that makes it."""
     name = f"{puzzle.name}-{puzzle.tier:g}-{split}-{count}-{_recipe(type(puzzle).__module__)}.npz"
     return cache_folder() / "banks" / name
 
 
 def load_bank(puzzle: Puzzle[Any], split: str, count: int) -> Bank:
-    """The bank from the cache, or built and put there. A cache that cannot be written is no error."""
+    """Read a bank from the cache, or build it and put it there. A cache that cannot be written is no error."""
     path = bank_path(puzzle, split, count)
     example: Any = puzzle.generate(0, split)
     try:
         with np.load(path, allow_pickle=False) as stored:
             instances = type(example)(**{name: stored[f"instance_{name}"] for name in example._fields})
             return Bank(instances, stored["plans"])
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):  # not there, or cut short
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):  # missing, or cut short
         bank = build_bank(puzzle, split, count)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,16 +97,27 @@ def build_bank(puzzle: Puzzle[Any], split: str, count: int) -> Bank:
 
 @cache
 def _recipe(module: str) -> str:
-    """Hash the source that a puzzle's instances depend on: its module, what that imports of its own family, and the
-    two files that draw."""
+    """Hash the code that a puzzle's instances depend on: its module, what that imports of its own family, and the two
+    files that draw."""
     files = {Path(__file__).with_name("puzzle.py"), Path(__file__).with_name("dice.py")}
     spec = importlib.util.find_spec(module)
     if spec and spec.origin:
         files |= _with_imports(Path(spec.origin), module.rpartition(".")[0])
     hashed = hashlib.sha256()
     for file in sorted(files, key=lambda path: (path.name, path.parent.name)):
-        hashed.update(file.read_bytes())
+        hashed.update(_code(file).encode())
     return hashed.hexdigest()[:16]
+
+
+def _code(file: Path) -> str:
+    """Return the code of a file without comments and docstrings, which change no instance."""
+    tree = ast.parse(file.read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            loose = (line for line in node.body if isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
+            for line in [*loose]:
+                node.body.remove(line)
+    return ast.dump(tree)
 
 
 def _with_imports(module: Path, package: str) -> set[Path]:
@@ -141,7 +152,7 @@ def _with_imports(module: Path, package: str) -> set[Path]:
 
 
 def bank_of_both_splits(puzzle: Puzzle[Any], count: int) -> Bank:
-    """Train instances, then as many test instances; a split's number times ``count`` is where it begins."""
+    """Join the train instances and as many test instances; a split begins at its number times ``count``."""
     banks = [load_bank(puzzle, split, count) for split in SPLITS]
     longest = max(bank.plans.shape[1] for bank in banks)
     plans = [np.pad(b.plans, ((0, 0), (0, longest - b.plans.shape[1])), constant_values=STOP) for b in banks]

@@ -1,4 +1,4 @@
-"""The task card: everything known about a task before it is built.
+"""The task card: all that is known about a task before it is built.
 
 A card is plain data. Reading every card of the suite imports neither JAX nor a task's own file, so listing,
 registering and validating names is free.
@@ -29,7 +29,7 @@ KEYWORDS = ("split", "difficulty", "view", "dtype", "render_mode", "weights")
 """Keywords that ``gymnasium.make`` takes for every id, beside the settings of its card."""
 
 _BUILT: dict[tuple[Any, ...], Task[Any, Any]] = {}
-"""Tasks are immutable: one object a description, so that programs compiled for it are found again."""
+"""Built tasks. Equal descriptions share one immutable object, so that its compiled programs are found again."""
 
 
 class UnknownKeyword(TypeError, ValueError):
@@ -41,12 +41,12 @@ class UnknownKeyword(TypeError, ValueError):
 
 
 def unexpected(task_id: str, name: str, known: Iterable[str]) -> UnknownKeyword:
-    """The error to raise for a keyword, in Python's words and ours."""
+    """Return the error to raise for a keyword: Python's usual sentence, then the known keywords."""
     return UnknownKeyword(f"{task_id} got an unexpected keyword argument {name!r}. {unknown('keyword', name, known)}")
 
 
 def unknown(kind: str, given: object, known: Iterable[str]) -> str:
-    """One sentence that names what was given, what is allowed (the nearest of many), and the nearest valid name."""
+    """Return a sentence with what was given, the nearest valid name, and what is allowed (of many, the nearest)."""
     names = sorted(known)
     folded = {_fold(name): name for name in names}
     near = difflib.get_close_matches(_fold(str(given)), folded, n=1, cutoff=0.4)
@@ -73,7 +73,7 @@ def one_of(kind: str, given: object, allowed: Iterable[Any]) -> Any:
 
 
 def _fold(name: str) -> str:
-    """A name without what people leave out or get wrong most: capitals, and the namespace."""
+    """Return a name without capitals and namespace, which people leave out or get wrong most."""
     return name.lower().removeprefix("rlsuite/")
 
 
@@ -108,22 +108,22 @@ class TaskCard:
             fills the defaults into ``settings``. Other values give an id of its own, ``rlsuite/Name-v0?setting=value``,
             which is in no list and no suite, and has no measured scores.
         listed: whether lists and suites have the card; without, it is found by its id or by settings only.
-        variant: whether the suite ``all`` leaves it to its family's suite, which has both: it differs from an id there
-            by its settings or simulator only, or is one of the many puzzles.
+        variant: whether only its family's suite has it, and the suite ``all`` has not: it differs from an id there by
+            its settings or simulator only, or is one of the many puzzles.
         difficulties: tier name to the number that defines it; empty where the task has one difficulty only.
         contexts: whether episodes differ by a sampled context (parameters), so that train and test splits exist.
         objectives: names of the reward's components; empty for a scalar reward.
-        weights: linear scalarisation by which a vector reward is scored; same length as ``objectives``.
-        hypervolume_reference: the point below every return from which hypervolume is measured.
+        weights: weights of the linear scalarisation that scores a vector reward; same length as ``objectives``.
+        hypervolume_reference: point below every return, from which hypervolume is measured.
         agents: number of agents; more than one makes it a PettingZoo task too.
-        host: whether a simulator of the host computes it (:mod:`rlbench_suite.host`), not pure functions.
-        requires: module that computes it and that not every Python has: without it, tests and pages leave the task out.
-        trained_on: id of the task on which agents train to be judged on this one, of equal observation and action
-            spaces; empty where that is the task itself. A report tells how much of a score is lost on the way.
-        partially_observed: whether one observation does not tell all that matters, so that an agent needs a memory.
+        host: whether a simulator of the host computes it (:mod:`rlbench_suite.host`) instead of pure functions.
+        requires: module that computes it and that not every Python has. Tests and pages leave the task out without it.
+        trained_on: id of the task on which agents train before they are judged on this one; empty where that is the
+            task itself. Observation and action spaces are equal. A report says how much of a score the transfer loses.
+        partially_observed: whether an agent needs a memory, because one observation does not tell all that matters.
         optimum: best achievable expected return where it is known in closed form or by enumeration.
-        replay_tolerance: allowed difference of a return replayed where processors round otherwise, some four times what
-            ``benchmarks/across_processors.py`` finds.
+        replay_tolerance: allowed difference of a return that a processor with other rounding replays, about four times
+            what ``benchmarks/across_processors.py`` finds.
         tags: free words for filtering.
     """
 
@@ -164,7 +164,7 @@ class TaskCard:
 
     @property
     def installed(self) -> bool:
-        """Whether the module that computes it is here; imports nothing."""
+        """Whether the module that computes it is installed; nothing is imported to find out."""
         return not self.requires or importlib.util.find_spec(self.requires) is not None
 
     @property
@@ -195,7 +195,7 @@ class TaskCard:
         return next(iter(self.difficulties), None)
 
     def check_difficulty(self, difficulty: str | float | None) -> float | None:
-        """The number behind a tier name.
+        """Return the number behind a tier name; None for a task with one difficulty.
 
         Raises:
             ValueError: no such tier, or the task has one difficulty only.
@@ -213,7 +213,7 @@ class TaskCard:
         return difficulty
 
     def build(self, *, difficulty: str | float | None = None, dtype: str = "float32") -> Task[Any, Any]:
-        """The task itself; imports its file, and JAX with it. Equal arguments give the same object.
+        """Return the task, importing its file and JAX. Equal arguments give the same object.
 
         Raises:
             ValueError: unknown difficulty or dtype.
@@ -226,12 +226,12 @@ class TaskCard:
         return _BUILT[key]
 
     def scores_path(self, file: str) -> Path:
-        """A file of measured scores of the family, in the package of the task."""
+        """Return the path of a file of measured scores, which lies in the package of the task."""
         spec = importlib.util.find_spec(self.entry_point.split(":")[0])  # does not import the task's own file
         return Path(spec.origin if spec and spec.origin else "").parent / file
 
     def _tier(self, difficulty: str | float | None) -> str:
-        """The name by which a difficulty stands in files of scores."""
+        """Return the name of a difficulty in files of scores."""
         if difficulty is None:
             difficulty = self.default_difficulty or "default"
         return next((name for name, number in self.difficulties.items() if number == difficulty), str(difficulty))
@@ -250,20 +250,22 @@ class TaskCard:
         return self._scores(ONE_SHOT_FILE)
 
     def scores(self, difficulty: str | float | None = None) -> dict[str, Score]:
-        """Measured returns by player (``random``, ``noop``, ``reference``), written by ``rlsuite calibrate``.
+        """Return measured returns by player (``random``, ``noop``, ``reference``), from ``rlsuite calibrate``.
 
         Empty for a difficulty that was never calibrated.
         """
         return self._measured.get(self._tier(difficulty), {})
 
     def one_shot_scores(self, difficulty: str | float | None = None) -> dict[str, Score]:
-        """Measured scores of one-shot answers by who gives them (:mod:`rlbench_suite.evaluation.one_shot`), and the
-        mean ``difficulty`` of instances, written by ``rlsuite calibrate``. Empty where there is no one-shot form.
+        """Return measured scores of one-shot answers by player (:mod:`rlbench_suite.evaluation.one_shot`).
+
+        The entry ``difficulty`` is the mean difficulty of instances. ``rlsuite calibrate`` writes them; they are empty
+        where there is no one-shot form.
         """
         return self._one_shot.get(self._tier(difficulty), {})
 
     def normalise(self, episode_return: float, difficulty: str | float | None = None) -> float:
-        """(return - random) / (reference - random).
+        """Return (return - random) / (reference - random).
 
         Raises:
             ValueError: this difficulty was never calibrated, or random and reference are equal.
@@ -278,6 +280,6 @@ class TaskCard:
 
 
 def load(entry_point: str) -> Any:
-    """The object behind ``module:name``."""
+    """Return the object named ``module:name``."""
     module, name = entry_point.split(":")
     return getattr(importlib.import_module(module), name)

@@ -1,7 +1,7 @@
-"""The contract, tried on one task: what Gymnasium's ``check_env`` does for an environment, done for a :class:`Task`.
+"""Checks of the whole contract of a :class:`Task`, as Gymnasium's ``check_env`` checks an environment.
 
-A third party's task need not be registered: an instance is enough. All checks share one environment and its compiled
-programs, and two recorded plays; every fault is reported, not the first one only.
+A third party's task need not be registered, an instance is enough. All checks share one environment with its compiled
+programs and two recorded plays. Every fault is reported, not the first one only.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from rlbench_suite.process import precision, refuse_after_fork
 from rlbench_suite.task import Described
 
 SEEDS = (7, 2**40)
-LANES = (0, 1, 1, 0)
-"""Which of the plays each entry of a batch repeats."""
+REPEATED = (0, 1, 1, 0)
+"""The play that each entry of a batch repeats."""
 STEPS = 160
 RESET_AFTER = 48
-"""Steps of an episode of the first play that does not end by itself, so that it holds several. The other play goes on:
-some faults come late."""
+"""Steps after which the first play resets an episode that has not ended, so that it holds several episodes. The other
+play goes on, because some faults come late."""
 CONTEXTS = 100
-"""Contexts drawn from each split."""
+"""Number of contexts that are drawn from each split."""
 CYCLES = 40
 """Steps of PettingZoo's own test."""
 NEVER_AN_ACTION = ("", "\x00\x07", "[[[", "1_0", "\N{ARABIC-INDIC DIGIT ONE}")
@@ -54,17 +54,17 @@ JUNK = (*NEVER_AN_ACTION, "7", "99999", "help", "NaN", "1" * (LONGEST_ACTION + 1
 
 
 class Finding(NamedTuple):
-    """What one check has found."""
+    """The result of one check."""
 
     check: str
     seconds: float
     faults: tuple[str, ...]
     advice: tuple[str, ...]
-    """What is missing without being a fault."""
+    """Sentences about what is missing without being a fault."""
 
 
 class Moment(NamedTuple):
-    """One step of a play, and what the next episode began with where this one is over."""
+    """One step of a play, and the first observation of the next episode where this one is over."""
 
     action: Any
     observation: Any
@@ -103,7 +103,7 @@ class Bench:
 
     @cached_property
     def plays(self) -> list[Play]:
-        """Random legal play from each seed."""
+        """Plays by random legal actions, one from each seed."""
         return [self.play(self.env, seed) for seed in SEEDS]
 
     def play(self, env: TaskEnv, seed: int, actions: list[Any] | None = None) -> Play:
@@ -156,7 +156,7 @@ def leaves(tree: Any) -> bytes:
 
 
 def check_shapes(bench: Bench) -> Iterator[str]:
-    """Trace and compile the programs, which compares every result with what was promised; the player's too."""
+    """Trace and compile the programs, which compares all results with the declared shapes; the player's too."""
     env, task = bench.env, bench.task
     _, info = env.reset(seed=0)
     if task.card.reference:
@@ -185,7 +185,7 @@ def check_gymnasium(bench: Bench) -> Iterator[str]:
 
 
 def check_play(bench: Bench) -> Iterator[str]:
-    """Look at everything that random play has shown: spaces, bounds, numbers, flags, names."""
+    """Check all that random play has shown: spaces, bounds, numbers, flags, names."""
     for play in bench.plays:
         if play.observation not in bench.task.observation_space:
             yield f"{_at(play, 0)} the observation is outside its space: {play.observation!r:.200}."
@@ -233,23 +233,23 @@ def check_repeats(bench: Bench) -> Iterator[str]:
 
 def check_batch(bench: Bench) -> Iterator[str]:
     """Play the same in a batch: every entry equals the single environment of its seed to the bit."""
-    task, plays = bench.task, [bench.plays[lane] for lane in LANES]
+    task, plays = bench.task, [bench.plays[entry] for entry in REPEATED]
     programs, draw = batch.programs(task), Draw.parse("train", task)
     kind = ActionCheck(task.action_space).dtype
     with precision(task):
         episodes, last, _ = programs.begin(np.stack([seed_key(play.seed) for play in plays]), draw)
         first = [(play.observation, play.info) for play in plays]
-        faults = [f"{_at(plays[lane], 0)} {fault}." for lane, fault in _unlike_begun(first, last)]
+        faults = [f"{_at(plays[entry], 0)} {fault}." for entry, fault in _unlike_begun(first, last)]
         for t in range(STEPS):
             moments = [play.moments[t] for play in plays]
             actions = np.stack([np.asarray(moment.action, kind) for moment in moments])
             episodes, step, _ = programs.advance(episodes, actions, NO_LIMIT)
-            faults += [f"{_at(plays[lane], t + 1)} {fault}." for lane, fault in _unlike(task, moments, step)]
+            faults += [f"{_at(plays[entry], t + 1)} {fault}." for entry, fault in _unlike(task, moments, step)]
             begun = [moment.begun for moment in moments]
             if any(begun):
                 over = np.array([one is not None for one in begun])
                 episodes, last, _ = programs.reset_where(over, episodes, step, draw)
-                faults += [f"{_at(plays[lane], t + 1)} {fault}." for lane, fault in _unlike_begun(begun, last)]
+                faults += [f"{_at(plays[entry], t + 1)} {fault}." for entry, fault in _unlike_begun(begun, last)]
             if faults:
                 yield f"{faults[0]} {WHY_UNLIKE}"
                 return
@@ -263,26 +263,26 @@ def _unlike(task: Any, moments: list[Moment], step: Step) -> Iterator[tuple[int,
     step = jax.tree.map(np.asarray, step)
     reward = scalar_return(task, step.reward) if task.card.agents > 1 else step.reward
     named = {"observation": step.observation, "reward": reward, "terminated": step.terminated, "info": step.info}
-    for lane, moment in enumerate(moments):
+    for entry, moment in enumerate(moments):
         for name, many in named.items():
-            yield from ((lane, fault) for fault in _other(name, getattr(moment, name), many, lane))
+            yield from ((entry, fault) for fault in _other(name, getattr(moment, name), many, entry))
 
 
 def _unlike_begun(begun: list[Any], last: Step) -> Iterator[tuple[int, str]]:
     """Yield entries of a batch that do not begin as the single environment, and how they differ."""
     last = jax.tree.map(np.asarray, last)
-    for lane, one in enumerate(begun):
+    for entry, one in enumerate(begun):
         if one is not None:
-            yield from ((lane, fault) for fault in _other("first observation", one[0], last.observation, lane))
-            yield from ((lane, fault) for fault in _other("first info", one[1], last.info, lane))
+            yield from ((entry, fault) for fault in _other("first observation", one[0], last.observation, entry))
+            yield from ((entry, fault) for fault in _other("first info", one[1], last.info, entry))
 
 
-def _other(name: str, single: Any, many: Any, lane: int) -> Iterator[str]:
-    if isinstance(many, dict):  # info of the single environment holds words besides
+def _other(name: str, single: Any, many: Any, entry: int) -> Iterator[str]:
+    if isinstance(many, dict):  # the single environment's info has text besides
         for part, values in many.items():
-            yield from _other(f"{name}[{part!r}]", single[part], values, lane)
-    elif bits(np.asarray(single).astype(many.dtype)) != bits(many[lane]):
-        yield f"entry {lane} of a batch has the {name} {many[lane]!r:.200}, the single env {single!r:.200}"
+            yield from _other(f"{name}[{part!r}]", single[part], values, entry)
+    elif bits(np.asarray(single).astype(many.dtype)) != bits(many[entry]):
+        yield f"entry {entry} of a batch has the {name} {many[entry]!r:.200}, the single env {single!r:.200}"
 
 
 def check_masks(bench: Bench) -> Iterator[str]:
@@ -330,7 +330,7 @@ def illegal_action(rng: np.random.Generator, space: Any, mask: np.ndarray) -> An
 
 
 def check_hostile_actions(bench: Bench) -> Iterator[str]:
-    """Give what is no action: each is refused with a sentence, and nothing changes."""
+    """Step with values that are no actions: each is refused with a sentence, and nothing changes."""
     env, space = bench.env, bench.task.action_space
     env.reset(seed=0)
     hostile: list[Any] = ["left", None, np.zeros((7, 3)), [[1]], {}]
@@ -351,7 +351,7 @@ def check_hostile_actions(bench: Bench) -> Iterator[str]:
 
 
 def check_splits(bench: Bench) -> Iterator[str]:
-    """Draw contexts of both splits: none is in both; a context of a number stays."""
+    """Draw contexts of both splits: none is in both, and a context with a number stays the same."""
 
     def contexts(split: str | int, count: int) -> set[bytes]:
         env = bench.make(split)
@@ -381,7 +381,7 @@ def check_time_limit(bench: Bench) -> Iterator[str]:
 
 
 def check_branches(bench: Bench) -> Iterator[str]:
-    """Save the episode, go on, restore it: the same steps follow to the bit."""
+    """Save the episode, go on and restore it: the same steps follow to the bit."""
     env, play = bench.env, bench.plays[0]
     actions = [moment.action for moment in play.moments[:4]]
     env.reset(seed=play.seed)
@@ -541,7 +541,7 @@ def findings(task: Described) -> Iterator[Finding]:
 
 
 def _find(name: str, check: Callable[[Any], Iterator[str]], bench: Any) -> Finding:
-    """Run one check; whatever a stranger's task raises is a fault too."""
+    """Run one check; an exception that the task raises is a fault too."""
     begun = time.perf_counter()
     faults: list[str] = []
     try:
@@ -567,7 +567,7 @@ def check_task(task: Described) -> None:
 
 
 def forget_programs() -> None:
-    """Let go of compiled programs: each maps memory, of which Linux grants a process 65,530 pieces."""
+    """Drop compiled programs. Each maps memory, and Linux allows a process 65,530 mappings."""
     for programs in (single.programs, batch.programs):
         programs.cache_clear()
     jax.clear_caches()

@@ -1,6 +1,6 @@
-"""Everything the suite uses of JAX that JAX does not promise to keep, in one place.
+"""All uses of JAX features that JAX does not promise to keep, in one place.
 
-A new minor version of JAX: install it, run the tests, and if they pass, widen the bounds in ``pyproject.toml``.
+For a new minor version of JAX, install it and run the tests; if they pass, widen the bounds in ``pyproject.toml``.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def jax_has_run() -> bool:
 def calling_thread_device() -> jax.Device:
     """Return a CPU device that computes in the thread that calls, for programs of a few microseconds.
 
-    JAX's own CPU device hands every program of more than a thousand operations to another thread: two context
-    switches, which take longer than a quadcopter's step (``benchmarks/single_env.py``). The switch for it,
-    ``jax_cpu_enable_async_dispatch``, is the whole process's and read once, so we open a client of our own and leave
-    the user's alone.
+    JAX's own CPU device hands every program of more than a thousand operations to another thread. The two context
+    switches take longer than a quadcopter's step (``benchmarks/single_env.py``). The option against it,
+    ``jax_cpu_enable_async_dispatch``, holds for the whole process and is read once. So we open a client of our own and
+    leave the user's alone.
     """
     client: Any = xla_client.make_cpu_client(asynchronous=False)
     device: jax.Device = client.local_devices()[0]
@@ -36,6 +36,6 @@ def calling_thread_device() -> jax.Device:
 
 
 def kept_call(function: Callable[..., Any], **metadata: str) -> Callable[..., Any]:
-    """Return the function as a call that XLA's CPU compiler does not inline."""
+    """Return the function, called in a way that XLA's CPU compiler does not inline."""
     callee = jax.jit(function)
     return lambda *args: set_xla_metadata(callee(*args), inlineable="false", **metadata)

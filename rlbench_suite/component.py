@@ -1,6 +1,6 @@
-"""What the entries of a space are: the words beside its numbers, for people who look at a task before they train on it.
+"""The meaning of each entry of a space, for people who look at a task before they train on it.
 
-A task names the components of its observations and actions in the order of its spaces; ``rlsuite show`` and the pages
+A task names the components of its observations and actions in the order of its spaces. ``rlsuite show`` and the pages
 of the documentation print them beside the bounds, which only the space knows.
 """
 
@@ -23,10 +23,10 @@ class Component:
     """One entry of a space, or a run of entries that share a meaning.
 
     Attributes:
-        name: as the task's code and its docstring call it.
-        meaning: what the entries are, in which order, and what their values stand for.
-        unit: what an entry of one stands for: ``m/s``, or ``400 A`` where it is scaled; ``1`` where it has no unit.
-        shape: of the run; an array lies flat in it, its last axis running fastest. ``()`` is a single entry.
+        name: name in the task's code and its docstring.
+        meaning: meaning of the entries and their values, and their order.
+        unit: quantity that a value of one stands for: ``m/s``, or ``400 A`` where it is scaled; ``1`` without a unit.
+        shape: shape of the run, flattened in row-major order; ``()`` is a single entry.
     """
 
     name: str
@@ -36,38 +36,38 @@ class Component:
 
     @property
     def size(self) -> int:
-        """How many entries it has."""
+        """Number of entries."""
         return math.prod(self.shape)
 
 
 Components = tuple[Component, ...] | Mapping[str, tuple[Component, ...]]
-"""In the order of a space; of a ``Dict``, those of each part by its name.
+"""Components in the order of a space; for a ``Dict``, the components of each part by its name.
 
 The entries of a ``Discrete`` space are its values, those of a ``MultiDiscrete`` its parts. In a task of several agents
-they are one agent's.
+the components are those of one agent.
 """
 
 
 def singles(meanings: Mapping[str, str]) -> tuple[Component, ...]:
-    """Single components without a unit, such as the values of a discrete action, from name to meaning."""
+    """Make single components without a unit, such as the values of a discrete action, from names and meanings."""
     return tuple(Component(name, meaning) for name, meaning in meanings.items())
 
 
 class Row(NamedTuple):
-    """One component beside its place and its bounds."""
+    """One row of a table of components: indices, name, meaning, unit and bounds."""
 
     entries: str
-    """``3``, ``3:6``, ``part[3:6]``, or ``all`` of an array that does not lie flat"""
+    """Indices: ``3``, ``3:6``, ``part[3:6]``, or ``all`` for an array that is not flat"""
     name: str
     meaning: str
     unit: str
     low: float | None
-    """The lowest bound in the run; None of a discrete action, whose value is its index"""
+    """Lowest bound in the run; None for a discrete action, whose value is its index"""
     high: float | None
 
 
 def rows(space: spaces.Space[Any], components: Components, agents: int = 1) -> list[Row]:
-    """The components with their places in a space and its bounds.
+    """Return a table of the components with their indices in a space and its bounds.
 
     Raises:
         ValueError: the components do not cover the space exactly.
@@ -103,7 +103,7 @@ def rows(space: spaces.Space[Any], components: Components, agents: int = 1) -> l
 
 
 def explained(task: Described) -> dict[str, list[Row]]:
-    """The rows of a task's observation and action; a task from elsewhere may not name its components."""
+    """Return the tables of a task's observation and action, as far as the task names its components."""
     agents, named = task.card.agents, {}
     if observed := task.observation_components():
         named["observation"] = rows(task.observation_space, observed, agents)
@@ -113,7 +113,7 @@ def explained(task: Described) -> dict[str, list[Row]]:
 
 
 def _entries(space: Any, agents: int) -> tuple[int, tuple[np.ndarray, np.ndarray] | None]:
-    """How many entries components have to cover, and the least and largest value of each."""
+    """Return how many entries the components have to cover, and the least and largest value of each."""
     if isinstance(space, spaces.Discrete):
         return int(space.n), None
     if isinstance(space, spaces.MultiDiscrete):

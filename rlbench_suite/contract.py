@@ -1,8 +1,8 @@
 """The contract of a task, checked while its functions are traced.
 
-A function that gives another shape or dtype than was promised corrupts whatever is built on it: the single env reads
-its state from one packed buffer, a reset casts, a comparison promotes. So the engine (:mod:`rlbench_suite.episode`)
-passes every result through this file. Only abstract values are compared, so a compiled program costs nothing more.
+A function that returns another shape or dtype than promised corrupts whatever is built on it: the single env reads its
+state from one packed buffer, a reset casts, a comparison promotes. So the engine (:mod:`rlbench_suite.episode`) passes
+every result through this file. It compares abstract values only, so compiled programs do not get slower.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ KERNEL = ("score", "action_mask", "invalid_action", "invalid_reason", "end_reaso
 
 
 class ContractError(TypeError):
-    """A task or a player does not keep its contract; each sentence names what is at fault."""
+    """An error about a task or a player that does not keep its contract; each sentence names what is at fault."""
 
 
 def check_spaces(task: Described) -> None:
-    """Check that a task has its three spaces, and that its rewards are as many as its card says. Runs no JAX.
+    """Check that a task has its three spaces, and as many rewards as its card says. Runs no JAX.
 
     Raises:
         ContractError: one is missing or of a kind that no adapter takes.
@@ -47,7 +47,7 @@ def check_spaces(task: Described) -> None:
 
 
 def keep_shapes(task: Described, function: str, given: Given, before: Any) -> Given:
-    """Return what a function gives, which has the same tree, shapes and dtypes as an earlier value.
+    """Return a function's result if it has the same tree, shapes and dtypes as an earlier value.
 
     Raises:
         ContractError: a leaf differs.
@@ -56,14 +56,14 @@ def keep_shapes(task: Described, function: str, given: Given, before: Any) -> Gi
 
 
 def as_declared(task: Described, function: str, given: Given, space: Any, said: str = "its space says") -> Given:
-    """Return what a function gives, which is shaped as was said. Signed integers may have any width.
+    """Return a function's result if it has the declared shapes and dtypes. Signed integers may have any width.
 
     Args:
         task: the task.
         function: its name.
-        given: what it gave.
-        space: a space, or a ``jax.ShapeDtypeStruct``.
-        said: who says so, with a verb, for the message.
+        given: its result.
+        space: the declaration: a space, or a ``jax.ShapeDtypeStruct``.
+        said: where it is declared, with a verb, for the message.
 
     Raises:
         ContractError: a leaf differs.
@@ -72,7 +72,7 @@ def as_declared(task: Described, function: str, given: Given, space: Any, said: 
 
 
 def as_flag(task: Described, function: str, given: Given) -> Given:
-    """Return what a function gives, which is one bool.
+    """Return a function's result if it is one bool.
 
     Raises:
         ContractError: it is not.
@@ -81,7 +81,7 @@ def as_flag(task: Described, function: str, given: Given) -> Given:
 
 
 def as_info(task: Described, given: dict[str, Any]) -> dict[str, Any]:
-    """Return what ``info`` gives: ``success`` and the declared measures, all of them numbers (or one an agent).
+    """Return the result of ``info`` if it has ``success`` and the declared measures: numbers, or one for each agent.
 
     Raises:
         ContractError: one is missing, not declared, or of another shape.
@@ -106,7 +106,7 @@ def as_info(task: Described, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_action(player: Any, given: Given, space: spaces.Space[Any]) -> Given:
-    """Return a player's action, which is shaped as the action space says.
+    """Return a player's action if it is shaped as the action space says.
 
     Raises:
         ContractError: it is not.
@@ -115,7 +115,7 @@ def as_action(player: Any, given: Given, space: spaces.Space[Any]) -> Given:
 
 
 def keep_memory(player: Any, given: Given, before: Any) -> Given:
-    """Return a player's next memory, which has the same tree, shapes and dtypes as the last one.
+    """Return a player's next memory if it has the same tree, shapes and dtypes as the last one.
 
     Raises:
         ContractError: a leaf differs.
@@ -124,7 +124,7 @@ def keep_memory(player: Any, given: Given, before: Any) -> Given:
 
 
 def _declared(space: Any) -> Any:
-    """Shapes and dtypes of the elements of a space, as JAX would hold them."""
+    """Return the shapes and dtypes of the elements of a space, as JAX would hold them."""
     if isinstance(space, jax.ShapeDtypeStruct):
         return space
     if isinstance(space, spaces.Dict):
@@ -158,7 +158,7 @@ def _compare(
 
 
 def _leaves(tree: Any) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-    """Shape and dtype by the name of the leaf; a tree that is one array has one leaf without a name."""
+    """Return shape and dtype of each leaf by its name; a tree that is one array has one leaf without a name."""
     named = jax.tree_util.tree_leaves_with_path(tree)
     spell = jax.tree_util.keystr
     return {spell(path, simple=True, separator="."): (jnp.shape(leaf), _dtype(leaf)) for path, leaf in named}

@@ -1,8 +1,8 @@
-"""Random draws on the host that come out the same with every version of NumPy.
+"""Random draws on the host that are the same with every version of NumPy.
 
-NumPy promises the raw words of its bit generators, but not what its distributions make of them (NEP 19). Instances of
-puzzles must not change under a leaderboard's feet, so they are drawn from the words of Philox by the few lines below,
-in whole numbers only. It is also five times as fast as ``numpy.random.Generator`` is for one number at a time.
+NumPy keeps the raw output of its bit generators between versions, but not that of its distributions (NEP 19). Instances
+of puzzles on a leaderboard must never change, so the few lines below draw them from the raw output of Philox, as whole
+numbers only. This is also five times as fast as ``numpy.random.Generator`` for one number at a time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ import numpy as np
 Item = TypeVar("Item")
 
 _BLOCK, _PART = 64, 16
-"""Words that are made at once, and how many become Python's numbers at once, which takes ten times as long."""
+"""Sizes of two buffers: 64-bit words made at once, and words converted to Python's int at once.
+
+Converting a word takes ten times as long as making it.
+"""
 _NO_WORDS = np.zeros(0, np.uint64)
 _PHILOX = np.random.Philox(0)
 _KEY, _COUNTER = np.zeros(2, np.uint64), np.zeros(4, np.uint64)
@@ -30,11 +33,11 @@ _STATE: Any = {
     "uinteger": 0,
 }
 _LOCK = threading.Lock()
-"""Held by whoever uses what stands above."""
+"""Lock of the shared generator above."""
 
 
 def stream_of(*names: object) -> int:
-    """A 64-bit number for what these words name, to key a :class:`Dice` with."""
+    """Hash names into the 64-bit key of a :class:`Dice`."""
     digest = hashlib.blake2b("\0".join(map(str, names)).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little")
 
@@ -46,9 +49,9 @@ class Dice:
     """A stream of draws that depends on its three keys and on nothing else.
 
     Args:
-        stream: 64 bits, what is drawn (:func:`stream_of`).
-        seed: 64 bits, which one of it.
-        branch: 64 bits, tells apart streams of one seed, such as those of the splits.
+        stream: 64-bit key of what is drawn (:func:`stream_of`).
+        seed: 64-bit seed.
+        branch: 64-bit key of one of several streams of a seed, such as those of the splits.
     """
 
     __slots__ = ("_block", "_branch", "_raw", "_seed", "_stream", "_words")
@@ -60,7 +63,7 @@ class Dice:
         self._words: list[int] = []
 
     def _more(self, count: int = _PART) -> list[int]:
-        """The next words, the last one first: so many, or what is left of a block."""
+        """Return the next ``count`` words, or those left of a block, the last one first."""
         if not len(self._raw):
             with _LOCK:  # making a Philox costs four times what setting its state does
                 _KEY[0], _KEY[1] = self._stream, self._seed
@@ -73,13 +76,13 @@ class Dice:
         return words
 
     def word(self) -> int:
-        """64 random bits."""
+        """Draw 64 random bits."""
         if not self._words:
             self._words = self._more()
         return self._words.pop()
 
     def words(self, count: int) -> list[int]:
-        """So many times :meth:`word`."""
+        """Draw ``count`` times :meth:`word`."""
         left = self._words
         while len(left) < count:
             left[:0] = self._more(max(count - len(left), _PART))
@@ -89,24 +92,25 @@ class Dice:
         return drawn[::-1]
 
     def below(self, count: int) -> int:
-        """A whole number from 0 to ``count`` - 1; uniform to within ``count`` / 2**64."""
+        """Draw a whole number from 0 to ``count`` - 1, uniform to within ``count`` / 2**64."""
         return (self._words.pop() if self._words else self.word()) * count >> 64
 
     def between(self, low: int, high: int) -> int:
-        """A whole number from ``low`` to ``high``, both included."""
+        """Draw a whole number from ``low`` to ``high``, both included."""
         return low + (self.word() * (high - low + 1) >> 64)
 
     def share(self, count: int) -> int:
-        """A whole number from 0 to ``count`` - 1 that depends on the keys alone, not on what was drawn before.
+        """Return a whole number from 0 to ``count`` - 1 that depends on the keys alone, not on earlier draws.
 
-        Of seeds 0 to ``count`` - 1 each has another one, in random order, and so have the next ``count`` seeds, and so
-        on. Kinds of instances that are chosen by it are balanced exactly, however often an attempt is made again.
+        Seeds 0 to ``count`` - 1 have all these numbers, each once and in random order; so have the next ``count``
+        seeds, and so on. Kinds of instances that are chosen by it are balanced exactly, however many attempts an
+        instance takes.
         """
         block, place = divmod(self._seed, count)
         return Dice(self._stream ^ _SHARES, block, self._branch).shuffled(range(count))[place]
 
     def choice(self, items: Sequence[Item]) -> Item:
-        """One of the items."""
+        """Draw one of the items."""
         return items[(self._words.pop() if self._words else self.word()) * len(items) >> 64]
 
     def shuffle(self, items: MutableSequence[Any]) -> None:
@@ -118,13 +122,13 @@ class Dice:
             items[last], items[other] = items[other], items[last]
 
     def shuffled(self, items: Iterable[Item]) -> list[Item]:
-        """The items in a uniformly random order."""
+        """Return the items in a uniformly random order."""
         order = list(items)
         self.shuffle(order)
         return order
 
     def sample(self, items: Iterable[Item], count: int) -> list[Item]:
-        """``count`` different items, in random order."""
+        """Draw ``count`` different items, in random order."""
         rest = list(items)
         size = len(rest)
         for first, word in enumerate(self.words(count)):

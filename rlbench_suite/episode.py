@@ -18,23 +18,23 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.bit_exact import compiled_apart, computed_once, exact_vmap
+from rlbench_suite.bitset import BitSet
 from rlbench_suite.card import SPLITS, unknown
 from rlbench_suite.contract import as_declared, as_flag, as_info, check_spaces, keep_shapes
 from rlbench_suite.keys import fold_in
-from rlbench_suite.lanes import apart, computed_once, in_lanes
-from rlbench_suite.members import Members
 from rlbench_suite.task import Described, Split, Task
 
 NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
 """No episode is longer: eight draws a step must have distinct 32-bit numbers."""
 
 VECTORS = ("action_mask", "privileged")
-"""What of ``info`` is no scalar."""
+"""Entries of ``info`` that are vectors."""
 _FREE = -1
 
 
 class Role(IntEnum):
-    """Which draw of a step a key is for."""
+    """The purpose of a key within a step."""
 
     PARAMS = 0
     INITIAL = 1
@@ -46,14 +46,14 @@ class Role(IntEnum):
 
 
 class Draw(NamedTuple):
-    """Where contexts come from: a split, and one fixed context number of it or -1 for a new one each episode."""
+    """The source of contexts: a split, and the number of one fixed context, or -1 for a new one in each episode."""
 
     split: Any
     context: Any
 
     @classmethod
     def parse(cls, split: str | int, task: Task[Any, Any]) -> Draw:
-        """From the ``split`` keyword: ``"train"``, ``"test"`` or the number of one training context.
+        """Read the ``split`` keyword: ``"train"``, ``"test"`` or the number of one training context.
 
         Raises:
             ValueError: not one of those, or a context number for a task that has only one context.
@@ -85,7 +85,7 @@ class Episode(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What one step gives. ``info`` holds scalars by name, and the vectors :data:`VECTORS` where the task has them."""
+    """The result of one step. ``info`` has scalars by name, and the vectors of :data:`VECTORS` that the task has."""
 
     observation: Any
     reward: Any
@@ -95,7 +95,7 @@ class Step(NamedTuple):
 
 
 def seed_key(seed: int) -> np.ndarray:
-    """Key data of a seed, equal to ``jax.random.key(seed)``; made without touching JAX.
+    """Return the key data of a seed, equal to that of ``jax.random.key(seed)``, without calling JAX.
 
     Raises:
         ValueError: not an integer in [0, 2**64).
@@ -106,12 +106,12 @@ def seed_key(seed: int) -> np.ndarray:
 
 
 def draw_key(seed: jax.Array, index: jax.Array, t: jax.Array, role: Role) -> jax.Array:
-    """The key of one draw of one step."""
+    """Return the key of one draw of one step."""
     return jax.random.wrap_key_data(fold_in(fold_in(seed, index), t * 8 + role))
 
 
 def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Episode, Step]:
-    """Episode number ``index`` of a seed, and its first observation (reward zero, nothing over).
+    """Begin episode number ``index`` of a seed; return it and its first observation (reward zero, nothing over).
 
     Raises:
         ContractError: a function of the task gives another shape or dtype than its spaces say.
@@ -122,10 +122,10 @@ def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Epis
     own = fold_in(seed, index)
     fixed = draw.context >= 0
     params_key = fold_in(jnp.where(fixed, seed_key(0), own), jnp.where(fixed, draw.context, Role.PARAMS))
-    # Apart: what is drawn is rounded once. Fused with what is computed from it, it may be contracted, and that
-    # differently in a batch than alone.
-    params = apart(task.sample_params)(jax.random.wrap_key_data(params_key), draw.split)
-    state = apart(task.initial)(jax.random.wrap_key_data(fold_in(own, Role.INITIAL)), params)
+    # Compiled apart, a drawn number is rounded once. Fused with what is computed from it, it may be contracted, and
+    # in another way in a batch than alone.
+    params = compiled_apart(task.sample_params)(jax.random.wrap_key_data(params_key), draw.split)
+    state = compiled_apart(task.initial)(jax.random.wrap_key_data(fold_in(own, Role.INITIAL)), params)
     nothing = jnp.zeros(task.reward_space.shape, task.dtype)
     episode = Episode(seed, index, t, nothing, params, state)
     step = Step(
@@ -141,9 +141,15 @@ def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Epis
 def advance(
     task: Task[Any, Any], episode: Episode, action: jax.Array, limit: Any, mask: jax.Array | None = None
 ) -> tuple[Episode, Step]:
-    """One step. ``limit`` is the time limit in steps: reaching it truncates, as Gymnasium's ``TimeLimit`` does,
-    whether or not the task is over at that very step. ``mask`` is the ``action_mask`` that the last step has shown, so
-    that it need not be computed again.
+    """Make one step of an episode.
+
+    Args:
+        task: the task.
+        episode: the running episode.
+        action: an action of the action space.
+        limit: time limit in steps. Reaching it truncates, as Gymnasium's ``TimeLimit`` does, whether or not the task is
+            over at that very step.
+        mask: the ``action_mask`` that the last step has shown, so that it need not be computed again.
 
     Raises:
         ContractError: a function of the task gives another shape or dtype than its first state or its spaces say.
@@ -185,9 +191,9 @@ def _action_mask(task: Task[Any, Any], state: Any, params: Any) -> jax.Array | N
 
 
 def scalar_return(task: Task[Any, Any], total: Any) -> Any:
-    """One number from a reward or return ``(..., *reward shape)``: objectives by the card's weights, agents by mean.
+    """Reduce a reward or return ``(..., *reward shape)`` to one number: weight objectives, average agents.
 
-    NumPy or JAX. A fixed order of the terms gives the same bits everywhere.
+    Works for NumPy and JAX. The terms are added in a fixed order, which gives the same bits everywhere.
     """
     if not task.reward_space.shape:
         return total
@@ -199,12 +205,12 @@ def scalar_return(task: Task[Any, Any], total: Any) -> Any:
 
 
 def weighted_sum(total: Any, weights: Sequence[float], dtype: np.dtype[Any]) -> Any:
-    """The weighted sum over the last axis, NumPy or JAX, its terms added in their order."""
+    """Return the weighted sum over the last axis, NumPy or JAX, adding the terms in their order."""
     return functools.reduce(operator.add, [total[..., i] * np.asarray(w, dtype) for i, w in enumerate(weights)])
 
 
 def weighted_space(space: spaces.Box, weights: Sequence[float], dtype: np.dtype[Any]) -> spaces.Box:
-    """The space of the weighted sums of the vectors in a space of shape ``(k,)``."""
+    """Return the space of the weighted sums of the vectors in a space of shape ``(k,)``."""
     given = np.asarray(weights, dtype)
     # A bound may be infinite, and infinity times zero is no number.
     least, most = (
@@ -215,7 +221,7 @@ def weighted_space(space: spaces.Box, weights: Sequence[float], dtype: np.dtype[
 
 
 def check_weights(task: Described, weights: Sequence[float] | None) -> tuple[float, ...] | None:
-    """Weights of a task's objectives, as given.
+    """Return the given weights of a task's objectives as a tuple.
 
     Raises:
         ValueError: the task has one objective, or there is not one finite weight for each.
@@ -240,14 +246,14 @@ def check_weights(task: Described, weights: Sequence[float] | None) -> tuple[flo
 
 
 def is_legal(task: Task[Any, Any], mask: jax.Array | None, action: jax.Array) -> jax.Array:
-    """Whether the mask allows the action."""
+    """Return whether the mask allows the action."""
     if mask is None:
         return jnp.bool_(True)
     return mask[action_offsets(task.action_space) + action].all()
 
 
 def action_offsets(space: spaces.Space[Any]) -> np.ndarray:
-    """What to add to each part of a (multi-)discrete action for its place in the flat mask."""
+    """Return what to add to each part of a (multi-)discrete action to get its index in the flat mask."""
     sizes = action_sizes(space)
     offsets = np.cumsum([0, *sizes[:-1]], dtype=np.int32).reshape(space.shape or ())
     numbered: Any = space  # from its start on, which both kinds have
@@ -255,7 +261,7 @@ def action_offsets(space: spaces.Space[Any]) -> np.ndarray:
 
 
 def action_sizes(space: spaces.Space[Any]) -> tuple[int, ...]:
-    """Number of choices of each part of a (multi-)discrete action.
+    """Return the number of choices of each part of a (multi-)discrete action.
 
     Raises:
         TypeError: the space is neither.
@@ -268,7 +274,7 @@ def action_sizes(space: spaces.Space[Any]) -> tuple[int, ...]:
 
 
 def _info(task: Task[Any, Any], episode: Episode, legal: jax.Array, cost: jax.Array | None) -> dict[str, Any]:
-    """The task's measures, and what the kernel adds: normalised ``score`` so far, mask, privileged, cost."""
+    """Return the task's measures, and what the kernel adds: normalised ``score`` so far, mask, privileged, cost."""
     info: dict[str, Any] = dict(as_info(task, task.info(episode.state, episode.params)))
     if task.scores.keys() >= {"random", "reference"}:
         low, high = task.scores["random"].mean, task.scores["reference"].mean
@@ -293,16 +299,16 @@ def reset_where(
     The cost follows the number of resets, not the size of the batch: the entries to reset are gathered into a
     block, begun together and scattered back, block after block until none is left.
     """
-    block = max(2, math.ceil(done.shape[0] / 64))  # never one: see lanes.py
-    over = Members.of(done)
+    block = max(2, math.ceil(done.shape[0] / 64))  # never one: see bit_exact.py
+    over = BitSet.from_mask(done)
     count = over.size
 
     def reset_block(carry: tuple[jax.Array, Episode, Step]) -> tuple[jax.Array, Episode, Step]:
         begun, episodes, last = carry
         rank = begun + np.arange(block, dtype=np.int32)
         # Filler entries point past the end: reads clamp to some entry, writes are dropped.
-        entries = computed_once(lambda rank: jnp.where(rank < count, jax.vmap(over.ranked)(rank), done.shape[0]))(rank)
-        fresh = in_lanes(
+        entries = computed_once(lambda rank: jnp.where(rank < count, jax.vmap(over.select)(rank), done.shape[0]))(rank)
+        fresh = exact_vmap(
             lambda seed, index: begin(task, seed, index, draw),
             episodes.seed[entries],
             episodes.index[entries] + 1,

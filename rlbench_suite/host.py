@@ -1,7 +1,7 @@
 """The contract of a task that a simulator of the host computes, where pure functions are out of reach (MuJoCo).
 
-Such a task is a factory of ordinary Gymnasium environments plus what the suite asks of every task: a card, spaces,
-words and pictures, and a state that is a value. ``adapters/host.py`` gives it the same face as all others.
+Such a task makes ordinary Gymnasium environments, and has what the suite asks of every task: a card, spaces, text and
+pictures, and a state that is a value. ``adapters/host.py`` gives it the same interfaces as all others.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ State = TypeVar("State")
 class HostTask(Described, Generic[State]):
     """A task computed on the host.
 
-    By default episodes are Gymnasium's own: their context is ``()``, and they differ by what the simulator's seed
-    draws. A task with contexts has ``begin`` and ``get_params`` of its own.
+    By default episodes are Gymnasium's own: their context is ``()``, and the simulator's seed makes them differ. A task
+    with contexts overrides ``begin`` and ``get_params``.
     """
 
     @abc.abstractmethod
     def simulator(self) -> gymnasium.Env[Any, Any]:
-        """A new simulator without any wrapper: scalar reward, no time limit, seeded by ``reset(seed=...)``.
+        """Make a simulator without any wrapper: scalar reward, no time limit, seeded by ``reset(seed=...)``.
 
         Raises:
             ImportError: the simulator's package is not installed; the message names the extra.
@@ -40,26 +40,26 @@ class HostTask(Described, Generic[State]):
 
         Args:
             simulator: from :meth:`simulator`.
-            seed: of a first episode; None for the one that follows in the simulator.
-            key: key data of the seed, also where ``seed`` is None.
+            seed: seed of a first episode; None for the next episode of the simulator.
+            key: key data of the last seed, also where ``seed`` is None.
             index: number of the episode since seeding.
-            draw: where its context comes from.
+            draw: source of its context.
 
         Returns:
-            The first observation, and what :meth:`info` is given.
+            The first observation, and the argument ``told`` of :meth:`info`.
         """
         return simulator.reset(seed=seed)
 
     @abc.abstractmethod
     def info(self, simulator: gymnasium.Env[Any, Any], told: dict[str, Any]) -> dict[str, Any]:
-        """``success`` (bool) and the task's measures (Python numbers), from what the last step told."""
+        """Return ``success`` (bool) and the task's measures (Python numbers), from the simulator's last info."""
 
     @abc.abstractmethod
     def get_state(self, simulator: gymnasium.Env[Any, Any]) -> State:
-        """All that the future depends on beside the context, as a value."""
+        """Return all that the future depends on beside the context, as a value."""
 
     def get_params(self, simulator: gymnasium.Env[Any, Any]) -> Any:
-        """The context of the episode, as a value; ``()`` where there is none."""
+        """Return the context of the episode, as a value; ``()`` where there is none."""
         return ()
 
     @abc.abstractmethod

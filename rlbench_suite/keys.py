@@ -1,6 +1,7 @@
-"""``jax.random.fold_in``, ``bits``, ``uniform`` and ``normal`` written out: the same bits, faster in batches on CPUs.
+"""Faster forms of ``jax.random.fold_in``, ``bits``, ``uniform`` and ``normal`` for batches on CPUs, with the same bits.
 
-There JAX runs the rounds of Threefry in a loop, so that each of them goes through memory.
+There JAX runs the rounds of Threefry in a loop, which stores the result of each round in memory. Here they are
+unrolled.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from rlbench_suite.lanes import computed_once
+from rlbench_suite.bit_exact import computed_once
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
@@ -21,7 +22,7 @@ _PARITY = np.uint32(0x1BD11BDA)
 
 @jax.jit
 def fold_in(key: jax.Array, number: jax.Array) -> jax.Array:
-    """The data of the key that ``jax.random.fold_in`` gives, from the data of a Threefry key: uint32 ``(2,)``.
+    """Return what ``jax.random.fold_in`` gives, as key data, from the data of a Threefry key: uint32 ``(2,)``.
 
     Threefry-2x32 with 20 rounds: Salmon et al. 2011, doi:10.1145/2063384.2063405.
     """
@@ -37,17 +38,17 @@ def fold_in(key: jax.Array, number: jax.Array) -> jax.Array:
 
 
 def bits(key: jax.Array, count: int) -> jax.Array:
-    """What ``jax.random.bits`` draws from the key with this data: uint32 ``(count,)``."""
+    """Draw what ``jax.random.bits`` draws from the key with this data: uint32 ``(count,)``."""
     return _drawn(key, count, lambda bits: bits)
 
 
 def uniform(key: jax.Array, count: int) -> jax.Array:
-    """The numbers that ``jax.random.uniform`` draws from the key with this data: float32 ``(count,)`` in [0, 1)."""
+    """Draw what ``jax.random.uniform`` draws from the key with this data: float32 ``(count,)`` in [0, 1)."""
     return _drawn(key, count, _fraction)
 
 
 def normal(key: jax.Array, count: int) -> jax.Array:
-    """The numbers that ``jax.random.normal`` draws from the key with this data: float32 ``(count,)``."""
+    """Draw what ``jax.random.normal`` draws from the key with this data: float32 ``(count,)``."""
     low = np.nextafter(np.float32(-1), np.float32(0))
 
     def quantile(bits: jax.Array) -> jax.Array:
@@ -57,14 +58,14 @@ def normal(key: jax.Array, count: int) -> jax.Array:
 
 
 def standard_normal(key: jax.Array, count: int, dtype: Any) -> jax.Array:
-    """What ``jax.random.normal`` draws from a key, of a dtype: shape ``(count,)``."""
+    """Draw what ``jax.random.normal`` draws from a key, in a dtype: shape ``(count,)``."""
     if dtype == np.float64:
         return jax.random.normal(key, (count,), dtype)
     return normal(jax.random.key_data(key), count)
 
 
 def _fraction(bits: jax.Array) -> jax.Array:
-    # A number in [1, 2) with these bits behind the point.
+    # A number in [1, 2) with these bits behind the point, minus one.
     return lax.bitcast_convert_type(bits >> np.uint32(9) | np.uint32(0x3F800000), jnp.float32) - 1
 
 
@@ -81,7 +82,7 @@ def _drawn(key: jax.Array, count: int, law: Callable[[jax.Array], jax.Array]) ->
 
     @drawn.def_vmap
     def _(size: int, batched: list[bool], keys: jax.Array) -> tuple[jax.Array, bool]:
-        # The batch last: of the two axes it is the one that fills vector instructions.
+        # The batch axis comes last, because it is the one that fills vector instructions.
         return draw(keys.T, numbers[:, None]).T, True
 
     return computed_once(drawn)(key)

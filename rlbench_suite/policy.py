@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class View(NamedTuple):
-    """What a policy is given at a step, for one episode.
+    """The input of a policy at a step of one episode.
 
-    Learned agents look at ``observation`` and ``action_mask`` only. A family's own reference player may read the
-    state and params, as far as a practitioner would know them (a controller knows its plant; a word-game player
-    must not read the hidden word).
+    Learned agents use ``observation`` and ``action_mask`` only. A family's own reference player may also read state and
+    params, as far as a practitioner would know them: a controller knows its plant, but the player of a word game must
+    not read the hidden word.
     """
 
     observation: Any
@@ -31,7 +31,7 @@ class View(NamedTuple):
 
 
 def reference_player(task: Task[Any, Any]) -> Policy:
-    """The family's own player of a task: ``for_task`` of the class that its card names.
+    """Return the family's own player of a task, made by ``for_task`` of the class that its card names.
 
     Raises:
         ValueError: the task has none.
@@ -47,9 +47,9 @@ class Policy(Protocol):
     """A pytree (NamedTuple or ``equinox.Module``) with these two methods; ``memory`` is a pytree of arrays."""
 
     def initial(self, params: Any) -> Any:
-        """The memory at the start of an episode (``()`` for a memoryless policy)."""
+        """Return the memory at the start of an episode (``()`` for a memoryless policy)."""
         ...
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
-        """The action and the next memory."""
+        """Return the action and the next memory."""
         ...

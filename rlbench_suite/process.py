@@ -1,4 +1,4 @@
-"""What JAX can do in this process: after a fork, and in float64."""
+"""Limits of JAX in this process: no calls after a fork, float64 in a context, memory for compiled programs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from rlbench_suite.compat import jax_has_run
 from rlbench_suite.task import Described
 
 KEPT = 32
-"""Tasks whose programs each adapter keeps for the next env. Every compiled kernel maps a piece or two of memory, some
-hundreds a task, and Linux grants a process 65,530: one that makes every id would die. Envs keep their own programs."""
+"""Tasks whose programs each adapter keeps for the next env. Every compiled kernel maps a piece or two of memory, which
+makes hundreds a task, and Linux allows a process 65,530. A process that made every id and kept all programs would die.
+Envs keep their own programs."""
 _forked_after_jax = False
 
 

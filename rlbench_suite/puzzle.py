@@ -1,16 +1,16 @@
 """The contract of a puzzle's one-shot form: a seeded generator, a prompt, a verifier that checks rules, a solver.
 
-A puzzle is played in two ways. One-shot, a player reads :meth:`Puzzle.prompt` and writes one answer, which
-:meth:`Puzzle.verify` judges; language models are trained and tested so. Interactively, it is an ordinary task whose
-contexts are instances of the same generator (:mod:`rlbench_suite.bank`). Everything here is plain Python and NumPy: no
-JAX, nothing executed that was written by a player.
+A puzzle is played in two ways. In the one-shot form, a player reads :meth:`Puzzle.prompt` and writes one answer, which
+:meth:`Puzzle.verify` judges; language models train and are tested in this way. In the interactive form, it is an
+ordinary task whose contexts are instances of the same generator (:mod:`rlbench_suite.bank`). Everything here is plain
+Python and NumPy without JAX, and nothing that a player wrote is executed.
 
-The laws of a verifier, kept by every puzzle and tested on every id:
+Every verifier keeps these laws, tested on every id:
 
-* it checks the rules, never equality with a stored key: any right answer is right;
-* it parses strictly, by a grammar of its own, and never calls ``eval``; what is not an answer is invalid, says why, and
-  scores 0;
-* it raises nothing and takes no longer than a few milliseconds, whatever the text.
+* It checks the rules, not equality with a stored answer: any right answer is right.
+* It parses strictly, by a grammar of its own, and never calls ``eval``. A text that is no answer is invalid and scores
+  0, with the reason.
+* It raises nothing and takes no longer than a few milliseconds, whatever the text.
 """
 
 from __future__ import annotations
@@ -37,35 +37,35 @@ _MOST_TRIES = 100_000
 
 
 class Malformed(ValueError):
-    """An answer that does not follow the format that its prompt asks for; the message says where."""
+    """An error about an answer that does not follow the format of its prompt; the message says where."""
 
 
 class Verdict(NamedTuple):
-    """What an answer is worth."""
+    """The judgement of an answer."""
 
     valid: bool
-    """It has the format that the prompt asks for."""
+    """Whether it has the format that the prompt asks for."""
     solved: bool
-    """It keeps every rule."""
+    """Whether it keeps every rule."""
     optimal: bool
-    """It is solved, and no other answer is better; the same as ``solved`` where answers are only right or wrong."""
+    """Whether no answer is better; the same as ``solved`` where answers are only right or wrong."""
     score: float
-    """1 for what the prompt asks for, 0 for what breaks a rule; between them only a right answer that is not the best,
-    where the prompt asks for the best."""
+    """1 for a full answer, 0 for one that breaks a rule. Where the prompt asks for the best answer, a right one that is
+    not the best lies between."""
     reason: str
-    """Why it is not more, in words; empty for a full score."""
+    """Reason why the score is not 1, in words; empty for a full score."""
 
 
 RIGHT = Verdict(valid=True, solved=True, optimal=True, score=1.0, reason="")
 
 
 def wrong(reason: str) -> Verdict:
-    """The verdict on a well-formed answer that breaks a rule."""
+    """Return the verdict on a well-formed answer that breaks a rule."""
     return Verdict(valid=True, solved=False, optimal=False, score=0.0, reason=reason)
 
 
 def split_by(form: bytes) -> str:
-    """The split of all that has this in common."""
+    """Return the split of all instances with this canonical form."""
     return SPLITS[hashlib.blake2b(form, digest_size=1).digest()[0] & 1]
 
 
@@ -79,12 +79,12 @@ class Puzzle(abc.ABC, Generic[Instance]):
         ValueError: no such difficulty.
     """
 
-    #: Part of every seed: two puzzles never share a stream of draws.
+    #: Name, part of every seed, so that two puzzles never share a stream of draws.
     name: ClassVar[str]
-    #: What :meth:`difficulty` counts, such as "length of the shortest solution in moves".
+    #: Meaning of :meth:`difficulty`, such as "length of the shortest solution in moves".
     difficulty_is: ClassVar[str]
-    #: About how many instances there are that differ by their canonical form, for the tiers of which seeds repeat many:
-    #: as many as would, if all came up equally often, repeat as often as `benchmarks/puzzle_checks.py` has seen.
+    #: Estimated number of instances with different canonical forms, for tiers in which many seeds repeat an instance.
+    #: If all instances were equally likely, so many would repeat as often as `benchmarks/puzzle_checks.py` has seen.
     few: ClassVar[dict[float, float]] = {}
 
     def __init__(self, tier: float) -> None:
@@ -95,29 +95,32 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @abc.abstractmethod
     def compose(self, dice: Dice) -> Instance | None:
-        """A random instance, of either split; None if this attempt led nowhere."""
+        """Make a random instance of either split; None if this attempt failed."""
 
     def draws(self, dice: Dice, split: str) -> Iterator[Instance | None]:
-        """One attempt after another, without end. Those of the other split are dropped; a puzzle may know beforehand
-        what to avoid, or yield several instances of an attempt."""
+        """Yield one attempt after another, without end.
+
+        Attempts of the other split are dropped. A puzzle may override this to avoid them, or to yield several instances
+        of one attempt.
+        """
         while True:
             yield self.compose(dice)
 
     def admits(self, instance: Instance) -> bool:
-        """Whether a composed instance may be posed: what takes longer to see than which split it is of."""
+        """Return whether a composed instance may be used; for checks that take longer than finding its split."""
         return True
 
     @abc.abstractmethod
     def canonical(self, instance: Instance) -> bytes:
-        """The same bytes for instances that are one puzzle in disguise: renamed, rotated, reflected, reordered."""
+        """Return bytes that are the same for equivalent instances: renamed, rotated, reflected or reordered."""
 
     @abc.abstractmethod
     def question(self, instance: Instance) -> str:
-        """The rules, the instance, and the format of the answer, in words. ASCII."""
+        """Return the rules, the instance, and the format of the answer, as ASCII text."""
 
     @abc.abstractmethod
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """The verdict on an answer of at most ``LONGEST_ANSWER`` printable ASCII characters.
+        """Judge an answer of at most ``LONGEST_ANSWER`` printable ASCII characters.
 
         Raises:
             Malformed: it does not follow the format.
@@ -125,38 +128,39 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @abc.abstractmethod
     def solve(self, instance: Instance) -> str:
-        """An answer that scores 1, by an exact solver that reads only what the prompt says."""
+        """Return an answer that scores 1, by an exact solver that uses only what the prompt says."""
 
     @abc.abstractmethod
     def difficulty(self, instance: Instance) -> float:
-        """How hard the instance is: what :attr:`difficulty_is` says."""
+        """Return how hard the instance is, in the measure of :attr:`difficulty_is`."""
 
     @abc.abstractmethod
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """A well-formed answer by someone who knows the format and guesses: what it scores is chance."""
+        """Return a random well-formed answer; its score is the chance level."""
 
     @abc.abstractmethod
     def heuristic(self, instance: Instance) -> str:
-        """The answer of a cheap rule of thumb, without search."""
+        """Return the answer of a cheap rule of thumb, without search."""
 
     @abc.abstractmethod
     def constants(self) -> Sequence[str]:
-        """Answers that somebody who never reads the prompt would always give; the best of them is on the card."""
+        """Return answers of players who ignore the prompt; the score of the best is measured for the card."""
 
     @abc.abstractmethod
     def plan(self, instance: Instance) -> Sequence[int]:
-        """Actions that solve the interactive task from its first state."""
+        """Return actions that solve the interactive task from its first state."""
 
     @property
     def space(self) -> float:
-        """About how many instances there are that differ by their canonical form; infinite if they hardly ever meet."""
+        """Estimated number of instances with different canonical forms; infinite if seeds hardly ever repeat one."""
         return self.few.get(self.tier, math.inf)
 
     # -- what every puzzle has ------------------------------------------------------------------------------------
 
     def generate(self, seed: int, split: str = "train") -> Instance:
-        """The instance of a seed. Train and test never overlap, whatever the seeds: a hash of the canonical instance
-        says to which of them it belongs.
+        """Return the instance of a seed.
+
+        Train and test never overlap, whatever the seeds, because a hash of the canonical form decides the split.
 
         Raises:
             ValueError: unknown split, or a seed that is not an integer in [0, 2**64).
@@ -173,22 +177,22 @@ class Puzzle(abc.ABC, Generic[Instance]):
         raise RuntimeError(f"{self.name} found no {split} instance in {_MOST_TRIES} attempts (seed {seed})")
 
     def split_of(self, instance: Instance) -> str:
-        """The split that an instance belongs to."""
+        """Return the split of an instance."""
         return split_by(self.canonical(instance))
 
     def prompt(self, instance: Instance) -> str:
-        """All that a player is told."""
+        """Return the whole text for a player."""
         return f"{self.question(instance)}\nPut your final answer between {OPENING} and {CLOSING}."
 
     @staticmethod
     def extract(text: str) -> str | None:
-        """What stands in the last answer tags of a text; None if there are none."""
+        """Return the text in the last answer tags; None if there are none."""
         end = text.rfind(CLOSING)
         start = text.rfind(OPENING, 0, max(end, 0))
         return text[start + len(OPENING) : end].strip(" \t\r\n") if start >= 0 else None
 
     def verify(self, instance: Instance, answer: str | None) -> Verdict:
-        """What an answer (see :meth:`extract`) is worth. Raises nothing, whatever the text."""
+        """Judge an answer (see :meth:`extract`). Raises nothing, whatever the text."""
         if answer is None:
             return _invalid(f"there is no answer between {OPENING} and {CLOSING}")
         if len(answer) > LONGEST_ANSWER:
@@ -201,12 +205,12 @@ class Puzzle(abc.ABC, Generic[Instance]):
             return _invalid(str(error))
 
     def to_plain(self, instance: Instance) -> dict[str, Any]:
-        """The instance as numbers and lists, for JSON."""
+        """Return the instance as numbers and lists, for JSON."""
         fields: tuple[str, ...] = instance._fields  # type: ignore[attr-defined]
         return {name: np.asarray(value).tolist() for name, value in zip(fields, instance, strict=True)}
 
     def from_plain(self, plain: dict[str, Any]) -> Instance:
-        """The inverse of :meth:`to_plain`.
+        """Return the instance of numbers and lists: the inverse of :meth:`to_plain`.
 
         Raises:
             ValueError: other fields or shapes than this tier's.
@@ -223,7 +227,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @cached_property
     def _columns(self) -> tuple[type[Instance], dict[str, tuple[np.dtype[Any], tuple[int, ...]]]]:
-        """The class of instances, and dtype and shape of each field."""
+        """Class of the instances, and dtype and shape of each field."""
         like: Any = self._example
         return type(like), {name: (np.asarray(old).dtype, np.shape(old)) for name, old in like._asdict().items()}
 

@@ -1,6 +1,6 @@
-"""Puzzles as what trainers of language models expect: a dataset of questions, and an environment class.
+"""Puzzles in the forms that trainers of language models take: a dataset of questions, and an environment class.
 
-Both need nothing installed: they are plain Python objects that trainers take by their shape.
+Both are plain Python objects and need no trainer installed.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from rlbench_suite.registry import cards
 
 
 class Entry(dict[str, Any]):
-    """``question``, ``answer`` and ``metadata``, plain JSON.
+    """One entry of a dataset: ``question``, ``answer`` and ``metadata``, plain JSON.
 
-    It remembers what it was made from, so that replies to it are judged several times as fast. A copy of what it says
-    is as good, such as a line of a file: then the instance is made of ``metadata`` for every reply.
+    It remembers its instance, so that replies are judged several times as fast. A copy of its contents, such as a line
+    of a file, works as well: the instance is then made from ``metadata`` for every reply.
     """
 
     __slots__ = ("instance", "reply")
@@ -32,12 +32,12 @@ class Entry(dict[str, Any]):
         self.reply = f"{OPENING}{answer}{CLOSING}"
 
     def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
-        """Copied and sent to other processes as what it says."""
+        """Return how to copy: a copy is a plain dict of the contents."""
         return dict, (dict(self),)
 
 
 def puzzle_of(task_id: str, difficulty: str | float | None = None) -> Puzzle[Any]:
-    """The one-shot form of a task.
+    """Return the one-shot form of a task.
 
     Args:
         task_id: id of a card; ``rlsuite/`` may be left out.
@@ -57,8 +57,8 @@ def puzzle_of(task_id: str, difficulty: str | float | None = None) -> Puzzle[Any
 class PuzzleDataset(Sequence[Entry]):
     """Instances of one puzzle as questions; entry ``i`` is the instance of seed ``seed + i``, made when asked for.
 
-    Entries have the shape of reasoning-gym's: ``question``, ``answer``, ``metadata``. Unlike there, train and test
-    never overlap whatever the seeds, since a hash of the instance says where it belongs.
+    Entries have the fields of reasoning-gym's: ``question``, ``answer``, ``metadata``. Unlike there, train and test
+    never overlap, whatever the seeds, because a hash of the instance decides its split.
 
     Args:
         task_id: id of a puzzle.
@@ -88,7 +88,7 @@ class PuzzleDataset(Sequence[Entry]):
         self.puzzle.generate(seed, split)  # a wrong split is named now
 
     def __len__(self) -> int:
-        """Number of entries."""
+        """Return the number of entries."""
         return self.size
 
     @overload
@@ -96,7 +96,7 @@ class PuzzleDataset(Sequence[Entry]):
     @overload
     def __getitem__(self, index: slice) -> list[Entry]: ...
     def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
-        """An entry, or those of a slice.
+        """Return an entry, or the entries of a slice.
 
         Raises:
             IndexError: beyond the last.
@@ -118,30 +118,30 @@ class PuzzleDataset(Sequence[Entry]):
         return Entry(self.puzzle.prompt(instance), self.puzzle.solve(instance), metadata, instance)
 
     def __iter__(self) -> Iterator[Entry]:
-        """Every entry in turn."""
+        """Return an iterator over the entries."""
         return (self[i] for i in range(self.size))
 
     def verdict(self, answer: str | None, entry: dict[str, Any]) -> Verdict:
-        """What a model's whole reply is worth; the answer is what stands in its last answer tags."""
+        """Judge a model's whole reply; the answer is the text in its last answer tags."""
         return self._judged(None if answer is None else self.puzzle.extract(answer), entry)
 
     def _judged(self, given: str | None, entry: dict[str, Any]) -> Verdict:
-        """The verdict on what stands in answer tags."""
+        """Judge the text in answer tags."""
         instance = entry.instance if isinstance(entry, Entry) else self.puzzle.from_plain(entry["metadata"]["instance"])
         return self.puzzle.verify(instance, given)
 
     def score_answer(self, answer: str | None, entry: dict[str, Any]) -> float:
-        """The score of a model's whole reply, from 0 to 1.
+        """Score a model's whole reply, from 0 to 1.
 
-        The entry's own answer is the exact solver's and needs no second proof; any other is judged by the rules.
+        The entry's own answer is the exact solver's and needs no check; any other is judged by the rules.
         """
         if isinstance(entry, Entry) and answer == entry.reply:
-            return 1.0  # nothing beside the answer, which costs a third of what follows
+            return 1.0  # a reply with nothing beside the answer, found in a third of the time
         if answer is None:
             return 0.0
         best: str = entry["answer"]
         if best and answer.endswith(f"{OPENING}{best}{CLOSING}"):
-            return 1.0  # so do most right replies; what follows costs three times as much
+            return 1.0  # most right replies end in the answer; the rest takes three times as long
         given = self.puzzle.extract(answer)
         return 1.0 if given and given == best else self._judged(given, entry).score
 
@@ -150,7 +150,7 @@ class PuzzleDataset(Sequence[Entry]):
 
         Args:
             path: the file.
-            progress: wraps the numbers of entries, to show how far it is.
+            progress: function that wraps the numbers of the entries, to show progress.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -161,10 +161,11 @@ class PuzzleDataset(Sequence[Entry]):
 
 
 class PuzzleEnvironment:
-    """A puzzle as an environment that TRL's ``GRPOTrainer(environment_factory=...)`` takes: made without arguments,
-    begun by ``reset`` with a row of the dataset, its other public methods offered to the model as tools.
+    """A puzzle as an environment for TRL's ``GRPOTrainer(environment_factory=...)``.
 
-    An answer can be given once. Rows are those of :class:`PuzzleDataset`, or have ``seed`` and ``split`` only.
+    The trainer makes it without arguments, begins it by ``reset`` with an entry of the dataset, and offers its other
+    public methods to the model as tools. An answer can be given once. Entries are those of :class:`PuzzleDataset`, or
+    have ``seed`` and ``split`` only.
     """
 
     dataset: PuzzleDataset
@@ -174,7 +175,7 @@ class PuzzleEnvironment:
         self._verdict: Verdict | None = None
 
     def reset(self, seed: int = 0, metadata: dict[str, Any] | None = None, **_: Any) -> str:
-        """Begin with the instance of a row; rows with one seed share it, as members of a group must."""
+        """Begin with the instance of an entry. Entries with one seed share it, as the members of a group must."""
         puzzle = self.dataset.puzzle
         self._instance = (
             puzzle.from_plain(metadata["instance"]) if metadata else puzzle.generate(seed, self.dataset.split)
@@ -197,12 +198,12 @@ class PuzzleEnvironment:
         return "right" if self._verdict.score == 1 else self._verdict.reason
 
     def get_reward(self) -> float:
-        """The score of the answer given, 0 without one."""
+        """Return the score of the answer given, 0 without one."""
         return self._verdict.score if self._verdict else 0.0
 
 
 def environment_factory(task_id: str, *, split: str = "train", difficulty: str | float | None = None) -> type:
-    """A class of environments of one puzzle, see :class:`PuzzleEnvironment`.
+    """Make a class of environments of one puzzle, see :class:`PuzzleEnvironment`.
 
     Raises:
         ValueError: see :class:`PuzzleDataset`.

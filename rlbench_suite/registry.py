@@ -1,4 +1,4 @@
-"""One table of families and agents, projected onto Gymnasium, PettingZoo, suites and the command line.
+"""One table of families and agents, from which Gymnasium, PettingZoo, suites and the command line take theirs.
 
 A family is a folder of ``rlbench_suite.envs``; the ``CARDS`` of every ``cards.py`` below it are found without being
 listed. Built-in agents are named here as strings. Third parties add theirs through the entry-point groups
@@ -140,7 +140,7 @@ def allowed_settings(card: TaskCard) -> dict[str, tuple[Any, ...]]:
 
 
 def _full_id(task_id: str, table: Mapping[str, TaskCard]) -> str | None:
-    """The id in a table of what may lack its namespace or its version, which then is the latest; None if not there.
+    """Return the full id of a name that may lack its namespace or its version (the latest is taken), or None.
 
     Raises:
         ValueError: there is no such version of it.
@@ -161,14 +161,14 @@ def _full_id(task_id: str, table: Mapping[str, TaskCard]) -> str | None:
 
 
 def suites() -> dict[str, tuple[str, ...]]:
-    """Suite name to ids: ``smoke``, ``all`` (every task, without variants), and one a family (with them)."""
+    """Return the ids of each suite: ``smoke``, ``all`` (without variants), and one for each family (with them)."""
     families = dict.fromkeys(c.family for c in cards().values())
     by_family = {family: tuple(c.id for c in cards().values() if c.family == family) for family in families}
     return {"smoke": SMOKE, "all": tuple(c.id for c in cards().values() if not c.variant), **by_family}
 
 
 def resolve_suite(names: str) -> tuple[TaskCard, ...]:
-    """Cards of a comma-separated list of suites and ids, each once, in the order given.
+    """Return the cards of a comma-separated list of suites and ids, each once, in the order given.
 
     Raises:
         ValueError: a name is neither a suite nor an id.
@@ -188,12 +188,12 @@ def resolve_suite(names: str) -> tuple[TaskCard, ...]:
 
 @cache
 def agent_entry_points() -> dict[str, str]:
-    """Agent name to ``module:factory``."""
+    """Return ``module:factory`` of each agent by name."""
     return AGENTS | {point.name: point.value for point in entry_points(group="rlbench_suite.agents")}
 
 
 def agent(name: str) -> Agent:
-    """The agent of that name; imports its file.
+    """Return the agent of that name, importing its file.
 
     Raises:
         ValueError: no such agent.
@@ -206,12 +206,12 @@ def agent(name: str) -> Agent:
 
 
 def datasets() -> Any:
-    """The wing of offline datasets, for the command line and for agents that learn from them; imports it."""
+    """Import and return the wing of offline datasets, for the command line and for agents that learn from them."""
     return importlib.import_module(DATASETS)
 
 
 def register() -> None:
-    """Register every id with Gymnasium and PettingZoo. A single-agent id is refused by the latter with a sentence."""
+    """Register every id with Gymnasium and PettingZoo; the latter refuses a single-agent id with a sentence."""
     import pettingzoo
 
     for card in cards().values():

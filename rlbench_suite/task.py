@@ -4,7 +4,7 @@ A task is written once, in JAX, for one episode of one instance. Everything else
 and multi-objective environments, training, evaluation) is made from these functions by the kernel.
 
 State and params are ``NamedTuple`` s of scalars and, where needed, arrays. Write the equations component by
-component on scalar fields: ``vmap`` then turns each field into one contiguous array.
+component on scalar fields, because ``vmap`` then turns each field into one contiguous array.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ class Split(IntEnum):
 
 
 class Described(abc.ABC):
-    """What every task has, whatever computes it: its card, its spaces, and its words and pictures for people.
+    """The part of a task that does not depend on what computes it: card, spaces, text and pictures for people.
 
     Subclasses set the three spaces in ``__init__``. Making a task touches no JAX computation (constants are NumPy), so
     that it is safe before a fork.
     """
 
-    #: What a task measures at every step beyond ``success``, with units: name to description.
+    #: Measures of each step beside ``success``: name to description, with units.
     measures: ClassVar[dict[str, str]] = {}
 
-    #: Optional public facts about each of many discrete actions, host float32 ``(actions, F)``: a policy that scores
-    #: actions by what they are made of learns about those it has rarely tried.
+    #: Optional public facts about each of many discrete actions, host float32 ``(actions, F)``. With them a policy can
+    #: score actions that it has rarely tried.
     action_features: np.ndarray | None = None
 
     observation_space: spaces.Space[Any]
     action_space: spaces.Space[Any]
     #: Height, width and channels of :meth:`draw`.
     picture_shape: ClassVar[tuple[int, int, int]] = (300, 300, 3)
-    #: Where :meth:`Task.privileged` lies, shape ``(n,)``, or ``(agents, n)``; None where a task has nothing to tell.
+    #: Space of :meth:`Task.privileged`, shape ``(n,)`` or ``(agents, n)``; None where a task has no such information.
     privileged_space: spaces.Box | None = None
     #: Bounds of the reward: shape ``()``, ``(k,)`` for k objectives, ``(n,)`` for n agents. Always set.
     reward_space: spaces.Box
@@ -66,38 +66,37 @@ class Described(abc.ABC):
         self.scores = card.scores(difficulty)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy is the task itself: equal descriptions build one object in a process."""
+        """Return how to copy: equal descriptions build one object in a process, so a copy is the task itself."""
         return _build, (self.card, self.difficulty, self.dtype.name)
 
     def observation_components(self) -> Components:
-        """What each entry of an observation is; every task of this suite says it."""
+        """Return what each entry of an observation means; every task of this suite has it."""
         return ()
 
     def action_components(self) -> Components:
-        """What each entry of an action is, or each value of a discrete one; every task of this suite says it."""
+        """Return what each entry of an action, or each discrete value, means; every task of this suite has it."""
         return ()
 
     @abc.abstractmethod
     def describe(self, state: Any, params: Any) -> str:
-        """The state in words: all that the structured observation shows, for a language model or a terminal."""
+        """Describe the state in words, for a language model or a terminal: all that the observation shows."""
 
     @abc.abstractmethod
     def draw(self, state: Any, params: Any) -> np.ndarray:
-        """A picture of the state, uint8 of ``picture_shape``."""
+        """Draw the state, uint8 of ``picture_shape``."""
 
     def draw_next(self, state: Any, params: Any, trail: list[Any]) -> np.ndarray:
-        """A picture of the state as the next one of an episode; by default that of the state alone.
+        """Draw the state as the next picture of an episode; by default a picture of the state alone.
 
         Args:
-            state: as of :meth:`draw`.
-            params: as of :meth:`draw`.
-            trail: what earlier pictures of the episode left to this one, which adds to it; empty at first.
+            state: as for :meth:`draw`.
+            params: as for :meth:`draw`.
+            trail: notes from earlier pictures of the episode, to which this one adds; empty at first.
         """
         return self.draw(state, params)
 
     def parse(self, text: str, state: Any, params: Any) -> np.ndarray:
-        """Read an action from text. By default numbers separated by spaces or commas, as the action space asks for:
-        whole ones where it is discrete.
+        """Read an action from text: by default numbers separated by spaces or commas, integers for a discrete space.
 
         Raises:
             ValueError: the text is no action; the message says what was expected.
@@ -105,7 +104,7 @@ class Described(abc.ABC):
         space: Any = self.action_space
         read = read_real if space.dtype.kind == "f" else read_integer
         try:
-            with np.errstate(over="ignore"):  # what is beyond float32 is infinite, and refused below
+            with np.errstate(over="ignore"):  # numbers beyond float32 become infinite and are refused below
                 action = np.array([read(word) for word in text.replace(",", " ").split()], space.dtype)
             action = action.reshape(space.shape)
         except ValueError:
@@ -115,22 +114,22 @@ class Described(abc.ABC):
         return action
 
     def how_to_act(self) -> str:
-        """One line for a text player: what an action looks like."""
+        """Return one line that tells a text player what an action looks like."""
         numbers = int(np.prod(self.action_space.shape or (), dtype=int))
         return f"Answer with {numbers} number(s): an element of {self.action_space}."
 
     def why_over(self, state: Any, params: Any, info: dict[str, Any]) -> str:
-        """Why :meth:`terminal` holds here, in words.
+        """Say in words why the episode is over.
 
         Args:
-            state: the last one, NumPy scalars and arrays.
-            params: of the episode, likewise.
-            info: what :meth:`Task.info` gives of them, which need not be computed again.
+            state: the last state, NumPy scalars and arrays.
+            params: the episode's context, likewise.
+            info: the result of :meth:`Task.info`, so that it need not be computed again.
         """
         return "the task is over"
 
     def noop_action(self) -> np.ndarray:
-        """The constant action of the ``noop`` player: zero, or the nearest to it that the space allows.
+        """Return the constant action of the ``noop`` player: zero, or the nearest to it that the space allows.
 
         In the text view a reply that is no action is played as this one, whether the mask allows it or not. A player
         who never gives an action therefore plays the same episodes as ``noop``, and scores the same.
@@ -141,7 +140,7 @@ class Described(abc.ABC):
         return np.zeros(space.shape, space.dtype)
 
     def box(self, low: Any, high: Any, shape: tuple[int, ...] | None = None) -> spaces.Box:
-        """A ``Box`` of this task's dtype; the bounds are broadcast to ``shape``, or to each other."""
+        """Return a ``Box`` of this task's dtype; the bounds are broadcast to ``shape``, or to each other."""
         low, high = np.asarray(low, self.dtype), np.asarray(high, self.dtype)
         shape = np.broadcast_shapes(low.shape, high.shape) if shape is None else shape
         return spaces.Box(np.broadcast_to(low, shape), np.broadcast_to(high, shape), shape, self.dtype.type)
@@ -152,74 +151,77 @@ def _build(card: TaskCard, difficulty: float | None, dtype: str) -> Described:
 
 
 class Task(Described, Generic[Params, State]):
-    """A task made of pure functions, defined below. Keys are ``jax.random`` keys, never reused: the kernel gives each
-    function a key of its own that depends only on the episode and the step.
+    """A task made of the pure functions below.
+
+    Keys are ``jax.random`` keys. The kernel gives each function a key of its own, which depends only on the episode and
+    the step and is never used twice.
     """
 
     # -- the functions of an episode, in the order of use ------------------------------------------------------
 
     @abc.abstractmethod
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """The context of an episode: physical constants, layout, instance. ``split`` is a :class:`Split` value."""
+        """Draw the context of an episode: physical constants, layout, instance. ``split`` is a :class:`Split` value."""
 
     @abc.abstractmethod
     def initial(self, key: jax.Array, params: Params) -> State:
-        """The first state."""
+        """Return the first state."""
 
     @abc.abstractmethod
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """The next state. Called with legal actions only (see :meth:`action_mask`)."""
+        """Return the next state. The result for an action that is masked (see :meth:`action_mask`) is discarded."""
 
     @abc.abstractmethod
     def observation(self, state: State, key: jax.Array, params: Params) -> Observation:
-        """What the agent sees; inside ``observation_space``. Per-agent observations are stacked on axis 0."""
+        """Return the observation, inside ``observation_space``; those of several agents are stacked on axis 0."""
 
     @abc.abstractmethod
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Shape ``reward_space.shape``. An illegal action is rewarded with ``next_state`` equal to ``state``."""
+        """Return the reward, shape ``reward_space.shape``; after an illegal action ``next_state`` equals ``state``."""
 
     @abc.abstractmethod
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Whether the task is over. Time limits are truncation and none of a task's business."""
+        """Return whether the task is over. The kernel handles time limits, which truncate."""
 
     @abc.abstractmethod
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success`` (bool: would the episode count as solved if it ended here) and the task's measures."""
+        """Return ``success`` (bool: whether an episode that ended here would be solved) and the task's measures."""
 
     def action_mask(self, state: State, params: Params) -> jax.Array | None:
-        """Legal actions, bool ``(n,)`` (multi-discrete: the parts one after another), or None if all are.
+        """Return which actions are legal, bool ``(n,)`` (multi-discrete: the parts one after another); None if all are.
 
-        An illegal action is refused by the kernel: the state stays, time passes, ``info`` says why.
+        The kernel refuses an illegal action: the state stays, time passes, and ``info`` says why.
         """
         return None
 
     def privileged(self, state: State, params: Params) -> jax.Array | None:
-        """What a critic may see in training beside the observation, shaped like ``privileged_space``: the true state,
-        the context; None where there is no such space. It is shown as ``info["privileged"]``; a policy that is
-        evaluated never sees it.
+        """Return what a critic may see in training beside the observation, such as the true state and the context.
+
+        It is shaped like ``privileged_space``, or None where there is no such space. It is shown as
+        ``info["privileged"]``; a policy that is evaluated never sees it.
         """
         return None
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array | None:
-        """Constraint cost of the step (safe RL), or None where the task has no constraint."""
+        """Return the constraint cost of the step (safe RL), or None where the task has no constraint."""
         return None
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
-        """Why :meth:`action_mask` forbids ``action`` here, in words."""
+        """Say in words why :meth:`action_mask` forbids ``action`` here."""
         return f"action {action} is masked in this state"
 
     # -- small conveniences ------------------------------------------------------------------------------------
 
     def uniform(self, key: jax.Array, count: int) -> jax.Array:
-        """``count`` uniform numbers in [0, 1) from one draw, shape ``(count,)``, of this task's dtype."""
+        """Draw ``count`` uniform numbers in [0, 1) from one key, shape ``(count,)``, of this task's dtype."""
         if self.dtype == np.float64:
             return jax.random.uniform(key, (count,), self.dtype)
         return keys.uniform(jax.random.key_data(key), count)
 
     def normal(self, key: jax.Array, count: int) -> jax.Array:
-        """``count`` standard normal numbers from one draw, shape ``(count,)``, of this task's dtype."""
+        """Draw ``count`` standard normal numbers from one key, shape ``(count,)``, of this task's dtype."""
         return keys.standard_normal(key, count, self.dtype)
 
     def stack(self, *values: jax.Array | float) -> jax.Array:
-        """Scalars to one vector of this task's dtype."""
+        """Stack scalars into one vector of this task's dtype."""
         return jnp.stack([jnp.asarray(value, self.dtype) for value in values])

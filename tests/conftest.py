@@ -1,79 +1,94 @@
-"""The tests of the contract run over the ids in the registry: a task without tests cannot exist.
+"""Run the tests of the contract over the ids in the registry: a task without tests cannot exist.
 
-Ids of one entry point with the same tags differ by data only. Each passes the tests marked ``every_id``; the first of
-them passes the others too. What concerns variants (``TaskCard.variant``), other settings and other difficulties than
-the default runs apart: ``pytest --variants``. Only ``pytest -m engine`` runs its tests whatever they concern.
+Ids of one entry point with the same tags differ by data only. Each of them passes the tests marked ``every_id``; the
+first one passes the others too. Variants, difficulties beside the default and test files about them take turns
+(``selection.py``); ``pytest --every`` runs all.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-
-os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-os.environ.setdefault("MPLBACKEND", "Agg")
-# Test processes run side by side, and small programs lose time to a second thread.
-os.environ.setdefault("PJRT_NPROC", "1")
-
-from pathlib import Path
-
-# Most of the time goes into compiling; what one run has compiled, and the processes that tests start, serves the next.
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "compiled"))
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-# Banks of puzzles too take seconds to build.
-os.environ.setdefault("RLSUITE_CACHE", str(Path(__file__).parents[1] / ".pytest_cache"))
-
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from selection import Selection, is_of_variants
 
 from rlbench_suite import registry
 from rlbench_suite.card import TaskCard
+from rlbench_suite.cli import prepare_jax
 from rlbench_suite.registry import cards
 
+os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+os.environ.setdefault("MPLBACKEND", "Agg")
+# Nothing has imported JAX yet. Most of the time goes into compiling: the user's cache keeps programs for the next run
+# and for processes that tests start. Test processes run side by side, and small programs lose time to a second thread.
+prepare_jax(pool=1)
+
 MOST_MAPS = 20_000
-PLUGIN = Path(__file__).with_name("plugin")
+TESTS = Path(__file__).parent
+PLUGIN = TESTS / "plugin"
+SELECTION = pytest.StashKey[Selection]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    said = "run the tests of variants of tasks and of other difficulties than the default, and no others"
-    parser.addoption("--variants", action="store_true", help=said)
+    parser.addoption("--every", action="store_true", help="run every test: nothing takes turns (tests/selection.py)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[SELECTION] = Selection.of_run(config)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    reporter: Any = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter:  # processes of xdist have none
+        reporter.write_line(str(session.config.stash[SELECTION]))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+        return None
+    return True if not config.stash[SELECTION].runs_file(collection_path) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    variants = {name for card in cards().values() if card.variant for name in (card.id, card.name)}
-    tiers: dict[str, set[str]] = {}  # of each family, but for those that a task of it has as its default
+    """Leave out what the parameters of tests name, and what has no turn."""
+    selection = config.stash[SELECTION]
+    variant_names = {name for card in cards().values() if card.variant for name in (card.id, card.name)}
+    left_out = {name for card in cards().values() if not selection.runs_card(card) for name in (card.id, card.name)}
+    further: dict[str, set[str]] = {}  # difficulties of each family that no task of it has as its default
     for card in cards().values():
-        tiers.setdefault(card.family, set()).update([*card.difficulties][1:])
+        further.setdefault(card.family, set()).update(card.difficulties)
     for card in cards().values():
-        tiers[card.family].difference_update([*card.difficulties][:1])
+        further[card.family].discard(card.default_difficulty or "")
 
-    def of_a_variant(item: pytest.Item) -> bool:
-        if item.get_closest_marker("of_variants"):
-            return True
-        apart = variants | tiers.get(item.path.parent.name, set())
+    def runs(item: pytest.Item) -> bool:
         values = (
             item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
         )
-        names = (value.name if isinstance(value, TaskCard) else value for value in values)
-        return any(isinstance(name, str) and name in apart for name in names)
+        names = {name for value in values if isinstance(name := getattr(value, "name", value), str)}
+        if names & left_out:
+            return False
+        if is_of_variants(item.path) or names & variant_names:
+            return True
+        tiers = names & further.get(item.path.relative_to(TESTS).parts[0], set())
+        return not tiers or selection.runs_tier(" ".join(sorted(names)))
 
-    def wanted(item: pytest.Item) -> bool:
-        return config.option.markexpr == "engine" or of_a_variant(item) == config.getoption("--variants")
-
-    config.hook.pytest_deselected(items=[item for item in items if not wanted(item)])
-    items[:] = [item for item in items if wanted(item)]
+    config.hook.pytest_deselected(items=[item for item in items if not runs(item)])
+    items[:] = [item for item in items if runs(item)]
 
 
 def simulated() -> list[TaskCard]:
-    """The cards whose simulators are here: PyBullet has no wheels for the newest Pythons."""
+    """List the cards whose simulators are here: PyBullet has no wheels for the newest Pythons."""
     return [card for card in cards().values() if card.installed]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "card" in metafunc.fixturenames:
-        table = simulated()
+        selection = metafunc.config.stash[SELECTION]
+        table = [card for card in simulated() if selection.runs_card(card)]
         if metafunc.definition.get_closest_marker("every_puzzle"):
             table = [card for card in table if card.puzzle]
         elif not metafunc.definition.get_closest_marker("every_id"):
@@ -83,9 +98,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """All tests of an id go to one process, where its programs are compiled once, and so do those of a file.
+    """Send all tests of an id to one process, where its programs are compiled once; and all tests of a file.
 
-    Those of a family of one id go with that id. Agents compile something of their own in every test.
+    The tests of a family of one id go with that id. Tests of agents are spread, since each compiles its own programs.
     """
     from xdist.scheduler import LoadScopeScheduling
 
@@ -117,7 +132,7 @@ def room_for_programs() -> Iterator[None]:
 
 @pytest.fixture
 def room_for_many() -> Iterator[None]:
-    """The same after each test of a file that compiles all ids."""
+    """Do the same after each test of a file that compiles all ids."""
     yield
     _make_room()
 
@@ -137,7 +152,7 @@ def task(card: TaskCard):
 
 @pytest.fixture
 def toys(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The toy family and agents of ``tests/plugin``, found as any third party's are; gives their folder."""
+    """Register the toy family and agents of ``tests/plugin`` as a third party does, and return their folder."""
     monkeypatch.syspath_prepend(str(PLUGIN))
     monkeypatch.setenv("PYTHONPATH", str(PLUGIN))  # for programs that a test starts
     tables = (registry.all_cards, registry.agent_entry_points)

@@ -20,7 +20,7 @@ def test_no_approximate_instruction(task_id: str) -> None:
     """XLA makes ``1 / sqrt(x)`` of x86's RSQRTPS, a table lookup that Intel and AMD fill differently."""
     env = programs(find_card(task_id).build())
     begin = env.begin.lower(order(np.zeros(2, np.uint32), 0, Draw(0, -1)))
-    advance = env.advance.lower(np.zeros(env.action.words.stop, env.layout.word))
+    advance = env.advance.lower(np.zeros(env.action.span.stop, env.layout.dtype))
     compiled = begin.compile().as_text() + advance.compile().as_text()
     assert " = " in compiled
     assert not re.search(r"\brsqrt\(", compiled)

@@ -1,4 +1,4 @@
-"""The contract: every id keeps it, and tasks that break it are told where, in a sentence."""
+"""Every id keeps the contract, and a task that breaks it is told where, in a sentence."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.wrappers import TimeLimit
 from typer.testing import CliRunner
 
 import rlbench_suite
@@ -27,8 +28,9 @@ from rlbench_suite.contract import ContractError
 from rlbench_suite.episode import Draw
 from rlbench_suite.policy import View
 
-sys.path.insert(0, str(Path(__file__).parent / "baselines"))
+sys.path += [str(Path(__file__).parent / folder) for folder in ("baselines", "adapters")]
 from toy_tasks import Bandit, Chain, Clock, Cue, Digits, Picture, Target, Toy, TwoAgents, TwoObjectives, Weather
+from trajectories import differences, trajectory
 
 
 @pytest.mark.every_id
@@ -383,6 +385,85 @@ BROKEN = {
 def test_the_battery_names_what_is_broken(broken: type[Toy]) -> None:
     with pytest.raises(ContractError, match=f"(?s)^rlsuite/Toy-v0 breaks its contract.*{BROKEN[broken]}"):
         check_task(broken())
+
+
+class OneEpisode(Kept):
+    """It draws from a key of its own, so that every seed gives the same episodes."""
+
+    def sample_params(self, key, split):
+        return super().sample_params(jax.random.key(0), split)
+
+
+class AnyDigit(Kept):
+    """It takes the first digit of any reply for the action that pays."""
+
+    def parse(self, text, state, params):
+        digits = [letter for letter in text if letter.isdecimal()]
+        if not digits:
+            raise ValueError("expected a digit")
+        return np.int32(digits[0] != "0")
+
+
+class LostCost(Kept):
+    """It computes a cost and returns none."""
+
+    def cost(self, state, action, next_state, params):
+        next_state.place.astype(self.dtype)
+
+
+class TwoDraws(Kept):
+    """It begins at one of five places by the first of two draws."""
+
+    order = 1
+
+    def initial(self, key, params):
+        first, _ = self.uniform(key, 2)[:: self.order]
+        return Clock(jnp.floor(5 * first).astype(jnp.int32))
+
+
+class TwoDrawsReversed(TwoDraws):
+    order = -1
+
+
+FAULTS = {
+    "dtype": (WholeReward, "reward returns int32"),
+    "mask": (NothingAllowed, "action_mask forbids every action"),
+    "seed reuse": (OneEpisode, "contexts are sampled; 100 episodes have 1"),
+    "split overlap": (OneSplit, "of the train split are in the test split too"),
+    "NaN": (Undefined, "the observation holds NaN"),
+    "wrong space": (Outside, "the observation is outside its space"),
+    "order of draws": (TwoDrawsReversed, "train returns: Not equal"),
+    "batch difference": (TracedTwice, "single equals batch"),
+    "junk pays": (AnyDigit, "parse reads '1_0' as the action"),
+    "cost ignored": (LostCost, "LostCost.cost returns"),
+}
+"""Ten kinds of fault, a task that has each, and what the tests that run for every id say of it."""
+
+
+def said(task: Toy) -> str:
+    """Run what finds faults in every id: the contract, and a golden trajectory."""
+    golden, found = (
+        trajectory(lambda split, which=which: TimeLimit(TaskEnv(which, split), 20)) for which in (TwoDraws(), task)
+    )
+    try:
+        check_task(task)
+    except ContractError as error:
+        return str(error)
+    return "; ".join(differences(found, golden))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_of_ten_kinds_of_fault_is_found(fault: str) -> None:
+    broken, sentence = FAULTS[fault]
+    try:
+        found = said(broken())
+    except ContractError as error:  # the first reset refuses it
+        found = str(error)
+    assert sentence in found
+
+
+def test_no_fault_is_found_where_there_is_none() -> None:
+    assert not said(TwoDraws())
 
 
 class FromFive(Kept):

@@ -1,13 +1,13 @@
-"""How vehicles move: the kinematic bicycle, and how they are steered along a lane.
+"""Motion of vehicles: the kinematic bicycle, and steering along a lane.
 
     dx/dt = v cos(psi + beta),  dy/dt = v sin(psi + beta),  dpsi/dt = (v / l_r) sin(beta),  dv/dt = a
 
-with the slip angle beta of the centre of gravity, tan(beta) = l_r / (l_f + l_r) tan(delta), and the centre half way
-between the axles. While steering is held the path is a circular arc whatever the speed does, so a step with constant
+Here beta is the slip angle of the centre of gravity, tan(beta) = l_r / (l_f + l_r) tan(delta), and the centre lies half
+way between the axles. While steering is held, the path is a circular arc at any speed. So a step with constant
 acceleration and steering has a closed form and no error of integration.
 
 Source: Polack, Altche, d'Andrea-Novel & de La Fortelle 2017, doi:10.1109/IVS.2017.7995816, eqs. 1 to 5. They find the
-model consistent with a vehicle on tyres while its lateral acceleration stays below half of what the tyres hold: all
+model consistent with a vehicle on tyres while its lateral acceleration stays below half of the tyres' limit. All
 steering here is bounded by that.
 """
 
@@ -21,9 +21,9 @@ import jax.numpy as jnp
 from .car_following import Scalar
 
 WHEELBASE = 0.6
-"""Distance of the axles in parts of a vehicle's length."""
+"""Distance of the axles, as a fraction of a vehicle's length."""
 STEERING_LIMIT = math.pi / 4
-"""rad, of the front wheels."""
+"""rad, largest angle of the front wheels."""
 SLIP_LIMIT = math.sin(math.atan(0.5 * math.tan(STEERING_LIMIT)))
 """Sine of the slip angle at the steering limit."""
 LATERAL_ACCELERATION = 0.5 * 1.0 * 9.81
@@ -32,20 +32,22 @@ LATERAL_ACCELERATION = 0.5 * 1.0 * 9.81
 HEADING_TIME = 0.2
 """s: time constant of the heading loop."""
 LATERAL_TIME = 1.0
-"""s: time constant of the lateral loop; above four times the heading's, so that a lane change never overshoots."""
+"""s: time constant of the lateral loop. It is more than four times the heading's, so that a lane change never
+overshoots.
+"""
 LATERAL_SPEED = 2.0
-"""m/s: the fastest a lane is crossed."""
+"""m/s: highest speed across a lane."""
 LARGEST_HEADING = 0.4
-"""rad, that the lateral loop asks for."""
+"""rad: largest heading that the lateral loop asks for."""
 CRAWL = 1.0
-"""m/s: slower vehicles are steered as if they drove that fast."""
+"""m/s: slower vehicles are steered as if they drove at this speed."""
 
 
 class Pose(NamedTuple):
-    """Where a vehicle is and how fast."""
+    """Place, heading and speed of a vehicle."""
 
     x: Scalar
-    """m, along the road: the middle of the body."""
+    """m, along the road, of the body's centre."""
     y: Scalar
     """m, to the left, from the right edge of the road."""
     heading: Scalar
@@ -55,24 +57,24 @@ class Pose(NamedTuple):
 
 
 class Motion(NamedTuple):
-    """What a step did to a vehicle."""
+    """Effect of a step on a vehicle."""
 
     end: Pose
     middle_heading: Scalar
     """rad, half way along the arc."""
     cosine: Scalar
-    """Of the middle heading."""
+    """Cosine of the middle heading."""
     sine: Scalar
 
 
 def move(pose: Pose, acceleration: Scalar, slip: Scalar, length: Scalar, duration: Scalar) -> Motion:
-    """One step; a vehicle that brakes to a stop within it stays there.
+    """Move one step; a vehicle that brakes to a stop within it stays there.
 
     Args:
-        pose: at the start.
+        pose: pose at the start.
         acceleration: m/s^2, held.
         slip: sine of the slip angle, held; see :func:`slip_of_steering`.
-        length: m, of the vehicle.
+        length: length of the vehicle, m.
         duration: s.
     """
     gained = acceleration * duration
@@ -99,27 +101,27 @@ def move(pose: Pose, acceleration: Scalar, slip: Scalar, length: Scalar, duratio
 
 
 def rear_axle(length: Scalar) -> Scalar:
-    """l_r = l_f, m: from the middle of the body to an axle."""
+    """Return l_r = l_f, m: the distance from the body's centre to an axle."""
     return 0.5 * WHEELBASE * length
 
 
 def slip_of_steering(steering: Scalar) -> Scalar:
-    """Sine of the slip angle from the angle of the front wheels (rad)."""
+    """Return the sine of the slip angle, given the angle of the front wheels (rad)."""
     half = 0.5 * jnp.tan(steering)
     return half / jnp.sqrt(1 + half * half)
 
 
 def slip_bound(speed: Scalar, length: Scalar) -> Scalar:
-    """Largest sine of the slip angle: by the steering limit, and by the lateral acceleration v^2 sin(beta) / l_r."""
+    """Bound the sine of the slip angle by the steering limit and by the lateral acceleration v^2 sin(beta) / l_r."""
     gentle = rear_axle(length) * LATERAL_ACCELERATION / jnp.maximum(speed * speed, CRAWL)
     return jnp.minimum(gentle, SLIP_LIMIT)
 
 
 def steer_to(pose: Pose, y: Scalar, length: Scalar) -> Scalar:
-    """Sine of the slip angle that leads to the lateral position ``y``: a heading loop within a lateral loop.
+    """Return the sine of the slip angle that leads to the lateral position ``y``: a heading loop within a lateral loop.
 
-    The cascade of Leurent 2018 (highway-env), with a bounded lateral speed: unbounded, a change of lanes would ask for
-    more lateral acceleration than tyres have.
+    The cascade is that of Leurent 2018 (highway-env), with a bounded lateral speed. Without the bound a lane change
+    would ask for more lateral acceleration than tyres have.
     """
     speed = jnp.maximum(pose.speed, CRAWL)
     lateral = jnp.clip((y - pose.y) / LATERAL_TIME, -LATERAL_SPEED, LATERAL_SPEED)

@@ -1,13 +1,13 @@
-"""How drivers follow: the Intelligent Driver Model.
+"""Car following by the Intelligent Driver Model.
 
     dv/dt = a [1 - (v / v0)^4 - (s* / s)^2],   s* = s0 + max(0, v T + v dv / (2 sqrt(a b)))
 
-with the gap ``s`` from bumper to bumper and the approach ``dv`` (own speed minus the leader's). Every function works on
-scalars or on arrays with one entry a driver.
+Here ``s`` is the gap from bumper to bumper and ``dv`` the speed of approach (own speed minus the leader's). Every
+function works on scalars or on arrays with one entry a driver.
 
 Source: Treiber, Hennecke & Helbing 2000, doi:10.1103/PhysRevE.62.1805, eqs. 2 and 3 with s1 = 0 and exponent 4; the
-maximum is that of Treiber & Kesting, Traffic Flow Dynamics (2013), eq. 11.15: a leader that draws away fast enough
-would else make the wanted gap negative, and its square brake.
+maximum is that of Treiber & Kesting, Traffic Flow Dynamics (2013), eq. 11.15. Without it, a leader that draws away fast
+enough would make the desired gap negative, and its square would brake.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Scalar = Any
 SHORTEST_GAP = 0.1
 """m: shorter gaps, and bodies that overlap, count as this one, so that braking stays finite."""
 HARDEST_BRAKING = 9.0
-"""m/s^2: what tyres give on a dry road; no driver brakes harder, whatever the model asks for."""
+"""m/s^2: limit of tyres on a dry road; no driver brakes harder, whatever the model asks for."""
 
 
 class Driver(NamedTuple):
@@ -33,31 +33,33 @@ class Driver(NamedTuple):
     time_gap: Scalar
     """T, s"""
     jam_gap: Scalar
-    """s0, m"""
+    """a, m/s^2: the largest acceleration"""
     acceleration: Scalar
-    """a, m/s^2: the largest"""
+    """b, m/s^2: the comfortable deceleration, positive"""
     deceleration: Scalar
     """b, m/s^2: the comfortable one, positive"""
 
 
 def wanted_gap(driver: Driver, speed: Scalar, leader_speed: Scalar) -> Scalar:
-    """s*, m."""
+    """Return the desired gap s*, m."""
     root = jnp.sqrt(driver.acceleration * driver.deceleration)
     return driver.jam_gap + jnp.maximum(0, speed * (driver.time_gap + (speed - leader_speed) / (2 * root)))
 
 
 def crowding(driver: Driver, speed: Scalar, gap: Scalar, leader_speed: Scalar) -> Scalar:
-    """s* / s, how much longer the wanted gap is than the real one. Of several leaders the one with most counts."""
+    """Return s* / s, the desired gap relative to the real one; of several leaders the one with the largest ratio
+    counts.
+    """
     return wanted_gap(driver, speed, leader_speed) / jnp.maximum(gap, SHORTEST_GAP)
 
 
 def acceleration_when_crowded(driver: Driver, speed: Scalar, crowded: Scalar) -> Scalar:
-    """dv/dt in m/s^2, unlimited, from s* / s."""
+    """Return dv/dt in m/s^2, unlimited, given s* / s."""
     share = speed / driver.desired_speed
     square = share * share
     return driver.acceleration * (1 - square * square - crowded * crowded)
 
 
 def acceleration(driver: Driver, speed: Scalar, gap: Scalar, leader_speed: Scalar) -> Scalar:
-    """dv/dt in m/s^2, unlimited."""
+    """Return dv/dt in m/s^2, unlimited."""
     return acceleration_when_crowded(driver, speed, crowding(driver, speed, gap, leader_speed))

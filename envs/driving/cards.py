@@ -3,7 +3,7 @@
 from rlbench_suite.card import TaskCard
 
 DENSITIES = {"medium": 16.0, "easy": 10.0, "hard": 25.0}
-"""Vehicles a kilometre and lane."""
+"""Vehicles per kilometre and lane."""
 
 CARDS = (
     TaskCard(

@@ -1,12 +1,12 @@
-"""Whether two moving rectangles met during a step: never missed, at most reported a few centimetres early.
+"""Collisions of two moving rectangles during a step: none is missed, some are reported a few centimetres early.
 
-Over a short step each body keeps the orientation of its middle, and its centre moves on a chord. Two rectangles meet
-somewhere on their way if and only if the relative chord, a segment, cuts the Minkowski sum of both: a convex polygon.
-A convex polygon and a segment are apart if and only if the normal of an edge of one of them separates them
-(separating-axis theorem): two normals a rectangle, and the segment's.
+Over a short step each body keeps its orientation at mid-step, and its centre moves on a chord. Two rectangles meet on
+their way if and only if the relative chord, a segment, cuts the Minkowski sum of both, a convex polygon. A convex
+polygon and a segment are apart if and only if the normal of an edge of one of them separates them (separating-axis
+theorem). There are two normals a rectangle, and the segment's.
 
-What is neglected is added to the bodies as a margin: half a diagonal times half the turn of each (how far a corner
-strays from the middle orientation), and how far a path under bounded acceleration strays from its chord.
+The bodies get a margin for two neglected effects: the turn during the step (half a diagonal times half the turn, the
+largest displacement of a corner), and the distance between a path under bounded acceleration and its chord.
 
 Source: Ericson, Real-Time Collision Detection (2005), sections 4.4, 5.2.1 and 5.5.
 """
@@ -33,18 +33,18 @@ class Sweep(NamedTuple):
 
 
 def turn_margin(sweep: Sweep) -> Scalar:
-    """How far a corner strays from where the middle orientation has it, m, at most."""
+    """Bound the distance (m) of a corner from its place at the middle orientation."""
     turn = jnp.abs(sweep.motion.end.heading - sweep.start.heading)
     return 0.25 * turn * (sweep.length + sweep.width)  # more than half the diagonal times half the turn
 
 
 def bow_margin(duration: float) -> float:
-    """How far a centre strays from its chord, m, at most: acceleration duration^2 / 8, along and across."""
+    """Bound the distance (m) of a centre from its chord: acceleration duration^2 / 8, along and across."""
     return (HARDEST_BRAKING + LATERAL_ACCELERATION) * duration * duration / 8
 
 
 def met(one: Sweep, other: Sweep, duration: float) -> Scalar:
-    """Whether ``one`` and ``other`` touched within the step of ``duration`` s. Broadcasts."""
+    """Say whether ``one`` and ``other`` touched within the step of ``duration`` s. Broadcasts."""
     ax, ay = other.start.x - one.start.x, other.start.y - one.start.y
     bx, by = other.motion.end.x - one.motion.end.x, other.motion.end.y - one.motion.end.y
     margin = turn_margin(one) + turn_margin(other) + 2 * bow_margin(duration)
@@ -67,7 +67,7 @@ def met(one: Sweep, other: Sweep, duration: float) -> Scalar:
         + other_length * jnp.abs(dx * os - dy * oc)
         + other_width * jnp.abs(dx * oc + dy * os)
     )
-    # |dx| + |dy| is no less than the length of the normal: more margin, never less.
+    # |dx| + |dy| is at least the length of the normal, so the margin is never too small.
     passes = side > reach + margin * (jnp.abs(dx) + jnp.abs(dy))
     return ~(
         passes

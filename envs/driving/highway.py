@@ -1,30 +1,30 @@
-"""Drive fast on a highway among drivers who follow and change lanes as people do, without touching anyone.
+"""Drive fast on a highway among human-like drivers, without touching anyone.
 
 Traffic: ``traffic.py`` (IDM, MOBIL, kinematic bicycle), 49 cars and trucks besides the ego on four lanes, simulated at
-15 Hz for 40 s. The task is that of highway-env's highway-v0 (Leurent 2018), rebuilt: speeds, lane changes and braking
-are bounded by what tyres hold, the ego may be told to slow down to 10 m/s (traffic does), collisions are found between
-sub-steps too, and standing still or creeping along pays nothing.
+15 Hz for 40 s. The task is highway-env's highway-v0 (Leurent 2018), with these changes: tyres bound speeds, lane
+changes and braking; the ego may be told to slow down to 10 m/s (traffic does); collisions are found between sub-steps
+too; and standing still or creeping along pays nothing.
 
 ======================  ====================================================================================
-action, ``Highway``     once a second, one of LANE_LEFT, IDLE, LANE_RIGHT, FASTER, SLOWER. Speeds to keep are 10,
+action, ``Highway``     once a second, one of LANE_LEFT, IDLE, LANE_RIGHT, FASTER, SLOWER. Target speeds are 10,
                         15, 20, 25, 30 m/s, reached with 3 m/s^2 at most, 6 m/s^2 in braking; a lane change takes
                         about 3 s. Masked: speeds beyond the ends, lanes beyond the edges, and during a change
-                        all lanes but the one to turn back to
+                        all lanes but the old one, to turn back
 action,                 five times a second, ``(2,)`` in [-1, 1]: acceleration (1 is +3 m/s^2, -1 is -6 m/s^2; not
-``HighwayContinuous``   beyond 0 and 40 m/s) and steering, in parts of the largest angle to the left: 45 degrees
-                        or what makes a lateral acceleration of 4.9 m/s^2, whichever is less
+``HighwayContinuous``   beyond 0 and 40 m/s) and steering, as a fraction of the largest angle to the left: 45
+                        degrees or the angle of a lateral acceleration of 4.9 m/s^2, whichever is less
 observation             the ego: speed (by 40 m/s), y (by the road's width of 16 m), heading (by 90 degrees), offset
-                        from its lane's centre (by a lane's width of 4 m, to the left); ``Highway`` adds the speed
-                        to keep, its target lane (0 the right one, 1 the left one), and whether it is changing lanes.
+                        from its lane's centre (by a lane's width of 4 m, to the left); ``Highway`` adds the
+                        target speed, the target lane (0 the right one, 1 the left one), and whether it changes lanes.
                         Then nine places, in the lane to the right, its own, and to the left, each nearest
                         ahead, second ahead, nearest behind: occupied (0 or 1), gap from bumper to bumper (by
-                        150 m; 1 where nobody is within that), speed along the road relative to the ego (by
+                        150 m; 1 if nobody is within that), speed along the road relative to the ego (by
                         20 m/s), y relative to the ego (by 8 m), own lateral speed (by 4 m/s). Its own lane is the
                         target lane in ``Highway``, the one it is in otherwise. Left is positive. Cut off at +-1
 reward                  u (1 - 0.2 r), in [0, 1]; u is the mean speed along the road over the step, from 0 at
-                        10 m/s to 1 at 30 m/s and above; r is the distance from the centre of the right lane, in
-                        parts of the road: keep right. A crash takes away what ten seconds of the best driving
-                        earn, beside what the rest of the episode would have earned
+                        10 m/s to 1 at 30 m/s and above; r is the distance from the centre of the right lane, as
+                        a fraction of the road: keep right. A crash costs the reward of ten seconds of the best
+                        driving, besides that of the rest of the episode
 terminated              a crash: the ego touches a vehicle or an edge of the road, or turns by more than 90 degrees
 success                 no crash
 cost                    1 for a step that ends in a crash or with less than 1.5 s to a collision with a vehicle
@@ -33,7 +33,7 @@ context                 the drivers: cars (desired speed 23..31 m/s, 5 x 2 m) an
                         m/s, 12 x 2.5 m), time gaps 1..1.8 s, accelerations 1..2 m/s^2 (trucks 0.6..1), comfortable
                         braking 1.5..3 m/s^2, politeness 0..0.5; and density, within 10 % of the difficulty. Train
                         and test densities lie in alternating bands of 1 %, so a test asks for interpolation
-difficulty              vehicles a kilometre and lane: 16 flows at 20 to 25 m/s, 25 is close to a jam
+difficulty              vehicles per kilometre and lane: 16 flows at 20 to 25 m/s, 25 is close to a jam
 ======================  ====================================================================================
 
 Source: Leurent 2018, An Environment for Autonomous Driving Decision-Making (highway-env),
@@ -65,49 +65,49 @@ from .traffic import INDEX_BITS, LANE_WIDTH, LANES, ROAD_WIDTH, SUBSTEP, VEHICLE
 LANE_LEFT, IDLE, LANE_RIGHT, FASTER, SLOWER = range(5)
 ACTIONS = ("LANE_LEFT", "IDLE", "LANE_RIGHT", "FASTER", "SLOWER")
 SLOWEST, FASTEST = 10.0, 30.0
-"""m/s: speeds the ego may be told to keep, and range of the reward."""
+"""m/s: range of target speeds, and of the reward."""
 LEVELS = 5
-"""Of speed to keep."""
+"""Number of target speeds."""
 LEVEL_STEP = (FASTEST - SLOWEST) / (LEVELS - 1)
 SPEED_TIME = 0.6
 """s: time constant of the ego's speed control, highway-env's."""
 STRONGEST_ACCELERATION = 3.0
-"""m/s^2, of the ego."""
+"""m/s^2: largest acceleration of the ego."""
 STRONGEST_BRAKING = 6.0
-"""m/s^2, of the ego."""
+"""m/s^2: hardest braking of the ego."""
 TOP_SPEED = 40.0
 """m/s"""
 KEEP_RIGHT = 0.2
-"""Part of the reward lost in the left lane."""
+"""Fraction of the reward lost in the left lane."""
 SIGHT = 150.0
 """m, ahead and behind."""
 CRASH = 10.0
-"""s of the best driving that a crash costs: without it, what is gained by driving close would pay for the crashes."""
+"""s of the best driving that a crash costs; without this, driving close would gain more than the crashes cost."""
 TIME_TO_COLLISION = 1.5
-"""s: less is a near miss."""
+"""s: a shorter time to collision is a near miss."""
 FAR = 100.0
-"""s: what the time to collision is called where none is ahead."""
+"""s: time to collision if none is ahead."""
 CAR_LENGTH, CAR_WIDTH = 5.0, 2.0
 TRUCK_LENGTH, TRUCK_WIDTH = 12.0, 2.5
 """m"""
 TRUCKS = 0.25
 """Largest share of trucks."""
 START_GAP = 20.0
-"""m, of a slot on the road at the start: what neither a truck nor the spread of positions takes."""
+"""m: gap of a slot at the start that a truck and the spread of positions leave."""
 SECOND = round(1 / SUBSTEP)
-"""Sub-steps."""
+"""Sub-steps in a second."""
 FIRST_HALF = 8
-"""Sub-steps of a second between the look to the left and that to the right; one less from there to the next."""
+"""Sub-steps between the look to the left and that to the right; one less from there to the next second."""
 
 
 class State(NamedTuple):
-    """The road and what the ego did so far."""
+    """The road, and the ego's record so far."""
 
     traffic: Traffic
     travelled: Scalar
-    """m, by the ego along the road."""
+    """m, covered by the ego along the road."""
     level: Scalar
-    """int32: speed to keep, 0 to LEVELS - 1."""
+    """int32: target speed, 0 to LEVELS - 1."""
     lane_changes: Scalar
     """int32: lines the ego has crossed."""
     crashed: Scalar
@@ -117,17 +117,17 @@ class State(NamedTuple):
 
 
 def ego_pose(state: State) -> Pose:
-    """Scalars."""
+    """Return the ego's pose, as scalars."""
     return Pose(*(value[0] for value in state.traffic.pose))
 
 
 def lane_of(y: Scalar) -> Scalar:
-    """int32: the lane at a lateral position."""
+    """Return the lane at a lateral position, int32."""
     return jnp.clip(jnp.floor(y * (1 / LANE_WIDTH)), 0, LANES - 1).astype(jnp.int32)
 
 
 class Road(Task[Fleet, State]):
-    """What both tasks share: drivers, start, rewards, ends, pictures."""
+    """Base class of both tasks: drivers, start, rewards, ends, pictures."""
 
     measures: ClassVar[dict[str, str]] = {
         "collision": "whether the ego has crashed",
@@ -156,16 +156,16 @@ class Road(Task[Fleet, State]):
 
     @property
     def duration(self) -> float:
-        """s, of a step."""
+        """Return the duration of a step, s."""
         return self.substeps * SUBSTEP
 
     @property
     def crash_cost(self) -> float:
-        """In rewards of one step of the best driving."""
+        """Return the cost of a crash, in rewards of one step of the best driving."""
         return CRASH / self.duration
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Fleet:
-        """Drivers, vehicles and density."""
+        """Draw drivers, vehicles and density."""
         u = self.uniform(key, 5 * VEHICLES + 3)
         density = self.density * alternating_bands(u[-1], split, 0.9, 1.1, bands=20)
         kind, speed, time_gap, eagerness, braking = (u[i * VEHICLES : (i + 1) * VEHICLES] for i in range(5))
@@ -178,7 +178,7 @@ class Road(Task[Fleet, State]):
             acceleration=jnp.where(truck, 0.6 + 0.4 * eagerness, 1 + eagerness),
             deceleration=1.5 + 1.5 * braking,
         )
-        # Others cannot know the ego's mind: they take it for a usual driver.
+        # Others do not know how the ego will drive: they take it for a usual driver.
         usual = Driver(FASTEST, 1.4, 2.0, 1.4, 2.0)
         return Fleet(
             driver=Driver(*(jnp.where(ego, mine, theirs) for mine, theirs in zip(usual, driver, strict=True))),
@@ -189,7 +189,7 @@ class Road(Task[Fleet, State]):
         )
 
     def initial(self, key: jax.Array, params: Fleet) -> State:
-        """Everyone in the middle of a lane, spread over equal slots, at a speed that suits the gaps."""
+        """Start every vehicle in the middle of a lane, in slots of equal length, at a speed that suits the gaps."""
         u = self.uniform(key, VEHICLES + LANES + 1)
         index = np.arange(VEHICLES)
         column = index % LANES
@@ -211,7 +211,7 @@ class Road(Task[Fleet, State]):
     def drive(
         self, state: State, params: Fleet, control: traffic.Control, direction: Scalar, substeps: Scalar
     ) -> State:
-        """Everyone looks around, then drives for some sub-steps; positions are relative to the ego again."""
+        """Let everyone look around, then drive for some sub-steps; positions are relative to the ego again."""
         begun, leaders = traffic.look(state.traffic, params, direction)
         ended, crashed = traffic.drive(begun, params, leaders, state.crashed, control, substeps)
         ended, moved = traffic.recentre(ended, params)
@@ -220,14 +220,16 @@ class Road(Task[Fleet, State]):
         )
 
     def close_step(self, before: State, after: State) -> State:
-        """Counts."""
+        """Update the counts."""
         crossed = lane_of(ego_pose(before).y) != lane_of(ego_pose(after).y)
         return after._replace(lane_changes=after.lane_changes + crossed.astype(jnp.int32), steps=after.steps + 1)
 
     # -- what the ego sees -----------------------------------------------------------------------------------------
 
     def neighbours(self, state: State, params: Fleet, place: Scalar, lane: Scalar) -> list[tuple[Scalar, Scalar]]:
-        """Nearest ahead, second ahead, nearest behind in a lane: each an index (the ego's if nobody) and a gap, m."""
+        """Find the nearest ahead, second ahead and nearest behind in a lane: an index (the ego's if nobody) and a gap,
+        m, each.
+        """
         x = state.traffic.pose.x
         index = jnp.arange(VEHICLES, dtype=jnp.int32)
         there = ((state.traffic.lane == lane) | (state.traffic.target == lane)) & ~traffic.is_ego()
@@ -250,7 +252,7 @@ class Road(Task[Fleet, State]):
         return found
 
     def see(self, state: State, params: Fleet, lane: Scalar) -> list[Scalar]:
-        """The 45 entries about the others around a lane that counts as the ego's own."""
+        """Return the 45 entries about the others around a lane that counts as the ego's own."""
         pose, ego = state.traffic.pose, ego_pose(state)
         forward = traffic.forward_speed(pose)
         sideways = pose.speed * jnp.sin(pose.heading)
@@ -270,7 +272,7 @@ class Road(Task[Fleet, State]):
         return seen
 
     def see_itself(self, state: State, lane: Scalar) -> list[Scalar]:
-        """The first four entries."""
+        """Return the first four entries, about the ego."""
         ego = ego_pose(state)
         return [
             jnp.clip(ego.speed * (1 / TOP_SPEED), 0, 1),
@@ -280,7 +282,7 @@ class Road(Task[Fleet, State]):
         ]
 
     def own_components(self) -> tuple[Component, ...]:
-        """What :meth:`see_itself` shows."""
+        """List the entries of :meth:`see_itself`."""
         return (
             Component("speed", "speed of the ego", f"{TOP_SPEED:g} m/s"),
             Component("y", "place across the road, from its right edge", f"{ROAD_WIDTH:g} m"),
@@ -289,7 +291,7 @@ class Road(Task[Fleet, State]):
         )
 
     def others_components(self) -> tuple[Component, ...]:
-        """What :meth:`see` shows."""
+        """List the entries of :meth:`see`."""
         return tuple(
             part
             for lane, where in (
@@ -312,7 +314,7 @@ class Road(Task[Fleet, State]):
         )
 
     def time_to_collision(self, state: State, params: Fleet) -> Scalar:
-        """s, with whoever is ahead in the ego's lanes, at present speeds along the road; FAR at most."""
+        """Return the time to collision (s) with the vehicle ahead in its lanes, at present speeds; FAR at most."""
         forward = traffic.forward_speed(state.traffic.pose)
         place = traffic.places(state.traffic.pose.x)
 
@@ -325,23 +327,23 @@ class Road(Task[Fleet, State]):
         return jnp.minimum(ahead(state.traffic.lane[0]), ahead(state.traffic.target[0]))
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Fleet) -> jax.Array:
-        """Mean speed over the step, less in lanes to the left; what a crash costs."""
+        """Return the mean speed over the step, reduced in lanes to the left, minus the cost of a crash."""
         speed = (next_state.travelled - state.travelled) * (1 / self.duration)
         fast = jnp.clip((speed - SLOWEST) * (1 / (FASTEST - SLOWEST)), 0, 1)
         left = jnp.clip((ego_pose(next_state).y - lane_centre(0)) * (1 / (ROAD_WIDTH - LANE_WIDTH)), 0, 1)
         return jnp.where(next_state.crashed, -self.crash_cost, fast * (1 - KEEP_RIGHT * left))
 
     def terminal(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
-        """A crash."""
+        """Say whether the ego crashed."""
         return state.crashed
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Fleet) -> jax.Array:
-        """A crash or a near miss."""
+        """Return 1 for a crash or a near miss."""
         near = self.time_to_collision(next_state, params) < TIME_TO_COLLISION
         return (next_state.crashed | near).astype(self.dtype)
 
     def info(self, state: State, params: Fleet) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         time = jnp.maximum(state.steps, 1) * np.asarray(self.duration, self.dtype)
         return {
             "success": ~state.crashed,
@@ -355,7 +357,7 @@ class Road(Task[Fleet, State]):
     # -- text and pixels -------------------------------------------------------------------------------------------
 
     def why_over(self, state: State, params: Fleet, info: dict[str, Any]) -> str:
-        """What the ego hit."""
+        """Say what the ego hit."""
         ego = jax.tree.map(float, ego_pose(state))
         if abs(ego.heading) > math.pi / 2:
             return "the ego turned around"
@@ -365,7 +367,7 @@ class Road(Task[Fleet, State]):
         return "the ego collided with another vehicle"
 
     def describe(self, state: State, params: Fleet) -> str:
-        """The ego and the vehicles around it, with units."""
+        """Describe the ego and the vehicles around it, with units."""
         ego = jax.tree.map(float, ego_pose(state))
         pose = Pose(*(np.asarray(value, np.float64) for value in state.traffic.pose))
         lanes, targets = np.asarray(state.traffic.lane), np.asarray(state.traffic.target)
@@ -387,11 +389,11 @@ class Road(Task[Fleet, State]):
         return "\n".join(lines)
 
     def describe_plan(self, state: State) -> str:
-        """What the ego is told to do; nothing where it is driven by hand."""
+        """Describe the ego's target speed and lane; nothing if it is driven by hand."""
         return ""
 
     def draw(self, state: State, params: Fleet) -> np.ndarray:
-        """The road from above, driving to the right: the others blue, the ego green, red after a crash."""
+        """Draw the road from above, driving to the right: the others blue, the ego green, red after a crash."""
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), "darkseagreen")
         canvas = ImageDraw.Draw(image)
@@ -435,7 +437,7 @@ class Highway(Road):
         self.action_space = spaces.Discrete(len(ACTIONS))
 
     def action_mask(self, state: State, params: Fleet) -> jax.Array:
-        """See the table; shape ``(5,)``."""
+        """Return the mask of the table; shape ``(5,)``."""
         lane, target = state.traffic.lane[0], state.traffic.target[0]
         return jnp.stack(
             [
@@ -448,11 +450,11 @@ class Highway(Road):
         )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Fleet) -> State:
-        """One second."""
+        """Drive for a second."""
         lane, target = state.traffic.lane[0], state.traffic.target[0]
         aside = (action == LANE_LEFT).astype(jnp.int32) - (action == LANE_RIGHT).astype(jnp.int32)
         new_target = target + aside
-        # Turning back swaps both lanes: the ego still counts in the one it leaves.
+        # Turning back swaps both lanes, because the ego still counts in the one it leaves.
         new_lane = jnp.where(new_target == lane, target, lane)
         ego = traffic.is_ego()
         level = state.level + (action == FASTER).astype(jnp.int32) - (action == SLOWER).astype(jnp.int32)
@@ -474,7 +476,7 @@ class Highway(Road):
         return self.close_step(state, after)
 
     def observation(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
-        """Shape ``(52,)``; see the table."""
+        """Return shape ``(52,)``; see the table."""
         lane, target = state.traffic.lane[0], state.traffic.target[0]
         return self.stack(
             *self.see_itself(state, target),
@@ -485,7 +487,7 @@ class Highway(Road):
         )
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         return (
             *self.own_components(),
             Component("speed_to_keep", "number of the speed that it keeps, of 10 to 30 m/s", f"{LEVELS - 1} levels"),
@@ -497,29 +499,29 @@ class Highway(Road):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """The five decisions."""
+        """List the five decisions."""
         says = ("change to the lane to the left", "keep lane and speed", "change to the lane to the right")
         return singles(
             dict(zip(ACTIONS, (*says, "keep the next higher speed", "keep the next lower speed"), strict=True))
         )
 
     def noop_action(self) -> np.ndarray:
-        """IDLE."""
+        """Return IDLE."""
         return np.array(IDLE)
 
     def parse(self, text: str, state: State, params: Fleet) -> np.ndarray:
-        """The name of an action, in any case."""
+        """Return the action of this name, in any case."""
         word = text.strip().upper()
         if word not in ACTIONS:
             raise ValueError(f"expected one of {', '.join(ACTIONS)}, got {text!r}")
         return np.array(ACTIONS.index(word))
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer."""
         return f"Answer with one of {', '.join(ACTIONS)}, once a second."
 
     def why_illegal(self, action: np.ndarray, state: State, params: Fleet) -> str:
-        """Which end it is at."""
+        """Say which limit forbids it."""
         if action in (FASTER, SLOWER):
             return f"{ACTIONS[int(action)]}: the speed to keep is between {SLOWEST:.0f} and {FASTEST:.0f} m/s"
         if state.traffic.lane[0] != state.traffic.target[0]:
@@ -527,7 +529,7 @@ class Highway(Road):
         return f"{ACTIONS[int(action)]}: there is no lane on that side"
 
     def describe_plan(self, state: State) -> str:
-        """Speed to keep and target lane."""
+        """Describe target speed and lane."""
         speed = SLOWEST + LEVEL_STEP * int(state.level)
         return f"You are to keep {speed:.0f} m/s in lane {int(state.traffic.target[0])}."
 
@@ -543,7 +545,9 @@ class HighwayContinuous(Road):
         self.action_space = self.box([-1] * 2, [1] * 2)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Fleet) -> State:
-        """A fifth of a second. Drivers weigh the left lane at a second's first look, the right one at its third."""
+        """Drive for a fifth of a second. Drivers weigh the left lane at a second's first look, the right one at its
+        third.
+        """
         told = self.counted_where_it_is(state, params)
         push = jnp.where(action[0] > 0, STRONGEST_ACCELERATION, STRONGEST_BRAKING) * action[0]
         phase = state.steps % 5
@@ -556,7 +560,7 @@ class HighwayContinuous(Road):
         return self.close_step(state, self.drive(told, params, control, direction, self.substeps))
 
     def counted_where_it_is(self, state: State, params: Fleet) -> State:
-        """The ego counts in every lane that its body reaches into, up to two."""
+        """Return traffic in which the ego counts in every lane that its body reaches into, up to two."""
         ego = ego_pose(state)
         half = 0.5 * (
             params.length[0] * jnp.abs(jnp.sin(ego.heading)) + params.width[0] * jnp.abs(jnp.cos(ego.heading))
@@ -572,23 +576,23 @@ class HighwayContinuous(Road):
         )
 
     def observation(self, state: State, key: jax.Array, params: Fleet) -> jax.Array:
-        """Shape ``(49,)``; see the table."""
+        """Return shape ``(49,)``; see the table."""
         lane = lane_of(ego_pose(state).y)
         return self.stack(*self.see_itself(state, lane), *self.see(state, params, lane))
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         return *self.own_components(), *self.others_components()
 
     def action_components(self) -> tuple[Component, ...]:
-        """Pedals and wheel."""
+        """List pedals and wheel."""
         return (
             Component("acceleration", "1 is +3 m/s^2, -1 is -6 m/s^2, linear on either side of 0"),
             Component("steering", "steering angle to the left, in parts of the largest safe one"),
         )
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer."""
         return (
             "Answer with two numbers from -1 to 1: acceleration (1 is +3 m/s^2, -1 is -6 m/s^2) and steering to the "
             "left, in parts of the largest safe angle, for the next 0.2 s."

@@ -1,14 +1,14 @@
-"""When drivers change lanes: MOBIL, minimising overall braking induced by lane changes.
+"""Lane changing by MOBIL: minimising overall braking induced by lane changes.
 
-A change is safe if neither the new follower nor the driver itself must brake harder than ``SAFE_BRAKING`` after it, and
-worthwhile if what the driver gains, and politeness times what both followers gain, passes a threshold:
+A change is safe if neither the new follower nor the driver itself must brake harder than ``SAFE_BRAKING`` after it. It
+is worthwhile if the driver's gain, plus politeness times the gain of both followers, passes a threshold:
 
     a~_n > -b_safe,   a~_c > -b_safe,   a~_c - a_c + p (a~_n - a_n + a~_o - a_o) > threshold
 
 c is the driver, n the new and o the old follower, a~ the acceleration after the change.
 
 Source: Kesting, Treiber & Helbing 2007, doi:10.3141/1999-10, eqs. 2 and 3 (symmetric rules) with their values of
-b_safe and threshold. They ask for the safe braking of the new follower only; asking it of the driver too keeps a
+b_safe and threshold. They require safe braking of the new follower only. Requiring it of the driver too keeps a
 driver that already brakes hard from swerving behind a nearer vehicle.
 """
 
@@ -42,12 +42,12 @@ class Prospect(NamedTuple):
 
 
 def is_safe(prospect: Prospect) -> Scalar:
-    """Whether nobody must brake hard after the change."""
+    """Say whether nobody must brake hard after the change."""
     return (prospect.new_follower_after > -SAFE_BRAKING) & (prospect.own_after > -SAFE_BRAKING)
 
 
 def incentive(prospect: Prospect, politeness: Scalar) -> Scalar:
-    """The left side of the criterion, m/s^2."""
+    """Return the left side of the criterion, m/s^2."""
     others = (prospect.new_follower_after - prospect.new_follower) + (
         prospect.old_follower_after - prospect.old_follower
     )
@@ -55,5 +55,5 @@ def incentive(prospect: Prospect, politeness: Scalar) -> Scalar:
 
 
 def wants_to_change(prospect: Prospect, politeness: Scalar) -> Scalar:
-    """Both criteria."""
+    """Say whether both criteria hold."""
     return is_safe(prospect) & (incentive(prospect, politeness) > THRESHOLD)

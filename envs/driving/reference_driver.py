@@ -1,8 +1,8 @@
 """The reference players: a driver who follows by IDM and changes lanes by MOBIL, through the task's own actions.
 
-It reads positions and speeds of the vehicles around it, as a driver does, and knows nothing of the others' parameters
-but what is usual: MOBIL is applied with the usual driver in everyone's place. Keeping right is an incentive in either
-direction (the bias of Kesting, Treiber & Helbing 2007, doi:10.3141/1999-10, section on asymmetric rules).
+It reads positions and speeds of the vehicles around it, as a driver does. It does not know the others' parameters:
+MOBIL is applied with the usual driver in everyone's place. Keeping right is an incentive in either direction (the bias
+of Kesting, Treiber & Helbing 2007, doi:10.3141/1999-10, section on asymmetric rules).
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ KEEP_RIGHT = 0.2
 
 
 class Situation(NamedTuple):
-    """What the driver makes of the road."""
+    """The driver's view of the road."""
 
     acceleration: Scalar
-    """By IDM, m/s^2."""
+    """Acceleration by IDM, m/s^2."""
     left: Scalar
-    """Incentive to change to the left, m/s^2; minus infinity where unsafe or impossible."""
+    """Incentive to change to the left, m/s^2; minus infinity if unsafe or impossible."""
     right: Scalar
 
 
 def judge(mind: Driver, state: State, params: Fleet, target: Scalar) -> Situation:
-    """The situation of the ego, on its way to or in the lane ``target``, to a driver of these parameters."""
+    """Return the ego's situation, on its way to or in the lane ``target``, for a driver of these parameters."""
     ego = traffic.is_ego()
     guess = Driver(*(jnp.where(ego, a, b).astype(params.length.dtype) for a, b in zip(mind, USUAL, strict=True)))
     fleet = params._replace(driver=guess)
@@ -56,25 +56,25 @@ def judge(mind: Driver, state: State, params: Fleet, target: Scalar) -> Situatio
 
 
 class ReferenceDriver(NamedTuple):
-    """For ``Highway``: changes lanes if worthwhile, else moves the speed to keep towards that of IDM."""
+    """Player of ``Highway``: it changes lanes if worthwhile, else moves the target speed towards that of IDM."""
 
     mind: Driver = EGO
     preview: Any = 1.0
-    """s, over which the speed of IDM is foreseen."""
+    """s: how far ahead the speed of IDM is predicted."""
     haste: Any = 0.9
-    """Part of a speed level that is rounded up."""
+    """Fraction of a speed level that is rounded up."""
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> ReferenceDriver:
-        """The player of any density."""
+        """Make the player; it is the same for every density."""
         return cls()
 
     def initial(self, params: Fleet) -> tuple[()]:
-        """Nothing to remember."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """One of the five actions."""
+        """Return one of the five actions."""
         state: State = view.state
         mask: Any = view.action_mask
         settled = state.traffic.lane[0] == state.traffic.target[0]
@@ -89,21 +89,21 @@ class ReferenceDriver(NamedTuple):
 
 
 class ContinuousReferenceDriver(NamedTuple):
-    """For ``HighwayContinuous``: accelerates by IDM, steers along its target lane. Memory: that lane."""
+    """Player of ``HighwayContinuous``: it accelerates by IDM and steers along its target lane, which it remembers."""
 
     mind: Driver = EGO
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> ContinuousReferenceDriver:
-        """The player of any density."""
+        """Make the player; it is the same for every density."""
         return cls()
 
     def initial(self, params: Fleet) -> Scalar:
-        """No lane chosen yet."""
+        """Return the memory: no lane chosen yet."""
         return jnp.int32(-1)
 
     def act(self, memory: Scalar, view: View, key: jax.Array) -> tuple[jax.Array, Scalar]:
-        """Acceleration and steering, shape ``(2,)``."""
+        """Return acceleration and steering, shape ``(2,)``."""
         state: State = view.state
         ego, length = ego_pose(state), view.params.length[0]
         target = jnp.where(memory < 0, highway.lane_of(ego.y), memory)

@@ -1,17 +1,17 @@
 """Traffic on a straight road of several lanes that closes on itself: followers by IDM, lane changes by MOBIL.
 
 Vehicle 0 is the ego, driven from outside; all others drive themselves. The road is periodic, as in the ring roads on
-which traffic models are studied: whoever falls half a circumference behind the ego is the one that far ahead of it, so
-that density never changes and nothing appears or vanishes. At ordinary differences of speed the ego does not come
+which traffic models are studied: a vehicle half a circumference behind the ego is also half a circumference ahead of
+it. So density never changes, and nothing appears or vanishes. At ordinary differences of speed the ego does not come
 around to the same neighbours within an episode. Positions are kept relative to the ego, within half a circumference,
 where float32 resolves 0.03 mm.
 
-Twice a second drivers look around (``look``): who is ahead of me in which lane, and is the neighbouring lane better?
-Left neighbours are weighed at one look, right ones at the other, so that no two drivers move into one gap from both
-sides. Between looks nobody joins or leaves a lane and everyone keeps its leader: no sub-step searches.
+Twice a second drivers look around (``look``): who is ahead in which lane, and is the neighbouring lane better? They
+weigh the left lane at one look and the right lane at the other, so that no two drivers move into one gap from both
+sides. Between looks nobody joins or leaves a lane and everyone keeps its leader, so sub-steps search nothing.
 
-A driver who changes lanes counts in both until its body is within the new one; so does the ego. Everyone respects the
-nearest vehicle ahead in each lane it counts in. Lanes are numbered from the right, 0 to LANES - 1.
+A driver who changes lanes counts in both until its body is within the new one; so does the ego. Everyone keeps its
+distance from the nearest vehicle ahead in each lane it counts in. Lanes are numbered from the right, 0 to LANES - 1.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ LANE_WIDTH = 4.0
 """m"""
 ROAD_WIDTH = LANES * LANE_WIDTH
 VEHICLES = 50
-"""With the ego."""
+"""Number of vehicles, with the ego."""
 SUBSTEP = 1 / 15
 """s"""
 INDEX_BITS = 6
-"""Of a vehicle's index: VEHICLES are at most 64."""
+"""Bits of a vehicle's index: VEHICLES are at most 64."""
 
 
 class Fleet(NamedTuple):
-    """What stays the same during an episode; arrays ``(VEHICLES,)`` unless said."""
+    """Properties constant during an episode; arrays ``(VEHICLES,)`` unless said otherwise."""
 
     driver: Driver
-    """The ego's is what others take it for."""
+    """Parameters of each driver; the ego's are those that others assume."""
     length: Scalar
     """m"""
     width: Scalar
@@ -56,10 +56,10 @@ class Fleet(NamedTuple):
 
 
 class Traffic(NamedTuple):
-    """Where everyone is; arrays ``(VEHICLES,)``."""
+    """Poses and lanes of all vehicles; arrays ``(VEHICLES,)``."""
 
     pose: Pose
-    """x from the ego's place at the last look, within half a circumference then."""
+    """x relative to the ego at the last look; within half a circumference then."""
     lane: Scalar
     """int32: the lane a vehicle comes from, or is in."""
     target: Scalar
@@ -67,29 +67,29 @@ class Traffic(NamedTuple):
 
 
 class Leaders(NamedTuple):
-    """Whom everyone follows until the next look; ``(VEHICLES,)`` each."""
+    """Leader of each vehicle until the next look; ``(VEHICLES,)`` each."""
 
     index: Scalar
     """int32: the nearest ahead in ``lane``; a vehicle alone in its lane follows itself, once around."""
     offset: Scalar
-    """m, to add to the difference of both x: the bumper-to-bumper gap."""
+    """m, added to the difference of both x it gives the bumper-to-bumper gap."""
     target_index: Scalar
-    """The nearest ahead in ``target``."""
+    """int32: the nearest ahead in ``target``."""
     target_offset: Scalar
 
 
 def lane_centre(lane: Scalar) -> Scalar:
-    """m from the right edge of the road."""
+    """Return the distance of the lane's centre from the right edge of the road, m."""
     return LANE_WIDTH * (lane + 0.5)
 
 
 def forward_speed(pose: Pose) -> Scalar:
-    """m/s along the road, as those behind see it."""
+    """Return the speed along the road, m/s, as those behind see it."""
     return pose.speed * jnp.cos(pose.heading)
 
 
 def is_ego() -> Any:
-    """``(VEHICLES,)`` bool."""
+    """Mark the ego, ``(VEHICLES,)`` bool."""
     return jnp.arange(VEHICLES) == 0
 
 
@@ -97,7 +97,9 @@ def is_ego() -> Any:
 
 
 def recentre(traffic: Traffic, fleet: Fleet) -> tuple[Traffic, Scalar]:
-    """Positions relative to the ego, within half a circumference; and how far (m) the ego had come."""
+    """Return positions relative to the ego, within half a circumference, and the distance (m) that the ego had
+    covered.
+    """
     moved = traffic.pose.x[0]
     x = traffic.pose.x - moved
     half = 0.5 * fleet.circumference
@@ -107,23 +109,24 @@ def recentre(traffic: Traffic, fleet: Fleet) -> tuple[Traffic, Scalar]:
 
 
 def finish_changes(traffic: Traffic, fleet: Fleet) -> Traffic:
-    """Whoever's body is within its target lane has left the other."""
+    """Let vehicles whose bodies are within their target lanes leave their old lanes."""
     room = 0.5 * (LANE_WIDTH - fleet.width)
     inside = jnp.abs(traffic.pose.y - lane_centre(traffic.target)) < room
     return traffic._replace(lane=jnp.where(inside, traffic.target, traffic.lane))
 
 
 def places(x: Scalar) -> Scalar:
-    """int32: everyone's place in the order of x, 0 for the last; equal ones by index."""
+    """Return everyone's rank in the order of x, 0 for the last, int32; equal x are ordered by index."""
     index = jnp.arange(VEHICLES)
     before = (x < x[:, None]) | ((x == x[:, None]) & (index < index[:, None]))
     return before.sum(1, dtype=jnp.int32)
 
 
 def nearest(traffic: Traffic, place: Scalar, lane: Scalar, *, ahead: bool) -> Scalar:
-    """Index of the nearest vehicle ahead of (or behind) each in a lane given for each, around the circumference.
+    """Find the nearest vehicle ahead of (or behind) each, in a lane given for each, around the circumference.
 
-    Whoever finds nobody finds itself. The minimum is over whole numbers, order and index in one: no search, no ties.
+    A vehicle that finds nobody finds itself. Rank and index are packed into one whole number, so that a minimum
+    replaces a search and there are no ties.
     """
     index = jnp.arange(VEHICLES, dtype=jnp.int32)
     between = (place - place[:, None] if ahead else place[:, None] - place) - 1
@@ -134,13 +137,13 @@ def nearest(traffic: Traffic, place: Scalar, lane: Scalar, *, ahead: bool) -> Sc
 
 
 def around(x: Scalar, front: Scalar, index: Scalar, front_index: Scalar, fleet: Fleet) -> Scalar:
-    """m to add to ``front - x``: a circumference if the vehicle ahead is met only beyond the end of the positions."""
+    """Return m to add to ``front - x``: a circumference if the vehicle ahead lies beyond the end of the positions."""
     before = (front < x) | ((front == x) & (front_index <= index))
     return jnp.where(before, fleet.circumference, 0)
 
 
 def find_leaders(traffic: Traffic, fleet: Fleet, place: Scalar) -> Leaders:
-    """Whom everyone follows."""
+    """Find everyone's leaders."""
     index = jnp.arange(VEHICLES, dtype=jnp.int32)
     x = traffic.pose.x
 
@@ -153,7 +156,7 @@ def find_leaders(traffic: Traffic, fleet: Fleet, place: Scalar) -> Leaders:
 
 
 def prospect(traffic: Traffic, fleet: Fleet, place: Scalar, direction: Scalar) -> Prospect:
-    """What everyone would gain and impose by changing to the next lane in ``direction`` (1 left, -1 right)."""
+    """Return everyone's gain and impositions from changing to the next lane in ``direction`` (1 left, -1 right)."""
     index = jnp.arange(VEHICLES, dtype=jnp.int32)
     x, speed = traffic.pose.x, traffic.pose.speed
     forward = forward_speed(traffic.pose)
@@ -174,7 +177,7 @@ def prospect(traffic: Traffic, fleet: Fleet, place: Scalar, direction: Scalar) -
         return car_following.acceleration(fleet.driver, speed, gap, forward[leader])
 
     def followers(follower: Scalar, leader: Scalar) -> tuple[Scalar, Scalar]:
-        """Acceleration of a follower behind this vehicle, and behind this vehicle's leader instead."""
+        """Return the acceleration of a follower behind this vehicle, and behind this vehicle's leader instead."""
         driver = Driver(*(value[follower] for value in fleet.driver))
         length = 0.5 * fleet.length[follower]
         gap = behind(follower) - length - 0.5 * fleet.length
@@ -191,7 +194,7 @@ def prospect(traffic: Traffic, fleet: Fleet, place: Scalar, direction: Scalar) -
 
 
 def change_lanes(traffic: Traffic, fleet: Fleet, place: Scalar, direction: Scalar) -> Traffic:
-    """The others decide by MOBIL whether to begin a change to the lane in ``direction`` (1 left, -1 right, 0 none)."""
+    """Let the others decide by MOBIL whether to change to the lane in ``direction`` (1 left, -1 right, 0 none)."""
     new = traffic.target + direction
     may = (
         (traffic.lane == traffic.target)
@@ -206,7 +209,7 @@ def change_lanes(traffic: Traffic, fleet: Fleet, place: Scalar, direction: Scala
 
 
 def look(traffic: Traffic, fleet: Fleet, direction: Scalar) -> tuple[Traffic, Leaders]:
-    """Who goes where, and whom everyone follows from now on. Expects positions just made relative to the ego."""
+    """Update lanes and leaders. Expects positions just made relative to the ego."""
     place = places(traffic.pose.x)
     traffic = change_lanes(traffic, fleet, place, direction)
     return traffic, find_leaders(traffic, fleet, place)
@@ -215,11 +218,11 @@ def look(traffic: Traffic, fleet: Fleet, direction: Scalar) -> tuple[Traffic, Le
 # -- driving -------------------------------------------------------------------------------------------------------
 
 Control = Callable[[Pose], tuple[Scalar, Scalar]]
-"""The ego's acceleration (m/s^2) and sine of the slip angle, from its pose."""
+"""Function of the ego's pose that gives its acceleration (m/s^2) and sine of the slip angle."""
 
 
 def follow(traffic: Traffic, fleet: Fleet, leaders: Leaders) -> Scalar:
-    """Everyone's acceleration by IDM, m/s^2, limited to the hardest braking."""
+    """Return everyone's acceleration by IDM, m/s^2, limited to the hardest braking."""
     pose = traffic.pose
     forward = forward_speed(pose)
 
@@ -235,7 +238,7 @@ def follow(traffic: Traffic, fleet: Fleet, leaders: Leaders) -> Scalar:
 def substep(
     traffic: Traffic, fleet: Fleet, leaders: Leaders, crashed: Scalar, control: Control
 ) -> tuple[Traffic, Scalar]:
-    """Everyone moves by SUBSTEP, and whether the ego has crashed by then. After a crash time stands still."""
+    """Move everyone by SUBSTEP and say whether the ego has crashed by then. After a crash time stands still."""
     pose = traffic.pose
     ego_acceleration, ego_slip = control(Pose(*(value[0] for value in pose)))
     acceleration = jnp.where(is_ego(), ego_acceleration, follow(traffic, fleet, leaders))
@@ -247,7 +250,7 @@ def substep(
 
 
 def ego_crashes(start: Pose, motion: Motion, fleet: Fleet) -> Scalar:
-    """Whether the ego touched another vehicle or an edge of the road during a sub-step, or turned around."""
+    """Say whether the ego touched another vehicle or an edge of the road during a sub-step, or turned around."""
     everyone = Sweep(start, motion, fleet.length, fleet.width)
     ego: Sweep = jax.tree.map(lambda value: value[0], everyone)
     hit = (collision.met(ego, everyone, SUBSTEP) & ~is_ego()).any()
@@ -261,7 +264,7 @@ def ego_crashes(start: Pose, motion: Motion, fleet: Fleet) -> Scalar:
 def drive(
     traffic: Traffic, fleet: Fleet, leaders: Leaders, crashed: Scalar, control: Control, substeps: Scalar
 ) -> tuple[Traffic, Scalar]:
-    """Everyone moves by ``substeps`` sub-steps under leaders that stay."""
+    """Move everyone by ``substeps`` sub-steps, without new leaders."""
 
     def one(_: Any, carry: tuple[Traffic, Scalar]) -> tuple[Traffic, Scalar]:
         return substep(carry[0], fleet, leaders, carry[1], control)

@@ -1,1 +1,1 @@
-"""Exploration: worlds that are unknown at first and seen only from where one stands."""
+"""Exploration: worlds that are unknown at first and that an agent sees only around itself."""

@@ -9,11 +9,11 @@ action                  ``Discrete(4)``: one cell to the east (+x), north (+y), 
 observation ``(405,)``  the 13 x 13 cells about the rover, row by row from below, each from the left: known to be
                         ground (169), known to be rock (169); a coarse map about the rover, 8 x 8 blocks of 8 x 8
                         cells, the rover at the lower left corner of block (4, 4): cells of frontier in each,
-                        count / 16, at most 1 (64); place x, y (by 31); part of the ground that is covered. Frontier:
+                        count / 16, at most 1 (64); place x, y (by 31); fraction of the ground covered. Frontier:
                         ground that is known, with an unknown cell beside it
 lidar                   sees every cell within 6 cells (Euclidean) to which no rock lies on Bresenham's line; it looks
                         at the start and after every step
-reward                  cells of ground newly seen, by all of the ground, minus 1/400; plus 1 on reaching the goal
+reward                  fraction of the ground newly seen, minus 1/400; plus 1 on reaching the goal
 terminated              the goal: at least 95 % of the ground is covered
 success                 the same
 start                   a random cell of ground
@@ -23,10 +23,10 @@ context                 the terrain: caves of a cellular automaton, of which the
 difficulty              density of rock before smoothing, in sixteenths, 4 to 8
 ======================  ====================================================================================
 
-A return is the part newly covered, 1 for the goal, less 1/400 a step: a rover that covers 95 % in 120 steps earns about
-1.6. What differs from MarsExplorer: 32 x 32 cells of caves instead of 21 x 21 with twelve boulders; a lidar without
-gaps between rays; running into rock cannot happen, instead of ending the episode at -400; the observation shows
-the rover from its first step on.
+A return is the fraction newly covered, plus 1 for the goal, minus 1/400 a step: a rover that covers 95 % in 120 steps
+earns about 1.6. Differences from MarsExplorer: the map has 32 x 32 cells of caves instead of 21 x 21 with twelve
+boulders; the lidar has no gaps between rays; the rover cannot run into rock, which there ends the episode at -400; and
+the observation shows the rover from its first step on.
 """
 
 from __future__ import annotations
@@ -49,28 +49,28 @@ from . import terrain
 from .terrain import RANGE, SIDE, WINDOW
 
 MOVES = {"east": (1, 0), "north": (0, 1), "west": (-1, 0), "south": (0, -1)}
-"""In the order of the actions."""
+"""Steps in x and y, in the order of the actions."""
 GOAL = (19, 20)
-"""Covered part of the ground at which the task is over, as a fraction of integers."""
+"""Covered fraction of the ground at which the task is over, as numerator and denominator."""
 STEP_COST = 1 / 400
 BLOCK = 8
 """Cells along a side of a block of the coarse map."""
 BLOCKS = 2 * SIDE // BLOCK
 MANY = 16
-"""Cells of frontier from which a block counts as full."""
+"""Frontier cells from which a block counts as full."""
 
 
 class Params(NamedTuple):
     """The context."""
 
     ground: jax.Array
-    """uint32 ``(32,)``, see :mod:`.terrain`: the cells on which the rover can drive; all others are rock."""
+    """uint32 ``(32,)``, see :mod:`.terrain`: cells on which the rover can drive; all others are rock."""
     size: jax.Array
     """int32: their number."""
 
 
 class State(NamedTuple):
-    """Where the rover is and what it has seen."""
+    """Place of the rover, and the cells it has seen."""
 
     x: jax.Array
     """int32: column."""
@@ -99,12 +99,12 @@ class MarsCoverage(Task[Params, State]):
         self.reward_space = self.box(-STEP_COST, 2)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """A terrain of the split."""
+        """Draw a terrain of the split."""
         ground = terrain.random_ground(jax.random.bits(key, (4, SIDE), jnp.uint32), self.density, split == 1)
         return Params(ground, terrain.count(ground))
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Anywhere, after a first look around."""
+        """Start on a random cell of ground, after a first look around."""
         (u,) = self.uniform(key, 1)
         n = jnp.minimum(jnp.floor(u * params.size.astype(self.dtype)).astype(jnp.int32), params.size - 1)
         x, y = terrain.nth(params.ground, n)
@@ -114,12 +114,12 @@ class MarsCoverage(Task[Params, State]):
         """Move, then look."""
         steps = np.array(list(MOVES.values()), np.int32)
         dx, dy = jnp.asarray(steps)[action]
-        # An illegal move changes nothing (the kernel sees to it), but it must not leave the map meanwhile.
+        # The kernel discards the result of an illegal move, but the computation must not leave the map.
         x, y = jnp.clip(state.x + dx, 0, SIDE - 1), jnp.clip(state.y + dy, 0, SIDE - 1)
         return State(x, y, state.known | terrain.seen_from(params.ground, x, y))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Shape ``(405,)``; see the table."""
+        """Return shape ``(405,)``; see the table."""
         known_ground, known_rock = state.known & params.ground, state.known & ~params.ground
         columns = np.arange(WINDOW, dtype=np.uint32)
         near = [
@@ -136,7 +136,7 @@ class MarsCoverage(Task[Params, State]):
         ])  # fmt: skip
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         near, far = (WINDOW, WINDOW), (BLOCKS, BLOCKS)
         cells = "[row from below, column]: whether the cell, about the rover, is known to be"
         return (
@@ -154,11 +154,11 @@ class MarsCoverage(Task[Params, State]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """The four moves."""
+        """List the four moves."""
         return singles({move: f"drive one cell to the {move}" for move in MOVES})
 
     def _blocks(self, cells: jax.Array, state: State) -> jax.Array:
-        """Cells of a set in each block of the coarse map, int32 ``(BLOCKS, BLOCKS)``, rows from below."""
+        """Count the cells of a set in each block of the coarse map, int32 ``(BLOCKS, BLOCKS)``, rows from below."""
         padding = jnp.zeros(SIDE, cells.dtype)
         rows = lax.dynamic_slice(jnp.concatenate([padding, cells, padding]), (state.y,), (2 * SIDE,))
         # Columns from x - SIDE to x + SIDE - 1: the left half of them ends at the rover, the right half begins there.
@@ -170,22 +170,22 @@ class MarsCoverage(Task[Params, State]):
         return counts.reshape(BLOCKS, BLOCK, BLOCKS).sum(1)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """See the table."""
+        """Return newly covered ground, the cost of a step, and the prize of the goal; see the table."""
         before, after = (terrain.count(known & params.ground) for known in (state.known, next_state.known))
         at_goal = self._covered(after, params) & ~self._covered(before, params)
         return self._fraction(after - before, params) - self.dtype.type(STEP_COST) + at_goal
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Whether the goal is reached."""
+        """Say whether the goal is reached."""
         return self._covered(terrain.count(state.known & params.ground), params)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the coverage."""
+        """Return ``success`` and the coverage."""
         seen = terrain.count(state.known & params.ground)
         return {"success": self._covered(seen, params), "coverage": self._fraction(seen, params)}
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
-        """Moves onto ground, bool ``(4,)``."""
+        """Mark moves onto ground, bool ``(4,)``."""
         return beside(params.ground, state)
 
     def _covered(self, seen: jax.Array, params: Params) -> jax.Array:
@@ -197,7 +197,7 @@ class MarsCoverage(Task[Params, State]):
     # -- text and pixels ---------------------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
-        """The map as far as it is known."""
+        """Draw the known part of the map in letters."""
         x, y = int(state.x), int(state.y)
         seen = sum(int(word).bit_count() for word in np.asarray(state.known) & np.asarray(params.ground))
         known, ground = _cells(state.known), _cells(params.ground)
@@ -212,14 +212,14 @@ class MarsCoverage(Task[Params, State]):
         ])  # fmt: skip
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer."""
         return f"Answer with one word, the way to drive one cell: {', '.join(MOVES)}."
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """A direction's name, or its number.
+        """Return the action of a direction's name or number.
 
         Raises:
-            ValueError: anything else.
+            ValueError: the text is neither.
         """
         word = text.strip().lower()
         names = list(MOVES)
@@ -228,15 +228,15 @@ class MarsCoverage(Task[Params, State]):
         return np.asarray(names.index(word) if word in names else int(word), self.action_space.dtype)
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
-        """What is in the way."""
+        """Say what is in the way."""
         return f"there is rock to the {list(MOVES)[int(action)]}"
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """The only end there is."""
+        """Name the only end there is."""
         return f"at least {GOAL[0] / GOAL[1]:.0%} of the ground is covered"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """From above, north up: ground (sand), rock (brown), frontier (light), unknown (dark), lidar, rover."""
+        """Draw from above, north up: ground (sand), rock (brown), frontier (light), unknown (dark), lidar, rover."""
         scale = self.picture_shape[0] // SIDE
         known, ground = _cells(state.known), _cells(params.ground)
         unknown_beside = np.zeros_like(known)
@@ -254,12 +254,12 @@ class MarsCoverage(Task[Params, State]):
 
 
 def frontier(known_ground: jax.Array, known: jax.Array) -> jax.Array:
-    """Known ground with an unknown cell beside it (Yamauchi 1997, doi:10.1109/CIRA.1997.613851)."""
+    """Return known ground with an unknown cell beside it (Yamauchi 1997, doi:10.1109/CIRA.1997.613851)."""
     return known_ground & terrain.grown(~known)
 
 
 def beside(cells: jax.Array, state: State) -> jax.Array:
-    """Which of the four cells beside the rover are in the set, bool ``(4,)`` in the order of the actions."""
+    """Mark which of the four cells beside the rover are in the set, bool ``(4,)`` in the order of the actions."""
     padded = jnp.concatenate([jnp.zeros(1, cells.dtype), cells, jnp.zeros(1, cells.dtype)])
     rows = lax.dynamic_slice(padded, (state.y,), (3,))
     x = state.x.astype(jnp.uint32)
@@ -268,31 +268,31 @@ def beside(cells: jax.Array, state: State) -> jax.Array:
 
 
 def _cells(words: Any) -> np.ndarray:
-    """A set as booleans ``(32, 32)``, rows from below."""
+    """Return a set as booleans ``(32, 32)``, rows from below."""
     return (np.asarray(words)[:, None] >> np.arange(SIDE, dtype=np.uint32) & 1).astype(bool)
 
 
 class NearestFrontier(NamedTuple):
     """Frontier-based exploration: along a shortest known way to the nearest frontier (Yamauchi 1997).
 
-    It covers every terrain. On a cell of frontier the lidar sees the cells beside it, and the cell is frontier no
-    more; a way leads over known ground only; and when the known ground about the rover has no frontier left, nothing
-    is beside it but known rock, so it is all the ground there is.
+    It covers every terrain. On a frontier cell the lidar sees the cells beside it, and the cell is frontier no more.
+    Ways lead over known ground only. When the known ground about the rover has no frontier left, everything beside it
+    is known rock, so it is all the ground there is.
 
-    It uses what the rover has seen, and nothing else of the terrain.
+    The player uses the cells that the rover has seen, and nothing else of the terrain.
     """
 
     @classmethod
     def for_task(cls, task: MarsCoverage) -> NearestFrontier:
-        """The player of any terrain."""
+        """Make the player; it is the same for every terrain."""
         return cls()
 
     def initial(self, params: Params) -> tuple[()]:
-        """Nothing to remember."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """The first step of a shortest way: a wave from all frontiers over known ground, up to the rover."""
+        """Return the first step of a shortest way: a wave from all frontiers over known ground, up to the rover."""
         state: State = view.state
         known_ground = state.known & view.params.ground
 

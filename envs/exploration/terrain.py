@@ -1,7 +1,7 @@
-"""Terrain as bits: 32 x 32 cells in 32 words, so that growing, flooding and looking are operations on whole rows.
+"""Terrain as bits: 32 x 32 cells in 32 words, so that growing, flooding and sight work on whole rows.
 
 A set of cells is uint32 ``(32,)``: bit ``x`` of word ``y`` is cell (x, y), x to the right, y up. Cells of the outer
-ring are rock in every terrain: a shift that drops a bit at the edge never loses ground.
+ring are rock in every terrain, so a shift that drops a bit at the edge never loses ground.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jax import lax
 SIDE = 32
 """Cells along each side."""
 RANGE = 6
-"""Cells that the lidar reaches, Euclidean."""
+"""Range of the lidar in cells, Euclidean."""
 WINDOW = 2 * RANGE + 1
 SMOOTHINGS = 3
 """Steps of the cellular automaton."""
@@ -26,27 +26,27 @@ _RING[[0, -1]] = 2**32 - 1
 
 
 def count(cells: jax.Array) -> jax.Array:
-    """Number of cells of a set, int32."""
+    """Count the cells of a set, int32."""
     return lax.population_count(cells).astype(jnp.int32).sum()
 
 
 def below(cells: jax.Array) -> jax.Array:
-    """The set moved up by one row: at each cell what lies below it."""
+    """Return the set moved up by one row: each cell gets the one below it."""
     return jnp.concatenate([jnp.zeros(1, cells.dtype), cells[:-1]])
 
 
 def above(cells: jax.Array) -> jax.Array:
-    """The set moved down by one row."""
+    """Return the set moved down by one row."""
     return jnp.concatenate([cells[1:], jnp.zeros(1, cells.dtype)])
 
 
 def grown(cells: jax.Array) -> jax.Array:
-    """The set and all cells beside it, by a common side."""
+    """Return the set with all cells beside it that share a side."""
     return cells | cells << 1 | cells >> 1 | below(cells) | above(cells)
 
 
 def flooded(seed: jax.Array, ground: jax.Array) -> jax.Array:
-    """All ground connected with the seed by common sides; the seed is ground."""
+    """Return all ground connected with the seed by common sides; the seed is ground."""
 
     def spread(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         cells, _ = state
@@ -57,7 +57,7 @@ def flooded(seed: jax.Array, ground: jax.Array) -> jax.Array:
 
 
 def largest_region(ground: jax.Array) -> jax.Array:
-    """The connected region with the most cells; of equal ones the one that begins lowest, then leftmost."""
+    """Return the connected region with the most cells; of equal ones the one that begins lowest, then leftmost."""
 
     def next_region(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         rest, best = state
@@ -74,10 +74,10 @@ def largest_region(ground: jax.Array) -> jax.Array:
 
 
 def majority(rock: jax.Array) -> jax.Array:
-    """One step of the cellular automaton: rock where at least 5 of the 3 x 3 cells around are rock.
+    """Make one step of the cellular automaton: a cell becomes rock if at least 5 of its 3 x 3 cells are rock.
 
     Source: Johnson, Yannakakis & Togelius 2010, Cellular automata for real-time generation of infinite cave levels.
-    The nine bits of every cell are added by full adders over whole rows.
+    Full adders over whole rows add the nine bits of every cell.
     """
     ones, twos = _add(rock << 1, rock, rock >> 1)
     ones, carried = _add(below(ones), ones, above(ones))
@@ -87,24 +87,24 @@ def majority(rock: jax.Array) -> jax.Array:
 
 
 def _add(a: jax.Array, b: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The sum of three bits, as ones and twos."""
+    """Add three bits; return ones and twos."""
     return a ^ b ^ c, a & b | c & (a ^ b)
 
 
 def random_ground(bits: jax.Array, density: Any, odd: Any) -> jax.Array:
-    """Connected ground of caves, never empty.
+    """Draw connected ground of caves, never empty.
 
     Args:
         bits: random, uint32 ``(4, 32)``.
         density: probability that a cell is rock before smoothing, in sixteenths, an integer from 1 to 15.
         odd: bool, whether the number of cells is odd. Terrains with even and with odd numbers are never equal, so this
-            is what keeps training and test terrains apart.
+            keeps training and test terrains apart.
 
     Returns:
-        The ground, uint32 ``(32,)``: after smoothing, the largest region, and where the parity asks for it one
-        more cell beside it. Everything else is rock.
+        The ground, uint32 ``(32,)``: the largest region after smoothing, with one more cell beside it if the parity
+        requires it. Everything else is rock.
     """
-    # Four bits a cell are a number from 0 to 15, the first the highest: rock where it is below the density.
+    # Four bits a cell are a number from 0 to 15, the first the highest; a cell is rock if it is below the density.
     less, equal = jnp.zeros_like(bits[0]), ~jnp.zeros_like(bits[0])
     for place, plane in enumerate(bits):
         digit = density >> (3 - place) & 1 == 1
@@ -113,7 +113,7 @@ def random_ground(bits: jax.Array, density: Any, odd: Any) -> jax.Array:
     rock = less | _RING
     for _ in range(SMOOTHINGS):
         rock = majority(rock) | _RING
-    # Hard against chance: were all rock, the ground would be its middle.
+    # If all cells were rock by chance, the ground would be the middle cell.
     middle = jnp.where(jnp.arange(SIDE) == SIDE // 2, jnp.uint32(1 << SIDE // 2), 0)
     ground = largest_region(~rock | middle)
     beside = grown(ground) & ~ground & ~_RING
@@ -123,7 +123,7 @@ def random_ground(bits: jax.Array, density: Any, odd: Any) -> jax.Array:
 
 
 def nth(cells: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Column and row of the n-th cell of a set, from 0, row by row from below, each from the left."""
+    """Return column and row of the n-th cell of a set, from 0, row by row from below, each from the left."""
     sizes = lax.population_count(cells).astype(jnp.int32)
     ends = jnp.cumsum(sizes)
     row = (ends <= n).sum()
@@ -133,7 +133,9 @@ def nth(cells: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def window(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """The cells about (x, y), uint32 ``(WINDOW,)`` of ``WINDOW`` bits: bit RANGE of word RANGE is (x, y) itself."""
+    """Return the cells about (x, y), uint32 ``(WINDOW,)`` of ``WINDOW`` bits; bit RANGE of word RANGE is (x, y)
+    itself.
+    """
     padding = jnp.zeros(RANGE, cells.dtype)
     rows = lax.dynamic_slice(jnp.concatenate([padding, cells, padding]), (y,), (WINDOW,))
     shift = (x - RANGE).astype(jnp.int32)
@@ -143,7 +145,7 @@ def window(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def from_window(seen: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """The set of cells of a window about (x, y): the inverse of :func:`window`, what lies outside dropped."""
+    """Return the cells of a window about (x, y) as a set: the inverse of :func:`window`; cells outside are dropped."""
     shift = (x - RANGE).astype(jnp.int32)
     moved = jnp.where(shift >= 0, seen << jnp.maximum(shift, 0).astype(jnp.uint32),
                       seen >> jnp.maximum(-shift, 0).astype(jnp.uint32))  # fmt: skip
@@ -152,7 +154,7 @@ def from_window(seen: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def line(x: int, y: int) -> list[tuple[int, int]]:
-    """The cells strictly between (0, 0) and (x, y): along the longer axis one a column, the nearest to the line.
+    """List the cells strictly between (0, 0) and (x, y): one a column along the longer axis, the nearest to the line.
 
     Bresenham 1965, doi:10.1147/sj.41.0025; a tie goes away from the axis.
     """
@@ -166,7 +168,7 @@ def line(x: int, y: int) -> list[tuple[int, int]]:
 
 
 def _sight_lines() -> tuple[np.ndarray, np.ndarray]:
-    """For each cell of the window what hides it, two rows of the window a word, and whether it is in range."""
+    """Return the cells that hide each cell of the window, two rows of the window a word, and whether it is in range."""
     between = np.zeros((WINDOW, WINDOW, (WINDOW + 1) // 2), np.uint32)
     in_range = np.zeros((WINDOW, WINDOW), bool)
     for y in range(-RANGE, RANGE + 1):
@@ -182,7 +184,7 @@ _BETWEEN, _IN_RANGE = _sight_lines()
 
 
 def seen_from(ground: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """The cells that the lidar at (x, y) sees: in range, and no rock on the line between, ground and rock alike."""
+    """Return the cells, ground and rock, that the lidar at (x, y) sees: in range, with no rock on the line between."""
     rock = window(~ground, x, y)
     rock = jnp.concatenate([rock, jnp.zeros(1, rock.dtype)])
     rock = rock[0::2] | rock[1::2] << 16

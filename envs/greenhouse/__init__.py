@@ -1,1 +1,1 @@
-"""Crops under glass: climate, growth and the money in it."""
+"""Greenhouses: climate, crop growth and their economics."""

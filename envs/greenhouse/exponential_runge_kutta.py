@@ -1,8 +1,8 @@
-"""An exponential Runge-Kutta method of order four, for equations whose stiffness lies in decay of single components.
+"""An exponential Runge-Kutta method of order four, for equations that are stiff by the decay of single components.
 
-``dy/dt = -rate * y + remainder(y)``, one constant rate a component: the decay is integrated exactly, whatever the rate,
-and the remainder as the classical method would. With rates of zero it is the classical method; with a constant
-remainder it is exact.
+The equations are ``dy/dt = -rate * y + remainder(y)`` with one constant rate a component. The decay is integrated
+exactly at any rate, the remainder as in the classical method. With rates of zero it is the classical method; with a
+constant remainder it is exact.
 
 Source: Cox & Matthews 2002, doi:10.1006/jcph.2002.6995, equations 26 to 29 (ETDRK4).
 """
@@ -18,11 +18,11 @@ import jax
 Y = TypeVar("Y")
 
 _TERMS = 17
-"""Of the series of phi_3: exact to float64 on [-1.5, 0]."""
+"""Terms of the series of phi_3: exact to float64 on [-1.5, 0]."""
 
 
 def phi_functions(z: Any) -> tuple[Any, Any, Any, Any]:
-    """``exp(z)`` and phi_1, phi_2, phi_3 of ``z`` in [-1.5, 0]; phi_k(z) = (phi_{k-1}(z) - 1 / (k-1)!) / z.
+    """Return ``exp(z)`` and phi_1, phi_2, phi_3 of ``z`` in [-1.5, 0]; phi_k(z) = (phi_{k-1}(z) - 1 / (k-1)!) / z.
 
     The definition cancels for small ``z``; the series of phi_3 and the recursion downwards do not.
     """
@@ -35,7 +35,7 @@ def phi_functions(z: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def exponential_rk4(remainder: Callable[[Y], Y], rates: Y, y: Y, step: float, count: int) -> Y:
-    """``y`` after ``count`` steps of ``step`` seconds.
+    """Return ``y`` after ``count`` steps of ``step`` seconds.
 
     Args:
         remainder: ``dy/dt + rates * y`` as a function of ``y``; autonomous.

@@ -1,7 +1,8 @@
 """The reference player: a grower's rules for heating, vents and carbon dioxide.
 
-Heat in proportion up to a day or a night temperature; open the vents in proportion above it and above a humidity; dose
-carbon dioxide by day while the vents are nearly closed. The rules see only what the sensors show.
+The rules heat in proportion to the lack of temperature, by day and by night; open the vents in proportion to the
+excess of temperature and humidity; and dose carbon dioxide by day while the vents are nearly closed. They use sensor
+values only.
 """
 
 from __future__ import annotations
@@ -23,37 +24,37 @@ class Grower(NamedTuple):
     light: Any = 20.0
     """W/m2 of radiation above which it is day"""
     warm_day: Any = 11.0
-    """degC up to which is heated by day"""
+    """degC: heating target by day"""
     warm_night: Any = 11.0
-    """degC"""
+    """degC: heating target by night"""
     heating_gain: Any = 20.0
     """W/(m2 K)"""
     hot: Any = 28.0
-    """degC above which is vented"""
+    """degC: vents open above this"""
     venting_gain: Any = 4e-3
     """m/(s K)"""
     damp: Any = 90.0
-    """% above which is vented"""
+    """%: vents open above this relative humidity"""
     drying_gain: Any = 0.1e-3
     """m/s a per cent"""
     co2: Any = 1550.0
-    """ppm up to which is dosed by day"""
+    """ppm: dosing target by day"""
     co2_gain: Any = 2e-8
     """kg/(m2 s) a ppm"""
     closed: Any = 7.5e-3
-    """m/s of ventilation up to which is dosed"""
+    """m/s: carbon dioxide is dosed up to this ventilation"""
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> Grower:
-        """The same rules for every greenhouse."""
+        """Make the player; it is the same for every greenhouse."""
         return cls()
 
     def initial(self, params: Params) -> tuple[()]:
-        """Nothing to remember."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """The setting, shape ``(3,)``."""
+        """Return the setting, shape ``(3,)``."""
         ppm, inside, humidity, radiation = (view.observation[i] * float(SCALES[i]) for i in (1, 2, 3, 4))
         day = radiation > self.light
         heating = self.heating_gain * (jnp.where(day, self.warm_day, self.warm_night) - inside)

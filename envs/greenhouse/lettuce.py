@@ -1,35 +1,35 @@
 """Grow a crop of lettuce for forty days: dose carbon dioxide, open the vents, heat, and earn more than that costs.
 
-Crop and climate: ``van_henten.py``, integrated over control intervals of half an hour in which actuators and weather
-stay as they are. Weather: ``weather.py``. Profit is what the crop's growth is worth minus carbon dioxide and heat, per
-square metre; bounds on the climate are a constraint of their own, not mixed into it.
+Crop and climate: ``van_henten.py``, integrated over control intervals of half an hour with constant actuators and
+weather. Weather: ``weather.py``. Profit is the value of the crop's growth minus the cost of carbon dioxide and heat,
+per square metre. Bounds on the climate are a separate constraint.
 
 ======================  ====================================================================================
 action ``(3,)``         in [0, 1], of the actuators' ranges: carbon dioxide 0..1.2 mg/(m2 s), ventilation
                         0..7.5 mm/s, heating 0..150 W/m2. Above 2000 ppm the dosing valve stays shut
 observation ``(18,)``   crop dry weight (by 0.25 kg/m2); inside carbon dioxide (1000 ppm), temperature (20 degC),
                         relative humidity (100 %); outside radiation (500 W/m2), temperature (20 degC), relative
-                        humidity (100 %), all now, no forecast; the last action (3); part of the season gone;
+                        humidity (100 %), all now, no forecast; the last action (3); fraction of the season gone;
                         sine and cosine of the time of day and of the day of the year; prices of lettuce
                         (20 EUR/kg), heat (0.1 EUR/kWh), carbon dioxide (0.2 EUR/kg). Sensors have ranges: ``SENSORS``
 reward                  EUR/m2: value of the dry weight gained in the step minus carbon dioxide and heat used.
                         A lost crop's value is taken off. The return is the season's profit: harvest minus young
                         plants, carbon dioxide and heat
-cost                    by how much the climate at the end of the step is beyond its bounds: temperature
+cost                    sum of the climate's violations of its bounds at the end of the step: temperature
                         10..30 degC in units of 10 K, carbon dioxide 300..1600 ppm in units of 1000 ppm, relative
-                        humidity at most 90 % in units of 10 %, added
+                        humidity at most 90 % in units of 10 %
 terminated              harvest, after 40 days (1,920 steps); or the crop is lost, inside below 0 or above 45 degC
 success                 harvested, with at least 0.3 kg/m2 of dry weight, and at most 0.1 of cost a step on average
 start                   planted at midnight, 3.5 g/m2 of dry weight, 15 degC, 80 % and 400 ppm inside
 context                 planting day, 10 February to 28 August, train and test in alternating bands of ten days;
                         latitude 50..54 deg; the year's warmth +-1.5 K and cloudiness; prices; and the constants of
-                        greenhouse and crop (not shown), each within the difficulty's part of van Henten's
-difficulty              half width of that part: 0.1, easy 0, hard 0.25
+                        greenhouse and crop (not shown), each within a fraction of van Henten's
+difficulty              that fraction: 0.1, easy 0, hard 0.25
 ======================  ====================================================================================
 
 Prices lie between two published sheets, by a level in [0, 1] on a logarithmic scale and +-20 % each. Level 0 is van
 Henten 1994: lettuce 16 Hfl/kg of dry weight, heat 6.35e-9 Hfl/J, carbon dioxide 0.42 Hfl/kg, at 2.20371 Hfl/EUR. Level
-1 are those of present greenhouse benchmarks: 22.285125 EUR/kg, 0.1281 EUR/kWh, 0.1906 EUR/kg.
+1 is that of present greenhouse benchmarks: 22.285125 EUR/kg, 0.1281 EUR/kWh, 0.1906 EUR/kg.
 """
 
 from __future__ import annotations
@@ -57,23 +57,23 @@ STEP = 1800.0
 SEASON = 40 * 48
 """steps"""
 CO2_LIMIT, VENTILATION_LIMIT, HEATING_LIMIT = 1.2e-6, 7.5e-3, 150.0
-"""kg/(m2 s), m/s, W/m2: what the actuators can do (van Henten 1994)."""
+"""kg/(m2 s), m/s, W/m2: limits of the actuators (van Henten 1994)."""
 COLDEST, WARMEST = 10.0, 30.0
-"""degC: bounds of the climate, as are the next two."""
+"""degC: bounds of the climate, as are the next three."""
 LEAST_CO2, MOST_CO2 = 300.0, 1600.0
 """ppm"""
 DAMPEST = 90.0
 """%"""
 FROST, SCORCH = 0.0, 45.0
-"""degC between which a crop lives. Open vents keep it cooler than this on any summer day."""
+"""degC: the crop lives between these. Open vents keep it cooler than this on any summer day."""
 INTERLOCK = 2000.0
-"""ppm from which the dosing valve stays shut; the model was fitted well below."""
+"""ppm: above this the dosing valve stays shut; the model was fitted well below."""
 HARVEST_WEIGHT = 0.3
 """kg/m2 of dry weight"""
 TOLERATED = 0.1
-"""Mean cost a step."""
+"""Mean cost a step that still counts as success."""
 FIRST_DAY, LAST_DAY = 40.0, 240.0
-"""Planting, day of the year."""
+"""Planting dates, day of the year."""
 HFL = 1 / 2.20371
 """EUR"""
 KWH = 3.6e6
@@ -86,13 +86,13 @@ CO2_PRICES = (0.42 * HFL, 0.1906)
 """EUR/kg"""
 PRICE_SPREAD = 0.2
 SCALES = np.array([0.25, 1000, 20, 100, 500, 20, 100])
-"""Of the seven measurements, in their units."""
+"""Scales of the seven measurements, in their units."""
 SENSORS = np.array([[0, 1], [0, 5000], [-20, 60], [0, 100], [0, 1000], [-40, 60], [0, 100]])
 """Ranges of the seven measurements."""
 
 
 class Prices(NamedTuple):
-    """What the grower pays and is paid."""
+    """Prices that the grower pays and receives."""
 
     lettuce: Scalar
     """EUR/kg of dry weight"""
@@ -111,7 +111,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Crop and climate, the actuators' last setting (parts of their ranges), and what is outside now."""
+    """Crop and climate, the actuators' last setting (fractions of their ranges), and the present weather."""
 
     climate: Climate
     applied: Control
@@ -146,7 +146,7 @@ class Lettuce(Task[Params, State]):
         self.reward_space = self.box(-30, 1)  # 1 kg/m2 lost at the highest price; grown in a step, 4 g/m2 and less
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """A planting day in the bands of the split; everything else alike for both."""
+        """Draw a planting day in the bands of the split, and everything else alike for both splits."""
         u = self.uniform(key, 16)
 
         def between(low: float, high: float, unit: Scalar) -> Scalar:
@@ -168,7 +168,7 @@ class Lettuce(Task[Params, State]):
         return Params(site, prices, house)
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Just planted, at midnight."""
+        """Return a crop just planted, at midnight."""
         sky = Sky(*self.normal(key, 3))
         zero = jnp.zeros((), self.dtype)
         temperature = zero + 15.0
@@ -177,7 +177,7 @@ class Lettuce(Task[Params, State]):
         return State(Climate(zero + 3.5e-3, *air), Control(zero, zero, zero), sky, outside, jnp.int32(0), zero)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Half an hour under the weather shown, then the weather of the next."""
+        """Integrate half an hour under the weather shown, then draw the next weather."""
         ppm = co2_ppm(state.climate.co2, state.climate.temperature)
         dosing = jnp.where(ppm < INTERLOCK, action[0], 0.0)
         applied = Control(dosing, action[1], action[2])
@@ -188,7 +188,7 @@ class Lettuce(Task[Params, State]):
         return State(climate, applied, sky, outside, steps, state.violation + violation(climate))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Shape ``(18,)``; see the table."""
+        """Return shape ``(18,)``; see the table."""
         inside, outside = state.climate, state.outside
         measured = (
             inside.dry_weight,
@@ -221,7 +221,7 @@ class Lettuce(Task[Params, State]):
         )
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         measured = {
             "dry_weight": ("dry weight of the crop", "kg/m2"),
             "co2": ("carbon dioxide inside", "ppm"),
@@ -251,7 +251,7 @@ class Lettuce(Task[Params, State]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """Three actuators."""
+        """List three actuators."""
         return (
             Component("dosing", "carbon dioxide that is dosed", f"{1e6 * CO2_LIMIT:g} mg/(m2 s)"),
             Component(
@@ -263,7 +263,7 @@ class Lettuce(Task[Params, State]):
         )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Profit of the step, EUR/m2."""
+        """Return the profit of the step, EUR/m2."""
         used = actuators(next_state.applied)
         spent = (STEP / KWH) * params.prices.heat * used.heating + STEP * params.prices.co2 * used.co2
         standing = jnp.where(lost(next_state.climate), 0.0, next_state.climate.dry_weight)
@@ -271,15 +271,15 @@ class Lettuce(Task[Params, State]):
         return params.prices.lettuce * gained - spent
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Harvest, or the crop is lost."""
+        """Say whether the crop is harvested or lost."""
         return (state.steps >= SEASON) | lost(state.climate)
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
-        """How far the climate is beyond its bounds."""
+        """Return the climate's violation of its bounds."""
         return violation(next_state.climate)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         climate = state.climate
         mean = state.violation / jnp.maximum(state.steps, 1).astype(self.dtype)
         return {
@@ -294,7 +294,7 @@ class Lettuce(Task[Params, State]):
     # -- text and pixels ---------------------------------------------------------------------------------------
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """Harvest or loss."""
+        """Say whether it was harvested or lost."""
         if bool(lost(state.climate)):
             return (
                 f"the crop is lost: {float(state.climate.temperature):.1f} degC, it lives at {FROST:g}..{SCORCH:g} degC"
@@ -302,11 +302,11 @@ class Lettuce(Task[Params, State]):
         return f"harvest after 40 days: {float(state.climate.dry_weight):.3f} kg/m2 of dry weight"
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer."""
         return "Answer with three numbers from 0 to 1: carbon dioxide, ventilation and heating, parts of their ranges."
 
     def describe(self, state: State, params: Params) -> str:
-        """Crop, climate, weather, actuators, time and prices in words, with units."""
+        """Describe crop, climate, weather, actuators, time and prices, with units."""
         inside, outside = (jax.tree.map(float, part) for part in (state.climate, state.outside))
         lettuce, heat, co2 = map(float, params.prices)
         days, hours = divmod(int(state.steps) * STEP / HOUR, 24)
@@ -323,7 +323,9 @@ class Lettuce(Task[Params, State]):
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """The greenhouse from the side: crop by its weight, vents by their opening, pipes by their heat, sky by sun."""
+        """Draw the greenhouse from the side: crop by its weight, vents by their opening, pipes by their heat, sky by
+        sun.
+        """
         height, width, _ = self.picture_shape
         light = min(1.0, float(state.outside.radiation) / 700)
         image = Image.new(
@@ -356,17 +358,17 @@ class Lettuce(Task[Params, State]):
 
 
 def actuators(setting: Control) -> Control:
-    """SI units from parts of the actuators' ranges."""
+    """Convert fractions of the actuators' ranges to SI units."""
     return Control(CO2_LIMIT * setting.co2, VENTILATION_LIMIT * setting.ventilation, HEATING_LIMIT * setting.heating)
 
 
 def lost(climate: Climate) -> Scalar:
-    """Whether the crop froze or burnt."""
+    """Say whether the crop froze or burnt."""
     return (climate.temperature < FROST) | (climate.temperature > SCORCH)
 
 
 def violation(climate: Climate) -> Scalar:
-    """The constraint cost of a climate, see the table."""
+    """Return the constraint cost of a climate; see the table."""
     t, ppm = climate.temperature, co2_ppm(climate.co2, climate.temperature)
     damp = relative_humidity(climate.humidity, t)
     return (

@@ -12,9 +12,9 @@ Sensitivity analysis of an optimal control problem in greenhouse climate managem
     g = (1 - e^{-c_pl X_d}) c_ph V_r s / (c_ph V_r + s),   q = 2^(X_t / 10 - 2.5)
     s = (-5.11e-6 X_t^2 + 2.30e-4 X_t - 6.29e-4)(X_c - 5.2e-5)
 
-Outside about 3 to 42 degC the polynomial in ``s`` is negative, where the fit means nothing and ``g`` has a pole: there
-``s`` is zero here. The equations are stiff under open vents, which change the air in minutes while the crop grows over
-weeks: that decay is linear and is integrated exactly (``exponential_runge_kutta.py``).
+Outside about 3 to 42 degC the polynomial in ``s`` is negative: the fit does not hold there, and ``g`` would have a
+pole. So ``s`` is zero there. The equations are stiff under open vents, which change the air in minutes while the crop
+grows over weeks. This decay is linear and is integrated exactly (``exponential_runge_kutta.py``).
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ CO2_MOLAR_MASS, WATER_MOLAR_MASS = 44.01e-3, 18.01528e-3
 """kg/mol"""
 KELVIN = 273.15
 SUBSTEPS = 4
-"""Integration steps a control interval. Against a stiff solver, tests/greenhouse measures what they leave."""
+"""Integration steps a control interval. tests/greenhouse measures their error against a stiff solver."""
 _ALMOST_NOTHING = 1e-30
 
 
 class Greenhouse(NamedTuple):
-    """The constants in which greenhouses and crops differ; defaults are van Henten's."""
+    """Constants in which greenhouses and crops differ; defaults are van Henten's."""
 
     yield_factor: Scalar = 0.544
     """c_ab: kg of dry weight from a kg of carbon dioxide assimilated"""
@@ -67,7 +67,7 @@ class Greenhouse(NamedTuple):
     heat_loss: Scalar = 6.1
     """c_qo: W/(m2 K) through the cover"""
     solar_gain: Scalar = 0.2
-    """c_rad: part of the outside radiation that warms the air"""
+    """c_rad: fraction of the outside radiation that warms the air"""
     leakage: Scalar = 0.75e-4
     """c_l: m/s through closed vents"""
 
@@ -86,7 +86,7 @@ class Climate(NamedTuple):
 
 
 class Control(NamedTuple):
-    """What the actuators do."""
+    """Setting of the actuators."""
 
     co2: Scalar
     """u_c: kg/(m2 s)"""
@@ -97,7 +97,7 @@ class Control(NamedTuple):
 
 
 class Weather(NamedTuple):
-    """What is outside."""
+    """Conditions outside."""
 
     radiation: Scalar
     """V_r: global radiation, W/m2"""
@@ -110,12 +110,12 @@ class Weather(NamedTuple):
 
 
 def canopy(dry_weight: Scalar) -> Scalar:
-    """Part of the floor that the crop covers, in [0, 1)."""
+    """Return the fraction of the floor that the crop covers, in [0, 1)."""
     return 1.0 - jnp.exp(-CANOPY_CLOSURE * dry_weight)
 
 
 def assimilation(climate: Climate, radiation: Scalar, house: Greenhouse) -> Scalar:
-    """g: carbon dioxide assimilated, kg/(m2 s)."""
+    """Return g: carbon dioxide assimilated, kg/(m2 s)."""
     t = climate.temperature
     conductance = (-5.11e-6 * t + 2.30e-4) * t - 6.29e-4
     supply = jnp.maximum(conductance, 0.0) * jnp.maximum(climate.co2 - COMPENSATION_POINT, 0.0)
@@ -124,17 +124,17 @@ def assimilation(climate: Climate, radiation: Scalar, house: Greenhouse) -> Scal
 
 
 def saturated_leaf(temperature: Scalar) -> Scalar:
-    """Vapour density in the leaf at a temperature (degC), kg/m3."""
+    """Return the vapour density in the leaf at a temperature (degC), kg/m3."""
     return 9348.0 / 8314.0 / (temperature + KELVIN) * jnp.exp(17.4 * temperature / (temperature + 239.0))
 
 
 def derivative(climate: Climate, control: Control, weather: Weather, house: Greenhouse) -> Climate:
-    """d/dt of the state, a second."""
+    """Return the state's time derivative, per second."""
     return _split(climate, control, weather, house, Climate(0.0, 0.0, 0.0, 0.0))
 
 
 def decay_rates(climate: Climate, control: Control, house: Greenhouse) -> Climate:
-    """How fast each state forgets itself, 1/s: ventilation, cover, and the leaves that take up vapour."""
+    """Return each state's decay rate, 1/s: by ventilation, cover, and the leaves that take up vapour."""
     exchange = control.ventilation + house.leakage
     return Climate(
         0.0 * climate.dry_weight,
@@ -147,7 +147,7 @@ def decay_rates(climate: Climate, control: Control, house: Greenhouse) -> Climat
 def step(
     climate: Climate, control: Control, weather: Weather, house: Greenhouse, duration: float, substeps: int = SUBSTEPS
 ) -> Climate:
-    """The state ``duration`` seconds later, under control and weather that stay."""
+    """Return the state ``duration`` seconds later, under constant control and weather."""
     rates = decay_rates(climate, control, house)
     return exponential_rk4(
         lambda now: _split(now, control, weather, house, rates), rates, climate, duration / substeps, substeps
@@ -155,7 +155,7 @@ def step(
 
 
 def _split(climate: Climate, control: Control, weather: Weather, house: Greenhouse, rates: Climate) -> Climate:
-    """The derivative with the decay ``-rates * climate`` taken out."""
+    """Return the derivative without the decay ``-rates * climate``."""
     covered = canopy(climate.dry_weight)
     assimilated = assimilation(climate, weather.radiation, house)
     respired = house.respiration * climate.dry_weight * jnp.exp(math.log(2.0) * (0.1 * climate.temperature - 2.5))
@@ -175,21 +175,21 @@ def _split(climate: Climate, control: Control, weather: Weather, house: Greenhou
 
 
 def co2_ppm(density: Scalar, temperature: Scalar) -> Scalar:
-    """Parts of carbon dioxide a million of air, from kg/m3 and degC."""
+    """Convert carbon dioxide from kg/m3 and degC to parts per million of air."""
     return density * (temperature + KELVIN) * (1e6 * GAS_CONSTANT / (PRESSURE * CO2_MOLAR_MASS))
 
 
 def co2_density(ppm: Scalar, temperature: Scalar) -> Scalar:
-    """kg/m3, the inverse of :func:`co2_ppm`."""
+    """Convert to kg/m3: the inverse of :func:`co2_ppm`."""
     return ppm / (temperature + KELVIN) * (1e-6 * PRESSURE * CO2_MOLAR_MASS / GAS_CONSTANT)
 
 
 def saturated_air(temperature: Scalar) -> Scalar:
-    """Vapour density of saturated air at a temperature (degC), kg/m3 (Magnus formula)."""
+    """Return the vapour density of saturated air at a temperature (degC), kg/m3 (Magnus formula)."""
     pressure = 610.78 * jnp.exp(17.2694 * temperature / (temperature + 238.3))
     return pressure / (temperature + KELVIN) * (WATER_MOLAR_MASS / GAS_CONSTANT)
 
 
 def relative_humidity(density: Scalar, temperature: Scalar) -> Scalar:
-    """Per cent, at most 100: a hygrometer shows no more."""
+    """Return relative humidity in per cent, at most 100: a hygrometer shows no more."""
     return jnp.minimum(100.0, 100.0 * density / saturated_air(temperature))

@@ -1,8 +1,8 @@
 """Synthetic weather of a temperate maritime climate: sun by geometry, clouds, warmth and dryness by chance.
 
-Radiation: the sun's elevation from latitude, declination (Cooper 1969, doi:10.1016/0038-092X(69)90047-4) and true
-solar time; under a clear sky 910 sin(elevation) - 30 W/m2, under a cloud cover N in [0, 1] the part 1 - 0.75 N^3.4 of
-it (Kasten & Czeplak 1980, doi:10.1016/0038-092X(80)90391-6, measured at Hamburg).
+Radiation: the sun's elevation follows from latitude, declination (Cooper 1969, doi:10.1016/0038-092X(69)90047-4) and
+true solar time. Radiation is 910 sin(elevation) - 30 W/m2 under a clear sky, and 1 - 0.75 N^3.4 of that under a cloud
+cover N in [0, 1] (Kasten & Czeplak 1980, doi:10.1016/0038-092X(80)90391-6, measured at Hamburg).
 
 Temperature: a cosine through the year and one through the day (the wider, the clearer the sky), and spells of some
 days. The yearly mean of 10.1 degC and half-range of 7.4 K are near the 1981-2010 normals of De Bilt, the Netherlands
@@ -11,8 +11,8 @@ days. The yearly mean of 10.1 degC and half-range of 7.4 K are near the 1981-201
 Humidity: the dew point stays some kelvin under the mean temperature of the day, so that relative humidity falls in the
 afternoon and nights come near saturation.
 
-Clouds, spells and dryness are first-order autoregressive: three standard normal numbers, started from their stationary
-distribution, so that nothing but the present has to be stored.
+Clouds, spells and dryness are first-order autoregressive: three standard normal numbers that start from their
+stationary distribution. So only their present values have to be stored.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ OUTSIDE_CO2 = 420.0
 CLOUD_MEMORY, SPELL_MEMORY, DRYNESS_MEMORY = 12 * HOUR, 96 * HOUR, 24 * HOUR
 """s: times in which the correlation falls to 1 / e."""
 CLOUD_SPREAD = 2.0
-"""Of the logit of cloud cover: clear and overcast skies are commoner than broken ones."""
+"""Standard deviation of the logit of cloud cover: clear and overcast skies are more frequent than broken ones."""
 YEARLY_MEAN, YEARLY_SWING, COLDEST_DAY = 10.1, 7.4, 20.0
 """degC, K, day of the year"""
 SPELL = 3.0
 """K: standard deviation of the daily mean from its season's."""
 CLEAR_DAY_SWING, CLOUDED_PART, WARMEST_HOUR = 5.5, 0.65, 15.0
-"""K: half the range of a clear day; how much of it full cover takes away; h."""
+"""K: half the range of a clear day; fraction of it that full cover takes away; h."""
 DEW_POINT_DEPRESSION, DRYNESS_SPREAD = 4.0, 0.5
-"""K: median of how far the dew point lies under the daily mean; standard deviation of its logarithm."""
+"""K: median difference of the daily mean and the dew point; standard deviation of its logarithm."""
 
 
 class Site(NamedTuple):
-    """Where and when a crop grows."""
+    """Place and season in which a crop grows."""
 
     latitude: Scalar
     """rad"""
@@ -59,7 +59,7 @@ class Site(NamedTuple):
 
 
 class Sky(NamedTuple):
-    """What chance has made of the weather now; each standard normal."""
+    """Random part of the present weather; each number standard normal."""
 
     cloud: Scalar
     spell: Scalar
@@ -67,7 +67,7 @@ class Sky(NamedTuple):
 
 
 def next_sky(sky: Sky, noise: Any, duration: float) -> Sky:
-    """The sky ``duration`` seconds later, from three standard normal numbers."""
+    """Return the sky ``duration`` seconds later, from three standard normal numbers."""
     following = []
     for now, fresh, memory in zip(sky, noise, (CLOUD_MEMORY, SPELL_MEMORY, DRYNESS_MEMORY), strict=True):
         kept = math.exp(-duration / memory)
@@ -76,7 +76,7 @@ def next_sky(sky: Sky, noise: Any, duration: float) -> Sky:
 
 
 def sun_height(site: Site, time: Scalar) -> Scalar:
-    """Sine of the sun's elevation, ``time`` seconds after the start."""
+    """Return the sine of the sun's elevation, ``time`` seconds after the start."""
     day = site.start + time * (1 / (24 * HOUR))
     declination = math.radians(23.45) * jnp.sin((2 * math.pi / YEAR) * (day + 285.0))  # Cooper counts from 1
     return jnp.sin(site.latitude) * jnp.sin(declination) - jnp.cos(site.latitude) * jnp.cos(declination) * jnp.cos(
@@ -85,12 +85,12 @@ def sun_height(site: Site, time: Scalar) -> Scalar:
 
 
 def day_angle(time: Scalar) -> Scalar:
-    """rad since midnight, true solar time."""
+    """Return rad since midnight, true solar time."""
     return (2 * math.pi / (24 * HOUR)) * jnp.mod(time, 24 * HOUR)
 
 
 def weather(site: Site, sky: Sky, time: Scalar) -> Weather:
-    """What is outside ``time`` seconds after the start."""
+    """Return the weather outside, ``time`` seconds after the start."""
     logit = site.cloudiness + CLOUD_SPREAD * sky.cloud
     log_cover = -jnp.logaddexp(0.0, -logit)
     clear = jnp.maximum(0.0, 910.0 * sun_height(site, time) - 30.0)

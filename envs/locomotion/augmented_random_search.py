@@ -1,12 +1,12 @@
-"""Find the linear policy that is the yardstick of a locomotion task, and write it down.
+"""Search for the linear policy that is the reference player of a locomotion task, and save it.
 
     python -m rlbench_suite.envs.locomotion.augmented_random_search hopper Hopper-v5 [SEED]
 
 Augmented random search, version V2-t (Mania, Guy & Recht 2018, arXiv:1803.07055, Algorithm 2 and Table 9 for the
-hyperparameters of Hopper): random directions in the space of weights, rollouts forth and back along each, and a step
-along the best of them, in units of the standard deviation of their returns. Observations are normalised by what was
-seen so far; the survival bonus is left out of the search, as there. The best policy met is kept, judged by its full
-return over episodes of their own.
+hyperparameters of Hopper): it draws random directions in the space of weights, makes rollouts forth and back along
+each, and takes a step along the best of them, in units of the standard deviation of their returns. Observations are
+normalised by those seen so far, and the search leaves out the survival bonus, as in the paper. The best policy is kept,
+by its full return over separate episodes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RunningMoments:
         self.count, self.mean, self.squares = 0, np.zeros(size), np.zeros(size)
 
     def push(self, x: np.ndarray) -> None:
-        """One more observation."""
+        """Add one observation."""
         self.count += 1
         before = x - self.mean
         self.mean = self.mean + before / self.count
@@ -40,7 +40,7 @@ class RunningMoments:
 
     @property
     def deviation(self) -> np.ndarray:
-        """Standard deviation; 1 where nothing has varied yet."""
+        """Return the standard deviation; 1 for entries that have not varied yet."""
         deviation = np.sqrt(self.squares / max(1, self.count - 1))
         return np.where(deviation < 1e-7, 1.0, deviation)
 
@@ -48,7 +48,7 @@ class RunningMoments:
 def rollout(
     env: Any, gain: np.ndarray, mean: np.ndarray, seed: int, bonus: float, seen: RunningMoments | None = None
 ) -> float:
-    """The return of one episode under ``action = clip(gain (x - mean))``, less ``bonus`` a step."""
+    """Return the return of one episode under ``action = clip(gain (x - mean))``, minus ``bonus`` a step."""
     x, _ = env.reset(seed=seed)
     total, over = 0.0, False
     while not over:
@@ -62,7 +62,7 @@ def rollout(
 
 
 def search(env_id: str, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """Gain ``(actions, observations)``, mean ``(observations,)`` and judged return of the best policy met."""
+    """Return gain ``(actions, observations)``, mean ``(observations,)`` and evaluated return of the best policy."""
     env: Any = gymnasium.make(env_id)
     bonus = env.unwrapped._healthy_reward
     generator = np.random.default_rng(seed)
@@ -95,7 +95,7 @@ def main() -> None:
     name, env_id = sys.argv[1:3]
     gain, mean, judged = search(env_id, int(sys.argv[3]) if len(sys.argv) > 3 else SEED)
     path = Path(__file__).with_name(f"{name}_linear_policy.json")
-    # Six digits are far more than a policy needs, and the same on every machine.
+    # Six digits are more than a policy needs, and are the same on every machine.
     policy = {"env": env_id, "return": round(judged, 1), "gain": gain.tolist(), "mean": mean.tolist()}
     rounded = json.loads(json.dumps(policy), parse_float=lambda text: float(f"{float(text):.6g}"))
     path.write_text(json.dumps(rounded, indent=1) + "\n")

@@ -1,7 +1,7 @@
 """Hopper: a planar robot of torso, thigh, leg and foot that moves by hopping.
 
-The simulation is Gymnasium's ``Hopper-v5`` on MuJoCo, unchanged: same model, seeds and trajectories, with the suite's
-card, views, time limit as truncation, scores and replay around it.
+The simulation is Gymnasium's ``Hopper-v5`` on MuJoCo, unchanged: same model, seeds and trajectories. The suite adds its
+card, views, time limit as truncation, scores and replay.
 
 | | |
 | --- | --- |
@@ -36,12 +36,12 @@ from rlbench_suite.host import HostTask
 from rlbench_suite.policy import View
 
 DISTANCE = 8.0
-"""m; what counts as success."""
+"""m; distance that counts as success."""
 JOINTS = ("hip", "knee", "ankle")
 
 
 class MujocoState(NamedTuple):
-    """All that MuJoCo's next step depends on."""
+    """Everything that MuJoCo's next step depends on."""
 
     time: float
     """s"""
@@ -68,7 +68,7 @@ class Hopper(HostTask[MujocoState]):
         self.reward_space = self.box(-np.inf, np.inf, ())
 
     def observation_components(self) -> tuple[Component, ...]:
-        """As Gymnasium has it."""
+        """List the entries as Gymnasium has them."""
         joints, clipped = ("hip", "knee", "ankle"), "clipped to [-10, 10]"
         return (
             Component("height", "height of the torso", "m"),
@@ -81,13 +81,13 @@ class Hopper(HostTask[MujocoState]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """A torque a joint."""
+        """List one torque a joint."""
         return tuple(
             Component(f"{joint}_torque", f"torque at the {joint}", "200 N m") for joint in ("hip", "knee", "ankle")
         )
 
     def simulator(self) -> gymnasium.Env[Any, Any]:
-        """Gymnasium's environment without its wrappers.
+        """Make Gymnasium's environment without its wrappers.
 
         Raises:
             ImportError: MuJoCo is not installed.
@@ -99,23 +99,23 @@ class Hopper(HostTask[MujocoState]):
         return HopperEnv()
 
     def info(self, simulator: Any, told: dict[str, Any]) -> dict[str, Any]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         distance = float(simulator.data.qpos[0])
         return {"success": distance >= DISTANCE, "distance": distance, "speed": float(told.get("x_velocity", 0.0))}
 
     def get_state(self, simulator: Any) -> MujocoState:
-        """Copies out of MuJoCo's data."""
+        """Copy the state out of MuJoCo's data."""
         data = simulator.data
         return MujocoState(data.time, data.qpos.copy(), data.qvel.copy(), data.qacc_warmstart.copy())
 
     def set_state(self, simulator: Any, state: MujocoState, params: tuple[()]) -> None:
-        """Into MuJoCo's data, and everything that follows from it."""
+        """Copy the state into MuJoCo's data, and update everything that follows from it."""
         simulator.set_state(state.position, state.velocity)
         simulator.data.time = state.time
         simulator.data.qacc_warmstart[:] = state.warm_start
 
     def describe(self, state: MujocoState, params: Any) -> str:
-        """Position, angles and velocities in words, with units."""
+        """Describe position, angles and velocities, with units."""
         (x, z, *angles), (vx, vz, *rates) = state.position, state.velocity
         turned = [f"{math.degrees(angle):+.1f} degrees ({rate:+.2f} rad/s)" for angle, rate in zip(angles, rates)]  # noqa: B905
         joints = ", ".join(f"{name} {turn}" for name, turn in zip(JOINTS, turned[1:], strict=True))
@@ -125,18 +125,18 @@ class Hopper(HostTask[MujocoState]):
         )
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer."""
         return "Answer with three numbers from -1 to 1: the torques of hip, knee and ankle."
 
     def why_over(self, state: MujocoState, params: Any, info: dict[str, Any]) -> str:
-        """Which limit of health was passed."""
+        """Say which limit of health was passed."""
         _, z, tilt, *_ = state.position
         if z <= 0.7:
             return f"fall: the torso is {z:.2f} m high, and 0.7 m is the least"
         return f"fall: the torso is tilted by {tilt:+.2f} rad, and 0.2 is the most"
 
     def draw(self, state: MujocoState, params: Any) -> np.ndarray:
-        """From the side: the limbs as capsules, the floor with a mark every half metre."""
+        """Draw from the side: the limbs as capsules, the floor with a mark every half metre."""
         import mujoco
         from PIL import Image, ImageDraw
 
@@ -174,7 +174,7 @@ class Hopper(HostTask[MujocoState]):
 class LinearFeedback(NamedTuple):
     """The reference player: ``action = clip(gain (observation - mean))``, found by augmented random search.
 
-    Linear feedback is what a control engineer would try first, and enough for this robot (Mania, Guy & Recht 2018,
+    A control engineer would try linear feedback first, and it is enough for this robot (Mania, Guy & Recht 2018,
     arXiv:1803.07055). ``augmented_random_search.py`` finds it again.
     """
 
@@ -185,15 +185,15 @@ class LinearFeedback(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Hopper) -> LinearFeedback:
-        """The policy that was written down."""
+        """Load the saved policy."""
         return cls(*(np.asarray(part, task.dtype) for part in _found()))
 
     def initial(self, params: Any) -> tuple[()]:
-        """No memory."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """The torques."""
+        """Return the torques."""
         action = jnp.clip(self.gain @ (view.observation - self.mean), -1, 1)
         return action.astype(jnp.float32), memory
 

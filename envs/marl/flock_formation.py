@@ -1,6 +1,6 @@
 """Fly a formation: quadcopters gather from random places around a leader that moves and turns, and do not collide.
 
-Each vehicle is flown by its own attitude controller and takes an acceleration as its command; it follows after a lag:
+Each vehicle has an attitude controller of its own, takes an acceleration as its command, and follows it with a lag:
 
     position' = velocity
     velocity' = a - drag * (velocity - wind)
@@ -10,14 +10,14 @@ The lag is the closed attitude loop as first order, after Kamel, Stastny, Alexis
 (doi:10.1007/978-3-319-54927-9_1, section 3); rotor drag is linear in airspeed, after Faessler, Franchi & Scaramuzza
 2018 (doi:10.1109/LRA.2017.2776353, section III). Gravity is balanced by the attitude controller. One Runge-Kutta step
 of 50 ms a step of the episode. Slots keep their place in the leader's frame and turn with it, as in Turpin, Michael &
-Kumar 2012 (doi:10.1007/s10514-012-9279-y). No downwash: vehicles hold much the same height.
+Kumar 2012 (doi:10.1007/s10514-012-9279-y). There is no downwash: vehicles fly at nearly the same height.
 
 ======================  ====================================================================================
 action ``(n, 3)``       commanded acceleration of each vehicle along x, y, z (world, z up): 1 is 4.5 m/s^2 along x
                         and y, the horizontal part shortened to that length (25 degrees of tilt), and 4 m/s^2 along z
-observation ``(n, 25)`` of each vehicle, along x, y, z: from it to its slot (m, by 5), the slot's velocity less its own
+observation ``(n, 25)`` of each vehicle, along x, y, z: from it to its slot (m, by 5), the slot's velocity minus its own
                         (m/s, by 5), own velocity (m/s, by 5), own acceleration a (by the command's scale); then of
-                        its nearest and second nearest neighbour place and velocity less its own (m and m/s, by 5);
+                        its nearest and second nearest neighbour place and velocity minus its own (m and m/s, by 5);
                         the leader's turn rate (by 0.5 rad/s). Values beyond +-2 are shown as +-2
 reward                  of each vehicle: 1 / (1 + e / 0.25 m), e its distance from its slot, minus its proximity: 0 at
                         0.4 m from the nearest neighbour, 1 at 0.25 m, linear between
@@ -79,7 +79,7 @@ SHOWN = 2.0
 MEMORY = 1.0
 """s: time constant of the average of the formation error."""
 SETTLED = 0.1
-"""m: averaged formation error of success."""
+"""m: averaged formation error that counts as success."""
 PITCH = 1.2
 """m between the centres of starting cells."""
 JITTER = 0.3
@@ -90,17 +90,17 @@ class Params(NamedTuple):
     """The context."""
 
     slot_ahead: jax.Array
-    """``(n,)`` m: each slot from the leader, along its heading."""
+    """``(n,)`` m: position of each slot relative to the leader, along its heading."""
     slot_left: jax.Array
-    """``(n,)`` m: to its left."""
+    """``(n,)`` m: position of each slot to the leader's left."""
     heading: jax.Array
     """rad: the leader's first heading, from x counter-clockwise."""
     speed: jax.Array
-    """m/s, of the leader."""
+    """m/s, speed of the leader."""
     turn_rate: jax.Array
-    """rad/s, of the leader."""
+    """rad/s, turn rate of the leader."""
     climb: jax.Array
-    """m/s, of the leader."""
+    """m/s, climb of the leader."""
     wind_x: jax.Array
     """m/s"""
     wind_y: jax.Array
@@ -135,7 +135,7 @@ class Leader(NamedTuple):
 
 
 class State(NamedTuple):
-    """Vehicles, leader, and how well the formation was held lately."""
+    """Vehicles, leader, and how well they held the formation lately."""
 
     vehicles: Vehicles
     leader: Leader
@@ -144,7 +144,7 @@ class State(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """Slot less vehicle, each ``(n,)``: place in m and velocity in m/s."""
+    """Slot minus vehicle, each ``(n,)``: place in m and velocity in m/s."""
 
     x: jax.Array
     y: jax.Array
@@ -174,7 +174,7 @@ class FlockFormation(Task[Params, State]):
         self._see = jax.jit(self.observation)  # for the text view
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """A formation, its leader and its air."""
+        """Draw a formation, its leader and its air."""
         u = self.uniform(key, 10)
         which = jnp.minimum(jnp.floor(u[0] * len(self.formations)).astype(jnp.int32), len(self.formations) - 1)
         spacing = alternating_bands(u[1], split, 0.7, 1.5, bands=20)
@@ -193,7 +193,7 @@ class FlockFormation(Task[Params, State]):
         )
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Every vehicle at rest in a cell of its own, the leader in the middle."""
+        """Start every vehicle at rest in a cell of its own, with the leader in the middle."""
         n = self.card.agents
         u = self.uniform(key, 3 * n + 9)
         cell = jnp.argsort(u[3 * n :])[:n]
@@ -209,7 +209,7 @@ class FlockFormation(Task[Params, State]):
         return State(vehicles, leader, self._mean(distances(errors(vehicles, leader, params))))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Vehicles by one Runge-Kutta step under constant commands, the leader along its arc."""
+        """Move the vehicles by one Runge-Kutta step under constant commands, and the leader along its arc."""
         command = accelerations(action)
 
         def derivative(_: float, now: Vehicles) -> Vehicles:
@@ -229,7 +229,7 @@ class FlockFormation(Task[Params, State]):
         return State(vehicles, leader, state.mean_error + STEP / MEMORY * (error - state.mean_error))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """What each vehicle sees, ``(n, 25)``; see the table."""
+        """Return the observation of each vehicle, ``(n, 25)``; see the table."""
         vehicles = state.vehicles
         error = errors(vehicles, state.leader, params)
         apart = separations(vehicles)
@@ -238,7 +238,7 @@ class FlockFormation(Task[Params, State]):
         second = others == jnp.argmin(jnp.where(first, jnp.inf, apart), 1)[:, None]
         metres = [*error, *vehicles[3:6]]
         for neighbour in (first, second):
-            # A sum with one term: picking by index is many times slower.
+            # A sum with one term: indexing is many times slower.
             metres += [jnp.where(neighbour, part - part[:, None], 0).sum(1) for part in vehicles[:6]]
         values = [value * (1 / SCALE) for value in metres]
         values[9:9] = [vehicles.ax * (1 / HORIZONTAL), vehicles.ay * (1 / HORIZONTAL), vehicles.az * (1 / VERTICAL)]
@@ -278,23 +278,23 @@ class FlockFormation(Task[Params, State]):
         )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Of each vehicle, ``(n,)``."""
+        """Return the reward of each vehicle, ``(n,)``."""
         error = distances(errors(next_state.vehicles, next_state.leader, params))
         nearest = separations(next_state.vehicles).min(1)
         proximity = jnp.clip((SAFE - nearest) * (1 / (SAFE - COLLISION)), 0, 1)
         return HALVING_ERROR / (HALVING_ERROR + error) - proximity
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
-        """Pairs too near each other."""
+        """Count pairs that are too near each other."""
         return (separations(next_state.vehicles) < SAFE).sum().astype(self.dtype) * 0.5
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """A collision, or a vehicle lost."""
+        """Say whether vehicles collided or one is lost."""
         lost = (distances(errors(state.vehicles, state.leader, params)) > LOST).any()
         return lost | (separations(state.vehicles).min() < COLLISION)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         separation = separations(state.vehicles).min()
         return {
             "success": (state.mean_error < SETTLED) & (separation >= COLLISION),
@@ -303,27 +303,27 @@ class FlockFormation(Task[Params, State]):
         }
 
     def _mean(self, values: jax.Array) -> jax.Array:
-        """Over vehicles, added one after another: the same bits in every program."""
+        """Return the mean over vehicles, added one after another, so that every program gives the same bits."""
         return functools.reduce(operator.add, (values[i] for i in range(self.card.agents))) * (1 / self.card.agents)
 
     # -- text and pixels ---------------------------------------------------------------------------------------
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """Which of the two ends."""
+        """Say which of the two ends it was."""
         separation = float(info["separation"])
         if separation < COLLISION:
             return f"a collision: two vehicles are {separation:.2f} m apart"
         return f"a vehicle is lost: more than {LOST:.0f} m from its slot"
 
     def how_to_act(self) -> str:
-        """Three numbers a vehicle."""
+        """Tell a text player how to answer: three numbers a vehicle."""
         return (
             f"Answer with {3 * self.card.agents} numbers in [-1, 1], agent_0 first: each vehicle's acceleration along "
             f"x, y, z; 1 is {HORIZONTAL} m/s^2 along x and y, {VERTICAL} m/s^2 along z (up)."
         )
 
     def describe(self, state: State, params: Params) -> str:
-        """What each vehicle sees, with units."""
+        """Describe each vehicle's observation, with units."""
         lines = [f"The leader turns at {float(params.turn_rate):+.2f} rad/s. Along x, y, z (up), each vehicle:"]
         for i, row in enumerate(np.asarray(self._see(state, None, params))):
             slot, rate, velocity, acceleration, *near = (_words(part) for part in np.split(
@@ -336,7 +336,9 @@ class FlockFormation(Task[Params, State]):
         return "\n".join(lines)
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """From above about the leader, 12 m wide, x right, y up: leader (grey), slots (green), vehicles, velocities."""
+        """Draw from above about the leader, 12 m wide, x right, y up: leader (grey), slots (green), vehicles,
+        velocities.
+        """
         size, _, _ = self.picture_shape
         image = Image.new("RGB", (size, size), "white")
         canvas = ImageDraw.Draw(image)
@@ -363,7 +365,7 @@ class FlockFormation(Task[Params, State]):
 
 
 def formations(n: int) -> np.ndarray:
-    """Wedge, ring and line abreast: ``(3, n, 2)``, ahead and to the left of the leader; neighbours are 1 apart."""
+    """Return wedge, ring and line abreast, ``(3, n, 2)``, ahead and to the left of the leader, of unit spacing."""
     place = np.arange(n)
     rank, side = (place + 1) // 2, np.where(place % 2, 1, -1)
     wedge = np.stack([-rank, side * rank], 1) / math.sqrt(2)
@@ -374,14 +376,14 @@ def formations(n: int) -> np.ndarray:
 
 
 def accelerations(action: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Commanded accelerations, m/s^2, each ``(n,)``: the horizontal part no longer than HORIZONTAL."""
+    """Return commanded accelerations, m/s^2, each ``(n,)``; the horizontal part is no longer than HORIZONTAL."""
     x, y, z = action[:, 0], action[:, 1], action[:, 2]
     share = HORIZONTAL / jnp.maximum(1, jnp.hypot(x, y))
     return x * share, y * share, VERTICAL * z
 
 
 def led(leader: Leader, params: Params) -> Leader:
-    """The leader one step later, exactly: an arc's chord points along its middle heading."""
+    """Return the leader one step later, exactly: an arc's chord points along its middle heading."""
     half = 0.5 * STEP * params.turn_rate
     # sin(h) / h by its series: below 1e-9 wrong at the largest half angle, 0.0125 rad, and no division by zero.
     chord = params.speed * STEP * (1 - half * half * (1 / 6))
@@ -398,7 +400,7 @@ def led(leader: Leader, params: Params) -> Leader:
 
 
 def errors(vehicles: Vehicles, leader: Leader, params: Params) -> Errors:
-    """Each slot less its vehicle. Slots turn with the leader: velocity = leader's + turn rate x offset."""
+    """Return each slot minus its vehicle. Slots turn with the leader: velocity = leader's + turn rate x offset."""
     cos, sin = jnp.cos(leader.heading), jnp.sin(leader.heading)
     x = cos * params.slot_ahead - sin * params.slot_left
     y = sin * params.slot_ahead + cos * params.slot_left
@@ -413,12 +415,12 @@ def errors(vehicles: Vehicles, leader: Leader, params: Params) -> Errors:
 
 
 def distances(error: Errors) -> jax.Array:
-    """From each vehicle to its slot, ``(n,)`` m."""
+    """Return the distance from each vehicle to its slot, ``(n,)`` m."""
     return jnp.hypot(jnp.hypot(error.x, error.y), error.z)
 
 
 def separations(vehicles: Vehicles) -> jax.Array:
-    """Between vehicles, ``(n, n)`` m; infinite from itself."""
+    """Return the distances between vehicles, ``(n, n)`` m; infinite from a vehicle to itself."""
     dx, dy, dz = (jnp.asarray(part)[:, None] - part for part in (vehicles.x, vehicles.y, vehicles.z))
     return jnp.where(np.eye(dx.shape[0], dtype=bool), jnp.inf, jnp.hypot(jnp.hypot(dx, dy), dz))
 
@@ -428,46 +430,47 @@ def _words(vector: np.ndarray) -> str:
 
 
 K_P, K_I, K_D = 3.0, 1.0, 3.5
-"""1/s^2, 1/s^3, 1/s. Stable for every lag up to 0.2 s: Routh-Hurwitz for lag s^4 + s^3 + K_D s^2 + K_P s + K_I (drag
-left out; it damps) asks for K_D > lag K_P and K_P (K_D - lag K_P) > K_I."""
+"""1/s^2, 1/s^3, 1/s. They are stable for every lag up to 0.2 s: Routh-Hurwitz for lag s^4 + s^3 + K_D s^2 + K_P s + K_I
+(without drag, which damps) requires K_D > lag K_P and K_P (K_D - lag K_P) > K_I.
+"""
 DRAG = 0.35
-"""1/s: what the controller takes the drag to be, the middle of its range."""
+"""1/s: drag that the controller assumes, the middle of its range."""
 NEAR = 0.65
-"""m within which neighbours repel."""
+"""m: neighbours nearer than this repel."""
 CLEAR = 0.7
-"""m: a course that passes a neighbour nearer than this is left."""
+"""m: the controller leaves a course that passes a neighbour nearer than this."""
 HORIZON = 2.0
-"""s: how far ahead courses are compared."""
+"""s: how far ahead the controller compares courses."""
 GAIN = 1.5
-"""Of evasion, by the least constant acceleration that opens the gap in time."""
+"""Gain of evasion, relative to the least constant acceleration that opens the gap in time."""
 REACH = 1.2
-"""m: a slot farther off along an axis pulls no harder, which bounds the speed of approach."""
+"""m: a slot farther off along an axis attracts no harder, which bounds the speed of approach."""
 
 
 class FormationPID(NamedTuple):
-    """Each vehicle by itself: PID to its slot, the slot's acceleration fed forward, and evasion of neighbours.
+    """Each vehicle by itself: PID to its slot, with the slot's acceleration fed forward, and evasion of neighbours.
 
-    The integral takes out the wind, of which the vehicle knows nothing; it rests far from the slot (anti-windup).
+    The integral compensates the wind, which the vehicle does not know; far from the slot it rests (anti-windup).
     Evasion has two parts: the gradient of Khatib's potential (1986, doi:10.1177/027836498600500106) at close range,
-    and a sidestep, away from where a neighbour on a colliding course would be at the closest approach, after the
-    collision cones of Fiorini & Shiller 1998 (doi:10.1177/027836499801700706). Vehicles that meet head-on both go to
-    the right. It uses the vehicles' own observations only.
+    and a sidestep. The sidestep leads away from the place of the closest approach to a neighbour on a colliding
+    course, after the collision cones of Fiorini & Shiller 1998 (doi:10.1177/027836499801700706). Vehicles that meet
+    head-on both go to the right. The controller uses the vehicles' own observations only.
     """
 
     agents: np.ndarray
-    """int32: how many."""
+    """int32: number of vehicles."""
 
     @classmethod
     def for_task(cls, task: FlockFormation) -> FormationPID:
-        """The controller of any formation."""
+        """Make the controller; it is the same for every formation."""
         return cls(np.zeros(task.card.agents, np.int32))
 
     def initial(self, params: Params) -> jax.Array:
-        """Integrals of the slot errors, ``(n, 3)`` m s."""
+        """Return the integrals of the slot errors, ``(n, 3)`` m s."""
         return jnp.zeros((len(self.agents), 3), params.drag.dtype)
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Commands of all vehicles."""
+        """Return the commands of all vehicles."""
         seen = view.observation
         error, rate, velocity = (SCALE * seen[:, i : i + 3] for i in (0, 3, 6))
         turn_rate = TURN_RATE * seen[:, 24:25]
@@ -483,11 +486,11 @@ class FormationPID(NamedTuple):
 
 
 def _evasion(place: jax.Array, velocity: jax.Array) -> jax.Array:
-    """Acceleration away from a neighbour, given its place and velocity less one's own, ``(n, 3)``."""
+    """Return the acceleration away from a neighbour, given its place and velocity relative to one's own, ``(n, 3)``."""
     distance = jnp.maximum(_length(place), 0.05)
     push = jnp.where(distance < NEAR, 0.5 * (1 / distance - 1 / NEAR) / (distance * distance), 0)
     right = jnp.stack([place[:, 1], -place[:, 0], 0 * place[:, 2]], 1) / distance
-    # Time to the closest approach at these velocities, and where the neighbour is then.
+    # Time to the closest approach at these velocities, and the neighbour's place then.
     squared_speed = (velocity * velocity).sum(1, keepdims=True)
     time = -(place * velocity).sum(1, keepdims=True) / jnp.maximum(squared_speed, 1e-6)
     miss = place + time * velocity - 0.1 * right

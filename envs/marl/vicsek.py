@@ -46,11 +46,12 @@ MAX_TURN = np.pi / 4
 """Largest turn a step, rad."""
 DENSITY = (1.0, 4.0)
 """Agents per squared interaction radius. Up to n / 4 the box is at least two radii wide, so that no agent meets
-another one twice."""
+another one twice.
+"""
 SPEED = (0.03, 0.3)
 """Interaction radii per step."""
 CELLS = 8
-"""Contexts lie in CELLS x CELLS cells of density and speed; of each row every fourth cell is kept for testing."""
+"""Contexts lie in CELLS x CELLS cells of density and speed; every fourth cell of a row is for testing."""
 FLOCK = 0.75
 """Order parameter from which the agents count as a flock. Sixteen random headings reach it once in 10,000 times."""
 
@@ -72,7 +73,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """One entry an agent."""
+    """Positions and headings; one entry an agent."""
 
     x: jax.Array
     """``(n,)`` in [0, side)."""
@@ -99,7 +100,7 @@ class Vicsek(Task[Params, State]):
         self._see = jax.jit(self.observation)  # for the text view
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """A density and a speed from a cell of the split: test cells are those where row + column = 3 mod 4."""
+        """Draw a density and a speed from a cell of the split: test cells are those with row + column = 3 mod 4."""
         u = self.uniform(key, 5)
         row = jnp.floor(u[0] * CELLS)
         residue = jnp.where(split == 0, jnp.floor(u[1] * 3), 3)
@@ -111,19 +112,19 @@ class Vicsek(Task[Params, State]):
         return Params(side, speed, jnp.asarray(self.difficulty, self.dtype), jnp.asarray(1, self.dtype))
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Positions and headings uniform."""
+        """Draw uniform positions and headings."""
         u = self.uniform(key, 3 * self.card.agents).reshape(3, -1)
         return State(wrap(u[0] * params.side, params.side), wrap(u[1] * params.side, params.side), angle(u[2]))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Equations 1 and 2 of the module's head."""
+        """Apply equations 1 and 2 of the module's head."""
         noise = params.noise * (self.uniform(key, self.card.agents) - 0.5)
         x = wrap(state.x + params.speed * jnp.cos(state.heading), params.side)
         y = wrap(state.y + params.speed * jnp.sin(state.heading), params.side)
         return State(x, y, wrap_angle(state.heading + MAX_TURN * action[:, 0] + noise))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """What each agent sees of its neighbours, ``(n, 6)``."""
+        """Return each agent's observation of its neighbours, ``(n, 6)``."""
         # Axis 0 sees axis 1.
         dx = nearest(state.x - state.x[:, None], params.side)
         dy = nearest(state.y - state.y[:, None], params.side)
@@ -134,7 +135,7 @@ class Vicsek(Task[Params, State]):
             return tree_sum(jnp.where(near, values, 0)) / count
 
         order, direction = polar(mean(jnp.cos(state.heading)), mean(jnp.sin(state.heading)))
-        # Neighbours may cancel: then they have no mean heading, and it counts as the agent's own.
+        # If neighbours cancel each other, they have no mean heading; the agent's own counts instead.
         turn = jnp.where(order > NO_DIRECTION, direction - state.heading, 0)
         distance, direction = polar(mean(dx) / params.radius, mean(dy) / params.radius)
         bearing = direction - state.heading
@@ -164,24 +165,24 @@ class Vicsek(Task[Params, State]):
         return (Component("turn", "by how much the heading turns to the left in this step", f"{MAX_TURN:.4g} rad"),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Each agent's share of the order parameter, ``(n,)``: their mean is the order parameter."""
+        """Return each agent's share of the order parameter, ``(n,)``: their mean is the order parameter."""
         order, direction = mean_heading(next_state.heading)
         share = jnp.cos(next_state.heading - direction)
         return jnp.where(order > NO_DIRECTION, jnp.clip(share, -1, 1), 0)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Never."""
+        """Return false: only the time limit ends an episode."""
         return jnp.bool_(False)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success``: the agents fly as a flock; and the ``order`` parameter."""
+        """Return ``success``, whether the agents fly as a flock, and the ``order`` parameter."""
         order, _ = mean_heading(state.heading)
         return {"success": order >= FLOCK, "order": order}
 
     # -- text and pixels ---------------------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
-        """What each agent sees, in degrees and interaction radii."""
+        """Describe each agent's observation, in degrees and interaction radii."""
         order = abs(np.exp(1j * np.asarray(state.heading)).mean())
         lines = [f"Order parameter {order:.2f}. Each agent sees in its own frame:"]
         for i, row in enumerate(np.asarray(self._see(state, None, params))):
@@ -195,14 +196,14 @@ class Vicsek(Task[Params, State]):
         return "\n".join(lines)
 
     def how_to_act(self) -> str:
-        """One number an agent."""
+        """Tell a text player how to answer: one number an agent."""
         return (
             f"Answer with {self.card.agents} numbers in [-1, 1], agent_0 first: each agent's turn, 1 for "
             f"{np.degrees(MAX_TURN):.0f} degrees to the left, -1 for as much to the right."
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """The box from above, an arrow an agent, coloured by heading; x to the right, y up."""
+        """Draw the box from above, an arrow an agent, coloured by heading; x to the right, y up."""
         height, width, _ = self.picture_shape
         picture = np.full(self.picture_shape, 250, np.uint8)
         along = np.linspace(0, 1, 40)[:, None]
@@ -219,23 +220,25 @@ class Vicsek(Task[Params, State]):
         return picture
 
 
-# Sums of two products are avoided throughout: which of the two a compiler fuses with the addition differs from
-# program to program, and with it the last bit. Polar forms and factored squares have none.
+# These functions avoid sums of two products: a compiler may fuse either product with the addition, so the last bit
+# differs between programs. Polar forms and factored squares have no such sum.
 
 
 def mean_heading(heading: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Order parameter, in [0, 1], and mean direction of headings ``(n,)`` (Vicsek et al. 1995, eq. 3 over speed)."""
+    """Return the order parameter, in [0, 1], and the mean direction of headings ``(n,)`` (Vicsek et al. 1995, eq. 3 /
+    v).
+    """
     length, direction = polar(tree_sum(jnp.cos(heading)), tree_sum(jnp.sin(heading)))
     return jnp.minimum(length / heading.shape[0], 1), direction
 
 
 def polar(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Length and direction of vectors; direction 0 for none."""
+    """Return length and direction of vectors; the direction is 0 for the zero vector."""
     return jnp.hypot(x, y), jnp.arctan2(y, x)
 
 
 def tree_sum(values: jax.Array) -> jax.Array:
-    """Sum over the last axis, pairwise and in a fixed order: the same bits in every layout of a batch."""
+    """Sum over the last axis, pairwise and in a fixed order, so that every layout of a batch gives the same bits."""
     while (n := values.shape[-1]) > 1:
         half = n // 2
         values, rest = values[..., :half] + values[..., half : 2 * half], values[..., 2 * half :]
@@ -244,25 +247,25 @@ def tree_sum(values: jax.Array) -> jax.Array:
 
 
 def wrap(position: jax.Array, side: jax.Array) -> jax.Array:
-    """Into [0, side), from at most one side away."""
+    """Bring into [0, side), from at most one side away."""
     position = jnp.where(position < 0, position + side, position)
     return jnp.where(position >= side, position - side, position)
 
 
 def wrap_angle(heading: jax.Array) -> jax.Array:
-    """Into [-pi, pi], from at most one turn away."""
+    """Bring into [-pi, pi], from at most one turn away."""
     heading = jnp.where(heading > np.pi, heading - 2 * np.pi, heading)
     return jnp.where(heading < -np.pi, heading + 2 * np.pi, heading)
 
 
 def nearest(difference: jax.Array, side: jax.Array) -> jax.Array:
-    """The shortest of the differences to a point and its periodic images."""
+    """Return the shortest of the differences to a point and its periodic images."""
     difference = jnp.where(difference > side / 2, difference - side, difference)
     return jnp.where(difference < -side / 2, difference + side, difference)
 
 
 def angle(fraction: jax.Array) -> jax.Array:
-    """A fraction of a turn as a heading in [-pi, pi)."""
+    """Convert a fraction of a turn to a heading in [-pi, pi)."""
     return 2 * np.pi * (fraction - 0.5)
 
 
@@ -271,14 +274,14 @@ class NeighbourAveraging(eqx.Module):
 
     @classmethod
     def for_task(cls, task: Vicsek) -> NeighbourAveraging:
-        """The player of any flock."""
+        """Make the player; it is the same for every flock."""
         return cls()
 
     def initial(self, params: Params) -> tuple[()]:
-        """Nothing to remember."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, Any]:
-        """Turns of all agents, ``(n, 1)``, from what they see."""
+        """Return turns of all agents, ``(n, 1)``, from their observations."""
         turn = jnp.arctan2(view.observation[:, 1:2], view.observation[:, 0:1])
         return jnp.clip(turn / MAX_TURN, -1, 1), memory

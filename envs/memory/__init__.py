@@ -1,1 +1,1 @@
-"""Memory tasks: what an agent must retain, and what it must overwrite, with exact optima and memoryless ceilings."""
+"""Memory tasks: an agent must retain or overwrite what it saw; optima and memoryless ceilings are exact."""

@@ -11,7 +11,7 @@ CARDS = (
         entry_point="rlbench_suite.envs.memory.t_maze:TMaze",
         reference="rlbench_suite.envs.memory.t_maze:RememberTheSign",
         horizon=200,
-        # Positive: rewriting. Negative: retention. The size is the longest corridor; a half more: all are that long.
+        # Positive: rewriting; negative: retention. The size is the longest corridor; a half more: all are that long.
         difficulties={
             "rewriting-medium": 10,
             "rewriting-short": 3,

@@ -1,4 +1,4 @@
-"""The endless T-maze: what the sign at a corridor's start says is needed at its far end, over and over.
+"""The endless T-maze: the sign at a corridor's start tells the turn at its far end, over and over.
 
 A corridor ends in a junction; a turn there, right or wrong, leads into the next corridor, for as long as the episode
 lasts. Bakker 2001 (NIPS 14) poses one such corridor, Shchendrigin et al. 2026 (arXiv:2601.15086) the endless chain, to
@@ -70,11 +70,11 @@ FLOOR, WALL, SIGN, WALKER = (245, 245, 240), (70, 70, 78), (0, 114, 178), (213, 
 
 
 class Params(NamedTuple):
-    """Nothing varies between episodes but what is drawn on the way."""
+    """Empty: contexts do not differ."""
 
 
 class State(NamedTuple):
-    """Where the walker is, and what is true of its corridor; int32."""
+    """Position of the walker, and its corridor; int32."""
 
     position: Any
     """Steps from the corridor's start, in [0, length]."""
@@ -89,11 +89,11 @@ class State(NamedTuple):
 
 
 def expected_turns(longest: int, steps: int, *, fixed: bool = False) -> Fraction:
-    """Corridors that straight walking finishes in ``steps`` steps, on average: exact.
+    """Return the mean number of corridors that straight walking finishes in ``steps`` steps, exactly.
 
-    The sum over k >= 1 of the chance that k corridors, of l + 1 steps each, fit. Of the ``longest**k`` equally likely
-    rows of lengths, those with sum at most s are counted as throws of k dice (de Moivre 1730):
-    sum over j of (-1)**j C(k, j) C(s - longest j, k).
+    It is the sum over k >= 1 of the probability that k corridors, of l + 1 steps each, fit. Among the ``longest**k``
+    equally likely sequences of lengths, those with sum at most s are counted as throws of k dice (de Moivre 1730): sum
+    over j of (-1)**j C(k, j) C(s - longest j, k).
 
     Args:
         longest: the longest corridor L; lengths are uniform on 1..L.
@@ -145,17 +145,17 @@ class TMaze(Task[Params, State]):
         self.reward_space = self.box(0.0, 1.0, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """The only context."""
+        """Return the only context."""
         return Params()
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """At the start of the first corridor, in sight of its sign."""
+        """Start the first corridor, in sight of its sign."""
         length, way = self._corridor(key)
         none = jnp.int32(0)
         return State(none, length, way, none, none, none)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """A step along the corridor, a turn into the next one, or a wall."""
+        """Step along the corridor, turn into the next one, or meet a wall."""
         at_junction = state.position == state.length
         turns = at_junction & (action != FORWARD)
         walks = ~at_junction & (action == FORWARD)
@@ -170,7 +170,7 @@ class TMaze(Task[Params, State]):
         )
 
     def _corridor(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Length and way of a new corridor, from one draw: its lowest bit says the way, the others the length."""
+        """Draw length and way of a new corridor from one draw: its lowest bit gives the way, the others the length."""
         bits = jax.random.bits(key, (), jnp.uint32)
         way = LEFT + (bits & 1).astype(jnp.int32)
         if self.fixed:
@@ -179,13 +179,13 @@ class TMaze(Task[Params, State]):
         return 1 + ((bits >> 1) % np.uint32(self.longest)).astype(jnp.int32), way
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Sign left, sign right, part of the corridor walked: ``(3,)``."""
+        """Return sign left, sign right, part of the corridor walked: ``(3,)``."""
         sign = self._sign(state)
         walked = state.position.astype(self.dtype) / state.length.astype(self.dtype)
         return self.stack(sign == LEFT, sign == RIGHT, walked)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         return singles(
             {
                 "sign_left": "whether a sign is in sight and points left",
@@ -195,27 +195,27 @@ class TMaze(Task[Params, State]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """The three actions."""
+        """List the three actions."""
         says = ("walk one step", "turn left at the junction", "turn right at the junction")
         return singles(dict(zip(ACTIONS, says, strict=True)))
 
     def _sign(self, state: State) -> jax.Array:
-        """What the sign in sight says, 1 left or 2 right; 0 if there is none."""
+        """Return the sign in sight, 1 left or 2 right; 0 if there is none."""
         here = state.position == 0
         if not self.rewriting:
             here &= state.right_turns + state.wrong_turns == 0
         return jnp.where(here, state.way, 0)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """1 for a right turn."""
+        """Return 1 for a right turn."""
         return (next_state.right_turns - state.right_turns).astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Never."""
+        """Return false: only the time limit ends an episode."""
         return jnp.bool_(False)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success``: at least one turn, all of them right, and no step wasted."""
+        """Return ``success``: at least one turn, all of them right, and no step wasted."""
         return {
             "success": (state.right_turns > 0) & (state.wrong_turns == 0) & (state.wasted == 0),
             "right_turns": state.right_turns,
@@ -226,7 +226,7 @@ class TMaze(Task[Params, State]):
     # -- host side: no more than the observation shows ---------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
-        """What is in sight."""
+        """Describe what is in sight."""
         position, length, sign = int(state.position), int(state.length), int(self._sign(state))
         if position == length:
             return "You stand at a junction: the way goes left and right."
@@ -239,11 +239,11 @@ class TMaze(Task[Params, State]):
         )
 
     def how_to_act(self) -> str:
-        """The three words."""
+        """Tell a text player the three words."""
         return "Answer with one of: " + ", ".join(ACTIONS) + "."
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """An action by name.
+        """Return the action of this name.
 
         Raises:
             ValueError: the text is none of the three.
@@ -254,7 +254,7 @@ class TMaze(Task[Params, State]):
         return np.array(ACTIONS.index(word), self.action_space.dtype)
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """The corridor from above, drawn to the same length whatever its own; the sign, if in sight, is an arrow."""
+        """Draw the corridor from above, to the same length whatever its own; the sign, if in sight, is an arrow."""
         height, width, _ = self.picture_shape
         picture = np.empty(self.picture_shape, np.uint8)
         picture[:] = WALL
@@ -265,26 +265,26 @@ class TMaze(Task[Params, State]):
         at = start + (junction - start) * int(state.position) / int(state.length)
         picture[(x - at) ** 2 + (y - middle) ** 2 < 64] = WALKER
         if sign := int(self._sign(state)):
-            side = -1 if sign == LEFT else 1  # who walks to the right of the picture has its upper edge on the left
+            side = -1 if sign == LEFT else 1  # the walker faces right, so its left is up
             along = side * (y - middle) - half - 4
             picture[(along >= 0) & (along < 24) & (2 * np.abs(x - start) < 24 - along)] = SIGN
         return picture
 
 
 class RememberTheSign(eqx.Module):
-    """The optimal player: one number of memory, the last sign seen, and what the observation shows."""
+    """The optimal player: it remembers the last sign seen, one number."""
 
     @classmethod
     def for_task(cls, task: TMaze) -> RememberTheSign:
-        """The same player for every mode and length."""
+        """Make the player; it is the same for every mode and length."""
         return cls()
 
     def initial(self, params: Params) -> jax.Array:
-        """No sign seen: 0."""
+        """Return no sign seen: 0."""
         return jnp.int32(0)
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Forward to the junction, there the turn that the last sign said."""
+        """Walk to the junction, and turn there as the last sign said."""
         left, right, walked = view.observation
         memory = jnp.where(left > 0, LEFT, jnp.where(right > 0, RIGHT, memory)).astype(jnp.int32)
         return jnp.where(walked == 1, memory, FORWARD).astype(jnp.int32), memory

@@ -11,7 +11,7 @@ observation    ``Box(0, 1, (2,))``: row / 10 (0 is the surface), column / 10
 action         0 up, 1 down, 2 left, 3 right; a move off the grid or into rock keeps the position
 reward         (treasure, time): the value of the treasure in the cell reached, else 0; and -1
 termination    a treasure is reached
-success        a treasure is reached, and the return, weighted as the card says, is the best there is: 3.55, for the
+success        a treasure is reached, and the return, weighted as the card says, is the best possible: 3.55, for the
                treasures of 15.1 and 16.1 by a shortest way. Almost every random walk reaches some treasure
 context        none: start, map and moves are always the same
 =============  ====================================================================================
@@ -43,13 +43,13 @@ CONVEX = (
 """Row and value of the treasure of each column, from the left; columns beyond are open water."""
 
 ROUNDING = 1e-3
-"""Weighted returns that differ by less are equal: values have one decimal."""
+"""Weighted returns whose difference is smaller are equal: values have one decimal."""
 CELL = 28
 WATER, ROCK, GOLD, HULL = (64, 120, 190), (92, 74, 58), (236, 196, 60), (245, 245, 245)
 
 
 class Params(NamedTuple):
-    """Nothing varies between episodes."""
+    """Empty: episodes do not differ."""
 
 
 class State(NamedTuple):
@@ -82,15 +82,15 @@ class DeepSeaTreasure(Task[Params, State]):
         self.reward_space = self.box([0.0, -1.0], [self.value.max(), -1.0])
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """The only context."""
+        """Return the only context."""
         return Params()
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """At the surface, top left."""
+        """Start at the surface, top left."""
         return State(jnp.int32(0), jnp.int32(0), jnp.int32(0))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """One cell, unless that leaves the grid or enters rock."""
+        """Move one cell, unless that leaves the grid or enters rock."""
         down, right = jnp.asarray(tuple(MOVES.values()), jnp.int32)[action]
         row = jnp.clip(state.row + down, 0, ROWS - 1)
         column = jnp.clip(state.column + right, 0, COLUMNS - 1)
@@ -98,31 +98,32 @@ class DeepSeaTreasure(Task[Params, State]):
         return State(jnp.where(free, row, state.row), jnp.where(free, column, state.column), state.steps + 1)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Row and column as fractions, ``(2,)``."""
+        """Return row and column as fractions, ``(2,)``."""
         return self.stack(state.row, state.column) * 0.1
 
     def observation_components(self) -> tuple[Component, ...]:
-        """Row and column."""
+        """List row and column."""
         return (
             Component("row", "row of the submarine, 0 is the surface", "10 rows"),
             Component("column", "column of the submarine, from the left", "10 columns"),
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """The four moves."""
+        """List the four moves."""
         return singles({move: f"move one cell {move}" for move in MOVES})
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """(treasure, time), ``(2,)``."""
+        """Return (treasure, time), ``(2,)``."""
         return self.stack(self._treasure(next_state), -1)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Whether the submarine is at a treasure."""
+        """Say whether the submarine is at a treasure."""
         return state.row == jnp.asarray(self.floor)[state.column]
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success``: a treasure was found, with the best return for the card's weights. What is best for others is a
-        matter of preference, see ``treasure``.
+        """Return ``success``: a treasure was found, with the best return for the card's weights.
+
+        Which treasure is best for other weights is a matter of preference; see ``treasure``.
         """
         treasure = self._treasure(state)
         for_treasure, for_time = self.card.weights
@@ -131,7 +132,7 @@ class DeepSeaTreasure(Task[Params, State]):
 
     @cached_property
     def _best(self) -> float:
-        """The best weighted return."""
+        """Return the best weighted return."""
         return float((self.pareto_front() @ self.card.weights).max())
 
     def _treasure(self, state: State) -> jax.Array:
@@ -141,7 +142,9 @@ class DeepSeaTreasure(Task[Params, State]):
     # -- what is known of the problem --------------------------------------------------------------------------
 
     def shortest_paths(self) -> np.ndarray:
-        """Least number of steps from the start to each cell, int ``(rows, columns)``; -1 where none leads."""
+        """Return the least number of steps from the start to each cell, int ``(rows, columns)``; -1 if there is no
+        way.
+        """
         steps = np.full((ROWS, COLUMNS), -1)
         steps[0, 0] = 0
         frontier = [(0, 0)]
@@ -154,7 +157,7 @@ class DeepSeaTreasure(Task[Params, State]):
         return steps
 
     def pareto_front(self, gamma: float = 1.0) -> np.ndarray:
-        """The exact front of the discounted returns of deterministic policies, sorted by treasure.
+        """Return the exact front of the discounted returns of deterministic policies, sorted by treasure.
 
         The best way to a treasure is the shortest: any longer one is worse in both objectives, as is finding none.
         A treasure found at step ``n`` returns ``(value * gamma**(n - 1), -(1 + gamma + ... + gamma**(n - 1)))``.
@@ -176,14 +179,14 @@ class DeepSeaTreasure(Task[Params, State]):
         return non_dominated(np.stack([self.value[columns] * gamma ** (steps - 1), time], 1))
 
     def best_moves(self, weights: tuple[float, ...]) -> tuple[np.ndarray, float]:
-        """Optimal play for the weighted sum of the two undiscounted returns, by value iteration on the map.
+        """Return optimal play for the weighted sum of the two undiscounted returns, by value iteration on the map.
 
         Args:
-            weights: of treasure and of time; that of time is positive, or waiting would cost nothing.
+            weights: of treasure and of time; that of time is positive, because waiting must cost something.
 
         Returns:
             The best action in every cell, int32 ``(rows, columns)`` (ties: the move listed first), and the best
-            return from the start. Time limits are not seen: no treasure is farther than the horizon.
+            return from the start. Time limits are ignored: no treasure is farther than the horizon.
         """
         treasure, time = weights
         water = [(row, column) for column in range(COLUMNS) for row in range(self.floor[column])]
@@ -196,13 +199,13 @@ class DeepSeaTreasure(Task[Params, State]):
                     treasure * (self.value[c] if r == self.floor[c] else 0.0) - time + value[r, c]
                     for r, c in self._neighbours(row, column)
                 ]
-                # Equal sums reached by different roundings are ties.
+                # Sums that differ by rounding only are ties.
                 moves[row, column] = np.argmax(np.round(ahead, 9))
                 value[row, column] = ahead[moves[row, column]]
         return moves, float(value[0, 0])
 
     def _neighbours(self, row: int, column: int) -> list[tuple[int, int]]:
-        """The cell each move leads to."""
+        """Return the cell that each move leads to."""
         cells = []
         for down, right in MOVES.values():
             r, c = min(max(row + down, 0), ROWS - 1), min(max(column + right, 0), COLUMNS - 1)
@@ -212,7 +215,7 @@ class DeepSeaTreasure(Task[Params, State]):
     # -- text and pixels ---------------------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
-        """The map: ``S`` the submarine, ``#`` rock, numbers treasures, ``.`` water."""
+        """Draw the map in letters: ``S`` the submarine, ``#`` rock, numbers treasures, ``.`` water."""
         lines = [f"The submarine S is in row {int(state.row)}, column {int(state.column)}."]
         for row in range(ROWS):
             cells = [self._symbol(row, column) for column in range(COLUMNS)]
@@ -227,7 +230,7 @@ class DeepSeaTreasure(Task[Params, State]):
         return "#" if row > self.floor[column] else "."
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """The map from the side: water darkens with depth, richer treasures are larger."""
+        """Draw the map from the side: water darkens with depth, richer treasures are larger."""
         picture = np.empty(self.picture_shape, np.uint8)
         y, x = np.mgrid[:CELL, :CELL] - (CELL - 1) / 2
         for row in range(ROWS):
@@ -243,7 +246,7 @@ class DeepSeaTreasure(Task[Params, State]):
         return picture
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """A move by name.
+        """Return the move of this name.
 
         Raises:
             ValueError: the text is none of the four.
@@ -254,11 +257,11 @@ class DeepSeaTreasure(Task[Params, State]):
         return np.array(list(MOVES).index(word), np.int32)
 
     def how_to_act(self) -> str:
-        """The four words."""
+        """Tell a text player the four words."""
         return "Answer with one of: " + ", ".join(MOVES) + "."
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """Which treasure it was."""
+        """Say which treasure it was."""
         return f"found the treasure worth {self.value[int(state.column)]:g}"
 
 
@@ -269,13 +272,13 @@ class ShortestPath(eqx.Module):
 
     @classmethod
     def for_task(cls, task: DeepSeaTreasure) -> ShortestPath:
-        """The player of the task's map, for the weights of its card."""
+        """Make the player of the task's map, for the weights of its card."""
         return cls(task.best_moves(task.card.weights)[0])
 
     def initial(self, params: Params) -> tuple[()]:
-        """Nothing to remember."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, Any]:
-        """The best move from the present cell."""
+        """Return the best move from the present cell."""
         return jnp.asarray(self.moves)[view.state.row, view.state.column], memory

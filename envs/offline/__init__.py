@@ -1,1 +1,1 @@
-"""Tasks of offline reinforcement learning: cheap to simulate, with planners that make data of every quality."""
+"""Tasks of offline reinforcement learning: cheap to simulate, with planners that make data of any quality."""

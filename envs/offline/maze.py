@@ -50,7 +50,7 @@ UNREACHED = np.iinfo(np.int32).max
 
 
 class Maze:
-    """A layout and all that follows from it. NumPy only."""
+    """A layout, and the tables derived from it. NumPy only."""
 
     def __init__(self, layout: str) -> None:
         self.picture = layout.split()
@@ -64,20 +64,22 @@ class Maze:
         self.free = [(int(column), int(row)) for row, column in np.argwhere(~self.wall)]
 
     def number(self, column: Any, row: Any) -> Any:
-        """The number of a cell; arrays too."""
+        """Return the number of a cell; works on arrays too."""
         return row * self.width + column
 
     @cached_property
     def next_cell(self) -> np.ndarray:
-        """int32 ``(cells, cells)``: the number of the cell to go to next, by goal and current cell; itself at the goal.
+        """Return the number of the next cell, int32 ``(cells, cells)``, by goal and current cell; itself at the goal.
 
-        Shortest paths over cells with a common side, by breadth-first search. Walls lead nowhere: to themselves.
+        Ways are shortest paths over cells with a common side, by breadth-first search. A wall's next cell is itself.
         """
         return self._searches[0]
 
     @cached_property
     def steps(self) -> np.ndarray:
-        """int32 ``(cells, cells)``: length of the shortest path by goal and current cell; ``UNREACHED`` for walls."""
+        """Return the length of the shortest path by goal and current cell, int32 ``(cells, cells)``; ``UNREACHED`` for
+        walls.
+        """
         return self._searches[1]
 
     @cached_property
@@ -102,9 +104,11 @@ class Maze:
 
     @cached_property
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Start and goal cells for training and for testing, int32 ``(n, 4)``: start column, row, goal column, row.
+        """Return start and goal cells for training and for testing, int32 ``(n, 4)``: start column, row, goal column,
+        row.
 
-        Every ordered pair of free cells at least two steps apart, sorted by distance; every fourth is a test pair.
+        They are the ordered pairs of free cells at least two steps apart, sorted by distance; every fourth is a test
+        pair.
         """
         pairs = sorted(
             (int(self.steps[self.number(*goal), self.number(*start)]), *start, *goal)
@@ -126,11 +130,11 @@ class Motion(NamedTuple):
 
 
 def move(rows: np.ndarray, start: Motion, time: float, radius: float) -> Motion:
-    """Where a disc is ``time`` seconds later: straight ahead, and along the walls that it meets.
+    """Move a disc for ``time`` seconds: straight ahead, and along the walls that it meets.
 
-    Contact takes the velocity towards the wall and leaves the velocity along it: no bounce, no friction. Exact for
-    steps shorter than 0.5 m - ``radius``: only walls at the nearest corner of the grid are in reach then, and of
-    them the disc meets one of
+    Contact takes away the velocity towards the wall and leaves the velocity along it: no bounce, no friction. The
+    result is exact for steps shorter than 0.5 m - ``radius``: then only walls at the nearest corner of the grid are in
+    reach, and of them the disc meets one of
 
     * nothing, a straight wall, or two walls in a corner it cannot leave: each axis has its own limit;
     * one convex corner, of a single wall cell: the disc's centre keeps out of that quadrant of the plane widened
@@ -139,7 +143,7 @@ def move(rows: np.ndarray, start: Motion, time: float, radius: float) -> Motion:
 
     Args:
         rows: wall bits of :class:`Maze`.
-        start: no overlap with a wall.
+        start: without overlap with a wall.
         time: s.
         radius: of the disc, m.
     """
@@ -185,7 +189,7 @@ def move(rows: np.ndarray, start: Motion, time: float, radius: float) -> Motion:
 
 
 def _around_corner(start: Motion, time: float, radius: float) -> Motion:
-    """The motion of a disc about a wall that fills the quadrant x > 0, y > 0."""
+    """Move a disc about a wall that fills the quadrant x > 0, y > 0."""
     x, y, vx, vy = start
     dx, dy = time * vx, time * vy
     zero, never = jnp.zeros((), x.dtype), jnp.full((), 2, x.dtype)
@@ -213,7 +217,7 @@ def _around_corner(start: Motion, time: float, radius: float) -> Motion:
     on_y = (first <= 1) & (first == to_side_y) & ~on_x
     on_arc = (first <= 1) & ~on_x & ~on_y
 
-    # On the arc the normal is the contact point itself; what is left of the step goes along the tangent.
+    # On the arc the normal is the contact point itself; the rest of the step goes along the tangent.
     length = jnp.sqrt(jnp.where(on_arc, arc_x * arc_x + arc_y * arc_y, 1))
     normal_x, normal_y = arc_x / length, arc_y / length
     along = vy * normal_x - vx * normal_y

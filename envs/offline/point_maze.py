@@ -4,7 +4,7 @@ Source: Fu, Kumar, Nachum, Tucker & Levine 2020 (D4RL), arXiv:2004.07219, sectio
 rewards. Mazes are of square cells of side 1 m, the ball is a disc that slides along walls (``maze.py``).
 
 ======================  ====================================================================================
-action ``(2,)``         force on the ball along x and y, in parts of 100 N
+action ``(2,)``         force on the ball along x and y, in units of 100 N
 observation ``(6,)``    ball's x, y (m), its velocity along x and y (m/s), goal's x, y (m); the origin is the lower
                         left corner of the maze, x to the right, y up
 dynamics                v <- clip(v, +-5 m/s) along each axis, then (m + b dt) v' = m v + dt * 100 N * action and
@@ -13,7 +13,7 @@ dynamics                v <- clip(v, +-5 m/s) along each axis, then (m + b dt) v
 reward, sparse          1 on coming within 0.5 m of the goal, and 0 before
 terminated, sparse      within 0.5 m of the goal
 reward, dense           exp(-distance to the goal in m), at the end of the step
-terminated, dense       never: where staying pays, ending would punish success
+terminated, dense       never: staying pays, so ending would punish success
 success                 within 0.5 m of the goal
 start                   at rest, in the start cell, within 0.1 m of its centre along each axis
 context                 the cells of start and goal, at least two cells apart along the shortest path, and the goal's
@@ -22,8 +22,8 @@ context                 the cells of start and goal, at least two cells apart al
 difficulty              0, 1, 2: umaze, medium, large with sparse reward; 10, 11, 12: the same with dense reward
 ======================  ====================================================================================
 
-What differs from D4RL: there the sparse task never ends, so that its return counts the steps spent at the goal;
-the goal is one fixed cell and is not observed; the ball is drawn and collides 0.2 m away from the position observed.
+Differences from D4RL: there the sparse task never ends, so that its return counts the steps at the goal; the goal is
+one fixed cell and is not observed; the ball is drawn and collides 0.2 m away from the position observed.
 """
 
 from __future__ import annotations
@@ -56,11 +56,12 @@ FORCE = 100.0
 SPEED_LIMIT = 5.0
 """m/s along each axis, before a step's force."""
 FASTEST = (MASS * SPEED_LIMIT + STEP * FORCE) / (MASS + STEP * DAMPING)
-"""m/s along each axis, after it. A corner may turn both axes' velocity into one axis' (until the next step)."""
+"""m/s along each axis, after a step's force. A corner may turn both axes' velocity into one axis' until the next step.
+"""
 GOAL_RADIUS = 0.5
 """m"""
 SCATTER = 0.1
-"""m: how far from the centres of their cells starts and goals lie along each axis."""
+"""m: largest distance of starts and goals from the centres of their cells, along each axis."""
 CLEARANCE = 1e-5
 """m between ball and wall in contact, so that no rounding makes them overlap."""
 
@@ -97,7 +98,7 @@ class PointMaze(Task[Params, Motion]):
         self.reward_space = self.box(0, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """A pair of cells of the split, and the goal's place in its cell."""
+        """Draw a pair of cells of the split, and the goal's place in its cell."""
         u = self.uniform(key, 3)
         count = jnp.asarray(self.count)[split]
         place = jnp.floor(u[0] * count.astype(self.dtype)).astype(jnp.int32)
@@ -111,22 +112,22 @@ class PointMaze(Task[Params, Motion]):
         )
 
     def initial(self, key: jax.Array, params: Params) -> Motion:
-        """At rest near the centre of the start cell."""
+        """Start at rest near the centre of the start cell."""
         u = self.uniform(key, 2)
         zero = jnp.zeros((), self.dtype)
         return Motion(params.start_x + SCATTER * (2 * u[0] - 1), params.start_y + SCATTER * (2 * u[1] - 1), zero, zero)
 
     def transition(self, state: Motion, action: jax.Array, key: jax.Array, params: Params) -> Motion:
-        """Force, then motion between the walls."""
+        """Apply the force, then move between the walls."""
         pushed = Motion(state.x, state.y, accelerated(state.vx, action[0]), accelerated(state.vy, action[1]))
         return move(self.maze.rows, pushed, STEP, RADIUS + CLEARANCE)
 
     def observation(self, state: Motion, key: jax.Array, params: Params) -> jax.Array:
-        """Shape ``(6,)``; see the table."""
+        """Return shape ``(6,)``; see the table."""
         return self.stack(*state, params.goal_x, params.goal_y)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         return (
             Component("position", "x (to the right) and y (up) of the ball, from the lower left corner", "m", (2,)),
             Component("velocity", "velocity of the ball along x and y", "m/s", (2,)),
@@ -134,33 +135,33 @@ class PointMaze(Task[Params, Motion]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """A force."""
+        """List the force."""
         return (Component("force", "force on the ball along x and y", "100 N", (2,)),)
 
     def reward(self, state: Motion, action: jax.Array, next_state: Motion, key: jax.Array, params: Params) -> jax.Array:
-        """See the table."""
+        """Return the reward of the table."""
         distance = distance_to_goal(next_state, params)
         return jnp.exp(-distance) if self.dense else (distance <= GOAL_RADIUS).astype(self.dtype)
 
     def terminal(self, state: Motion, key: jax.Array, params: Params) -> jax.Array:
-        """At the goal, if the reward is sparse."""
+        """Say whether it is at the goal, if the reward is sparse."""
         return jnp.bool_(False) if self.dense else distance_to_goal(state, params) <= GOAL_RADIUS
 
     def info(self, state: Motion, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the distance."""
+        """Return ``success`` and the distance."""
         distance = distance_to_goal(state, params)
         return {"success": distance <= GOAL_RADIUS, "distance": distance}
 
     def why_over(self, state: Motion, params: Params, info: dict[str, Any]) -> str:
-        """The only end there is."""
+        """Name the only end there is."""
         return f"the ball is within {GOAL_RADIUS} m of the goal"
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer."""
         return "Answer with two numbers from -1 to 1: the force along x (to the right) and along y (up)."
 
     def describe(self, state: Motion, params: Params) -> str:
-        """The map, and positions and velocity with units."""
+        """Describe the map, and positions and velocity with units."""
         lines = [list(line) for line in self.maze.picture]
         x, y, vx, vy = (float(value) for value in state)
         goal_x, goal_y = float(params.goal_x), float(params.goal_y)
@@ -174,7 +175,7 @@ class PointMaze(Task[Params, Motion]):
         ])  # fmt: skip
 
     def draw(self, state: Motion, params: Params) -> np.ndarray:
-        """From above, x to the right, y up: walls, goal (green, with the circle that counts), ball and velocity."""
+        """Draw from above, x to the right, y up: walls, goal (green, with the circle that counts), ball, velocity."""
         height, width, _ = self.picture_shape
         scale = min(height // self.maze.height, width // self.maze.width)
         left, bottom = (width - scale * self.maze.width) // 2, (height + scale * self.maze.height) // 2
@@ -199,29 +200,30 @@ class PointMaze(Task[Params, Motion]):
 
 
 def accelerated(velocity: jax.Array, action: jax.Array) -> jax.Array:
-    """Velocity after one step of force, along one axis."""
+    """Return the velocity after one step of force, along one axis."""
     clipped = jnp.clip(velocity, -SPEED_LIMIT, SPEED_LIMIT)
     return (MASS * clipped + STEP * FORCE * action) * (1 / (MASS + STEP * DAMPING))
 
 
 def distance_to_goal(state: Motion, params: Params) -> jax.Array:
-    """Straight through walls, m."""
+    """Return the distance to the goal in a straight line, through walls, m."""
     dx, dy = params.goal_x - state.x, params.goal_y - state.y
     return jnp.sqrt(dx * dx + dy * dy)
 
 
 K_P = 10.0
-"""Parts of full force a metre."""
+"""Fraction of full force per metre."""
 K_D = 2 * math.sqrt(K_P * MASS / FORCE)
-"""Parts of full force for a metre a second: critical damping. The ball on its spring swings at
-sqrt(K_P * FORCE / MASS) = 15.4 rad/s."""
+"""Fraction of full force for a metre a second, for critical damping. The ball on its spring swings at
+sqrt(K_P * FORCE / MASS) = 15.4 rad/s.
+"""
 
 
 class WaypointPD(NamedTuple):
-    """The planner: along the shortest path from cell to cell, each next centre held by a PD controller.
+    """The planner: it follows the shortest path from cell to cell; a PD controller leads it to each next centre.
 
-    D4RL made its data with a planner and a PD controller as well. It knows the map, which is fixed, and what is
-    observed.
+    D4RL made its data with a planner and a PD controller as well. The planner knows the map, which is fixed, and the
+    observation.
     """
 
     towards: np.ndarray
@@ -231,15 +233,15 @@ class WaypointPD(NamedTuple):
 
     @classmethod
     def for_task(cls, task: PointMaze) -> WaypointPD:
-        """The planner of a task's maze."""
+        """Make the planner of the task's maze."""
         return cls(task.maze.next_cell, np.asarray(task.maze.width, np.int32))
 
     def initial(self, params: Params) -> tuple[()]:
-        """Nothing to remember."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Force towards the next waypoint: the goal itself once in its cell."""
+        """Return the force towards the next waypoint; in the goal's cell that is the goal itself."""
         x, y, vx, vy, goal_x, goal_y = view.observation
         width = jnp.asarray(self.width)
         here = jnp.floor(y).astype(jnp.int32) * width + jnp.floor(x).astype(jnp.int32)

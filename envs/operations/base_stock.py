@@ -1,14 +1,14 @@
 """The reference player: base-stock levels from the distribution of demand over the lead time.
 
-Every place orders what its inventory position (stock, minus waiting customers, plus all that is on the way) lacks to a
-level. A shop's level is the newsvendor quantile of the Poisson demand over lead time and one period: exactly optimal
-for one shop with backlog (Zipkin, Foundations of Inventory Management, 2000, section 9.4). Where sales are lost the
-position overstates what will be needed, and a lower critical ratio serves better (Huh et al. 2009,
+Every place orders the difference between a level and its inventory position: stock, minus waiting customers, plus
+everything on the way. A shop's level is the newsvendor quantile of the Poisson demand over lead time and one period:
+exactly optimal for one shop with backlog (Zipkin, Foundations of Inventory Management, 2000, section 9.4). If sales
+are lost, the position overstates the need, and a lower critical ratio serves better (Huh et al. 2009,
 doi:10.1287/mnsc.1080.0945). The warehouse keeps an echelon base stock (Clark & Scarf 1960, doi:10.1287/mnsc.6.4.475):
-its position counts everything at and on the way to the shops too.
+its position also counts everything at the shops and on the way to them.
 
-The critical ratios of the network are those that did best in simulation on training contexts, over the grid that
-``python -m rlbench_suite.envs.operations.base_stock`` goes through again.
+The critical ratios of the network are the best of a grid in simulation on training contexts;
+``python -m rlbench_suite.envs.operations.base_stock`` repeats the search.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from rlbench_suite.policy import View
 from .inventory import SHOP_ORDER, WAREHOUSE_ORDER, Inventory, Params, Place
 
 QUANTILES = 160
-"""No level is higher: demand of three shops over seven periods has a mean of 130 at most."""
+"""Highest level: demand of three shops over seven periods has a mean of 130 at most."""
 
 
 class Levels(NamedTuple):
-    """Memory: int32 units, fixed for an episode."""
+    """Memory: base-stock levels, int32 units, fixed for an episode."""
 
     shops: tuple[Any, ...]
     warehouse: Any
@@ -39,23 +39,23 @@ class BaseStock(NamedTuple):
     """A shop's critical ratio is p / (p + k h), with its penalty p and holding cost h."""
 
     leads: Any
-    """Of the shops"""
+    """Lead times of the shops"""
     warehouse_lead: Any
-    """0: no warehouse"""
+    """Lead time of the warehouse; 0 if there is none"""
     times: Any = 1.0
-    """k: how often the holding cost counts"""
+    """k: weight of the holding cost"""
     warehouse_ratio: Any = 0.5
-    """The warehouse's own critical ratio"""
+    """Critical ratio of the warehouse"""
 
     @classmethod
     def for_task(cls, task: Inventory) -> BaseStock:
-        """The player of a network, with the ratios found for its kind."""
+        """Make the player of a network, with the ratios found for its kind."""
         network = task.network
         times, ratio = TUNED[network.warehouse_lead is not None, network.backlog]
         return cls(network.leads, network.warehouse_lead or 0, times, ratio)
 
     def initial(self, params: Params) -> Levels:
-        """The levels of this episode's demands and costs."""
+        """Return the levels for this episode's demands and costs."""
         shops = tuple(
             quantile(shop.penalty / (shop.penalty + self.times * shop.holding), shop.demand * (lead + 1))
             for shop, lead in zip(params.shops, self.leads, strict=True)
@@ -66,7 +66,7 @@ class BaseStock(NamedTuple):
         return Levels(shops, quantile(self.warehouse_ratio, echelon))
 
     def act(self, memory: Levels, view: View, key: jax.Array) -> tuple[jax.Array, Levels]:
-        """Orders up to the levels, int32, one a place."""
+        """Return orders up to the levels, int32, one a place."""
         positions = [position(shop) for shop in view.state.shops]
         orders = [jnp.clip(level - now, 0, SHOP_ORDER) for level, now in zip(memory.shops, positions, strict=True)]
         if view.state.warehouse is not None:
@@ -76,12 +76,12 @@ class BaseStock(NamedTuple):
 
 
 def position(place: Place) -> Any:
-    """Stock and all that is on the way."""
+    """Return stock plus everything on the way."""
     return place.stock + sum(place.transit)
 
 
 def quantile(ratio: Any, mean: Any) -> Any:
-    """The least number that a Poisson number of that mean exceeds with probability 1 - ``ratio`` at most."""
+    """Return the least number that a Poisson number of that mean exceeds with probability 1 - ``ratio`` at most."""
     return (poisson.cdf(jnp.arange(QUANTILES), mean) < ratio).sum().astype(jnp.int32)
 
 
@@ -90,7 +90,7 @@ TUNED = {(False, True): (1.0, 0.5), (False, False): (2.0, 0.5), (True, True): (1
 
 
 def search(task: Any, episodes: int) -> list[tuple[float, float, float]]:
-    """Mean return, times and ratio, best first, on training contexts."""
+    """Return mean return, times and ratio on training contexts, best first."""
     from rlbench_suite.adapters.rollout import play
 
     ratios = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99) if task.network.warehouse_lead else (0.5,)

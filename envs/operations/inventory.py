@@ -3,14 +3,14 @@
 Periodic review, whole units. The warehouse orders from a supplier that always delivers; shops order from the
 warehouse. A period goes as follows (Zipkin 2008, doi:10.1287/opre.1070.0471, for a single shop):
 
-1. order: shops' orders are shipped from the warehouse's stock. If that is short it is shared in proportion to the
-   orders, in whole units (:func:`share`); the rest of an order is cancelled. The warehouse's own order goes out;
-2. demand: Poisson at every shop, served from stock on the shelf. What is not served is lost, or waits (backlog);
-3. costs: holding of what is left on shelves and in the warehouse, and a penalty a unit lost, or a unit waiting;
+1. order: shops' orders are shipped from the warehouse's stock. Short stock is shared in proportion to the orders, in
+   whole units (:func:`share`); the rest of an order is cancelled. The warehouse's own order goes out;
+2. demand: Poisson at every shop, served from stock on the shelf. Unserved demand is lost, or waits (backlog);
+3. costs: holding of the stock left on shelves and in the warehouse, and a penalty a unit lost, or a unit waiting;
 4. receive: a shipment with lead time L, ordered in period t, is on the shelf for the demand of period t + L.
 
-A shop holds 40 units and the warehouse 150; what finds no room is sent away. Forty customers wait at most; further ones
-are lost, at the same penalty. Sensible policies never come near these limits.
+A shop holds 40 units and the warehouse 150; units without room are sent away. At most forty customers wait; further
+ones are lost, at the same penalty. Sensible policies never come near these limits.
 
 ======================  ====================================================================================
 action                  one order a place, whole units: warehouse 0..60 (networks), then each shop 0..20
@@ -18,7 +18,7 @@ observation             stock and shipments on the way, next to arrive first (wa
                         of 10 units); then mean demand (of 10 units), holding cost,
                         penalty (of 10) of each shop, and holding cost of the warehouse (networks)
 reward                  minus the costs of the period, in units of money
-terminated              never; the task goes on, 100 periods are looked at
+terminated              never; the task goes on, and an episode shows 100 periods
 success                 so far at least 90 % of demand served from the shelf, with no more than three periods' mean
                         demand in stock on average over the periods
 start                   shops: 0..2 times their mean demand on the shelf, the mean demand on the way each period;
@@ -54,25 +54,25 @@ Scalar = Any
 SHOP_ORDER, WAREHOUSE_ORDER = 20, 60
 """Largest orders, units."""
 SHOP_UNIT, WAREHOUSE_UNIT = 10.0, 50.0
-"""Units of the observation's quantities."""
+"""Units in which the observation gives quantities."""
 SHELF, DEPOT = 40, 150
-"""Room of a shop and of the warehouse, units; as many customers wait at a shop at most."""
+"""Room of a shop and of the warehouse, units; at most as many customers wait at a shop."""
 MEANS, HOLDING, PENALTY = (2.5, 7.5), (0.7, 1.3), (6.3, 11.7)
 WAREHOUSE_HOLDING = 0.3
 SERVED, PERIODS_IN_STOCK = 0.9, 3.0
 LARGEST_DEMAND = 28
-"""Inverse transform stops here: a Poisson number of mean 7.5 is greater once in 10^9 times."""
+"""Largest demand of the inverse transform: a Poisson number of mean 7.5 is greater once in 10^9 times."""
 
 
 class Network(NamedTuple):
-    """Who supplies whom, and how long it takes; this is structure, the same in every episode of a tier."""
+    """Structure of supply and lead times, the same in every episode of a tier."""
 
     leads: tuple[int, ...]
-    """Of the shops, periods, each at least 1"""
+    """Lead times of the shops, periods, each at least 1"""
     warehouse_lead: int | None
-    """None: no warehouse, the shops' supplier always delivers"""
+    """Lead time of the warehouse; None without one: the shops' supplier always delivers"""
     backlog: bool
-    """Whether demand that is not served waits"""
+    """Whether unserved demand waits"""
 
 
 NETWORKS = (
@@ -81,18 +81,18 @@ NETWORKS = (
     Network((2,), None, backlog=False),
     Network((2,), None, backlog=True),
 )
-"""By difficulty."""
+"""Network by difficulty."""
 
 
 class Shop(NamedTuple):
-    """What a shop sells and what that costs, a period."""
+    """Demand of a shop and its costs, per period."""
 
     demand: Scalar
     """Mean of the Poisson demand, units"""
     holding: Scalar
-    """Money a unit left"""
+    """Money per unit left"""
     penalty: Scalar
-    """Money a unit lost, or waiting"""
+    """Money per unit lost, or waiting"""
 
 
 class Params(NamedTuple):
@@ -100,20 +100,20 @@ class Params(NamedTuple):
 
     shops: tuple[Shop, ...]
     warehouse_holding: Scalar
-    """Money a unit and period"""
+    """Money per unit and period"""
 
 
 class Place(NamedTuple):
     """A shop or the warehouse; int32 units."""
 
     stock: Scalar
-    """On the shelf; negative: waiting customers"""
+    """Units on the shelf; negative: waiting customers"""
     transit: tuple[Scalar, ...]
-    """On the way, next to arrive first: one number less than the lead time"""
+    """Units on the way, next to arrive first: one number less than the lead time"""
 
 
 class State(NamedTuple):
-    """Where the goods are before the orders of a period, and the books so far."""
+    """Goods before the orders of a period, and the books so far."""
 
     shops: tuple[Place, ...]
     warehouse: Place | None
@@ -122,7 +122,7 @@ class State(NamedTuple):
     demanded: Scalar
     """int32, units so far"""
     served: Scalar
-    """int32, of those from the shelf at once"""
+    """int32, units served from the shelf at once"""
     stored: Scalar
     """int32, stock at the end of each period so far, all places, summed"""
     periods: Scalar
@@ -162,7 +162,7 @@ class Inventory(Task[Params, State]):
         self.reward_space = self.box(-np.ceil(dearest * len(leads) + WAREHOUSE_HOLDING * DEPOT * supplied), 0)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Mean demands in the bands of the split; costs alike for both."""
+        """Draw mean demands in the bands of the split, and costs alike for both splits."""
         u = self.uniform(key, 3 * len(self.network.leads))
         shops = tuple(
             Shop(
@@ -175,7 +175,7 @@ class Inventory(Task[Params, State]):
         return Params(shops, jnp.asarray(WAREHOUSE_HOLDING, self.dtype))
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Shelves and warehouse at chance levels, a usual shipment on the way for every period."""
+        """Draw shelves and warehouse, with a usual shipment on the way for every period."""
         u = self.uniform(key, len(params.shops) + 1)
 
         def place(unit: Scalar, most: Scalar, usual: Scalar, lead: int) -> Place:
@@ -193,7 +193,7 @@ class Inventory(Task[Params, State]):
         return State(shops, warehouse, jnp.zeros((), self.dtype), zero, zero, zero, zero)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """A period: order, demand, costs, receive."""
+        """Play a period: order, demand, costs, receive."""
         places = len(state.shops) + (state.warehouse is not None)
         orders = [action[i].astype(jnp.int32) for i in range(places)]
         units = self.uniform(key, len(params.shops))
@@ -220,7 +220,7 @@ class Inventory(Task[Params, State]):
         return State(tuple(shops), warehouse, cost, demanded, served, state.stored + stored, state.periods + 1)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Quantities, then costs; see the table."""
+        """Return quantities, then costs; see the table."""
         units = [WAREHOUSE_UNIT] * (state.warehouse is not None) + [SHOP_UNIT] * len(state.shops)
         places = (state.warehouse, *state.shops) if state.warehouse is not None else state.shops
         quantities = [
@@ -232,7 +232,7 @@ class Inventory(Task[Params, State]):
         return self.stack(*quantities, *costs, *([] if state.warehouse is None else [params.warehouse_holding]))
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         shops = [f"shop_{i}" for i in range(1, len(self.network.leads) + 1)]
         places = [(name, lead, f"{SHOP_UNIT:g} units") for name, lead in zip(shops, self.network.leads, strict=True)]
         if self.network.warehouse_lead is not None:
@@ -258,7 +258,7 @@ class Inventory(Task[Params, State]):
         return *quantities, *costs, *([] if self.network.warehouse_lead is None else [holding])
 
     def action_components(self) -> tuple[Component, ...]:
-        """An order a place."""
+        """List an order a place."""
         orders = [f"shop_{i}" for i in range(1, len(self.network.leads) + 1)]
         if self.network.warehouse_lead is not None:
             orders.insert(0, "warehouse")
@@ -267,15 +267,15 @@ class Inventory(Task[Params, State]):
         )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Minus the costs of the period."""
+        """Return minus the costs of the period."""
         return -next_state.cost
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Never."""
+        """Return false: only the time limit ends an episode."""
         return jnp.bool_(False)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         fill_rate = state.served.astype(self.dtype) / jnp.maximum(state.demanded, 1).astype(self.dtype)
         mean_stock = state.stored.astype(self.dtype) / jnp.maximum(state.periods, 1).astype(self.dtype)
         enough = PERIODS_IN_STOCK * _sum([shop.demand for shop in params.shops])
@@ -289,13 +289,13 @@ class Inventory(Task[Params, State]):
     # -- text and pixels ---------------------------------------------------------------------------------------
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer."""
         shops = len(self.network.leads)
         first = "" if self.network.warehouse_lead is None else f"the warehouse's order, 0 to {WAREHOUSE_ORDER}, then "
         return f"Answer with whole numbers: {first}the order of each of {shops} shop(s), 0 to {SHOP_ORDER}."
 
     def describe(self, state: State, params: Params) -> str:
-        """Every place with its stock, its shipments and its costs."""
+        """Describe every place with its stock, its shipments and its costs."""
         lines = [f"Period {int(state.periods)}; the last one cost {float(state.cost):.1f}."]
         if state.warehouse is not None:
             lines.append(f"Warehouse: {_words(state.warehouse)}, holding {float(params.warehouse_holding):.2f} a unit.")
@@ -308,7 +308,7 @@ class Inventory(Task[Params, State]):
         return "\n".join(lines)
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """A bar a place: stock (green; red below zero), shipments beside it (blue, next to arrive first)."""
+        """Draw a bar a place: stock (green; red below zero), shipments beside it (blue, next to arrive first)."""
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), "white")
         canvas = ImageDraw.Draw(image)
@@ -330,9 +330,9 @@ class Inventory(Task[Params, State]):
 
 
 def share(orders: list[Scalar], stock: Scalar) -> list[Scalar]:
-    """What is shipped: the orders, or all the stock in proportion to them.
+    """Return the shipments: the orders, or all the stock in proportion to them.
 
-    Each shop's shipment is a difference of cumulated parts rounded down, so that the shipments are whole, add up to the
+    Each shop's shipment is a difference of cumulated fractions rounded down. So the shipments are whole, add up to the
     stock, and are each less than one unit from the exact proportion.
     """
     total, shipped = _sum(orders), []
@@ -348,7 +348,7 @@ def share(orders: list[Scalar], stock: Scalar) -> list[Scalar]:
 
 
 def poisson(unit: Scalar, mean: Scalar) -> Scalar:
-    """A Poisson number by inverse transform from one uniform number: how many values of the distribution lie below."""
+    """Draw a Poisson number by inverse transform: count the values of the distribution below a uniform number."""
     probability = jnp.exp(-mean)
     cumulated, number = probability, jnp.int32(0)
     for k in range(1, LARGEST_DEMAND + 1):
@@ -364,7 +364,7 @@ def _receive(place: Place, shipped: Scalar, room: int) -> Place:
 
 
 def _sum(values: list[Scalar]) -> Scalar:
-    """In a fixed order."""
+    """Sum in a fixed order."""
     total = values[0]
     for value in values[1:]:
         total = total + value

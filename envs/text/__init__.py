@@ -1,1 +1,1 @@
-"""Text games whose structured core and text view are one and the same instance."""
+"""Text games whose structured view and text view show the same instance."""

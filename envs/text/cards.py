@@ -23,7 +23,7 @@ CARDS = (
         reference="rlbench_suite.envs.text.optimal_questions:OptimalQuestions",
         horizon=30,  # twenty turns end the game; the rest is for masked questions and guesses
         difficulties={"medium": 32, "easy": 16, "real": 64},
-        optimum=0.775,  # no table allows more, and every one of many thousand drawn allows it
+        optimum=0.775,  # no table allows more, and each of many thousand drawn tables allows it
         tags=("discrete", "masked", "text", "partially-observed"),
     ),
 )

@@ -1,8 +1,8 @@
-"""What a player of Twenty Questions can know: things, yes/no properties, and the questions that ask for them.
+"""Knowledge for Twenty Questions: things, yes/no properties, and the questions that ask for them.
 
-A property is a statement about a thing ("can fly", "has four legs", "is round", "lays eggs"); the first word says how
-it is asked: "Can it fly?", "Does it have four legs?", "Is it round?", "Does it lay eggs?". A question is a filled-in
-slot of this grammar and nothing else is one: no lists, no "or", no free text.
+A property is a statement about a thing ("can fly", "has four legs", "is round", "lays eggs"); its first word decides
+the question: "Can it fly?", "Does it have four legs?", "Is it round?", "Does it lay eggs?". A question is a filled-in
+slot of this grammar: no lists, no "or", no free text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FIRST = (
     "bra", "cle", "dro", "fli", "gri", "ho", "ju", "kla", "zo", "lu", "plo", "qui", "ru", "sto", "tru", "vo", "wi", "za"
 )  # fmt: skip
 SECOND = ("bbit", "dle", "fen", "gar", "kin", "lop", "mond", "nix", "pple", "rak", "sp", "tor", "vil", "xo", "zzle")
-"""A fictional thing is called by one of each."""
+"""A fictional thing's name is one of each."""
 
 FICTIONAL_PROPERTIES = (
     "glows in the dark", "hums softly", "can fly", "can swim", "has a tail", "has spots", "has a hard shell",
@@ -31,7 +31,7 @@ FICTIONAL_PROPERTIES = (
 
 
 class Knowledge(NamedTuple):
-    """Names only; what is true of what is a table of bits."""
+    """Names only; a table of bits says which thing has which property."""
 
     things: tuple[str, ...]
     properties: tuple[str, ...]
@@ -39,7 +39,7 @@ class Knowledge(NamedTuple):
 
 @cache
 def real_knowledge() -> tuple[Knowledge, np.ndarray]:
-    """The things and properties of ``knowledge.txt``, and the table, bool ``(properties, things)``."""
+    """Return the things and properties of ``knowledge.txt``, and the table, bool ``(properties, things)``."""
     properties: dict[str, str] = {}
     things: dict[str, set[str]] = {}
     for line in Path(__file__).with_name("knowledge.txt").read_text("ascii").splitlines():
@@ -53,7 +53,7 @@ def real_knowledge() -> tuple[Knowledge, np.ndarray]:
 
 @cache
 def fictional_knowledge(names: int, things: int, properties: int) -> Knowledge:
-    """Names of a fictional table: the first in the order of their hashes with the number ``names``."""
+    """Return names of a fictional table: the first in the order of their hashes with the number ``names``."""
 
     def first(pool: list[str], count: int) -> tuple[str, ...]:
         return tuple(sorted(pool, key=lambda name: hashlib.sha256(f"{names} {name}".encode()).digest())[:count])
@@ -64,7 +64,7 @@ def fictional_knowledge(names: int, things: int, properties: int) -> Knowledge:
 
 
 def question(statement: str) -> str:
-    """The question that asks whether a statement holds."""
+    """Return the question whether a statement holds."""
     verb, rest = statement.split(" ", 1)
     if verb in ("is", "can"):
         return f"{verb.capitalize()} it {rest}?"
@@ -73,20 +73,20 @@ def question(statement: str) -> str:
 
 
 def guess(thing: str) -> str:
-    """The question that asks for a thing by name."""
+    """Return the question that asks for a thing by name."""
     return f"Is it {'an' if thing[0] in 'aeiou' else 'a'} {thing}?"
 
 
 @cache
 def spoken(knowledge: Knowledge) -> tuple[str, ...]:
-    """Every action in words: a question for each property, then a guess for each thing."""
+    """Return the words of every action: a question for each property, then a guess for each thing."""
     return (*map(question, knowledge.properties), *map(guess, knowledge.things))
 
 
 def understand(text: str, knowledge: Knowledge) -> int:
-    """The number of the action that a text is; see :func:`spoken`.
+    """Return the number of the action that a text names; see :func:`spoken`.
 
-    Case, punctuation and articles do not count. "I guess X", "guess X" and "my guess is X" are "Is it X?".
+    Case, punctuation and articles do not count. "I guess X", "guess X" and "my guess is X" mean "Is it X?".
 
     Raises:
         ValueError: the text is no question of the grammar; the message gives the nearest one.
@@ -110,5 +110,5 @@ def _by_plain_words(knowledge: Knowledge) -> dict[str, int]:
 
 
 def _plain(text: str) -> str:
-    """Lower case, single spaces, no punctuation, no articles."""
+    """Reduce to lower case and single spaces, without punctuation and articles."""
     return " ".join(word for word in re.findall(r"[a-z0-9]+", text.lower()) if word not in ("a", "an", "the"))

@@ -28,14 +28,14 @@ UNFIT = {
 
 
 def is_inflected(word: str, dictionary: set[str]) -> bool:
-    """Whether a five-letter word is the regular -s, -es, -ies or -ed form of a shorter word."""
+    """Say whether a five-letter word is the regular -s, -es, -ies or -ed form of a shorter word."""
     stems = {"s": word[:4]} if word[3] != "s" else {}
     stems |= {"es": word[:3], "ies": word[:2] + "y", "ed": word[:3], "d": word[:4] if word[3] == "e" else ""}
     return any(word.endswith(ending) and stem in dictionary for ending, stem in stems.items())
 
 
 def word_list(dictionary: set[str]) -> list[str]:
-    """The sorted five-letter words a-z that are uninflected, no Roman numerals and fit to be shown to anyone."""
+    """Return the sorted five-letter words a-z that are uninflected, no Roman numerals and fit to be shown to anyone."""
     return sorted(
         word
         for word in dictionary

@@ -1,17 +1,17 @@
 """The reference players of Twenty Questions: exactly optimal, by dynamic programming over sets of possible things.
 
-All things are equally likely, every turn costs one, a wrong guess rules one thing out. Counted over the m things of a
-set together, the fewest turns F(m things) to find them satisfy
+All things are equally likely, every turn costs one, a wrong guess rules one thing out. Let F(S) be the fewest turns to
+find the things of a set S of m things, summed over all of them. It satisfies
 
     F(S) = min( m (m + 1) / 2,  min over questions a of  m + F(S and a) + F(S without a) ):
 
-either guess them out one after another, for 1 + 2 + ... + m turns, or ask and go on in each half.
+either guess them one after another, for 1 + 2 + ... + m turns, or ask and go on in each half.
 
 **Why no guess comes before a question.** Suppose it does, for thing o of S, m = |S|, followed by the best play T on the
-m - 1 others: (1 for o) + (m - 1) + cost(T). By induction T asks before it guesses. Let o take part in T instead,
-along the answers that are true of it, as the last guess where they lead: after d questions and r other guesses, for
-cost(T) + d + r + 1. Each of the d questions told at least one of the m - 1 others apart from the rest (in a best play
-no question is idle), so d + r <= m - 1, and d + r + 1 <= m: never dearer.
+m - 1 others: (1 for o) + (m - 1) + cost(T). By induction T asks before it guesses. Let o take part in T instead:
+along the answers that are true of it, as the last guess at their end, after d questions and r other guesses. That costs
+cost(T) + d + r + 1. Each of the d questions separated at least one of the m - 1 others from the rest (in a best play
+no question is idle), so d + r <= m - 1, and d + r + 1 <= m: it never costs more.
 
 The limit of 20 turns is never near: the longest play on these tables takes 9
 (``tests/text/test_twenty_questions.py``).
@@ -34,26 +34,28 @@ from .twenty_questions import Params, State, TwentyQuestions, count, members
 
 
 def first_possible(task: TwentyQuestions, state: State) -> jax.Array:
-    """The guess of the first thing still possible."""
+    """Return the guess of the first thing still possible."""
     return (task.properties + jnp.argmax(members(state.possible, task.things))).astype(jnp.int32)
 
 
 class AnyTable(eqx.Module):
-    """Solves the table that it is shown at the start of an episode, then looks its questions up.
+    """Player that solves the table that it sees at the start of an episode, then looks its questions up.
 
-    A set that questions can lead to is a row of answers, each open, no or yes: 3**A sets (A = 10: 59,049). It reads
-    the table, the answers and the guesses, never the hidden thing.
+    A set that questions can lead to is a row of answers, each open, no or yes: 3**A sets (A = 10: 59,049). The player
+    reads the table, the answers and the guesses, never the hidden thing.
     """
 
     task: TwentyQuestions = eqx.field(static=True)
 
     def initial(self, params: Params) -> jax.Array:
-        """F of every row of answers, int16 ``(3**A,)``; the answer for property 0 is the most significant digit."""
+        """Compute F of every row of answers, int16 ``(3**A,)``; the answer for property 0 is the most significant
+        digit.
+        """
         a = self.task.properties
         has = params.table[:, 0] >> np.arange(self.task.things, dtype=np.uint32)[:, None] & 1  # (things, properties)
         patterns = (has << np.arange(a - 1, -1, -1, dtype=np.uint32)).sum(1, dtype=jnp.uint32)
         sizes = jnp.zeros(2**a, jnp.int16).at[patterns].add(1)
-        for axis in range(a):  # an open answer fits those with no and those with yes
+        for axis in range(a):  # an open answer fits no and yes
             sides = sizes.reshape(3**axis, 2, 2 ** (a - 1 - axis))
             sizes = jnp.concatenate([sides.sum(1, keepdims=True, dtype=jnp.int16), sides], 1)
         sizes = sizes.ravel()
@@ -72,14 +74,14 @@ class AnyTable(eqx.Module):
         return jax.lax.while_loop(lambda better: better[1], ask_once_more, (guessing, jnp.bool_(True)))[0]
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The question that leaves the fewest turns, or the first possible thing where guessing out is as good."""
+        """Return the question that leaves the fewest turns, or the first possible thing if guessing is as good."""
         a, state = self.task.properties, view.state
         shifts = np.arange(a, dtype=np.uint32)
         asked = state.asked >> shifts & 1 == 1
         yes = state.yes >> shifts & 1 == 1
         weights = 3 ** np.arange(a - 1, -1, -1)
         here = jnp.where(asked, jnp.where(yes, 2, 1) * weights, 0).sum(dtype=jnp.int32)
-        ahead = jnp.where(asked, 0, weights)  # an asked property is no question any more
+        ahead = jnp.where(asked, 0, weights)  # an asked property cannot be asked again
         turns = memory[here + ahead].astype(jnp.int32) + memory[here + 2 * ahead]
         best = jnp.argmin(jnp.where(asked, np.iinfo(np.int32).max, turns)).astype(jnp.int32)
         fits = jnp.where(asked[:, None], jnp.where(yes[:, None], view.params.table, ~view.params.table), ~np.uint32(0))
@@ -89,7 +91,7 @@ class AnyTable(eqx.Module):
 
 
 class OneTable(eqx.Module):
-    """Plays a decision tree worked out beforehand; off the tree (other questions asked) it joins where it can.
+    """Player of a precomputed decision tree; after questions off the tree it joins the tree again if it can.
 
     Attributes:
         ask: the property asked for at each node, int32 ``(nodes,)``; -1 where guessing begins.
@@ -101,11 +103,11 @@ class OneTable(eqx.Module):
     task: TwentyQuestions = eqx.field(static=True)
 
     def initial(self, params: Params) -> tuple[()]:
-        """No memory: what was answered says it all."""
+        """Return no memory: the answers say it all."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Down the tree along the answers known, then its question, or the first possible thing."""
+        """Go down the tree along the known answers; then return its question, or the first possible thing."""
         ask, child, state = jnp.asarray(self.ask), jnp.asarray(self.child), view.state
 
         def down(_: int, node: jax.Array) -> jax.Array:
@@ -114,27 +116,27 @@ class OneTable(eqx.Module):
             return jnp.where(known, child[node, (state.yes & bit != 0).astype(jnp.int32)], node)
 
         node = jax.lax.fori_loop(0, self.task.properties, down, jnp.int32(0))
-        # Where only one thing is left, no question of the tree can tell more.
+        # If only one thing is left, no question of the tree adds information.
         guess = (ask[node] < 0) | (count(state.possible) == 1)
         return jnp.where(guess, first_possible(self.task, state), ask[node]), memory
 
 
 class OptimalQuestions(eqx.Module):
-    """The player of the card: :class:`AnyTable` for fictional tables, :class:`OneTable` for the real one."""
+    """Player of the card: :class:`AnyTable` for fictional tables, :class:`OneTable` for the real one."""
 
     player: AnyTable | OneTable
 
     @classmethod
     def for_task(cls, task: TwentyQuestions) -> OptimalQuestions:
-        """The optimal player of the task's tables."""
+        """Make the optimal player of the task's tables."""
         return cls(OneTable(*decision_tree(), task) if task.real else AnyTable(task))
 
     def initial(self, params: Params) -> Any:
-        """As the player of the tables."""
+        """Return the memory of the tables' player."""
         return self.player.initial(params)
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
-        """As the player of the tables."""
+        """Act as the tables' player does."""
         return self.player.act(memory, view, key)
 
 
@@ -143,13 +145,13 @@ class OptimalQuestions(eqx.Module):
 
 @cache
 def fewest(size: int) -> int:
-    """F of ``size`` things if every question there could be may be asked: no table needs fewer turns."""
+    """Return F of ``size`` things if every conceivable question may be asked: no table needs fewer turns."""
     halves = (size + fewest(part) + fewest(size - part) for part in range(1, size // 2 + 1))
     return min(size * (size + 1) // 2, *halves) if size > 1 else 1
 
 
 class Solver:
-    """F of any set of one table, by branch and bound.
+    """Solver of F for any set of one table, by branch and bound.
 
     Args:
         properties: the set of things that each property holds for, as bits of a Python integer.
@@ -160,7 +162,7 @@ class Solver:
         self._known: dict[int, tuple[int, int]] = {}
 
     def solve(self, things: int) -> tuple[int, int]:
-        """F, and the first question of a best play; -1 to guess."""
+        """Return F, and the first question of a best play; -1 to guess."""
         if things in self._known:
             return self._known[things]
         size = things.bit_count()
@@ -180,7 +182,7 @@ class Solver:
 
 @cache
 def decision_tree() -> tuple[np.ndarray, np.ndarray]:
-    """Optimal play of the real table: see :class:`OneTable`."""
+    """Return optimal play of the real table: see :class:`OneTable`."""
     _, holds = real_knowledge()
     solver = Solver(tuple(sum(1 << int(i) for i in np.flatnonzero(row)) for row in holds))
     nodes = [(1 << holds.shape[1]) - 1]

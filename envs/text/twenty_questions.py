@@ -1,30 +1,30 @@
-"""Twenty Questions: find the thing that was thought of, by questions that are answered yes or no.
+"""Twenty Questions: find a hidden thing by questions that are answered yes or no.
 
 The parlour game, as LMRL-Gym poses it to language models (Abdulhai et al. 2023, arXiv:2311.18232). There a language
-model answers, and contradicts itself. Here an answer is one bit of a table, looked up for a thing that is drawn once,
-at reset, and stays: the same question has one answer, and no two answers contradict each other.
+model answers, and contradicts itself. Here an answer is one bit of a table, for a thing that is drawn once, at reset.
+So the same question always has the same answer, and no two answers contradict each other.
 
 ====================  ==============================================================================================
 difficulty            table
 ====================  ==============================================================================================
 ``medium`` 32 (8-32)  fictional: that many things with invented names, two properties for each doubling of things (32:
-                      10 properties), which things have which drawn anew for every episode. Nothing can be known
-                      beforehand; the observation and the words show the whole table
+                      10 properties). Every episode draws which things have which. Nothing can be known
+                      beforehand; the observation and the text view show the whole table
 ``easy`` 16           the same with 16 things and 8 properties
-``real`` 64           64 animals, foods, vehicles, ... and 24 properties (``knowledge.txt``). The words do not show the
-                      table: a player in words has to know the things
+``real`` 64           64 animals, foods, vehicles, ... and 24 properties (``knowledge.txt``). The text view does not
+                      show the table: a text player has to know the things
 ====================  ==============================================================================================
 
 =============  =====================================================================================================
 action         ``Discrete(A + N)``: ask for property 0..A-1, or guess thing 0..N-1. Masked: a question asked before,
                and a thing that the answers, or a guess before, rule out
-observation    ``(2 A + N + 1 [+ A N],)``: the answer to each question (1 yes, -1 no, 0 not asked); of the things
-               still possible, the part that has each property; whether each thing is still possible; the part of the
-               turns that is left; the table, property by property (fictional only)
+observation    ``(2 A + N + 1 [+ A N],)``: the answer to each question (1 yes, -1 no, 0 not asked); the fraction
+               of the things still possible that has each property; whether each thing is still possible; the fraction
+               of turns left; the table, property by property (fictional only)
 reward         1 - (k - 1) / 20 for the right guess in turn k; 0 for everything else
 termination    the thing is guessed, or 20 turns (questions and wrong guesses) are used
-success        the thing is guessed within log2 N (rounded up) + 2 turns, 7 of 32 things: as many questions as tell N
-               things apart, the guess, and one turn to spare. In 20 turns random play too finds almost every thing
+success        the thing is guessed within log2 N (rounded up) + 2 turns, 7 of 32 things: the questions that
+               separate N things, the guess, and one turn to spare. In 20 turns random play too finds almost every thing
 context        the table and the thing. Fictional: the number of ones in the table is even for train, odd for test,
                however things and properties are renamed. Real: the thing is one of those whose SHA-256 is divisible
                by four on the test split, one of the others on the train split
@@ -34,8 +34,8 @@ context        the table and the thing. Fictional: the number of ones in the tab
 bijection, so no two are alike and each of these holds for about half of the things. The other log2 N - 1 properties are
 rare (one thing in eight), worth little as questions. Which is which is shuffled, and can be seen.
 
-**Optimum.** Every turn costs the same, so the best play takes the fewest turns on average. It has all its questions
-before all its guesses (``optimal_questions.py`` says why), which makes it exactly computable. No table can be played in
+**Optimum.** Every turn costs the same, so the best play takes the fewest turns on average. It asks all its questions
+before all its guesses (``optimal_questions.py`` proves this), so it can be computed exactly. No table can be played in
 fewer than (k + 1/2) turns, on average, with N = 2**k things: 0.775 for 32.
 """
 
@@ -61,28 +61,28 @@ WORD = 32
 REAL = 64
 ROUNDS = 6
 FEWEST, MOST = 8, 32
-"""Things of a fictional table."""
+"""Sizes of a fictional table, in things."""
 YES, NO, OPEN, PAPER = (86, 160, 90), (200, 90, 80), (90, 110, 150), (250, 250, 247)
 
 
 class Params(NamedTuple):
-    """The table and the committed thing."""
+    """The table and the hidden thing."""
 
     table: Any
-    """Things that have each property, uint32 ``(properties, words)``: thing i is bit i % 32 of word i // 32."""
+    """Set of things that have each property, uint32 ``(properties, words)``: thing i is bit i % 32 of word i // 32."""
     hidden: Any
-    """Number of the thing that was thought of, int32."""
+    """Number of the hidden thing, int32."""
     names: Any
-    """What a fictional table's names are made from, uint32."""
+    """Seed of a fictional table's names, uint32."""
 
 
 class State(NamedTuple):
-    """What was said, and what follows from it."""
+    """Actions so far, and what follows from them."""
 
     asked: Any
     """Properties asked for, a bit each, uint32."""
     yes: Any
-    """Those of them that the thing has, uint32."""
+    """Those of them that the hidden thing has, uint32."""
     guessed: Any
     """Things guessed, a bit each, uint32 ``(words,)``."""
     possible: Any
@@ -96,26 +96,27 @@ class State(NamedTuple):
 
 
 def count(words: jax.Array) -> jax.Array:
-    """Number of things in a set, int32, from its words on the last axis."""
+    """Count the things in a set, int32, from its words on the last axis."""
     return jax.lax.population_count(words).sum(-1, dtype=jnp.int32)
 
 
 def members(words: Any, size: int) -> Any:
-    """A set as bools: ``(..., words)`` to ``(..., size)``, NumPy or JAX."""
+    """Unpack a set into bools: ``(..., words)`` to ``(..., size)``, NumPy or JAX."""
     bits = words[..., None] >> np.arange(WORD, dtype=np.uint32) & 1 == 1
     return bits.reshape(*words.shape[:-1], -1)[..., :size]
 
 
 def only(thing: jax.Array, words: int) -> jax.Array:
-    """The set of one thing, uint32 ``(words,)``."""
+    """Return the set of one thing, uint32 ``(words,)``."""
     here = np.arange(words) == thing // WORD
     return jnp.where(here, np.uint32(1) << (thing % WORD).astype(jnp.uint32), 0)
 
 
 def ranks(draws: jax.Array) -> jax.Array:
-    """A random permutation, int32 ``(n,)``: the place of each of n random words in their order.
+    """Return a random permutation, int32 ``(n,)``: the rank of each of n random words.
 
-    Compared pair by pair: on so few words far faster than sorting. Their last bits make them all different.
+    Ranks come from comparing all pairs: on so few words this is far faster than sorting. Their last bits make all words
+    different.
     """
     number = np.arange(len(draws), dtype=np.uint32)
     distinct = draws & ~np.uint32(2 ** (len(draws) - 1).bit_length() - 1) | number
@@ -123,9 +124,11 @@ def ranks(draws: jax.Array) -> jax.Array:
 
 
 def scrambled(draws: jax.Array, bits: int, size: int) -> jax.Array:
-    """``size`` different numbers of so many bits, uint32: 0, 1, 2, ... under a random bijection, a round for each draw.
+    """Return ``size`` different numbers of so many bits, uint32: 0, 1, 2, ... under a random bijection, a round for
+    each draw.
 
-    Multiplying by an odd number, adding, and folding the upper half onto the lower can each be undone.
+    Every operation of a round (multiplying by an odd number, adding, folding the upper half onto the lower) can be
+    undone.
     """
     number = jnp.arange(size, dtype=jnp.uint32)
     for draw in draws:
@@ -135,7 +138,7 @@ def scrambled(draws: jax.Array, bits: int, size: int) -> jax.Array:
 
 
 def as_words(holds: np.ndarray) -> np.ndarray:
-    """A table of bools ``(properties, things)`` as sets, uint32 ``(properties, words)``."""
+    """Pack a table of bools ``(properties, things)`` into sets, uint32 ``(properties, words)``."""
     padded = np.zeros((holds.shape[0], -(-holds.shape[1] // WORD) * WORD), np.uint64)
     padded[:, : holds.shape[1]] = holds
     bits = padded.reshape(holds.shape[0], -1, WORD) << np.arange(WORD, dtype=np.uint64)
@@ -143,7 +146,7 @@ def as_words(holds: np.ndarray) -> np.ndarray:
 
 
 def split_of(thing: str) -> Split:
-    """Which split may think of a real thing."""
+    """Return the split that may hide a real thing."""
     return Split.TEST if int(hashlib.sha256(thing.encode()).hexdigest(), 16) % 4 == 0 else Split.TRAIN
 
 
@@ -186,12 +189,14 @@ class TwentyQuestions(Task[Params, State]):
 
     @cached_property
     def _by_split(self) -> tuple[np.ndarray, int]:
-        """The real things, train first, and how many those are."""
+        """Return the real things, train first, and the number of those."""
         splits = np.array([split_of(thing) for thing in real_knowledge()[0].things])
         return np.argsort(splits, kind="stable").astype(np.int32), int((splits == Split.TRAIN).sum())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """A table of the split and a thing, each thing equally likely; or the real table and a thing of the split."""
+        """Draw a table of the split and a thing, each thing equally likely; or the real table and a thing of the
+        split.
+        """
         if self.real:
             order, train = self._by_split
             test = split == Split.TEST
@@ -204,19 +209,20 @@ class TwentyQuestions(Task[Params, State]):
         return Params(table[:, None], (rest[1] % self.things).astype(jnp.int32), rest[2])
 
     def _table(self, draws: jax.Array, rare: jax.Array, place: jax.Array, split: jax.Array) -> jax.Array:
-        """Sets of things by property, telling ones first, uint32 ``(A,)``, with as many ones as the split asks for.
+        """Draw sets of things by property, informative ones first, uint32 ``(A,)``, with a number of ones that fits
+        the split.
 
         Args:
-            draws: random words that scramble the patterns of the telling properties.
-            rare: three sets of random bits for each rare property; what is in all three has it.
-            place: random bits that choose a thing that the first rare property holds for in any case.
+            draws: random words that scramble the patterns of the informative properties.
+            rare: three sets of random bits for each rare property; things in all three have it.
+            place: random bits that choose a thing that surely has the first rare property.
             split: 0 for train, 1 for test.
         """
         pattern = scrambled(draws, self._telling, self.things)
         telling = (pattern >> np.arange(self._telling, dtype=np.uint32)[:, None] & 1) << np.arange(
             self.things, dtype=np.uint32
         )
-        # One bit a thing: the sum is the union. Every rare property holds for somebody.
+        # One bit a thing, so the sum is the union. Every rare property holds for some thing.
         at = (place + np.arange(self._rare, dtype=np.uint32)) % self.things
         everyone = np.uint32(2**self.things - 1)
         table = jnp.concatenate([
@@ -224,12 +230,12 @@ class TwentyQuestions(Task[Params, State]):
             rare[0] & rare[1] & rare[2] & everyone | np.uint32(1) << at,
         ])  # fmt: skip
         odd = jax.lax.population_count(table).sum(dtype=jnp.int32) % 2
-        # The thing beside the one that is sure to have the first rare property gains or loses it.
+        # The thing beside the one that surely has the first rare property gains or loses it.
         beside = np.uint32(1) << (at[0] + 1) % self.things
         return table.at[self._telling].set(table[self._telling] ^ jnp.where(odd != split, beside, 0))
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Nothing said, everything possible."""
+        """Start with nothing said and everything possible."""
         everyone = as_words(np.ones((1, self.things), bool))[0]
         none = jnp.zeros(self.words, jnp.uint32)
         said = jnp.full(TURNS, -1, jnp.int32)
@@ -238,7 +244,7 @@ class TwentyQuestions(Task[Params, State]):
         )  # fmt: skip
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """The answer to a question or a guess, and what it rules out."""
+        """Answer a question or a guess, and rule things out by it."""
         asks = action < self.properties
         bit = np.uint32(1) << jnp.minimum(action, self.properties - 1).astype(jnp.uint32)
         having = params.table[jnp.minimum(action, self.properties - 1)]
@@ -258,7 +264,7 @@ class TwentyQuestions(Task[Params, State]):
         )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Answers, parts, things still possible, time, and a fictional table; see the module's docstring."""
+        """Return answers, fractions, things still possible, time, and a fictional table; see the module's docstring."""
         properties = np.arange(self.properties, dtype=np.uint32)
         asked, yes = (field >> properties & 1 for field in (state.asked, state.yes))
         parts = [
@@ -272,7 +278,7 @@ class TwentyQuestions(Task[Params, State]):
         return jnp.concatenate(parts)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         a, n = self.properties, self.things
         parts = (
             Component("answers", "answer to the question for each property: 1 yes, -1 no, 0 not asked", shape=(a,)),
@@ -284,28 +290,28 @@ class TwentyQuestions(Task[Params, State]):
         return parts if self.real else (*parts, table)
 
     def action_components(self) -> tuple[Component, ...]:
-        """Questions, then guesses."""
+        """List questions, then guesses."""
         return (
             Component("ask", "ask for the property of this number", shape=(self.properties,)),
             Component("guess", "guess the thing of this number, counted from the first guess on", shape=(self.things,)),
         )
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
-        """Questions not asked before, and things still possible: bool ``(A + N,)``."""
+        """Mark questions not asked before, and things still possible: bool ``(A + N,)``."""
         asked = state.asked >> np.arange(self.properties, dtype=np.uint32) & 1 == 1
         return jnp.concatenate([~asked, members(state.possible, self.things)])
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """1, less a twentieth for every turn before this one, for the right guess."""
+        """Return 1, minus a twentieth for every turn before this one, for the right guess."""
         won = jnp.where(next_state.found & ~state.found, TURNS + 1 - next_state.turns, 0)
         return won.astype(self.dtype) / TURNS
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """The thing is guessed, or the turns are used."""
+        """Say whether the thing is guessed or the turns are used."""
         return state.found | (state.turns >= TURNS)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success``: the thing is guessed in few turns."""
+        """Return ``success``: the thing is guessed in few turns."""
         return {
             "success": state.found & (state.turns <= self.few),
             "turns": state.turns,
@@ -315,17 +321,17 @@ class TwentyQuestions(Task[Params, State]):
     # -- host side -----------------------------------------------------------------------------------------------
 
     def knowledge(self, params: Params) -> Knowledge:
-        """The names of things and properties."""
+        """Return the names of things and properties."""
         if self.real:
             return real_knowledge()[0]
         return fictional_knowledge(int(params.names), self.things, self.properties)
 
     def holds(self, params: Params) -> np.ndarray:
-        """The table, bool ``(properties, things)``."""
+        """Return the table, bool ``(properties, things)``."""
         return np.asarray(members(np.asarray(params.table), self.things))
 
     def describe(self, state: State, params: Params) -> str:
-        """The things (fictional: with all that is true of them), and the questions and answers so far."""
+        """Describe the things (fictional: with all their properties), and the questions and answers so far."""
         known, turns = self.knowledge(params), int(state.turns)
         lines = [f"Twenty questions: {turns} of {TURNS} turns used. One of {self.things} things was thought of."]
         if self.real:
@@ -343,28 +349,28 @@ class TwentyQuestions(Task[Params, State]):
         return "\n".join(lines)
 
     def _answer(self, action: int, turn: int, state: State) -> str:
-        """What was answered; read from what the player has been told, not from the hidden thing."""
+        """Return the answer that the player has been told; the hidden thing is not read."""
         if action < self.properties:
             return "Yes." if int(state.yes) >> action & 1 else "No."
         return "Yes." if bool(state.found) and turn + 1 == int(state.turns) else "No."
 
     def how_to_act(self) -> str:
-        """What an answer looks like."""
+        """Tell a text player how to answer."""
         return (
             "Ask for one property in a question that can be answered yes or no ('Can it fly?', 'Does it have ...?', "
             "'Is it ...?'), or guess one thing ('Is it a ...?', 'I guess ...'). One question or guess an answer."
         )
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """A question for one property, or a guess of one thing; see :func:`.knowledge.understand`.
+        """Return the action of a question or a guess; see :func:`.knowledge.understand`.
 
         Raises:
-            ValueError: neither; the message names the nearest question or guess.
+            ValueError: the text is neither; the message names the nearest question or guess.
         """
         return np.asarray(understand(text, self.knowledge(params)), self.action_space.dtype)
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
-        """The answer that was given before, or the first that rules the thing out."""
+        """Say which earlier answer makes it illegal: the same question's, or the first that rules the thing out."""
         said = [int(action) for action in state.said[: int(state.turns)]]
         words = spoken(self.knowledge(params))
         thing = int(action) - self.properties
@@ -378,7 +384,7 @@ class TwentyQuestions(Task[Params, State]):
         return f"{words[int(action)]!r} is ruled out: the thing was found"
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """How the game ended; a lost game shows the thing."""
+        """Say how the game ended; a lost game shows the thing."""
         return self._ending(state, params)
 
     def _ending(self, state: State, params: Params) -> str:
@@ -388,7 +394,7 @@ class TwentyQuestions(Task[Params, State]):
         return f"all {TURNS} turns are used; the thing was {thing!r}"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """The table: a row a thing, a column a property; things ruled out are pale, columns show their answers."""
+        """Draw the table: a row a thing, a column a property; things ruled out are pale, columns show their answers."""
         height, width, _ = self.picture_shape
         picture = np.full(self.picture_shape, PAPER, np.uint8)
         down, across, top, left = (height - 24) // self.things, (width - 40) // self.properties, 18, 34

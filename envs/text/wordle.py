@@ -7,8 +7,8 @@ words still consistent, as in LMRL-Gym, is another game). After each guess every
 mark   in words  when
 =====  ========  =================================================================================
 2      green     the hidden word has this letter here
-1      yellow    the hidden word has this letter elsewhere: a copy that no green, and no yellow
-                 further left in the guess, has used up
+1      yellow    the hidden word has this letter elsewhere: a copy that neither a green nor a yellow
+                 further left in the guess has used up
 0      grey      it has no (further) copy of this letter
 =====  ========  =================================================================================
 
@@ -18,7 +18,7 @@ from the others on the train split.
 
 ===========  =====================================================================================================
 action       index of a word in the sorted list, ``Discrete(2131)``; all are legal at all times
-observation  ``(235,)``, everything that the board tells, in four blocks:
+observation  ``(235,)``, everything that follows from the board, in four blocks:
 
              * 130, position by letter (``26 * position + letter``): 1 proven here, 0 possible, -1 impossible
              * 78, copies by letter (``26 * (copies - 1) + letter``): 1 if the word is known to have at least 1, 2, 3
@@ -30,10 +30,10 @@ terminated   the word is found, or six guesses are used
 ===========  =====================================================================================================
 
 Why this reward: every solved board scores at least 0.5 and every other at most 0.2, so no partial credit outweighs
-solving, and a guess saved is always worth 0.1. The small part for greens gives a learner, who by chance finds the
-word in one game of 355, something to climb. It cannot be farmed: the sum telescopes, and repeating a guess adds
-nothing. Mean returns over all words: best constant word 0.035, random words 0.066, best six fixed words found 0.083,
-reference 0.753 (``tests/text/test_wordle.py``).
+solving, and a guess saved is always worth 0.1. By chance a learner finds the word in one game of 355; the small reward
+for greens guides it. That reward cannot be farmed: the sum telescopes, and repeating a guess adds nothing. Mean
+returns over all words: best constant word 0.035, random words 0.066, best six fixed words found 0.083, reference 0.753
+(``tests/text/test_wordle.py``).
 
 The observation is a sufficient summary: a word is consistent with it (:meth:`Wordle.consistent`) if and only if that
 word would have marked every guess so far just as the hidden word did.
@@ -60,10 +60,10 @@ LENGTH = 5
 TRIES = 6
 LETTERS = 26
 MOST_COPIES = 3
-"""No word of the list has more copies of one letter."""
+"""Most copies of one letter in a word of the list."""
 CODES = 3**LENGTH
 SOLVED = CODES - 1
-"""The code of five greens: a row of marks is a number in base 3, the first letter's mark its last digit."""
+"""Code of five greens: a row of marks is a number in base 3, the first letter's mark its last digit."""
 POWERS = 3 ** np.arange(LENGTH, dtype=np.int32)
 BEFORE = np.tri(LENGTH, k=-1, dtype=bool)
 """Row i: the positions before i."""
@@ -74,25 +74,25 @@ TILE, GAP = 48, 6
 
 
 class Params(NamedTuple):
-    """The committed word."""
+    """The hidden word."""
 
     hidden: Any
     """Index of the hidden word, int32."""
 
 
 class Knowledge(NamedTuple):
-    """What the marks so far prove, as sets of letters: uint32 masks, bit 0 for a."""
+    """Knowledge that follows from the marks so far, as sets of letters: uint32 masks, bit 0 for a."""
 
     possible: Any
-    """At each position, the letters that can stand there, ``(5,)``."""
+    """Letters that can stand at each position, ``(5,)``."""
     at_least: Any
-    """The letters of which the word has at least 1, 2, 3 copies, ``(3,)``."""
+    """Letters of which the word has at least 1, 2, 3 copies, ``(3,)``."""
     capped: Any
-    """The letters of which it has no more copies than ``at_least`` says, ``()``."""
+    """Letters of which it has no more copies than ``at_least`` says, ``()``."""
 
 
 class State(NamedTuple):
-    """The board, and what it proves."""
+    """The board, and the knowledge that follows from it."""
 
     guesses: Any
     """Indices of the words guessed, int32 ``(6,)``; -1 where none yet."""
@@ -106,35 +106,35 @@ class State(NamedTuple):
 
 
 def feedback(guess: Any, hidden: Any) -> Any:
-    """The marks (0, 1, 2) of a guess, int ``(..., 5)``.
+    """Return the marks (0, 1, 2) of a guess, int ``(..., 5)``.
 
     Args:
         guess: letters as numbers, ``(..., 5)``, NumPy or JAX.
         hidden: likewise; the two broadcast.
     """
     missed = guess != hidden
-    # Copies of each guessed letter that the hidden word still has to give away, and that others took before.
+    # Copies of each guessed letter that the hidden word still has, and copies that earlier letters took.
     copies = (missed[..., None, :] & (guess[..., :, None] == hidden[..., None, :])).sum(-1)
     earlier = (missed[..., None, :] & (guess[..., :, None] == guess[..., None, :]) & BEFORE).sum(-1)
     return 2 * (guess == hidden) + (missed & (copies > earlier))
 
 
 def encode(marks: Any) -> Any:
-    """Five marks ``(..., 5)`` as one number in [0, 243): digits in base 3, the first mark last."""
+    """Encode five marks ``(..., 5)`` as one number in [0, 243): digits in base 3, the first mark last."""
     return (marks * POWERS).sum(-1)
 
 
 def decode(code: Any) -> Any:
-    """The five marks of a code, ``(..., 5)``."""
+    """Return the five marks of a code, ``(..., 5)``."""
     return np.asarray(code)[..., None] // POWERS % 3
 
 
 def learn(known: Knowledge, guess: jax.Array, marks: jax.Array) -> Knowledge:
-    """The knowledge after one more row: letters and marks, both ``(5,)``."""
+    """Return the knowledge after one more row: letters and marks, both ``(5,)``."""
     bits = np.uint32(1) << guess.astype(jnp.uint32)
     grey, coloured = (jnp.where(here, bits, 0) for here in (marks == 0, marks > 0))
     capped = union(grey)
-    # A letter with a grey and no yellow has all its copies on the greens of this row: nowhere else.
+    # A letter with a grey and no yellow has all its copies on the greens of this row, and nowhere else.
     placed = capped & ~union(jnp.where(marks == 1, bits, 0))
     copies = ((guess[:, None] == guess) & (marks > 0) & ~BEFORE.T).sum(-1)  # coloured ones up to and with this
     at_least = union(jnp.where(copies >= np.arange(1, MOST_COPIES + 1)[:, None], coloured, 0))
@@ -143,18 +143,18 @@ def learn(known: Knowledge, guess: jax.Array, marks: jax.Array) -> Knowledge:
 
 
 def union(masks: jax.Array) -> jax.Array:
-    """The union of the sets along the last axis."""
+    """Return the union of the sets along the last axis."""
     return jnp.bitwise_or.reduce(masks, axis=-1)
 
 
 @cache
 def word_list() -> tuple[str, ...]:
-    """The words, sorted."""
+    """Return the words, sorted."""
     return tuple(Path(__file__).with_name("word_list.txt").read_text("ascii").split())
 
 
 def split_of(word: str) -> Split:
-    """Which split may hide the word."""
+    """Return the split that may hide the word."""
     return Split.TEST if int(hashlib.sha256(word.encode()).hexdigest(), 16) % 5 == 0 else Split.TRAIN
 
 
@@ -164,8 +164,8 @@ class Wordle(Task[Params, State]):
     Attributes:
         words: the list, sorted.
         letters: each word's letters as numbers 0 to 25, int32 ``(words, 5)``.
-        action_features: float32 ``(words, 208)``: what the first two blocks of the observation would be (0 for
-            -1) if exactly this word were known. The words with the greatest product of features and observation
+        action_features: float32 ``(words, 208)``: the first two blocks of the observation (0 for -1) if exactly
+            this word were known. The words with the greatest product of features and observation
             are those that contradict neither block; drawing one of them at each guess solves 98 % of the games.
     """
 
@@ -191,7 +191,7 @@ class Wordle(Task[Params, State]):
         self.reward_space = self.box(0.0, 1.0, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """A hidden word, uniform among those of the split."""
+        """Draw a hidden word, uniform among those of the split."""
         test = split == Split.TEST
         first = jnp.where(test, self._train_words, 0)
         size = jnp.where(test, len(self.words) - self._train_words, self._train_words).astype(jnp.uint32)
@@ -200,13 +200,13 @@ class Wordle(Task[Params, State]):
         return Params(jnp.asarray(self._by_split)[place])
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """An empty board, on which anything is possible."""
+        """Return an empty board, on which anything is possible."""
         none, anything = jnp.full(TRIES, -1, jnp.int32), jnp.full(LENGTH, 2**LETTERS - 1, jnp.uint32)
         knowledge = Knowledge(anything, jnp.zeros(MOST_COPIES, jnp.uint32), jnp.uint32(0))
         return State(none, none, jnp.int32(0), jnp.int32(0), knowledge)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """One more row on the board, and what it proves."""
+        """Add a row to the board, and learn from it."""
         letters = jnp.asarray(self.letters)
         guess = letters[action]
         marks = feedback(guess, letters[params.hidden])
@@ -220,7 +220,7 @@ class Wordle(Task[Params, State]):
         )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """What the board proves, float ``(235,)``; see the module's docstring."""
+        """Return the knowledge that follows from the board, float ``(235,)``; see the module's docstring."""
         known = state.knowledge
         bits = np.uint32(1) << np.arange(LETTERS, dtype=np.uint32)
         possible = known.possible[:, None]
@@ -233,7 +233,7 @@ class Wordle(Task[Params, State]):
         return jnp.concatenate([block.ravel().astype(self.dtype) for block in blocks])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         letters = "letters a to z"
         return (
             Component(
@@ -251,40 +251,40 @@ class Wordle(Task[Params, State]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """A word each."""
+        """List the words."""
         meaning = (
             f"guess the word of this number in the sorted list: 0 is {self.words[0]}, the last one {self.words[-1]}"
         )
         return (Component("guess", meaning, shape=(len(self.words),)),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Growth of the board's score."""
+        """Return the growth of the board's score."""
         grown = self._twentieths(next_state) - self._twentieths(state)  # in whole numbers: nothing rounds below zero
         return grown.astype(self.dtype) / 20
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """The word is found, or six guesses are used."""
+        """Say whether the word is found or six guesses are used."""
         return (state.greens == LENGTH) | (state.tries >= TRIES)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success``: the word is found."""
+        """Return ``success``: the word is found."""
         return {"success": state.greens == LENGTH, "guesses": state.tries, "greens": state.greens}
 
     def consistent(self, knowledge: Knowledge) -> jax.Array:
-        """Which words of the list can still be the hidden one, bool ``(words,)``."""
+        """Mark the words of the list that can still be the hidden one, bool ``(words,)``."""
         known, capped = knowledge.at_least[:, None], knowledge.capped
         # Neither too few copies of a letter nor, if it is capped, too many.
         copies = ((self._at_least ^ known) & (known | capped) == 0).all(0)
         return copies & (knowledge.possible[:, None] >> self.letters.T.astype(np.uint32) & 1 == 1).all(0)
 
     def _twentieths(self, state: State) -> jax.Array:
-        """The board's score, times twenty."""
+        """Return the board's score, times twenty."""
         return jnp.where(state.greens == LENGTH, 22 - 2 * state.tries, state.greens)
 
     # -- host side -----------------------------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
-        """The board in letters; the hidden word only once the game is over."""
+        """Describe the board in letters; the hidden word is shown only once the game is over."""
         tries = min(int(state.tries), TRIES)
         lines = [
             f"Wordle: guess {tries} of {TRIES} made. G: right letter, right place. Y: in the word, but elsewhere. "
@@ -297,14 +297,15 @@ class Wordle(Task[Params, State]):
         return "\n".join(lines)
 
     def how_to_act(self) -> str:
-        """What an answer looks like."""
+        """Tell a text player how to answer."""
         return f"Answer with one five-letter word of the game's list of {len(self.words)} common English words."
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """The index of a word. Spaces around it and case do not count.
+        """Return the index of a word. Spaces around it and case do not count.
 
         Raises:
-            ValueError: not five letters a-z, or not in the list; the message says which, and the nearest word.
+            ValueError: the text is not five letters a-z, or not in the list; the message says which, and names the
+            nearest word.
         """
         word = text.strip().lower()
         if not (len(word) == LENGTH and word.isascii() and word.isalpha()):
@@ -316,7 +317,7 @@ class Wordle(Task[Params, State]):
         return np.asarray(index, self.action_space.dtype)
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """How the game ended; a lost game shows the word."""
+        """Say how the game ended; a lost game shows the word."""
         return self._ending(state, params)
 
     def _ending(self, state: State, params: Params) -> str:
@@ -325,7 +326,7 @@ class Wordle(Task[Params, State]):
         return f"six guesses are used; the word was {self.words[int(params.hidden)]!r}"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """The board as people know it: a tile for each letter in the colour of its mark."""
+        """Draw the board as people know it: a tile for each letter in the colour of its mark."""
         from PIL import Image, ImageDraw, ImageFont
 
         height, width, _ = self.picture_shape
@@ -346,6 +347,6 @@ class Wordle(Task[Params, State]):
         return np.asarray(picture)
 
     def _rows(self, state: State) -> list[tuple[str, np.ndarray]]:
-        """The rows of the board: word and marks."""
+        """Return the rows of the board: word and marks."""
         used = range(min(int(state.tries), TRIES))  # a step after the end counts on
         return [(self.words[int(state.guesses[i])], decode(state.codes[i])) for i in used]

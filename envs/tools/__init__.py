@@ -1,1 +1,1 @@
-"""Worlds behind APIs: look up, act, and change nothing else; judged by the state they end in."""
+"""Worlds behind APIs: look up, act, and change nothing else; the final state decides."""

@@ -1,7 +1,7 @@
-"""What an API is: one declaration, from which calls, masks, documentation and JSON are all made.
+"""APIs: calls, masks, documentation and JSON all follow from one declaration.
 
 An API is a pure function ``effect(state, **arguments) -> state``. Arguments are whole numbers from 1 on; each has a
-:class:`Kind`, which says what the number stands for and which part of the action carries it. An API takes at most one
+:class:`Kind`, which gives the number's meaning and the part of the action that carries it. An API takes at most one
 argument of a part, so an action ``(api, contact, record, word, number)`` can express every call.
 
 A call that fails changes nothing but the error that the caller sees, like a transaction that is rolled back.
@@ -22,7 +22,7 @@ from .world import World
 
 
 class Part(IntEnum):
-    """The parts of an action. In every part 0 means: not given."""
+    """Parts of an action. In every part 0 means: not given."""
 
     API = 0
     CONTACT = 1
@@ -32,7 +32,7 @@ class Part(IntEnum):
 
 
 class Error(IntEnum):
-    """Why a call failed."""
+    """Reasons for which a call fails."""
 
     NONE = 0
     INVALID_ARGUMENT = 1
@@ -45,7 +45,7 @@ class Error(IntEnum):
 
 
 class Reason(IntEnum):
-    """Why an instruction cannot be carried out."""
+    """Reasons for which an instruction cannot be carried out."""
 
     NONE = 0
     INSUFFICIENT_FUNDS = 1
@@ -57,7 +57,7 @@ class Reason(IntEnum):
 
 
 class Ending(IntEnum):
-    """How the player ended the episode."""
+    """Ways in which the player can end the episode."""
 
     RUNNING = 0
     FINISHED = 1
@@ -67,7 +67,7 @@ class Ending(IntEnum):
 
 @dataclass(frozen=True)
 class Kind:
-    """What an argument stands for: a row of a table, one of some words, or a number."""
+    """Meaning of an argument: a row of a table, one of some words, or a number."""
 
     name: str
     part: Part
@@ -98,11 +98,11 @@ KINDS = (CONTACT, EVENT, REQUEST, NAME, CITY, RELATION, DAY, TITLE, PLACE, REASO
 
 
 class Known(NamedTuple):
-    """What the player has been shown, as sets; with it, one look tells as much as the whole history.
+    """Everything that the player has been shown, as sets; with it, one look tells as much as the whole history.
 
-    Sets of rows: contacts whose id, directory entry (name and city), relation, phone number is known; events whose
-    entry (title, time, place), guest list is known; requests; transfers. Sets of times known to be free or taken.
-    ``accounts``: whether the balances are known. Then the questions asked, since no answer is an answer too.
+    The sets hold: contacts whose id, directory entry (name and city), relation, phone number is known; events whose
+    entry (title, time, place), guest list is known; requests; transfers; times known to be free or taken. ``accounts``
+    says whether the balances are known. Then come the questions asked, since an empty answer is an answer too.
     """
 
     contacts: Any
@@ -124,7 +124,7 @@ class Known(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What the last call returned: sets of rows and of times."""
+    """Result of the last call: sets of rows and of times."""
 
     contacts: Any
     events: Any
@@ -134,7 +134,7 @@ class Shown(NamedTuple):
 
 
 class State(NamedTuple):
-    """The world, and where the player stands in it. All numbers int32, all sets uint32."""
+    """The world, and the player's situation in it. All numbers int32, all sets uint32."""
 
     world: World
     known: Known
@@ -142,26 +142,26 @@ class State(NamedTuple):
     api: Any
     """The last call's API; 0 (the documentation) at the start."""
     error: Any
-    """Its :class:`Error`."""
+    """Its :class:`Error`, or 0."""
     ending: Any
     """:class:`Ending`."""
     said: Any
     """The reason of a refusal, or the number of an answer."""
 
     def learn(self, **sets: Any) -> State:
-        """With more known: sets are added to those of :class:`Known` by name."""
+        """Add sets to those of :class:`Known`, by name."""
         return self._replace(known=self.known._replace(**{n: getattr(self.known, n) | s for n, s in sets.items()}))
 
     def show(self, **sets: Any) -> State:
-        """With a result of the call."""
+        """Set the result of the call."""
         return self._replace(shown=self.shown._replace(**sets))
 
     def change(self, **columns: Any) -> State:
-        """With other columns in the world."""
+        """Replace columns of the world."""
         return self._replace(world=self.world._replace(**columns))
 
     def fail_if(self, *checks: tuple[Any, Error]) -> State:
-        """With the error of the first check that holds."""
+        """Set the error of the first check that holds."""
         error = jnp.int32(Error.NONE)
         for failed, code in reversed(checks):
             error = jnp.where(failed, code, error)
@@ -178,9 +178,9 @@ class Api:
     arguments: dict[str, Kind]
     errors: tuple[Error, ...]
     room: str
-    """The column of :class:`World` in whose table the call needs a free row, or nothing."""
+    """Column of :class:`World` in whose table the call needs a free row, or nothing."""
     effect: Callable[..., State]
-    """What it does; the declared functions carry their :class:`Api` as attribute ``api``."""
+    """Effect of a call; the declared functions carry their :class:`Api` as attribute ``api``."""
 
 
 def api(
@@ -208,7 +208,7 @@ def api(
 
 
 def carry_out(apis: Sequence[Api], state: State, action: jax.Array) -> State:
-    """The state after one call. ``action``: int32 ``(5,)``."""
+    """Return the state after one call. ``action``: int32 ``(5,)``."""
     before = state._replace(shown=Shown(*(jnp.uint32(0) for _ in Shown._fields)))
     before = before._replace(api=action[Part.API].astype(jnp.int32), error=jnp.int32(Error.NONE))
     treedef: Any = jax.tree.structure(before)
@@ -224,7 +224,7 @@ def carry_out(apis: Sequence[Api], state: State, action: jax.Array) -> State:
         here = before.api == number
         happens = here & (code == Error.NONE)
         error = jnp.where(here, code, error)
-        # Most of the state is not touched by most calls: those leaves are the same objects, and cost nothing.
+        # Most calls leave most of the state alone: those leaves are the same objects, and cost nothing.
         for i, (new, old) in enumerate(zip(treedef.flatten_up_to(done), leaves, strict=True)):
             if new is not old:
                 after[i] = jnp.where(happens, new, after[i]).astype(old.dtype)

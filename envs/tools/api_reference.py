@@ -13,14 +13,14 @@ from .api import KINDS, Api, Kind, Part
 
 
 def value_of(kind: Kind, number: int) -> int | str | None:
-    """What a number stands for, as JSON shows it; null for none."""
+    """Return the meaning of a number as JSON shows it; null for none."""
     if number <= 0:
         return None
     return kind.words[number - 1] if kind.words else number
 
 
 def reference_text(apis: Sequence[Api]) -> str:
-    """The documentation: kinds of arguments, then every API in one line."""
+    """Return the documentation: kinds of arguments, then every API in one line."""
     lines = ["Kinds of arguments:"]
     for kind in KINDS:
         allowed = (
@@ -39,7 +39,7 @@ def reference_text(apis: Sequence[Api]) -> str:
 
 
 def json_schema(one: Api) -> dict[str, Any]:
-    """One API as a JSON schema, as function-calling language models take it."""
+    """Return one API as a JSON schema, as function-calling language models take it."""
     properties: dict[str, Any] = {}
     for name, kind in one.arguments.items():
         limits = {"enum": list(kind.words)} if kind.words else {"minimum": 1, "maximum": kind.size}
@@ -58,10 +58,10 @@ def json_schema(one: Api) -> dict[str, Any]:
 
 
 def parse_call(apis: Sequence[Api], text: str) -> np.ndarray:
-    """The action, int ``(5,)``, of ``{"api": name, "args": {...}}``.
+    """Return the action, int ``(5,)``, of ``{"api": name, "args": {...}}``.
 
     Raises:
-        ValueError: anything else; the message says what, and the nearest valid name.
+        ValueError: the text is anything else; the message says what is wrong, and the nearest valid name.
     """
     try:
         given = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
@@ -95,7 +95,7 @@ def parse_call(apis: Sequence[Api], text: str) -> np.ndarray:
 
 
 def call_text(apis: Sequence[Api], action: np.ndarray) -> str:
-    """The JSON of an action; the inverse of :func:`parse_call`.
+    """Return the JSON of an action: the inverse of :func:`parse_call`.
 
     Raises:
         ValueError: an argument is not given, or has no meaning.

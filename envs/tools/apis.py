@@ -10,7 +10,7 @@ NUMBER_OF = {one.name: number for number, one in enumerate(APIS)}
 
 
 def part_sizes() -> dict[Part, int]:
-    """Choices of each part of an action: the largest of its kinds, and 0 for none."""
+    """Count the choices of each part of an action: the largest of its kinds, and 0 for none."""
     sizes = {Part.API: len(APIS)}
     for one in APIS:
         for kind in one.arguments.values():

@@ -1,4 +1,4 @@
-"""What the blocks of an observation and the parts of an action of the office are, in words."""
+"""Meanings of the observation's blocks and of the action's parts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROWS = {w.CONTACTS: "contact", w.EVENTS: "event", w.REQUESTS: "request"}
 
 
 def blocks(sizes: Mapping[str, int]) -> tuple[Component, ...]:
-    """The blocks of the observation by their names and lengths."""
+    """List the blocks of the observation by their names and lengths."""
     return tuple(_block(name, size) for name, size in sizes.items())
 
 
@@ -40,7 +40,7 @@ def _block(name: str, size: int) -> Component:
 
 
 def _general(name: str) -> str:
-    """The meaning of a block that is one of many of its kind."""
+    """Return the meaning of a block that is one of several of its kind."""
     kind, _, what = name.partition("_")
     what = what.replace("_", " ")
     return {
@@ -52,7 +52,7 @@ def _general(name: str) -> str:
 
 
 def parts() -> tuple[Component, ...]:
-    """The parts of a call; 0 is not given."""
+    """List the parts of a call; 0 is not given."""
     apis = ", ".join(f"{number} {api.name}" for number, api in enumerate(APIS))
     found = [Component("api", f"which API to call: {apis}")]
     for part in Part:

@@ -1,4 +1,4 @@
-"""Short instructions, which name every row by its id: one call does it."""
+"""Short instructions that name every row by its id, so that one call carries them out."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EVENT = frozenset({"title", "time", "place", "guests"})
 
 
 def plant_amount(scene: Scene, reason: Any) -> Scene:
-    """An amount that may be sent and is there, unless ``reason`` says otherwise."""
+    """Choose an amount within limit and balance, unless ``reason`` says otherwise."""
     limit, cast = scene.ask.limit, scene.cast
     amount = jnp.where(reason == Reason.OVER_LIMIT, cast.roll(1, limit + 1, 31), cast.roll(0, 1, limit))
     short = reason == Reason.INSUFFICIENT_FUNDS
@@ -41,12 +41,12 @@ def plant_amount(scene: Scene, reason: Any) -> Scene:
 
 
 def plant_payment(scene: Scene, reason: Any) -> Scene:
-    """A contact and an amount."""
+    """Choose a contact and an amount."""
     return plant_amount(scene, reason).say(contact=scene.cast.contacts[0])
 
 
 def payment_made(start: World, ask: Ask, end: World) -> World:
-    """One more transfer."""
+    """Return the world with one more transfer."""
     return with_transfer(start, ask.contact, ask.number)
 
 
@@ -65,12 +65,12 @@ def plan_payment(see: Sight) -> Plan:
 
 
 def plant_event(scene: Scene, reason: Any) -> Scene:
-    """An event."""
+    """Choose an event."""
     return scene.say(event=scene.cast.events[0])
 
 
 def event_cancelled(start: World, ask: Ask, end: World) -> World:
-    """One event fewer."""
+    """Return the world with one event fewer."""
     return without_event(start, ask.event)
 
 
@@ -83,14 +83,14 @@ def plan_cancel(see: Sight) -> Plan:
 
 
 def plant_invitation(scene: Scene, reason: Any) -> Scene:
-    """An event, and a contact who is not yet invited."""
+    """Choose an event, and a contact who is not yet invited."""
     cast, guests = scene.cast, scene.world.guests
     guests = jnp.where(rows(guests) == cast.events[0], guests & ~bit(cast.contacts[0]), guests)
     return scene.set(guests=guests).say(event=cast.events[0], contact=cast.contacts[0])
 
 
 def contact_invited(start: World, ask: Ask, end: World) -> World:
-    """One more guest."""
+    """Return the world with one more guest."""
     return start._replace(guests=put(start.guests, ask.event, cell(start.guests, ask.event) | bit(ask.contact)))
 
 
@@ -103,7 +103,7 @@ def plan_invitation(see: Sight) -> Plan:
 
 
 def plant_move(scene: Scene, reason: Any) -> Scene:
-    """An event and a free time, or that of another event."""
+    """Choose an event, and a free time or that of another event."""
     cast = scene.cast
     other = cell(scene.world.time, cast.events[1])
     time = jnp.where(reason == Reason.NO_FREE_TIME, other, cast.free_time)
@@ -111,7 +111,7 @@ def plant_move(scene: Scene, reason: Any) -> Scene:
 
 
 def event_moved(start: World, ask: Ask, end: World) -> World:
-    """Another time."""
+    """Return the world with the event at another time."""
     return start._replace(time=put(start.time, ask.event, ask.number))
 
 
@@ -128,12 +128,12 @@ def plan_move(see: Sight) -> Plan:
 
 
 def plant_phone(scene: Scene, reason: Any) -> Scene:
-    """A contact, and a number nobody has."""
+    """Choose a contact, and a number that nobody has."""
     return scene.say(contact=scene.cast.contacts[0], number=scene.cast.new_phone)
 
 
 def phone_set(start: World, ask: Ask, end: World) -> World:
-    """Another number."""
+    """Return the world with another number."""
     return start._replace(phone=put(start.phone, ask.contact, ask.number))
 
 
@@ -149,12 +149,12 @@ def plan_phone(see: Sight) -> Plan:
 
 
 def plant_asking(scene: Scene, reason: Any) -> Scene:
-    """A contact and an amount."""
+    """Choose a contact and an amount."""
     return scene.say(contact=scene.cast.contacts[0], number=scene.cast.roll(0, 1, 31))
 
 
 def money_asked(start: World, ask: Ask, end: World) -> World:
-    """One more request."""
+    """Return the world with one more request."""
     return with_request(start, ask.contact, ask.number)
 
 
@@ -167,7 +167,7 @@ def plan_asking(see: Sight) -> Plan:
 
 
 def plant_request(scene: Scene, reason: Any) -> Scene:
-    """An open incoming request, within the limit, that the account covers unless ``reason`` says otherwise."""
+    """Plant an open incoming request, within the limit, that the account covers unless ``reason`` says otherwise."""
     cast, world = scene.cast, scene.world
     row = cast.requests[0]
     amount = cell(world.request_amount, row)
@@ -177,7 +177,7 @@ def plant_request(scene: Scene, reason: Any) -> Scene:
 
 
 def request_declined(start: World, ask: Ask, end: World) -> World:
-    """Its status changes."""
+    """Return the world with the request declined."""
     return start._replace(request_status=put(start.request_status, ask.request, Status.DECLINED))
 
 
@@ -190,7 +190,7 @@ def plan_decline(see: Sight) -> Plan:
 
 
 def request_paid(start: World, ask: Ask, end: World) -> World:
-    """Its status changes and money is sent."""
+    """Return the world with the request paid and the money sent."""
     return with_request_paid(start, ask.request)
 
 

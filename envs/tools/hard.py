@@ -1,4 +1,4 @@
-"""Instructions of many calls, among namesakes and near misses."""
+"""Instructions that need many calls, among namesakes and near misses."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from .world import (
 
 
 def set_guests(scene: Scene, event: Any, guests: Any) -> Scene:
-    """With another guest list."""
+    """Replace an event's guest list."""
     return scene.set(guests=put(scene.world.guests, event, guests))
 
 
 def dwellers(world: World, city: Any) -> Any:
-    """The set of contacts who live in a city."""
+    """Return the set of contacts who live in a city."""
     return mask_of((world.name > 0) & (world.city == city))
 
 
@@ -54,7 +54,7 @@ def dwellers(world: World, city: Any) -> Any:
 
 
 def plant_city(scene: Scene, reason: Any) -> Scene:
-    """The city of a contact who is not yet invited."""
+    """Choose the city of a contact who is not yet invited."""
     cast, world = scene.cast, scene.world
     event, hero = cast.events[0], cast.contacts[0]
     uninvited = set_guests(scene, event, cell(world.guests, event) & ~bit(hero))
@@ -62,13 +62,13 @@ def plant_city(scene: Scene, reason: Any) -> Scene:
 
 
 def city_invited(start: World, ask: Ask, end: World) -> World:
-    """All of the city are guests."""
+    """Return the world with everyone of the city invited."""
     row = lowest(titled(start, ask.title))
     return start._replace(guests=put(start.guests, row, cell(start.guests, row) | dwellers(start, ask.city)))
 
 
 def plan_city(see: Sight) -> Plan:
-    """Find the event, its guests and the people; invite who is missing."""
+    """Find the event, its guests and the people; invite those who are missing."""
     row, finding = find_event(see)
     missing = dwellers(see.world, see.ask.city) & ~cell(see.world.guests, row)
     return (
@@ -84,7 +84,7 @@ def plan_city(see: Sight) -> Plan:
 
 
 def plant_bill(scene: Scene, reason: Any) -> Scene:
-    """One to three guests, and a sum that divides by them and the user."""
+    """Plant one to three guests, and a sum that divides by them and the user."""
     cast = scene.cast
     count = cast.roll(0, 1, 3)
     guests = sum((jnp.where(k < count, bit(cast.contacts[k]), 0) for k in range(3)), jnp.uint32(0))
@@ -93,7 +93,7 @@ def plant_bill(scene: Scene, reason: Any) -> Scene:
 
 
 def bill_split(start: World, ask: Ask, end: World) -> World:
-    """A request of an equal share to each guest."""
+    """Return the world with a request of an equal share to each guest."""
     guests = cell(start.guests, lowest(titled(start, ask.title)))
     share = ask.number // (size(guests) + 1)
     world = start
@@ -105,7 +105,7 @@ def bill_split(start: World, ask: Ask, end: World) -> World:
 
 
 def plan_bill(see: Sight) -> Plan:
-    """Read the guest list; ask who was not asked yet (no other requests are looked at)."""
+    """Read the guest list; ask those who were not asked yet (no other requests are looked at)."""
     row, finding = find_event(see)
     guests = cell(see.world.guests, row)
     asked = jnp.bitwise_or.reduce(jnp.stack([bit(contact) for contact in see.world.request_contact]))
@@ -123,7 +123,7 @@ def plan_bill(see: Sight) -> Plan:
 
 
 def plant_duplicate(scene: Scene, reason: Any) -> Scene:
-    """Two events of one title."""
+    """Plant two events of one title."""
     cast, title = scene.cast, scene.world.title
     return scene.set(title=put(title, cast.events[1], cell(title, cast.events[0]))).say(
         title=cell(title, cast.events[0])
@@ -131,14 +131,14 @@ def plant_duplicate(scene: Scene, reason: Any) -> Scene:
 
 
 def later(world: World, title: Any) -> Any:
-    """The last event of a title."""
+    """Return the last event of a title."""
     flags = flags_of(titled(world, title), world.title.shape[-1])
     last = jnp.where(flags, world.time, 0).max()
     return lowest(mask_of(flags & (world.time == last)))
 
 
 def duplicate_cancelled(start: World, ask: Ask, end: World) -> World:
-    """The later one is gone."""
+    """Return the world without the later event."""
     return without_event(start, later(start, ask.title))
 
 
@@ -155,7 +155,7 @@ def plan_duplicate(see: Sight) -> Plan:
 
 
 def plant_debts(scene: Scene, reason: Any) -> Scene:
-    """Two open requests of a contact; in the way: one to them, one of theirs that was declined."""
+    """Plant two open requests of a contact; as distractors, one to them and one of theirs that was declined."""
     cast, hero = scene.cast, scene.cast.contacts[0]
     limit = scene.ask.limit
     one = cast.roll(0, 1, 15)
@@ -165,13 +165,13 @@ def plant_debts(scene: Scene, reason: Any) -> Scene:
     planted = planted.set_request(cast.requests[1], hero, two, Direction.INCOMING)
     planted = planted.set_request(cast.requests[2], hero, cast.roll(3, 1, 15), Direction.OUTGOING)
     planted = planted.set_request(cast.requests[3], hero, cast.roll(4, 1, 15), Direction.INCOMING, Status.DECLINED)
-    # Short by one euro: enough for one of the two, so that paying before adding up is a mistake.
+    # One euro is missing: the balance covers one of the two, so paying before adding up is a mistake.
     short = jnp.where(reason == Reason.INSUFFICIENT_FUNDS, one + two - 1, scene.world.balance + 10)
     return planted.set(balance=short)
 
 
 def debts_paid(start: World, ask: Ask, end: World) -> World:
-    """Both requests are paid."""
+    """Return the world with both requests paid."""
     debts = requests_with(start, person(start, ask), Direction.INCOMING)
     return with_request_paid(with_request_paid(start, lowest(debts)), lowest(debts & (debts - 1)))
 
@@ -196,7 +196,7 @@ def plan_debts(see: Sight) -> Plan:
 
 
 def plant_top_up(scene: Scene, reason: Any) -> Scene:
-    """An amount above the balance; savings cover the rest, or not quite."""
+    """Choose an amount above the balance; savings cover the rest, or not quite."""
     planted, cast = plant_amount(by_name_and_city(scene, reason), reason), scene.cast
     amount = planted.ask.number
     balance = cast.roll(3, 0, amount - 1)
@@ -205,7 +205,7 @@ def plant_top_up(scene: Scene, reason: Any) -> Scene:
 
 
 def topped_up_and_paid(start: World, ask: Ask, end: World) -> World:
-    """The account is empty, savings gave the rest, the contact has the money."""
+    """Return the world with the account empty, the rest taken from savings, and the money with the contact."""
     gap = ask.number - start.balance
     filled = start._replace(balance=start.balance + gap, savings=start.savings - gap)
     return with_transfer(filled, person(start, ask), ask.number)
@@ -230,7 +230,7 @@ def plan_top_up(see: Sight) -> Plan:
 
 
 def plant_meeting(scene: Scene, reason: Any) -> Scene:
-    """A new title, and a day that has room, or not."""
+    """Choose a new title, and a day with room or without."""
     cast = scene.cast
     day = cast.roll(0, 1, 4)
     full = scene
@@ -241,7 +241,7 @@ def plant_meeting(scene: Scene, reason: Any) -> Scene:
 
 
 def meeting_made(start: World, ask: Ask, end: World) -> World:
-    """A new event with one guest; at which free hour of the day is left open."""
+    """Return the world with a new event with one guest; the instruction leaves open at which free hour of the day."""
     row, free = free_row(start.title), hours_of(ask.day) & ~taken(start)
     chosen = cell(end.time, row)
     time = jnp.where(has(free, chosen), chosen, lowest(free))
@@ -271,7 +271,7 @@ def plan_meeting(see: Sight) -> Plan:
 
 
 def plant_clearing(scene: Scene, reason: Any) -> Scene:
-    """An event with at least two others on its day."""
+    """Plant an event with at least two others on its day."""
     cast = scene.cast
     time = cell(scene.world.time, cast.events[0])
     morning, hour = time - (time - 1) % 6, (time - 1) % 6
@@ -280,12 +280,12 @@ def plant_clearing(scene: Scene, reason: Any) -> Scene:
 
 
 def others_on_day(world: World, ask: Ask) -> Any:
-    """The set of events of the day but the one named."""
+    """Return the set of events of the day but the named one."""
     return events_on(world, ask.day) & ~titled(world, ask.title)
 
 
 def day_cleared(start: World, ask: Ask, end: World) -> World:
-    """The others are gone."""
+    """Return the world without the others."""
     gone = flags_of(others_on_day(start, ask), start.title.shape[-1])
     columns = {c: getattr(start, c) for c in sorted(EVENT)}  # a set's own order changes from process to process
     return start._replace(**{c: jnp.where(gone, 0, column).astype(column.dtype) for c, column in columns.items()})
@@ -305,7 +305,7 @@ def plan_clearing(see: Sight) -> Plan:
 
 
 def plant_return(scene: Scene, reason: Any) -> Scene:
-    """A contact sent money once; in the way: money sent to them."""
+    """Plant money that a contact sent once; as a distractor, money sent to them."""
     planted, cast = plant_amount(by_name_and_city(scene, reason), reason), scene.cast
     world, received, sent = planted.world, cast.transfers[0], cast.transfers[1]
     amounts = put(put(world.transfer_amount, received, planted.ask.number), sent, cast.roll(3, 1, 31))
@@ -315,13 +315,13 @@ def plant_return(scene: Scene, reason: Any) -> Scene:
 
 
 def received_from(world: World, contact: Any) -> Any:
-    """What a contact sent, euros."""
+    """Return the euros that a contact sent."""
     theirs = (world.transfer_contact == contact) & (world.transfer_direction == Direction.INCOMING) & (contact > 0)
     return total(world.transfer_amount, mask_of(theirs))
 
 
 def money_returned(start: World, ask: Ask, end: World) -> World:
-    """The same amount goes back."""
+    """Return the world with the same amount sent back."""
     who = person(start, ask)
     return with_transfer(start, who, received_from(start, who))
 
@@ -345,7 +345,7 @@ def plan_return(see: Sight) -> Plan:
 
 
 def plant_absence(scene: Scene, reason: Any) -> Scene:
-    """A guest of an event, on a day with another event."""
+    """Plant a guest of an event, on a day with another event."""
     planted, cast = by_name_and_city(scene, reason), scene.cast
     event, time = cast.events[0], cell(scene.world.time, cast.events[0])
     other = time - (time - 1) % 6 + ((time - 1) % 6 + cast.roll(0, 1, 5)) % 6
@@ -354,7 +354,7 @@ def plant_absence(scene: Scene, reason: Any) -> Scene:
 
 
 def guest_removed(start: World, ask: Ask, end: World) -> World:
-    """Off every guest list of the day."""
+    """Return the world with the guest off every guest list of the day."""
     that_day = flags_of(events_on(start, ask.day), start.title.shape[-1])
     return start._replace(guests=jnp.where(that_day, start.guests & ~bit(person(start, ask)), start.guests))
 
@@ -378,7 +378,7 @@ def plan_absence(see: Sight) -> Plan:
 
 
 def plant_claims(scene: Scene, reason: Any) -> Scene:
-    """Two open requests to a contact; in the way: one that was paid, one of theirs."""
+    """Plant two open requests to a contact; as distractors, one that was paid and one of theirs."""
     planted, cast, hero = by_name_and_city(scene, reason), scene.cast, scene.cast.contacts[0]
     planted = planted.set_request(cast.requests[0], hero, cast.roll(0, 1, 15), Direction.OUTGOING)
     planted = planted.set_request(cast.requests[1], hero, cast.roll(1, 1, 15), Direction.OUTGOING)
@@ -387,12 +387,12 @@ def plant_claims(scene: Scene, reason: Any) -> Scene:
 
 
 def owed_by(world: World, contact: Any) -> Any:
-    """What a contact was asked for and has not paid, euros."""
+    """Return the euros that a contact was asked for and has not paid."""
     return total(world.request_amount, requests_with(world, contact, Direction.OUTGOING))
 
 
 def claims_of(start: World, ask: Ask) -> Any:
-    """What the contact owes."""
+    """Return the contact's debt, the number of the answer."""
     return owed_by(start, person(start, ask))
 
 

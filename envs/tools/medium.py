@@ -41,12 +41,12 @@ UNCLEAR = (Reason.NO_SUCH_CONTACT, Reason.AMBIGUOUS_CONTACT)
 
 
 def plant_payment(scene: Scene, reason: Any) -> Scene:
-    """A name and an amount."""
+    """Choose a name and an amount."""
     return plant_amount(by_name(scene, reason), reason)
 
 
 def payment_made(start: World, ask: Ask, end: World) -> World:
-    """One more transfer."""
+    """Return the world with one more transfer."""
     return with_transfer(start, person(start, ask), ask.number)
 
 
@@ -67,7 +67,7 @@ def plan_payment(see: Sight) -> Plan:
 
 
 def plant_incoming(scene: Scene, reason: Any) -> Scene:
-    """Somebody has asked for money once."""
+    """Plant one request for money by the contact."""
     named, cast = by_name(scene, reason), scene.cast
     limit = scene.ask.limit
     amount = jnp.where(reason == Reason.OVER_LIMIT, cast.roll(1, limit + 1, 31), cast.roll(0, 1, limit))
@@ -79,7 +79,7 @@ def plant_incoming(scene: Scene, reason: Any) -> Scene:
 
 
 def request_paid(start: World, ask: Ask, end: World) -> World:
-    """The request is paid."""
+    """Return the world with the request paid."""
     return with_request_paid(start, lowest(requests_with(start, person(start, ask), Direction.INCOMING)))
 
 
@@ -100,14 +100,14 @@ def plan_paying(see: Sight) -> Plan:
 
 
 def plant_outgoing(scene: Scene, reason: Any) -> Scene:
-    """Somebody was asked for money once."""
+    """Plant one request for money to the contact."""
     named, cast = by_name(scene, reason), scene.cast
     planted = named.set_request(cast.requests[0], cast.contacts[0], cast.roll(0, 1, 31), Direction.OUTGOING)
     return planted.set_request(cast.requests[1], cast.contacts[0], cast.roll(1, 1, 15), Direction.INCOMING)
 
 
 def request_withdrawn(start: World, ask: Ask, end: World) -> World:
-    """The request is withdrawn."""
+    """Return the world with the request withdrawn."""
     row = lowest(requests_with(start, person(start, ask), Direction.OUTGOING))
     return start._replace(request_status=put(start.request_status, row, Status.WITHDRAWN))
 
@@ -128,13 +128,13 @@ def plan_withdrawing(see: Sight) -> Plan:
 
 
 def name_event(scene: Scene, reason: Any) -> Scene:
-    """The instruction names the first event of the cast by title, or a title that is not there."""
+    """Name the cast's first event by title in the instruction, or a title that no event has."""
     title = cell(scene.world.title, scene.cast.events[0])
     return scene.say(title=jnp.where(reason == Reason.NO_SUCH_EVENT, scene.cast.new_title, title))
 
 
 def find_event(see: Sight) -> tuple[Any, Plan]:
-    """The event meant, and the steps by which a plan finds it, or refuses."""
+    """Find the meant event; also return the steps by which a plan finds it, or refuses."""
     found = titled(see.world, see.ask.title)
     return lowest(found), (
         (see.known.asked_titles & bit(see.ask.title) == 0, call(calendar.find, title=see.ask.title)),
@@ -143,7 +143,7 @@ def find_event(see: Sight) -> tuple[Any, Plan]:
 
 
 def plant_move(scene: Scene, reason: Any) -> Scene:
-    """A day other than the event's, its first hours busy, or all of them."""
+    """Choose a day other than the event's, with its first hours busy, or all of them."""
     cast = scene.cast
     named = name_event(scene, reason)
     day = (day_of(cell(scene.world.time, cast.events[0])) - 1 + cast.roll(0, 1, 3)) % 4 + 1
@@ -157,7 +157,7 @@ def plant_move(scene: Scene, reason: Any) -> Scene:
 
 
 def event_moved(start: World, ask: Ask, end: World) -> World:
-    """The event is at the first free hour of the day."""
+    """Return the world with the event at the first free hour of the day."""
     row = lowest(titled(start, ask.title))
     return start._replace(time=put(start.time, row, first_free_hour(taken(start), ask.day)))
 
@@ -176,13 +176,13 @@ def plan_move(see: Sight) -> Plan:
 
 
 def plant_place(scene: Scene, reason: Any) -> Scene:
-    """A place other than the event's."""
+    """Choose a place other than the event's."""
     old = cell(scene.world.place, scene.cast.events[0])
     return name_event(scene, reason).say(place=(old - 1 + scene.cast.roll(0, 1, 5)) % 6 + 1)
 
 
 def place_set(start: World, ask: Ask, end: World) -> World:
-    """The event is at the place."""
+    """Return the world with the event at the place."""
     return start._replace(place=put(start.place, lowest(titled(start, ask.title)), ask.place))
 
 
@@ -200,7 +200,7 @@ def plan_place(see: Sight) -> Plan:
 
 
 def plant_relation(scene: Scene, reason: Any) -> Scene:
-    """One contact alone has the relation named; or nobody, or two."""
+    """Make one contact alone have the named relation; or nobody, or two."""
     cast, relation = scene.cast, scene.world.relation
     meant = cell(relation, cast.contacts[0])
     heroes = bit(cast.contacts[0])
@@ -212,12 +212,12 @@ def plant_relation(scene: Scene, reason: Any) -> Scene:
 
 
 def related(world: World, relation: Any) -> Any:
-    """The set of contacts who are that to the user."""
+    """Return the set of contacts with that relation to the user."""
     return mask_of((world.name > 0) & (world.relation == relation))
 
 
 def phone_set(start: World, ask: Ask, end: World) -> World:
-    """Another number."""
+    """Return the world with another number."""
     return start._replace(phone=put(start.phone, lowest(related(start, ask.relation)), ask.number))
 
 
@@ -237,12 +237,12 @@ def plan_phone(see: Sight) -> Plan:
 
 
 def nothing_changed(start: World, ask: Ask, end: World) -> World:
-    """Questions change nothing."""
+    """Return the world as it is: questions change nothing."""
     return start
 
 
 def phone_of(start: World, ask: Ask) -> Any:
-    """The number of the contact."""
+    """Return the number of the contact."""
     return cell(start.phone, person(start, ask))
 
 
@@ -257,7 +257,7 @@ def plan_telling(see: Sight) -> Plan:
 
 
 def contact_deleted(start: World, ask: Ask, end: World) -> World:
-    """One contact fewer."""
+    """Return the world with one contact fewer."""
     who = person(start, ask)
     return start._replace(**{column: put(getattr(start, column), who, 0) for column in sorted(CONTACT)})
 

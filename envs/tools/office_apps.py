@@ -1,22 +1,22 @@
 """rlsuite/OfficeApps-v0: carry out an instruction by calling the APIs of three apps, and change nothing else.
 
 A user has a phone book, a calendar and a payment account, and asks for one thing: "Move the review to the first free
-hour on Wed". The player looks up what it needs through 33 APIs, changes what was asked for, and says that it is done;
-or refuses, and says why. The judge compares the world at the end with the world at the start, as AppWorld (Trivedi et
+hour on Wed". The player looks things up through 33 APIs, makes the change, and says that it is done; or it refuses, and
+says why. The judge compares the world at the end with the world at the start, as AppWorld (Trivedi et
 al. 2024, arXiv:2407.18901) does: how a goal was reached does not count, and any change beyond it fails the episode.
 
 =============  =====================================================================================================
 action         one call, ``MultiDiscrete([33, 13, 11, 17, 32])``: API, contact id, record id (event or request), word
                (name, city, title, ...), number (euros, time, phone); 0 in a part means "not given", and parts that
-               the API does not take have no effect. Legal are: ids that the instruction or an answer has shown; APIs
-               whose table has room for what they add. All else that is wrong is an error of the API, which changes
-               nothing
-observation    ``Box(608)``: the instruction (one-hot), the last call and what it returned, and a notebook: all that was
-               shown so far, as it is now, and what was asked
+               the API does not take have no effect. Legal are ids that the instruction or an answer has shown, and
+               APIs whose table has room for what they add. Any other mistake is an error of the API, which
+               changes nothing
+observation    ``Box(608)``: the instruction (one-hot), the last call and what it returned, and a notebook: everything
+               shown so far, as it is now, and the questions asked
 reward         1 at the end if the outcome is right, else 0
 termination    ``assistant.finish``, ``assistant.answer`` or ``assistant.refuse`` was called
 success        the end is the right one (finish, the right answer, or a refusal with the right reason), and the world
-               is what the instruction makes of the first one, cell by cell
+               is, cell by cell, the first one with the instruction carried out
 context        a random office, an instruction from one of the tier's templates, an obstacle in one instance of eight
                of the templates that know obstacles. Train and test share no person (``population.py``)
 =============  =====================================================================================================
@@ -25,10 +25,10 @@ Tiers: ``easy`` names rows by their ids (1 to 3 calls and the last word), ``medi
 ``hard`` needs up to a dozen calls among namesakes and near misses. Each has templates of its own: 26 in all
 (``easy.py``, ``medium.py``, ``hard.py``).
 
-The notebook makes one look as good as a memory of all answers: a policy without memory can play perfectly, and the
-reference does. Only errors are not kept beyond the next call.
+The notebook replaces a memory of all answers: a policy without memory can play perfectly, and the reference does. Only
+errors are not kept beyond the next call.
 
-Published tool benchmarks have paid players who do nothing: 38 % of tau-bench's airline tasks (Zhu et al. 2025,
+Published tool benchmarks have rewarded players who do nothing: 38 % of tau-bench's airline tasks (Zhu et al. 2025,
 arXiv:2507.02825). Here each instance asks for a change, an answer or a refusal with its reason, and reading earns
 nothing: ``tests/tools/test_attacks.py`` plays players who do nothing, refuse, list everything, or call everything.
 """
@@ -63,9 +63,9 @@ TIERS: dict[int, tuple[tuple[Template, ...], Crowd]] = {
 }
 MOST_TEMPLATES = max(len(templates) for templates, _ in TIERS.values())
 OBSTACLES = 8
-"""One instance in so many has an obstacle, where the template knows any."""
+"""One in this many instances has an obstacle, if the template knows any."""
 MOST_MONEY = 128.0
-"""No account ever holds as much, euros: nothing comes in, and 130 is all there is."""
+"""Euros; no account ever holds as much: nothing comes in, and there are 130 in all."""
 
 
 class Params(NamedTuple):
@@ -74,9 +74,9 @@ class Params(NamedTuple):
     start: World
     ask: Ask
     reason: Any
-    """What the instruction must be refused for (:class:`Reason`), 0 for nothing. Hidden."""
+    """:class:`Reason` for which the instruction must be refused; 0 for none. Hidden."""
     wording: Any
-    """Which of the template's sentences the text view says, int32."""
+    """Number of the template's sentence that the text view says, int32."""
 
 
 class OfficeApps(Task[Params, State]):
@@ -102,13 +102,13 @@ class OfficeApps(Task[Params, State]):
         self._part_sizes = sizes
         self.observation_space = self.box(-1.0, 1.0, (OBSERVATION_SIZE,))
         self.reward_space = self.box(0.0, 1.0, ())
-        # What the host side looks up, compiled at its first use.
+        # Functions for the host side, compiled at their first use.
         self._sight, self._mask = jax.jit(sight_of), jax.jit(self.action_mask)
 
     # -- the episode ---------------------------------------------------------------------------------------------------
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """A random office, in which room is made for an instruction. One draw."""
+        """Draw a random office, and make room in it for an instruction. One draw."""
         office, cast, limit, chance = random_office(jax.random.bits(key, (WORDS,), jnp.uint32), split, self.crowd)
         template = (chance[0] % len(self.templates)).astype(jnp.int32)
         reason = self._reason(template, chance)
@@ -125,27 +125,27 @@ class OfficeApps(Task[Params, State]):
         return jnp.where(chance[1] % OBSTACLES == 0, table[template, which], 0)
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Nothing shown but the instruction; the first look shows the documentation."""
+        """Show nothing but the instruction; the first look shows the documentation."""
         nothing = jnp.uint32(0)
         zero = jnp.int32(0)
         known, shown = Known(*(nothing for _ in Known._fields)), Shown(*(nothing for _ in Shown._fields))
         return State(params.start, known, shown, api=zero, error=zero, ending=zero, said=zero)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """One call."""
+        """Make one call."""
         return carry_out(APIS, state, action)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """1 for the right end, once."""
+        """Return 1 for the right end, once."""
         ends = (state.ending == Ending.RUNNING) & (next_state.ending != Ending.RUNNING)
         return (ends & self.solved(next_state, params)).astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """The player has said that it is over."""
+        """Say whether the player has ended the episode."""
         return state.ending != Ending.RUNNING
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success``: the episode ended, and in the right way."""
+        """Return ``success``: the episode ended, and in the right way."""
         return {
             "success": self.solved(state, params),
             "template": params.ask.template,
@@ -155,7 +155,9 @@ class OfficeApps(Task[Params, State]):
         }
 
     def solved(self, state: State, params: Params) -> jax.Array:
-        """The judge: the right end, and the world cell by cell what the instruction makes of the one at the start."""
+        """Judge the episode: the end is right, and the world is, cell by cell, the first one with the instruction
+        carried out.
+        """
         start, ask = params.start, params.ask
         refuse = params.reason > 0
         outcomes = [one.outcome(start, ask, state.world) for one in self.templates]
@@ -169,7 +171,7 @@ class OfficeApps(Task[Params, State]):
         return words & same(wanted, state.world)
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
-        """Ids that were shown, and APIs for which there is room; bool ``(106,)``."""
+        """Mark ids that were shown, and APIs with room for their row; bool ``(106,)``."""
         world, known, ask, sizes = state.world, state.known, params.ask, self._part_sizes
         room = {
             column: (getattr(world, column) == 0).any() for column in sorted({one.room for one in APIS if one.room})
@@ -186,28 +188,28 @@ class OfficeApps(Task[Params, State]):
     # -- what is seen --------------------------------------------------------------------------------------------------
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Instruction, last call, notebook: ``(608,)``; the blocks are named in :data:`BLOCKS`."""
+        """Return instruction, last call, notebook: ``(608,)``; :data:`BLOCKS` names the blocks."""
         see = sight_of(state, params.ask)
         blocks = observed(see, self.dtype)
         return jnp.concatenate([jnp.ravel(blocks[name]).astype(self.dtype) for name in BLOCKS])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """The blocks."""
+        """List the blocks."""
         return components.blocks(BLOCKS)
 
     def action_components(self) -> tuple[Component, ...]:
-        """The parts of a call."""
+        """List the parts of a call."""
         return components.parts()
 
     def oracle_call(self, see: Sight) -> jax.Array:
-        """What the template's own program calls next, from what was shown: int32 ``(5,)``."""
+        """Return the next call of the template's own program, from what was shown: int32 ``(5,)``."""
         calls = [first(one.plan(see)) for one in self.templates]
         return choose(see.ask.template, calls, jnp.zeros(len(Part), jnp.int32))
 
     # -- host side: the text and pixel views ---------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
-        """The instruction, the rules, what the last call returned, and the notebook; the documentation when asked."""
+        """Describe instruction, rules, the last call's result, and the notebook; the documentation when asked."""
         template = self.templates[int(params.ask.template)]
         see = jax.tree.map(np.asarray, self._sight(state, params.ask))
         parts = [sentences.instruction(template, see.ask, int(params.wording)), sentences.rules(int(see.ask.limit))]
@@ -218,20 +220,20 @@ class OfficeApps(Task[Params, State]):
         return "\n\n".join(parts)
 
     def how_to_act(self) -> str:
-        """What an answer looks like."""
+        """Tell a text player how to answer."""
         return 'Answer with one call as JSON: {"api": "contacts.search_by_name", "args": {"name": "Ana"}}'
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """The action of a JSON call.
+        """Return the action of a JSON call.
 
         Raises:
-            ValueError: not exactly one known API with exactly its arguments; the message says what is wrong, and the
-                nearest valid name.
+            ValueError: the text is not exactly one known API with exactly its arguments; the message says what is
+                wrong, and the nearest valid name.
         """
         return parse_call(APIS, text).astype(self.action_space.dtype)
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
-        """Which part of the call is not allowed yet."""
+        """Say which part of the call is not allowed yet."""
         mask = np.asarray(self._mask(state, params))
         chosen = [int(part) for part in action]
         if not mask[chosen[Part.API]]:
@@ -245,7 +247,7 @@ class OfficeApps(Task[Params, State]):
         return "the call is allowed"
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """How the player ended it, and what the judge says."""
+        """Say how the player ended it, and what the judge says."""
         ending, said = int(state.ending), int(state.said)
         how = {
             Ending.FINISHED: "the player says it is done",
@@ -255,7 +257,7 @@ class OfficeApps(Task[Params, State]):
         return f"{how}; that is {'right' if info['success'] else 'wrong'}"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """The three apps as they are; what the player has not seen is pale."""
+        """Draw the three apps as they are; what the player has not seen is pale."""
         template = self.templates[int(params.ask.template)]
         return picture(state, sentences.instruction(template, params.ask, int(params.wording)), self.card.name)
 
@@ -273,7 +275,7 @@ COLUMNS = {"name": len(w.NAMES), "city": len(w.CITIES), "relation": len(w.RELATI
            "title": len(w.TITLES), "time": len(w.TIMES), "place": len(w.PLACES),
            "request_contact": w.CONTACTS, "request_amount": w.LARGEST, "request_direction": 2, "request_status": 4,
            "transfer_contact": w.CONTACTS, "transfer_amount": w.LARGEST, "transfer_direction": 2}  # fmt: skip
-"""Columns of the notebook, shown as value / largest value, and 0 where not known."""
+"""Columns of the notebook, shown as value / largest value, and 0 if not known."""
 
 BLOCKS: dict[str, int] = {
     "template": MOST_TEMPLATES,
@@ -301,7 +303,7 @@ OBSERVATION_SIZE = sum(BLOCKS.values())
 
 
 def observed(see: Sight, dtype: np.dtype[Any]) -> dict[str, Any]:
-    """The blocks of the observation.
+    """Return the blocks of the observation.
 
     ``template``, ``ask_*``, ``last_api``, ``last_error`` are one-hot (all 0 for none); ``ask_limit`` is a share of 31
     euros; ``last_*`` and ``known_*`` are sets; ``note_guests`` (event by event) and ``note_hours`` hold 1 for yes, -1

@@ -1,6 +1,6 @@
 """The reference player: the oracle program of the instruction's template.
 
-It plays by what was shown: its programs get a :class:`~.template.Sight` only, in which everything that no API has
+It knows only what was shown: its programs get a :class:`~.template.Sight`, in which everything that no API has
 returned is 0 (``tests/tools/test_oracle.py`` changes all hidden cells and finds the same calls). It has no memory.
 """
 
@@ -24,13 +24,13 @@ class Oracle(eqx.Module):
 
     @classmethod
     def for_task(cls, task: OfficeApps) -> Oracle:
-        """The player of a task."""
+        """Make the player of a task."""
         return cls(task)
 
     def initial(self, params: Any) -> tuple[()]:
-        """No memory: the notebook says it all."""
+        """Return no memory: the notebook says it all."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """The next call, from the instruction and what was shown."""
+        """Return the next call, from the instruction and what was shown."""
         return self.task.oracle_call(sight_of(view.state, view.params.ask)), memory

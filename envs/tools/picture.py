@@ -20,7 +20,7 @@ LINE = 17
 
 
 def picture(state: State, instruction: str, title: str) -> np.ndarray:
-    """Contacts, calendar, payments side by side, uint8 ``(HEIGHT, WIDTH, 3)``; pale is what was not shown yet."""
+    """Draw contacts, calendar, payments side by side, uint8 ``(HEIGHT, WIDTH, 3)``; pale is what was not shown yet."""
     image = Image.new("RGB", (WIDTH, HEIGHT), PAPER)
     pen = ImageDraw.Draw(image)
     font, small = ImageFont.load_default(13), ImageFont.load_default(11)

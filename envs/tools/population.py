@@ -1,4 +1,4 @@
-"""Random offices: who there is, what is planned, what is owed; train and test share no person.
+"""Random offices: people, events and debts; train and test share no person.
 
 A person is a first name and a home town. Of the six cities, three belong to each name on the train split, and the other
 three on the test split, so that no contact of one split ever turns up in the other, and hence no instance does.
@@ -19,7 +19,7 @@ from .world import Direction, Status, World
 
 
 def towns_of(name: str) -> list[list[int]]:
-    """The three cities of the train split and those of the test split in which somebody of that name may live."""
+    """Return the three cities of the train split and those of the test split for people of that name."""
     digests = [hashlib.sha256(f"{name} of {city}".encode()).digest() for city in w.CITIES]
     order = sorted(range(1, len(w.CITIES) + 1), key=lambda city: digests[city - 1])
     return [order[:3], order[3:]]
@@ -35,12 +35,12 @@ SHARES = {
     "transfers": w.TRANSFERS, "transfer_contacts": w.TRANSFERS, "transfer_amounts": w.TRANSFERS, "sent": w.TRANSFERS,
     "accounts": 3, "instruction": 4, "dice": 8,
 }  # fmt: skip
-"""Random words by what they are for."""
+"""Random words by their use."""
 WORDS = sum(SHARES.values())
 
 
 class Crowd(NamedTuple):
-    """How many rows exist at the start."""
+    """Numbers of rows that exist at the start."""
 
     contacts: int
     events: int
@@ -49,20 +49,20 @@ class Crowd(NamedTuple):
 
 
 def shuffled(words: jax.Array) -> jax.Array:
-    """The numbers 1 to n in the order of n random words."""
+    """Return the numbers 1 to n in the order of n random words."""
     return jnp.argsort(words).astype(jnp.int32) + 1
 
 
 def up_to(words: jax.Array, low: Any, high: Any) -> jax.Array:
-    """Numbers from ``low`` to ``high``; the remainder of 2**32 favours some by less than one part in ten million."""
+    """Draw numbers from ``low`` to ``high``; the remainder of 2**32 favours some by less than one in ten million."""
     return (low + (words % jnp.asarray(high - low + 1, jnp.uint32)).astype(jnp.int32)).astype(jnp.int32)
 
 
 def random_office(words: jax.Array, split: jax.Array, crowd: Crowd) -> tuple[World, Cast, jax.Array, jax.Array]:
-    """A world, its cast, the limit on payments (16 to 24 euros), and four words for the instruction.
+    """Return a world, its cast, the limit on payments (16 to 24 euros), and four words for the instruction.
 
-    Balances cover every amount within the limit: what is short is planted later. Requests and transfers are with others
-    than the first of the cast, so that only planted ones count for it. Titles, times and names are distinct.
+    Balances cover every amount within the limit; shortages are planted later. Requests and transfers are not with the
+    first of the cast, so that only planted ones count for it. Titles, times and names are distinct.
 
     Args:
         words: uint32 ``(WORDS,)``.
@@ -75,7 +75,7 @@ def random_office(words: jax.Array, split: jax.Array, crowd: Crowd) -> tuple[Wor
     requests, transfers = shuffled(random["requests"]), shuffled(random["transfers"])
 
     def only(ids: jax.Array, count: int, column: jax.Array) -> jax.Array:
-        """A column with 0 in the rows that do not exist."""
+        """Return a column with 0 in the rows that do not exist."""
         exists = (ids[:count, None] == np.arange(1, len(ids) + 1)).any(0)
         return jnp.where(exists, column, 0).astype(column.dtype)
 

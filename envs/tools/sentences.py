@@ -1,4 +1,4 @@
-"""The instance in words: instruction, rules, results as JSON, notebook."""
+"""Text of an instance: instruction, rules, results as JSON, notebook."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ GAPS: dict[str, tuple[Kind, str]] = {
     "city": (CITY, "city"), "relation": (RELATION, "relation"), "day": (DAY, "day"), "title": (TITLE, "title"),
     "place": (PLACE, "place"), "amount": (AMOUNT, "number"), "time": (TIME, "number"), "phone": (PHONE, "number"),
 }  # fmt: skip
-"""Gaps in a template's sentences: what they show, and which slot of the instruction fills them."""
+"""Gaps in a template's sentences: how each is shown, and the slot of the instruction that fills it."""
 DIRECTIONS = ("incoming", "outgoing")
 STATUSES = ("open", "paid", "declined", "withdrawn")
 
 
 def instruction(template: Template, ask: Ask, wording: int) -> str:
-    """The user's sentence."""
+    """Return the user's sentence."""
     filled = {}
     for gap, (kind, slot) in GAPS.items():
         value = int(getattr(ask, slot))
@@ -49,7 +49,7 @@ def instruction(template: Template, ask: Ask, wording: int) -> str:
 
 
 def rules(limit: int) -> str:
-    """What holds for every instruction."""
+    """Return the rules that hold for every instruction."""
     return (
         "Rules: do what the user asks and change nothing else; then call assistant.finish, or assistant.answer if the "
         "user asks a question. If it cannot be done, change nothing and call assistant.refuse with the reason:\n"
@@ -62,7 +62,7 @@ def rules(limit: int) -> str:
 
 
 def last_result(apis: Sequence[Api], state: State, see: Sight) -> str:
-    """What the last call returned, as JSON."""
+    """Return the last call's result, as JSON."""
     one, error = apis[int(state.api)], Error(int(state.error))
     if error:
         return "Last call: " + json.dumps({"api": one.name, "error": error.name.lower()})
@@ -86,7 +86,7 @@ def _result(one: Api, see: Sight) -> Any:
 
 
 def notebook(see: Sight) -> str:
-    """All that was shown so far, as it is now."""
+    """Return everything shown so far, as it is now."""
     world, known = see.world, see.known
     lines = ["Notebook (all that was shown so far, as it is now):"]
     lines += [json.dumps(contact(see, row)) for row in _members(known.entries) if world.name[row - 1]]
@@ -115,7 +115,7 @@ def notebook(see: Sight) -> str:
 
 
 def contact(see: Sight, row: int) -> dict[str, Any]:
-    """A contact as far as it is known."""
+    """Return the known part of a contact."""
     world, known, at = see.world, see.known, row - 1
     shown: dict[str, Any] = {"contact": row}
     if known.entries >> at & 1:
@@ -128,7 +128,7 @@ def contact(see: Sight, row: int) -> dict[str, Any]:
 
 
 def event(see: Sight, row: int) -> dict[str, Any]:
-    """An event as far as it is known."""
+    """Return the known part of an event."""
     world, at = see.world, row - 1
     shown: dict[str, Any] = {
         "event": row,
@@ -142,7 +142,7 @@ def event(see: Sight, row: int) -> dict[str, Any]:
 
 
 def request(see: Sight, row: int) -> dict[str, Any]:
-    """A request for money."""
+    """Return a request for money."""
     world, at = see.world, row - 1
     return {
         "request": row,
@@ -154,7 +154,7 @@ def request(see: Sight, row: int) -> dict[str, Any]:
 
 
 def transfer(see: Sight, row: int) -> dict[str, Any]:
-    """Money that was sent or received."""
+    """Return money that was sent or received."""
     world, at = see.world, row - 1
     direction = DIRECTIONS[int(world.transfer_direction[at]) - 1]
     return {
@@ -165,7 +165,7 @@ def transfer(see: Sight, row: int) -> dict[str, Any]:
 
 
 def accounts(see: Sight) -> dict[str, int]:
-    """Both accounts."""
+    """Return both accounts."""
     return {"balance": int(see.world.balance), "savings": int(see.world.savings)}
 
 

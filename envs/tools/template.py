@@ -1,6 +1,6 @@
-"""What a kind of instruction is: how an instance is planted, what must be true at the end, and how to get there.
+"""Templates of instructions: how to plant an instance, what must be true at the end, and how to get there.
 
-A :class:`Template` holds all of it in one place. The judge and the oracle share no state beyond the instruction: the
+A :class:`Template` holds all three. The judge and the oracle share no state beyond the instruction: the
 judge compares the real worlds before and after, the oracle plans from what the APIs have shown.
 """
 
@@ -20,7 +20,7 @@ from .world import Status, World, bit, called, cell, flags_of, lowest, put, rows
 
 
 class Ask(NamedTuple):
-    """An instruction: its template and what fills the gaps; 0 where it has no such gap. int32 scalars."""
+    """An instruction: its template and the values of its gaps; 0 for gaps that it does not have. int32 scalars."""
 
     template: Any
     contact: Any = 0
@@ -35,11 +35,11 @@ class Ask(NamedTuple):
     number: Any = 0
     """Euros, a time or a phone number, as the template says."""
     limit: Any = 0
-    """The most that may be sent in one payment, euros."""
+    """Euros: the most that may be sent in one payment."""
 
 
 class Cast(NamedTuple):
-    """Who plays which part in an instance: ids in random order, so that a fixed place is a random row."""
+    """Roles in an instance: ids in random order, so that a fixed place is a random row."""
 
     contacts: Any
     """``(12,)``; those up to the size of the crowd exist."""
@@ -60,7 +60,7 @@ class Cast(NamedTuple):
     """``(8,)`` uint32, free to use."""
 
     def roll(self, die: int, low: Any, high: Any) -> jax.Array:
-        """A number from ``low`` to ``high``."""
+        """Draw a number from ``low`` to ``high``."""
         span = jnp.asarray(high - low + 1, jnp.uint32)
         return (low + (self.dice[die] % span).astype(jnp.int32)).astype(jnp.int32)
 
@@ -73,11 +73,11 @@ class Scene(NamedTuple):
     cast: Cast
 
     def set(self, **columns: Any) -> Scene:
-        """With other columns in the world."""
+        """Replace columns of the world."""
         return self._replace(world=self.world._replace(**columns))
 
     def set_request(self, row: Any, contact: Any, amount: Any, direction: Any, status: Any = Status.OPEN) -> Scene:
-        """With another request in a row."""
+        """Replace a row of the requests."""
         world = self.world
         return self.set(
             request_contact=put(world.request_contact, row, contact),
@@ -87,21 +87,21 @@ class Scene(NamedTuple):
         )
 
     def set_time(self, event: Any, time: Any) -> Scene:
-        """With an event at a time; one that was there gets its old time."""
+        """Move an event to a time; an event that was there gets its old time."""
         times = self.world.time
         return self.set(time=put(jnp.where(times == time, cell(times, event), times), event, time))
 
     def say(self, **gaps: Any) -> Scene:
-        """With gaps of the instruction filled."""
+        """Fill gaps of the instruction."""
         return self._replace(ask=self.ask._replace(**gaps))
 
 
 class Sight(NamedTuple):
-    """All that a player has been shown: the only thing that an oracle program sees."""
+    """Everything that a player has been shown: the only input of an oracle program."""
 
     ask: Ask
     world: World
-    """The world with 0 wherever something was never shown."""
+    """The world, with 0 for everything that was never shown."""
     known: Known
     shown: Shown
     api: Any
@@ -120,10 +120,10 @@ class Template:
 
     Attributes:
         name: short name.
-        specification: what must be true at the end, in exact words; all else must be as it was.
+        specification: condition that must be true at the end, in exact words; everything else must be as it was.
         wordings: sentences with gaps, all of one meaning.
         touches: the columns of the world that a right outcome may change.
-        reasons: what the instruction may have to be refused for.
+        reasons: reasons for which the instruction may have to be refused.
         plant: makes room for the instruction in a random scene, with the obstacle ``reason`` (0: none).
         outcome: the world that must be reached, from the world at the start, the instruction, and the world reached
             (for choices that the instruction leaves open).
@@ -143,7 +143,7 @@ class Template:
 
 
 def choose(number: Any, options: Sequence[Any], base: Any) -> Any:
-    """``options[number]``, leaf by leaf; leaves that an option shares with ``base`` cost nothing."""
+    """Return ``options[number]``, leaf by leaf; leaves that an option shares with ``base`` cost nothing."""
     treedef: Any = jax.tree.structure(base)
     leaves = jax.tree.leaves(base)
     chosen = list(leaves)
@@ -154,11 +154,11 @@ def choose(number: Any, options: Sequence[Any], base: Any) -> Any:
     return treedef.unflatten(chosen)
 
 
-# -- what oracle programs are made of ----------------------------------------------------------------------------------
+# -- parts of oracle programs ------------------------------------------------------------------------------------------
 
 
 def call(one: Api, /, **arguments: Any) -> jax.Array:
-    """The action that calls an API, int32 ``(5,)``."""
+    """Return the action that calls an API, int32 ``(5,)``."""
     parts: list[Any] = [0] * len(Part)
     parts[Part.API] = NUMBER_OF[one.name]
     for name, value in arguments.items():
@@ -167,7 +167,7 @@ def call(one: Api, /, **arguments: Any) -> jax.Array:
 
 
 def first(plan: Plan) -> jax.Array:
-    """The call of the first condition that holds; the last one's if none does."""
+    """Return the call of the first condition that holds, or the last call if none does."""
     chosen = plan[-1][1]
     for holds, action in reversed(plan[:-1]):
         chosen = jnp.where(holds, action, chosen)
@@ -175,7 +175,7 @@ def first(plan: Plan) -> jax.Array:
 
 
 def sight_of(state: State, ask: Ask) -> Sight:
-    """The view of a player: the world as far as it was shown."""
+    """Return a player's view: the world as far as it was shown."""
     world, known = state.world, state.known
 
     def where(mask: Any, *columns: str) -> dict[str, Any]:
@@ -197,26 +197,26 @@ def sight_of(state: State, ask: Ask) -> Sight:
 
 
 def just(see: Sight, one: Api) -> jax.Array:
-    """Whether the last call was of that API, and went through."""
+    """Say whether the last call was of that API, and went through."""
     return (see.api == NUMBER_OF[one.name]) & (see.error == Error.NONE)
 
 
 def refuse(reason: Any) -> jax.Array:
-    """The action that refuses."""
+    """Return the action that refuses."""
     return call(assistant.refuse, reason=reason)
 
 
-# -- how contacts are named --------------------------------------------------------------------------------------
+# -- names of contacts -------------------------------------------------------------------------------------------
 
 
 def person(world: World, ask: Ask) -> jax.Array:
-    """The contact of that name (and city); 0 if none or several fit. On real worlds and on partial views."""
+    """Return the contact of that name (and city), or 0 if none or several fit; for real worlds and partial views."""
     found = called(world, ask.name, ask.city)
     return jnp.where(size(found) == 1, lowest(found), 0)
 
 
 def by_name(scene: Scene, reason: Any) -> Scene:
-    """The instruction names the first of the cast by first name, unique unless ``reason`` says otherwise."""
+    """Name the first of the cast by first name in the instruction, unique unless ``reason`` says otherwise."""
     world, cast = scene.world, scene.cast
     hero, other = cast.contacts[0], cast.contacts[1]
     name = cell(world.name, hero)
@@ -229,7 +229,7 @@ def by_name(scene: Scene, reason: Any) -> Scene:
 
 
 def by_name_and_city(scene: Scene, reason: Any) -> Scene:
-    """The same by first name and city, among namesakes from other cities."""
+    """Name the same by first name and city, among namesakes from other cities."""
     world, cast = scene.world, scene.cast
     hero, other = cast.contacts[0], cast.contacts[1]
     name = cell(world.name, hero)
@@ -243,7 +243,7 @@ def by_name_and_city(scene: Scene, reason: Any) -> Scene:
 
 
 def find_person(see: Sight) -> tuple[jax.Array, Plan]:
-    """The contact meant, and the steps by which a plan finds it, or refuses."""
+    """Find the meant contact; also return the steps by which a plan finds it, or refuses."""
     found = called(see.world, see.ask.name, see.ask.city)
     return lowest(found), (
         (see.known.asked_names & bit(see.ask.name) == 0, call(contacts.search_by_name, name=see.ask.name)),

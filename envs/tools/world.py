@@ -1,7 +1,7 @@
 """The world behind the apps: fixed-size tables of whole numbers.
 
-Values count from 1, and 0 means *none*: no such row, not given, not known. So a row exists where its first column is
-not 0, and the same functions read the real world and a player's partial view of it, in which what was never read is 0.
+Values count from 1, and 0 means *none*: no such row, not given, not known. So a row exists if its first column is not
+0. The same functions read the real world and a player's partial view, in which everything never read is 0.
 
 Sets of rows are bit masks, uint32: bit ``i`` stands for row ``i + 1``.
 """
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 CONTACTS, EVENTS, REQUESTS, TRANSFERS = 12, 10, 10, 10
-"""Rows of the tables."""
+"""Number of rows of the tables."""
 HOURS = 6
 """Bookable hours of a day."""
 LARGEST = 31
@@ -41,7 +41,7 @@ class Direction(IntEnum):
 
 
 class Status(IntEnum):
-    """What became of a request for money."""
+    """State of a request for money."""
 
     OPEN = 1
     PAID = 2
@@ -50,7 +50,7 @@ class Status(IntEnum):
 
 
 class World(NamedTuple):
-    """All that the apps store. Columns of one table share a prefix of this list, in the order below.
+    """Everything that the apps store. Columns of one table share a prefix of this list, in the order below.
 
     Contacts ``(12,)``: name, city, relation, phone. Events ``(10,)``: title, time, place, guests (a mask of contacts).
     Requests ``(10,)`` and transfers ``(10,)``: the other person, the amount in euros; then direction and status, or
@@ -80,50 +80,50 @@ class World(NamedTuple):
 
 
 def rows(table: jax.Array) -> np.ndarray:
-    """The ids of a table's rows, 1 to n."""
+    """Return the ids of a table's rows, 1 to n."""
     return np.arange(1, table.shape[-1] + 1, dtype=np.int32)
 
 
 def mask_of(flags: jax.Array) -> jax.Array:
-    """The set of the rows whose flag is up: bool ``(n,)`` to a mask."""
+    """Return the set of the rows whose flag is true: bool ``(n,)`` to a mask."""
     return (flags.astype(jnp.uint32) << np.arange(flags.shape[-1], dtype=np.uint32)).sum(dtype=jnp.uint32)
 
 
 def flags_of(mask: jax.Array, count: int) -> jax.Array:
-    """The inverse of :func:`mask_of`; masks ``(...)`` give bool ``(..., count)``."""
+    """Return the flags of a mask: the inverse of :func:`mask_of`; masks ``(...)`` give bool ``(..., count)``."""
     return (mask[..., None] >> np.arange(count, dtype=np.uint32) & 1).astype(bool)
 
 
 def bit(row: Any) -> jax.Array:
-    """The set of one row; the empty set for row 0."""
+    """Return the set of one row; the empty set for row 0."""
     row = jnp.asarray(row, jnp.int32)
     return jnp.where(row > 0, jnp.uint32(1) << jnp.maximum(row - 1, 0).astype(jnp.uint32), jnp.uint32(0))
 
 
 def has(mask: Any, row: Any) -> jax.Array:
-    """Whether a row is in a set."""
+    """Say whether a row is in a set."""
     return mask & bit(row) != 0
 
 
 def size(mask: jax.Array) -> jax.Array:
-    """The number of rows in a set, int32."""
+    """Count the rows in a set, int32."""
     return jax.lax.population_count(mask).astype(jnp.int32)
 
 
 def lowest(mask: jax.Array) -> jax.Array:
-    """The lowest row of a set, int32; 0 if it is empty."""
+    """Return the lowest row of a set, int32; 0 if it is empty."""
     mask = jnp.asarray(mask)
     below = (mask & (~mask + 1)) - 1  # all bits under the lowest
     return jnp.where(mask == 0, 0, size(below) + 1)
 
 
 def cell(table: jax.Array, row: Any) -> jax.Array:
-    """The value in a row; 0 for row 0. A sum with one term: rows are few, and gathers are slow in batches."""
+    """Return the value in a row; 0 for row 0. A sum with one term: rows are few, and gathers are slow in batches."""
     return jnp.where(rows(table) == row, table, 0).sum(dtype=table.dtype)
 
 
 def put(table: jax.Array, row: Any, value: Any) -> jax.Array:
-    """The table with a new value in one row; as it was for row 0."""
+    """Return the table with a new value in one row; unchanged for row 0."""
     return jnp.where(rows(table) == row, value, table).astype(table.dtype)
 
 
@@ -131,59 +131,59 @@ def put(table: jax.Array, row: Any, value: Any) -> jax.Array:
 
 
 def existing(table: jax.Array) -> jax.Array:
-    """The set of rows that are in use, by their table's first column."""
+    """Return the set of rows that are in use, by their table's first column."""
     return mask_of(table > 0)
 
 
 def free_row(table: jax.Array) -> jax.Array:
-    """The lowest row not in use; 0 if there is none."""
+    """Return the lowest row not in use; 0 if there is none."""
     return lowest(mask_of(table == 0))
 
 
 def day_of(time: Any) -> jax.Array:
-    """The day (1 to 4) of a time (1 to 24); 0 for none."""
+    """Return the day (1 to 4) of a time (1 to 24); 0 for none."""
     return jnp.where(time > 0, (time - 1) // HOURS + 1, 0)
 
 
 def hours_of(day: Any) -> jax.Array:
-    """The set of the times of a day."""
+    """Return the set of the times of a day."""
     every = jnp.uint32(2**HOURS - 1)
     return jnp.where(day > 0, every << (HOURS * jnp.maximum(jnp.asarray(day) - 1, 0)).astype(jnp.uint32), 0)
 
 
 def taken(world: World) -> jax.Array:
-    """The set of times at which there is an event."""
+    """Return the set of times at which there is an event."""
     return mask_of((world.time == np.arange(1, len(TIMES) + 1)[:, None]).any(-1))
 
 
 def events_on(world: World, day: Any) -> jax.Array:
-    """The set of events of a day."""
+    """Return the set of events of a day."""
     return mask_of((world.title > 0) & (day_of(world.time) == day))
 
 
 def first_free_hour(taken: jax.Array, day: Any) -> jax.Array:
-    """The earliest time of a day that is not taken; 0 if the day is full."""
+    """Return the earliest time of a day that is not taken; 0 if the day is full."""
     return lowest(hours_of(day) & ~taken)
 
 
 def called(world: World, name: Any, city: Any) -> jax.Array:
-    """The set of contacts of that first name, and of that city unless it is 0."""
+    """Return the set of contacts of that first name, and of that city unless it is 0."""
     return mask_of((world.name > 0) & (world.name == name) & ((world.city == city) | (city == 0)))
 
 
 def titled(world: World, title: Any) -> jax.Array:
-    """The set of events of that title."""
+    """Return the set of events of that title."""
     return mask_of((world.title > 0) & (world.title == title))
 
 
 def requests_with(world: World, contact: Any, direction: Direction) -> jax.Array:
-    """The set of open requests of one direction with a contact."""
+    """Return the set of open requests of one direction with a contact."""
     alike = (world.request_contact == contact) & (world.request_direction == direction)
     return mask_of(alike & (world.request_status == Status.OPEN) & (contact > 0))
 
 
 def total(amounts: jax.Array, mask: jax.Array) -> jax.Array:
-    """The sum of the amounts in a set of rows, euros."""
+    """Return the sum of the amounts in a set of rows, euros."""
     return jnp.where(flags_of(mask, amounts.shape[-1]), amounts, 0).sum(dtype=jnp.int32)
 
 
@@ -191,7 +191,7 @@ def total(amounts: jax.Array, mask: jax.Array) -> jax.Array:
 
 
 def without_event(world: World, row: Any) -> World:
-    """The world after an event is cancelled."""
+    """Return the world after an event is cancelled."""
     return world._replace(
         title=put(world.title, row, 0),
         time=put(world.time, row, 0),
@@ -201,7 +201,7 @@ def without_event(world: World, row: Any) -> World:
 
 
 def with_transfer(world: World, contact: Any, amount: Any) -> World:
-    """The world after the user has sent money."""
+    """Return the world after the user has sent money."""
     row = free_row(world.transfer_contact)
     return world._replace(
         transfer_contact=put(world.transfer_contact, row, contact),
@@ -212,7 +212,7 @@ def with_transfer(world: World, contact: Any, amount: Any) -> World:
 
 
 def with_request(world: World, contact: Any, amount: Any) -> World:
-    """The world after the user has asked for money."""
+    """Return the world after the user has asked for money."""
     row = free_row(world.request_contact)
     return world._replace(
         request_contact=put(world.request_contact, row, contact),
@@ -223,13 +223,13 @@ def with_request(world: World, contact: Any, amount: Any) -> World:
 
 
 def with_request_paid(world: World, row: Any) -> World:
-    """The world after the user has paid a request."""
+    """Return the world after the user has paid a request."""
     paid = with_transfer(world, cell(world.request_contact, row), cell(world.request_amount, row))
     return paid._replace(request_status=put(world.request_status, row, Status.PAID))
 
 
 def same(a: World, b: World) -> jax.Array:
-    """Whether two worlds are equal; the order in which requests and transfers were added does not count."""
+    """Say whether two worlds are equal; the order in which requests and transfers were added does not count."""
     ledgers = ("request_", "transfer_")
     plain = [(x == y).all() for f, x, y in zip(World._fields, a, b, strict=True) if not f.startswith(ledgers)]
     for columns in (
@@ -242,7 +242,7 @@ def same(a: World, b: World) -> jax.Array:
 
 
 def _as_number(columns: list[jax.Array]) -> jax.Array:
-    """Rows as one number each: every value is below 32."""
+    """Pack rows into one number each: every value is below 32."""
     key = columns[0]
     for column in columns[1:]:
         key = key * 32 + column

@@ -14,14 +14,14 @@ FEW = 8
 
 
 class ActionCheck:
-    """Refuses actions outside the space with a sentence; gives the array the program expects."""
+    """A check that refuses actions outside the space with a sentence, and returns the array the program expects."""
 
     def __init__(self, space: spaces.Space[Any], batch: int | None = None) -> None:
         self.space = space
         self.shape = (*(() if batch is None else (batch,)), *(space.shape or ()))
         self.discrete = isinstance(space, spaces.Discrete) and batch is None
         self.bounds: tuple[float, float] | None = None
-        """Those of all numbers, where they are few and have the same."""
+        """Bounds of every number, where there are few numbers and all have the same bounds."""
         if isinstance(space, spaces.Box):
             self.dtype, self.low, self.high = space.dtype, space.low, space.high
             if batch is None and len(self.shape) == 1 and math.prod(self.shape) <= FEW:
@@ -35,7 +35,7 @@ class ActionCheck:
             raise TypeError(f"action spaces are Box, Discrete or MultiDiscrete, got {space}")
 
     def __call__(self, action: Any) -> np.ndarray:
-        """The action as an array of the right shape and dtype.
+        """Return the action as an array of the right shape and dtype.
 
         Raises:
             ValueError: wrong shape, not finite, or outside the space.

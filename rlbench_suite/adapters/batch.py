@@ -17,6 +17,7 @@ from gymnasium.vector.utils import batch_space
 from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.reward_space import shown_reward_space, with_resets
 from rlbench_suite.adapters.single import RENDER_MODES, TaskEnv
+from rlbench_suite.bit_exact import exact_vmap
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.contract import check_spaces
 from rlbench_suite.episode import (
@@ -31,7 +32,6 @@ from rlbench_suite.episode import (
     seed_key,
     weighted_sum,
 )
-from rlbench_suite.lanes import in_lanes
 from rlbench_suite.process import KEPT, precision, refuse_after_fork
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
@@ -41,8 +41,9 @@ AUTORESET = {mode.value: mode for mode in AutoresetMode}
 
 
 class BatchPrograms:
-    """The two compiled programs of a batch: a step of all, and a beginning of some. Every use combines these two, so
-    that an id compiles no more than them whatever the autoreset mode.
+    """The two compiled programs of a batch: one advances all episodes, the other begins some.
+
+    Every autoreset mode combines these two, so that an id compiles nothing else.
     """
 
     def __init__(self, task: Task[Any, Any]) -> None:
@@ -51,8 +52,8 @@ class BatchPrograms:
         self.reset_where = jax.jit(self._reset_where)
 
     def _advance(self, episodes: Episode, actions: jax.Array, limit: jax.Array) -> tuple[Episode, Step, jax.Array]:
-        """All one step further; what each shows; who is over."""
-        episodes, step = in_lanes(lambda e, a: advance(self.task, e, a, limit), episodes, actions)
+        """Return all episodes one step further, the steps, and which episodes are over."""
+        episodes, step = exact_vmap(lambda e, a: advance(self.task, e, a, limit), episodes, actions)
         return episodes, step, step.terminated | step.truncated
 
     def _reset_where(
@@ -62,7 +63,7 @@ class BatchPrograms:
         return episodes, step, step.terminated | step.truncated
 
     def begin(self, seeds: np.ndarray, draw: Draw) -> tuple[Episode, Step, jax.Array]:
-        """The first episode of each seed, key data ``(n, 2)``.
+        """Begin the first episode of each seed, key data ``(n, 2)``.
 
         Raises:
             ContractError: a function of the task gives another shape or dtype than it should.
@@ -71,12 +72,12 @@ class BatchPrograms:
         before, nothing = jax.tree.map(lambda leaf: np.zeros((size, *leaf.shape), leaf.dtype), self._shapes)
         before = before._replace(seed=seeds, index=np.full(size, -1, np.int32))
         actions = np.zeros((size, *(space.shape or ())), ActionCheck(space).dtype)
-        self.advance.trace(before, actions, np.int32(0))  # once: the first step finds it traced
+        self.advance.trace(before, actions, np.int32(0))  # shows faults now; the first step need not trace again
         return self.reset_where(np.ones(size, bool), before, nothing, draw)
 
     @cached_property
     def _shapes(self) -> tuple[Episode, Step]:
-        """Of one episode and what it shows: traced once, not at every reset."""
+        """Shapes of an episode and its step, traced once instead of at every reset."""
         draw = Draw(np.int32(0), np.int32(-1))
         shapes: tuple[Episode, Step] = jax.eval_shape(
             lambda: begin(self.task, np.zeros(2, np.uint32), jnp.int32(0), draw)
@@ -95,7 +96,7 @@ def check_batch(
     backend: str,
     render_mode: str | None,
 ) -> tuple[AutoresetMode, int]:
-    """The autoreset mode and the time limit in steps.
+    """Check the arguments of a vector env; return the autoreset mode and the time limit in steps.
 
     Raises:
         ValueError: an argument of a vector env is unknown or out of range.
@@ -192,7 +193,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         refuse_after_fork()
         chosen = self._chosen(options)
         self._programs = programs(self.task)
-        # Who is to be reset is looked at before, unless that would wait for an accelerator.
+        # Whether any episode needs a reset is looked up before, unless that would wait for an accelerator.
         self._unseen = self.backend == "jax" and jax.default_backend() != "cpu"
         with precision(self.task):
             if self._episodes is None:
@@ -211,7 +212,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return self._out(self._last.observation), self._infos(self._last.info, chosen)
 
     def _chosen(self, options: dict[str, Any] | None) -> np.ndarray:
-        """Which entries are to begin."""
+        """Return which entries are to begin."""
         others = dict(options or {})
         mask = others.pop("reset_mask", np.ones(self.num_envs, bool))
         if others:
@@ -232,7 +233,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return np.stack([seed_key(entropy + i if s is None else s) for i, s in enumerate(seed)])
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """One step of every episode.
+        """Step every episode.
 
         Raises:
             ValueError, TypeError: an action is not in the action space (NumPy backend).
@@ -274,7 +275,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
-        """The seed of each entry, as Gymnasium's vector environments tell them.
+        """Seed of each entry, as Gymnasium's vector environments give it.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
@@ -293,7 +294,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return self._episodes
 
     def render(self) -> tuple[Any, ...] | None:
-        """A picture (``rgb_array``) or a description (``ansi``) of each episode's current state.
+        """Return a picture (``rgb_array``) or a description (``ansi``) of each episode's current state.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
@@ -320,7 +321,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             self._programs = programs(self.task)
 
     def action_masks(self) -> np.ndarray:
-        """Legal actions now, bool ``(num_envs, n)``.
+        """Return the actions that are legal now, bool ``(num_envs, n)``.
 
         Raises:
             AttributeError: the task has no masks.
@@ -333,7 +334,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return jax.tree.map(np.array, tree) if self.backend == "numpy" else tree
 
     def _infos(self, info: dict[str, Any], told: np.ndarray | None = None) -> dict[str, Any]:
-        """Gymnasium's infos: a mask beside each says of which entries it is, all unless ``told``."""
+        """Return Gymnasium's infos, each with a mask of the entries it is about: all, or those of ``told``."""
         infos = {}
         for name, value in self._out(info).items():
             infos[name] = value.view(np.int8) if name == "action_mask" and self.backend == "numpy" else value
@@ -341,7 +342,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return infos
 
     def _final(self, step: Step, done: Any) -> dict[str, Any]:
-        """What Gymnasium's SAME_STEP shows of episodes that just ended: their last observation and info."""
+        """Return the last observation and info of episodes that just ended, as Gymnasium's SAME_STEP shows them."""
         if self.backend == "jax":
             return {"final_obs": step.observation, "_final_obs": done, "final_info": step.info, "_final_info": done}
         done = np.array(done)

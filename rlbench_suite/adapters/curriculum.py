@@ -15,10 +15,11 @@ ORDER = ("easy", "medium", "hard")
 
 
 class Curriculum(gymnasium.Env[Any, Any]):
-    """Episodes of the easiest tier; of the next one once the success rate of the last ``window`` reaches ``threshold``,
-    as SATURN raises its difficulty (Liu et al. 2025, arXiv:2505.16368). It never falls back.
+    """An environment that begins at the easiest tier and goes to harder ones; it never goes back.
 
-    ``info["tier"]`` says which one an episode is of. Tiers must have equal spaces; by ``view="text"`` all have.
+    The next tier begins when the success rate of the last ``window`` episodes reaches ``threshold``, as SATURN raises
+    its difficulty (Liu et al. 2025, arXiv:2505.16368). ``info["tier"]`` names the tier of an episode. Tiers must have
+    equal spaces, as all have with ``view="text"``.
 
     Args:
         task_id: id of a task with tiers.
@@ -58,16 +59,16 @@ class Curriculum(gymnasium.Env[Any, Any]):
                 )
         self.tiers, self.threshold = chosen, threshold
         self.number = 0
-        """Which of ``tiers`` it is at; assign to go on where an earlier run ended."""
+        """Index of the current tier; assign to it to go on where an earlier run ended."""
         self.recent: deque[bool] = deque(maxlen=window)
-        """Successes of the last episodes of this tier."""
+        """Success of each of the last episodes of this tier."""
         self._envs = envs
         self.observation_space, self.action_space = envs[0].observation_space, envs[0].action_space
         self.metadata, self.render_mode = envs[0].metadata, envs[0].render_mode
 
     @property
     def tier(self) -> str:
-        """The name of the tier that it is at."""
+        """Name of the current tier."""
         return self.tiers[self.number]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -81,14 +82,14 @@ class Curriculum(gymnasium.Env[Any, Any]):
         return observation, info | {"tier": self.tier}
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        """One step of the running episode."""
+        """Step the running episode."""
         observation, reward, terminated, truncated, info = self._envs[self.number].step(action)
         if terminated or truncated:
             self.recent.append(bool(info["success"]))
         return observation, reward, terminated, truncated, info | {"tier": self.tier}
 
     def render(self) -> Any:
-        """What the tier's own env shows."""
+        """Render the current tier's env."""
         return self._envs[self.number].render()
 
     def close(self) -> None:

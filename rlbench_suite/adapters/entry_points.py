@@ -30,7 +30,7 @@ def make(
     weights: Sequence[float] | None = None,
     **settings: Any,
 ) -> TaskEnv:
-    """The entry point of every id.
+    """Make an environment of an id: what ``gymnasium.make`` calls.
 
     Args:
         task_id: id of a card.
@@ -41,8 +41,8 @@ def make(
         render_mode: ``"rgb_array"`` or ``"ansi"`` (Gymnasium makes ``"human"`` of the first).
         weights: one number an objective of a multi-objective task: rewards are then the weighted sum, a float, and
             ``info["vector_reward"]`` has the vector. ``info["score"]`` stays that of the card's own weights.
-        settings: settings of the card, for the task that differs by them: ``control="finite"`` or ``supply="rc"`` of a
-            drive.
+        settings: settings of the card that differ from those of the id, such as ``control="finite"`` or ``supply="rc"``
+            of a drive.
 
     Raises:
         ValueError: a value is unknown, or has no meaning for this task.
@@ -58,9 +58,9 @@ make.metadata = TaskEnv.metadata  # type: ignore[attr-defined]  # by which gymna
 
 
 def make_vec(task_id: str, num_envs: int = 1, **keywords: Any) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-    """The vector entry point of every id: :class:`TaskVectorEnv`, or its counterpart for host simulators.
+    """Make a vector environment of an id: :class:`TaskVectorEnv`, or its counterpart for host simulators.
 
-    ``keywords`` are theirs, and those of the card as ``gymnasium.make`` takes them.
+    ``keywords`` are those of that class, and the settings of the card as ``gymnasium.make`` takes them.
 
     Raises:
         ValueError: no such keyword, or a value that is unknown or out of range.

@@ -1,4 +1,4 @@
-"""Simulators of the host with the face of every id: single, in words or pixels, batched, played and replayed."""
+"""Simulators of the host with the interfaces of every id: single, as text or pixels, batched, played and replayed."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from rlbench_suite.registry import card as find_card
 
 
 class HostEnv(TaskEnv):
-    """A simulator as the suite shows it. Trajectories are the simulator's own, bit for bit in float64.
+    """A simulator as a single environment. Trajectories are the simulator's own, bit for bit in float64.
 
-    Where the task says nothing else, its seeds are Gymnasium's: ``reset(seed=s)`` seeds the simulator, a reset without
-    a seed goes on from there.
+    Unless the task begins its episodes itself, seeds work as in Gymnasium: ``reset(seed=s)`` seeds the simulator, and a
+    reset without a seed goes on from there.
     """
 
-    task: Any  # a HostTask: what TaskEnv does with a task beyond its face is overridden here
+    task: Any  # a HostTask; whatever TaskEnv does with the functions of a Task is overridden here
 
     def __init__(self, task: HostTask[Any], *args: Any, **keywords: Any) -> None:
         super().__init__(task, *args, **keywords)  # type: ignore[arg-type]
@@ -57,7 +57,7 @@ class HostEnv(TaskEnv):
         return shown, info
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        """One step.
+        """Step once.
 
         Raises:
             ValueError, TypeError: the action is not in the action space.
@@ -74,7 +74,7 @@ class HostEnv(TaskEnv):
         return shown, reward, terminated, truncated, info
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy needs: its simulator is made anew and put into this one's state."""
+        """Return what a copy needs; its simulator is made anew and put into this one's state."""
         state = {name: value for name, value in self.__dict__.items() if name != "_simulator"}
         running = None if self._told is None else (self.episode, self._simulator.unwrapped.np_random)
         return state | {"_simulator": running}
@@ -129,15 +129,17 @@ class HostEnv(TaskEnv):
 
 
 class HostTextEnv(TextEnv, HostEnv):
-    """A host simulator in words."""
+    """A host simulator with text observations and actions."""
 
 
 class HostPixelEnv(PixelEnv, HostEnv):
-    """A host simulator as an image."""
+    """A host simulator with images as observations."""
 
 
 class HostVectorEnv(SyncVectorEnv):
-    """Simulators of the host in turn, with the arguments of :class:`~rlbench_suite.adapters.batch.TaskVectorEnv`.
+    """Simulators of the host, stepped one after another.
+
+    Arguments are those of :class:`~rlbench_suite.adapters.batch.TaskVectorEnv`.
 
     Raises:
         ValueError: a value is unknown, out of range, or has no meaning for a host simulator.
@@ -171,7 +173,7 @@ class HostVectorEnv(SyncVectorEnv):
         )
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """One step of every episode.
+        """Step every episode.
 
         Raises:
             ValueError, TypeError: an action is not in the action space.
@@ -194,11 +196,11 @@ def play(
     split: str | int,
     limit: int | None = None,
 ) -> Record:
-    """The first episode of each seed.
+    """Play the first episode of each seed.
 
     Args:
         task: the task.
-        choose: who acts.
+        choose: function that chooses the actions.
         seeds: environment seeds.
         split: as for the single env.
         limit: time limit in steps, the card's horizon if None.
@@ -226,7 +228,7 @@ def play(
 
 
 def player(task: HostTask[Any], policy: Any, seeds: Sequence[int] | np.ndarray) -> Choose:
-    """``choose`` of :func:`play` for a policy, compiled or of the host."""
+    """Return the ``choose`` of :func:`play` for a policy, compiled or of the host."""
     if not isinstance(policy, Policy):
         return lambda observations, envs, t: np.asarray(policy.act(observations, None))
     refuse_after_fork()

@@ -1,8 +1,8 @@
-"""Pytrees of scalars and small arrays as one buffer of words: a single env crosses the host border once a step.
+"""Pack a pytree of scalars and small arrays into one buffer, so that a single env crosses the host border once a step.
 
-Seventeen state leaves in and out of a compiled call cost ten times the physics; one buffer costs a few
-microseconds, and nothing more to hand over where it lies in memory that the program reads in place. Words are 32 bits
-wide, 64 for float64 tasks; values keep their exact bits.
+Passing seventeen state leaves into a compiled call and out of it costs ten times the physics. Passing one buffer
+costs a few microseconds, because the program reads it where it lies. The buffer is an array of unsigned integers, 32
+bits wide, or 64 for float64 tasks. Values keep their exact bits.
 """
 
 from __future__ import annotations
@@ -19,122 +19,127 @@ import numpy as np
 
 
 class Layout:
-    """Where each leaf of a pytree lies in the buffer. Built from shapes alone (``jax.eval_shape``).
+    """The position of each leaf of a pytree in its buffer, from shapes alone (``jax.eval_shape``).
 
-    Scalars of a dtype lie side by side: they are packed by one kernel, where one for each made a third of the
-    kernels of a small program; compiling takes its time by the kernel.
+    Scalars of one dtype lie side by side and are packed by one kernel. With a kernel for each scalar, a third of a
+    small program's kernels did nothing else, and compile time grows with the number of kernels.
     """
 
-    def __init__(self, shapes: Any, word: type[np.unsignedinteger[Any]]) -> None:
+    def __init__(self, shapes: Any, dtype: type[np.unsignedinteger[Any]]) -> None:
         leaves, treedef = jax.tree.flatten(shapes)
         self.treedef: Any = treedef
-        self.word = np.dtype(word)
-        self.float = np.dtype(f"float{8 * self.word.itemsize}")
-        self.signed = np.dtype(f"int{8 * self.word.itemsize}")
+        self.dtype = np.dtype(dtype)
+        """Dtype of the buffer."""
+        self.float = np.dtype(f"float{8 * self.dtype.itemsize}")
+        self.signed = np.dtype(f"int{8 * self.dtype.itemsize}")
         kinds: dict[Any, list[int]] = {}
         for i, leaf in enumerate(leaves):
             kinds.setdefault(i if leaf.shape else np.dtype(leaf.dtype), []).append(i)
         self.groups = list(kinds.values())
-        """Numbers of leaves in their order in the buffer: all scalars of a dtype, or one array."""
+        """Indices of the leaves in their order in the buffer, grouped: all scalars of a dtype, or one array."""
         order = [i for group in self.groups for i in group]
         ends = np.cumsum([math.prod(leaves[i].shape) for i in order]).tolist()
-        places = {
-            i: Place(slice(end - math.prod(leaves[i].shape), end), tuple(leaves[i].shape), np.dtype(leaves[i].dtype))
+        fields = {
+            i: Field(slice(end - math.prod(leaves[i].shape), end), tuple(leaves[i].shape), np.dtype(leaves[i].dtype))
             for i, end in zip(order, ends, strict=True)
         }
-        self.places = [places[i] for i in range(len(leaves))]
+        self.fields = [fields[i] for i in range(len(leaves))]
+        """One field a leaf, in the order of the leaves."""
         self.size = int(ends[-1])
-        """Words."""
+        """Length of the buffer."""
         self._in_order = [order.index(i) for i in range(len(order))]
-        self._runs = [self._run(*(places[i] for i in group)) for group in self.groups]
+        self._runs = [self._run(*(fields[i] for i in group)) for group in self.groups]
 
     @staticmethod
-    def _run(first: Place, *others: Place) -> Place:
-        """Of a group, to be read at once."""
+    def _run(first: Field, *others: Field) -> Field:
+        """Return one field that covers a group, to read it at once."""
         last = others[-1] if others else first
-        return first if first.shape else Place(slice(first.words.start, last.words.stop), _SIDE_BY_SIDE, first.dtype)
+        return first if first.shape else Field(slice(first.span.start, last.span.stop), _SIDE_BY_SIDE, first.dtype)
 
-    def pack_first(self, lanes: Any) -> jax.Array:
-        """The buffer of the first of a batch of pytrees; traced."""
-        return self.pack(jax.tree.map(lambda leaf: leaf[:1], lanes))[0]
+    def pack_first(self, batch: Any) -> jax.Array:
+        """Return the buffer of the first pytree of a batch; traced."""
+        return self.pack(jax.tree.map(lambda leaf: leaf[:1], batch))[0]
 
-    def pack(self, lanes: Any) -> jax.Array:
-        """The buffers of a batch of pytrees, a row each; traced."""
-        leaves = jax.tree.leaves(lanes)
+    def pack(self, batch: Any) -> jax.Array:
+        """Return the buffers of a batch of pytrees, ``(n, size)``; traced."""
+        leaves = jax.tree.leaves(batch)
         count = leaves[0].shape[0]
         parts = []
         for group in self.groups:
             entries = jnp.concatenate([leaves[i].reshape(-1) for i in group]).reshape(len(group), count, -1)
-            parts.append(self._to_words(entries.swapaxes(0, 1).reshape(count, -1)))
+            parts.append(self._encode(entries.swapaxes(0, 1).reshape(count, -1)))
         return jnp.concatenate(parts, axis=1)
 
     def pack_numpy(self, tree: Any) -> np.ndarray:
-        """The buffer of a pytree, on the host."""
-        words = np.empty(self.size, self.word)
-        for place, leaf in zip(self.places, jax.tree.leaves(tree), strict=True):
-            value = np.asarray(leaf, place.dtype).ravel()
-            words[place.words] = value.astype(self.float).view(self.word) if place.dtype.kind == "f" else value
-        return words
+        """Return the buffer of a pytree on the host."""
+        buffer = np.empty(self.size, self.dtype)
+        for field, leaf in zip(self.fields, jax.tree.leaves(tree), strict=True):
+            value = np.asarray(leaf, field.dtype).ravel()
+            buffer[field.span] = value.astype(self.float).view(self.dtype) if field.dtype.kind == "f" else value
+        return buffer
 
     def unpack(self, buffer: jax.Array) -> Any:
-        """The pytree of a buffer; traced."""
-        return self.treedef.unflatten([self.part(buffer, place) for place in self.places])
+        """Return the pytree of a buffer; traced."""
+        return self.treedef.unflatten([self.value(buffer, field) for field in self.fields])
 
-    def part(self, buffer: jax.Array, place: Place) -> jax.Array:
-        """What lies at a place of a buffer; traced."""
-        return self._from_words(buffer[place.words], place.dtype).reshape(place.shape)
+    def value(self, buffer: jax.Array, field: Field) -> jax.Array:
+        """Return the value of one field of a buffer; traced."""
+        return self._decode(buffer[field.span], field.dtype).reshape(field.shape)
 
-    def unpack_numpy(self, words: np.ndarray) -> Any:
-        """The pytree of a buffer on the host."""
+    def unpack_numpy(self, buffer: np.ndarray) -> Any:
+        """Return the pytree of a buffer on the host."""
         values: list[Any] = []
-        for place in self._runs:
-            part = self.read(words, place)
-            values.extend(part) if place.shape == _SIDE_BY_SIDE else values.append(part)
+        for field in self._runs:
+            part = self.read(buffer, field)
+            values.extend(part) if field.shape == _SIDE_BY_SIDE else values.append(part)
         return self.treedef.unflatten([values[i] for i in self._in_order])
 
-    def read(self, words: np.ndarray, place: Place) -> np.ndarray:
-        """One leaf of a buffer on the host: a view where the width allows, else a copy."""
-        part = words[place.words]
-        if place.dtype.kind == "f":
+    def read(self, buffer: np.ndarray, field: Field) -> np.ndarray:
+        """Return one field of a buffer on the host: a view where the width allows it, else a copy."""
+        part = buffer[field.span]
+        if field.dtype.kind == "f":
             part = part.view(self.float)
-        if part.dtype != place.dtype:
-            part = part.astype(place.dtype)
-        return part if len(place.shape) == 1 else part.reshape(place.shape)
+        if part.dtype != field.dtype:
+            part = part.astype(field.dtype)
+        return part if len(field.shape) == 1 else part.reshape(field.shape)
 
-    def reader(self, words: np.ndarray, place: Place, dtype: Any) -> Callable[[], np.ndarray]:
-        """What copies one leaf, time and again, from words that stay where they are: half the time of :meth:`read`."""
-        part = words[place.words]
-        if place.dtype.kind == "f":
+    def reader(self, buffer: np.ndarray, field: Field, dtype: Any) -> Callable[[], np.ndarray]:
+        """Return a function that copies one field out of this buffer, in half the time of :meth:`read`."""
+        part = buffer[field.span]
+        if field.dtype.kind == "f":
             part = part.view(self.float)
-        part = part.reshape(place.shape)
+        part = part.reshape(field.shape)
         return part.copy if part.dtype == dtype else partial(part.astype, dtype)
 
-    def scalars(self, places: list[Place]) -> Callable[[Any], tuple[Any, ...]]:
-        """Make a function that reads all scalars at these places, which are in order, as Python's own in one call."""
-        size = self.word.itemsize
+    def scalar_reader(self, fields: list[Field]) -> Callable[[Any], tuple[Any, ...]]:
+        """Return a function that reads these scalar fields of a buffer in one call, as Python's own numbers.
+
+        The fields are in the order of the buffer.
+        """
+        size = self.dtype.itemsize
         codes = {"f": "fd", "i": "iq", "u": "IQ", "b": "??"}
-        spelt, end = "<", 0
-        for place in places:
-            code = codes[place.dtype.kind][size == 8]
-            spelt += f"{(place.words.start - end) * size}x{code}{size - struct.calcsize('<' + code)}x"
-            end = place.words.stop
-        return struct.Struct(spelt).unpack_from
+        layout, end = "<", 0
+        for field in fields:
+            code = codes[field.dtype.kind][size == 8]
+            layout += f"{(field.span.start - end) * size}x{code}{size - struct.calcsize('<' + code)}x"
+            end = field.span.stop
+        return struct.Struct(layout).unpack_from
 
-    def _to_words(self, leaf: Any) -> jax.Array:
-        if jnp.issubdtype(leaf.dtype, jnp.floating):
-            return jax.lax.bitcast_convert_type(leaf.astype(self.float), self.word)
-        return leaf.astype(self.word)
+    def _encode(self, values: Any) -> jax.Array:
+        if jnp.issubdtype(values.dtype, jnp.floating):
+            return jax.lax.bitcast_convert_type(values.astype(self.float), self.dtype)
+        return values.astype(self.dtype)
 
-    def _from_words(self, words: jax.Array, dtype: np.dtype[Any]) -> jax.Array:
+    def _decode(self, encoded: jax.Array, dtype: np.dtype[Any]) -> jax.Array:
         if dtype.kind == "f":
-            return jax.lax.bitcast_convert_type(words, self.float).astype(dtype)
-        return words.astype(dtype)
+            return jax.lax.bitcast_convert_type(encoded, self.float).astype(dtype)
+        return encoded.astype(dtype)
 
 
-class Place(NamedTuple):
-    """Where one leaf lies, and what it is."""
+class Field(NamedTuple):
+    """The position of one leaf in a buffer, its shape and its dtype."""
 
-    words: slice
+    span: slice
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 

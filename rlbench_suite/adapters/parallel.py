@@ -56,14 +56,14 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         self.max_cycles = max_cycles
         self.possible_agents = [f"agent_{i}" for i in range(task.card.agents)]
         self.agents: list[str] = []
-        self.observation_spaces = self._each(rows(task.observation_space, task.card.agents))
-        self.action_spaces = self._each(rows(task.action_space, task.card.agents))
+        self.observation_spaces = self._each(agent_spaces(task.observation_space, task.card.agents))
+        self.action_spaces = self._each(agent_spaces(task.action_space, task.card.agents))
         self._masked = type(task).action_mask is not Task.action_mask
         if self._masked:
-            self._mask_ends = np.cumsum([choices(space) for space in self.action_spaces.values()])[:-1]
+            self._mask_ends = np.cumsum([mask_length(space) for space in self.action_spaces.values()])[:-1]
             self.observation_spaces = {
                 agent: spaces.Dict(
-                    observation=space, action_mask=spaces.Box(0, 1, (choices(self.action_spaces[agent]),), np.int8)
+                    observation=space, action_mask=spaces.Box(0, 1, (mask_length(self.action_spaces[agent]),), np.int8)
                 )
                 for agent, space in self.observation_spaces.items()
             }
@@ -72,11 +72,11 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
     # -- PettingZoo's interface --------------------------------------------------------------------------------
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """What the agent sees; the same object at each call."""
+        """Return the space of the agent's observations, the same object at each call."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """What the agent can do; the same object at each call."""
+        """Return the space of the agent's actions, the same object at each call."""
         return self.action_spaces[agent]
 
     def reset(
@@ -97,7 +97,7 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
     def step(
         self, actions: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """One step of all agents.
+        """Step all agents at once.
 
         Raises:
             ValueError: an agent's action is missing, of a wrong shape or outside its space, or nobody's.
@@ -130,16 +130,16 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         )
 
     def render(self) -> Any:
-        """A picture (``rgb_array``) or a description (``ansi``) of the current state."""
+        """Return a picture (``rgb_array``) or a description (``ansi``) of the current state."""
         return self._joint.render()
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
     def state(self) -> np.ndarray:
-        """The whole truth, for a central critic: the fields of the task's state one after another, flattened.
+        """Return the fields of the task's state one after another, flattened, for a central critic.
 
-        There is no ``state_space``: a task states the bounds of its observations only.
+        There is no ``state_space``, because a task states the bounds of its observations only.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
@@ -155,10 +155,10 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         return self._joint.episode
 
     def reference(self) -> Policy:
-        """The family's own player, of all agents at once."""
+        """Return the family's own player, which acts for all agents at once."""
         return self._joint.reference()
 
-    # -- rows and dicts ----------------------------------------------------------------------------------------
+    # -- from arrays of all agents to dicts by agent ---------------------------------------------------------------
 
     def _each(self, values: Any) -> dict[str, Any]:
         return dict(zip(self.possible_agents, values, strict=True))
@@ -191,7 +191,7 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
 
 
 class JointEnv(TaskEnv):
-    """All agents as one, with a reward an agent."""
+    """All agents as one environment, with one reward an agent."""
 
     def __init__(self, task: Task[Any, Any], *args: Any) -> None:
         super().__init__(task, *args)
@@ -201,14 +201,14 @@ class JointEnv(TaskEnv):
         return reward
 
 
-def rows(space: spaces.Space[Any], count: int) -> list[spaces.Space[Any]]:
-    """The spaces of the rows of a stacked space, one an agent.
+def agent_spaces(space: spaces.Space[Any], count: int) -> list[spaces.Space[Any]]:
+    """Split a space of all agents, stacked on axis 0, into one space for each agent.
 
     Raises:
         TypeError: the space is not made of ``Box``, ``Dict`` and ``MultiDiscrete`` with ``count`` rows.
     """
     if isinstance(space, spaces.Dict):
-        parts = {name: rows(part, count) for name, part in space.items()}
+        parts = {name: agent_spaces(part, count) for name, part in space.items()}
         return [spaces.Dict({name: part[i] for name, part in parts.items()}) for i in range(count)]
     if isinstance(space, spaces.Box) and space.shape[:1] == (count,):
         return [spaces.Box(*bounds, dtype=space.dtype) for bounds in zip(space.low, space.high, strict=True)]
@@ -217,8 +217,8 @@ def rows(space: spaces.Space[Any], count: int) -> list[spaces.Space[Any]]:
     raise TypeError(f"{space} does not have one row for each of {count} agents")
 
 
-def choices(space: spaces.Space[Any]) -> int:
-    """Length of an agent's part of the action mask."""
+def mask_length(space: spaces.Space[Any]) -> int:
+    """Return the length of an agent's part of the action mask."""
     return sum(action_sizes(space))
 
 
@@ -232,7 +232,7 @@ def make(
     max_cycles: int | None = None,
     **settings: Any,
 ) -> TaskParallelEnv:
-    """The entry point of every id in PettingZoo's ``"parallel"`` registry; keywords as for the single env.
+    """Make an environment for PettingZoo's ``"parallel"`` registry; keywords as for the single env.
 
     Raises:
         ValueError: the task is for one agent, or a value is unknown or has no meaning for this task.
@@ -242,5 +242,5 @@ def make(
 
 
 def make_aec(task_id: str, **keywords: Any) -> AECEnv[str, Any, Any]:
-    """The same agents taking turns: the entry point in PettingZoo's ``"aec"`` registry."""
+    """Make an environment for PettingZoo's ``"aec"`` registry, in which the same agents take turns."""
     return parallel_to_aec(make(task_id, **keywords))

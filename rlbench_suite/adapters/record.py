@@ -1,4 +1,4 @@
-"""What is kept of finished episodes."""
+"""The record of finished episodes."""
 
 from __future__ import annotations
 

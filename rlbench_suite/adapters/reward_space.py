@@ -14,7 +14,7 @@ from rlbench_suite.task import Task
 
 
 def shown_reward_space(task: Task[Any, Any], weights: Sequence[float] | None) -> spaces.Box:
-    """The space of rewards as Gymnasium gets them: a vector for objectives that are not weighted, else a number."""
+    """Return the space of rewards as Gymnasium gets them: vectors for objectives without weights, else numbers."""
     space = task.reward_space
     if weights is not None:
         return weighted_space(space, weights, task.dtype)
@@ -24,7 +24,7 @@ def shown_reward_space(task: Task[Any, Any], weights: Sequence[float] | None) ->
 
 
 def with_resets(space: spaces.Box, mode: AutoresetMode) -> spaces.Box:
-    """The rewards of a space, and zero where steps that only reset earn it."""
+    """Return the space with zero in it, if the autoreset mode has steps that only reset and so earn zero."""
     if mode is not AutoresetMode.NEXT_STEP:
         return space
     return spaces.Box(np.minimum(space.low, 0), np.maximum(space.high, 0), space.shape, space.dtype.type)

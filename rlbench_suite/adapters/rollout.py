@@ -1,4 +1,4 @@
-"""Fused paths: whole episodes, and streams of steps with autoreset, as one compiled program."""
+"""Fused rollouts: whole episodes, and streams of steps with autoreset, in one compiled program."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from rlbench_suite.adapters import host
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.agent import HostPolicy
+from rlbench_suite.bit_exact import compiled_apart, exact_vmap
 from rlbench_suite.contract import as_action, keep_memory
 from rlbench_suite.episode import (
     VECTORS,
@@ -27,38 +28,38 @@ from rlbench_suite.episode import (
     seed_key,
 )
 from rlbench_suite.host import HostTask
-from rlbench_suite.lanes import apart, in_lanes
 from rlbench_suite.policy import Policy, View
 from rlbench_suite.process import KEPT, precision, refuse_after_fork
 from rlbench_suite.task import Task
 
 _BLOCK = 64
-"""Episodes begun by one call: no fewer than most trainings and evaluations begin at once."""
+"""Episodes that one call begins: at least as many as most training runs and evaluations begin at once."""
 _CACHED = 4_000
-"""Episodes whose states and steps a core's caches hold, about."""
+"""About as many episodes as a core's caches hold states and steps of."""
 _LINE = 16
-"""Numbers of four bytes in a line of caches."""
+"""Four-byte numbers in a cache line."""
 
 
 class Stream(NamedTuple):
-    """A batch of running episodes and what each shows now: what a training loop carries."""
+    """A batch of running episodes and their last steps, as a training loop carries it."""
 
     episodes: Episode
     last: Step
 
 
 def open_stream(task: Task[Any, Any], seeds: jax.Array, draw: Draw) -> Stream:
-    """First episodes of a batch of seeds (key data ``(n, 2)``); traced."""
+    """Begin the first episodes of a batch of seeds (key data ``(n, 2)``); traced."""
     first = jnp.int32(0)
-    return Stream(*in_lanes(lambda seed: begin(task, seed, first, draw), seeds))
+    return Stream(*exact_vmap(lambda seed: begin(task, seed, first, draw), seeds))
 
 
 def step_stream(
     task: Task[Any, Any], stream: Stream, actions: jax.Array, limit: Any, draw: Draw
 ) -> tuple[Stream, Step, jax.Array]:
-    """One step of every episode; those that end begin anew at once; traced.
+    """Make one step of every episode, and begin those that end anew at once; traced.
 
-    Compiled together with what uses it, for speed: its last bits may differ from those of the other paths (lanes.py).
+    It is compiled together with what uses it, for speed. So its last bits may differ from those of the other paths
+    (``bit_exact.py``).
 
     Returns:
         The stream after resets; the step just made, whose ``observation`` is the *final* one where an episode
@@ -73,20 +74,20 @@ def step_stream(
 
 
 def in_blocks(function: Callable[[Any], Any], batch: Any) -> Any:
-    """A function of a batch, of many steps preferably, done block by block on CPUs; traced.
+    """Apply a function of a batch, preferably one of many steps, block by block on CPUs; traced.
 
-    A block is what stays in a core's caches between steps, and of a size that is no power of two: arrays that lie
-    powers of two apart evict each other.
+    A block is small enough to stay in a core's caches between steps. Its size is no power of two, because arrays that
+    lie a power of two apart evict each other.
 
     Args:
-        function: of arrays with the batch on axis 0 to such arrays, every entry by itself.
+        function: from arrays with the batch on axis 0 to such arrays, computing every entry by itself.
         batch: the arrays.
     """
     size = jax.tree.leaves(batch)[0].shape[0]
     if size < _CACHED or jax.default_backend() != "cpu":
         return function(batch)
     count = -(-size // _CACHED)
-    block = -(-size // count) // _LINE * _LINE + _LINE  # whole lines of caches, and an odd number of them
+    block = -(-size // count) // _LINE * _LINE + _LINE  # whole cache lines, and an odd number of them
     block += _LINE * (block // _LINE % 2 == 0)
 
     def split(leaf: jax.Array) -> jax.Array:
@@ -105,7 +106,7 @@ def play(
     split: str | int = "test",
     limit: int | None = None,
 ) -> Record:
-    """One whole episode (the first) of each seed, all side by side in a compiled program.
+    """Play one whole episode (the first) of each seed, all side by side in a compiled program.
 
     Equal to playing the single env of each seed by hand: same observations, same keys, same bits.
 
@@ -130,9 +131,9 @@ def play(
 
 
 def first_episodes(task: Task[Any, Any], keys: np.ndarray, split: str | int) -> Stream:
-    """The first episode of each seed, key data ``(n, 2)``; arrays of the host.
+    """Begin the first episode of each seed, key data ``(n, 2)``; return arrays of the host.
 
-    Begun in blocks of one size, so that training and evaluation share one program whatever their numbers of seeds.
+    They are begun in blocks of one size, so that training and evaluation share one program for any number of seeds.
     """
     draw = Draw.parse(split, task)
     filled = np.resize(keys, (-(-len(keys) // _BLOCK) * _BLOCK, 2)).reshape(-1, _BLOCK, 2)
@@ -171,10 +172,11 @@ def _play(
 
     def body(carry: Any) -> Any:
         t, over, cost, (episodes, last), memory, actions = carry
-        # Apart: what is recorded is what is flown. Fused with both, a policy's last sums could round in two ways.
-        chosen, memory = apart(jax.vmap(act))(memory, last, episodes)
+        # Compiled apart, so that the recorded action is the one that is played. Fused with both uses, the policy's
+        # last sums could round in two ways.
+        chosen, memory = compiled_apart(jax.vmap(act))(memory, last, episodes)
         chosen = chosen.astype(actions.dtype)
-        advanced = in_lanes(lambda e, a: advance(task, e, a, np.int32(horizon)), episodes, chosen)
+        advanced = exact_vmap(lambda e, a: advance(task, e, a, np.int32(horizon)), episodes, chosen)
 
         def freeze(old: jax.Array, new: jax.Array) -> jax.Array:
             return jnp.where(over.reshape(over.shape + (1,) * (new.ndim - 1)), old, new)
@@ -189,13 +191,13 @@ def _play(
     start = (jnp.int32(0), jnp.zeros(size, bool), jnp.zeros(size, task.dtype), stream, memory, actions)
     _, _, cost, (episodes, last), _, actions = jax.lax.while_loop(lambda carry: ~carry[1].all(), body, start)
     info = {name: value for name, value in last.info.items() if name not in VECTORS}
-    # The last step goes out whole: were its reward or observation dead here, the compiler would drop them, and with
-    # them the uses that keep a product from being contracted into a sum: other bits than in the single env.
+    # Return the last step whole. If its reward or observation were unused here, the compiler would drop them, and with
+    # them the uses that keep a product from being contracted into a sum. The bits would differ from the single env's.
     return Record(episodes.total, episodes.t, last.terminated, info, cost, jnp.moveaxis(actions, 0, 1)), last
 
 
 class _Recorded(NamedTuple):
-    """The policy that repeats given actions; its memory is the step and the actions of the episode."""
+    """A policy that repeats given actions; its memory is the step and the actions of the episode."""
 
     def initial(self, params: Any) -> Any:
         raise NotImplementedError("the actions of an episode are not made from its params")
@@ -206,11 +208,11 @@ class _Recorded(NamedTuple):
 
 
 def replay(task: Task[Any, Any], actions: np.ndarray, seeds: range, *, split: str | int = "test") -> Record:
-    """The first episode of each seed under the actions of a :class:`Record`; gives that record again, to the bit.
+    """Play the first episode of each seed by the actions of a :class:`Record`; return that record again, to the bit.
 
     Args:
         task: the task.
-        actions: ``(n, horizon, *action shape)``; entries after an episode's end are not looked at.
+        actions: ``(n, horizon, *action shape)``; entries after an episode's end are ignored.
         seeds: the ``n`` environment seeds.
         split: as for the single env.
 

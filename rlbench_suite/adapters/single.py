@@ -15,9 +15,10 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.adapters.action_check import ActionCheck
-from rlbench_suite.adapters.packing import Layout, Place
+from rlbench_suite.adapters.packing import Field, Layout
 from rlbench_suite.adapters.program import program
 from rlbench_suite.adapters.reward_space import shown_reward_space
+from rlbench_suite.bit_exact import compiled_apart, exact_vmap, in_one_kernel
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.contract import check_spaces
 from rlbench_suite.episode import (
@@ -32,21 +33,20 @@ from rlbench_suite.episode import (
     seed_key,
     weighted_sum,
 )
-from rlbench_suite.lanes import apart, in_lanes, in_one_kernel
 from rlbench_suite.policy import Policy, reference_player
 from rlbench_suite.process import KEPT, precision, refuse_after_fork
 from rlbench_suite.task import Task
 
 RENDER_MODES = ("rgb_array", "ansi")
-_MADE_AGAIN = {"_programs", "_advance", "_words", "_read", "_action", "_following"}
-"""Attributes of an env that no copy takes along."""
+_NOT_COPIED = {"_programs", "_advance", "_buffer", "_read", "_action", "_following"}
+"""Attributes of an env that a copy makes anew."""
 
 
 class Programs:
-    """The two compiled programs of a single env, to words of (episode, step).
+    """The two compiled programs of a single env. Both return buffers of an ``(Episode, Step)``.
 
-    ``advance`` gives the next ones; ``begin`` a row of the ordered episode and a row of the one after it. Lanes are two
-    in any case.
+    ``begin`` returns two: the ordered episode and the one after it. ``advance`` returns the next step of an episode.
+    Both compute a batch of two, because a batch of one rounds differently (``bit_exact.py``).
 
     Raises:
         ContractError: a function of the task gives another shape or dtype than it should.
@@ -54,77 +54,77 @@ class Programs:
 
     def __init__(self, task: Task[Any, Any]) -> None:
         self.task = task
-        self._two = apart(jax.vmap(partial(begin, task), in_axes=(0, 0, None)))
-        """Two first episodes. One function for the shapes and the program, so that it is traced once."""
+        self._two = compiled_apart(jax.vmap(partial(begin, task), in_axes=(0, 0, None)))
+        """Begins two episodes. One function gives both the shapes and the program, so that it is traced once."""
         seeds, indices = np.zeros((2, 2), np.uint32), np.zeros(2, np.int32)
         with precision(task):
             pairs = jax.eval_shape(self._two, seeds, indices, Draw(np.int32(0), np.int32(-1)))
         shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), pairs)
         self.layout = Layout(shapes, np.uint64 if task.dtype == np.float64 else np.uint32)
         shape = task.action_space.shape or ()
-        words = slice(self.layout.size, self.layout.size + math.prod(shape))
-        self.action = Place(words, shape, ActionCheck(task.action_space).dtype)
-        """Where an action lies, behind the episode."""
-        self.places: tuple[Episode, Step] = self.layout.treedef.unflatten(self.layout.places)
+        span = slice(self.layout.size, self.layout.size + math.prod(shape))
+        self.action = Field(span, shape, ActionCheck(task.action_space).dtype)
+        """The action's field, behind the episode and its step."""
+        self.fields: tuple[Episode, Step] = self.layout.treedef.unflatten(self.layout.fields)
         self.begin = program(self._begin, task, np.zeros(5, np.uint32))
-        """From an :func:`order`."""
-        self.advance = program(self._advance, task, np.zeros(self.action.words.stop, self.layout.word))
-        """From the words of an episode with those of an action behind them."""
+        """Takes an :func:`order`."""
+        self.advance = program(self._advance, task, np.zeros(self.action.span.stop, self.layout.dtype))
+        """Takes the buffer of an episode and its step, with an action behind them."""
 
     @cached_property
     def action_mask(self) -> Callable[[Any, Any], jax.Array]:
-        """From a state and its params; for episodes that were put in by hand, whose step shows another's mask."""
+        """Compiled function from state and params to mask, for a restored episode: the last step shows another's."""
         return jax.jit(self.task.action_mask)
 
     def _begin(self, order: jax.Array) -> jax.Array:
-        seed, (index, *draw_words) = order[:2], order[2:].astype(np.int32)
-        draw = Draw(*draw_words)
+        seed, (index, *drawn) = order[:2], order[2:].astype(np.int32)
+        draw = Draw(*drawn)
         seeds, indices = jnp.stack([seed, seed]), jnp.stack([index, index + 1])
         return in_one_kernel(self.layout.pack)(self._two(seeds, indices, draw))
 
     def _advance(self, memory: jax.Array) -> jax.Array:
-        return in_one_kernel(self.layout.pack_first)(in_lanes(self._step, *in_one_kernel(self._unpack)(memory)))
+        return in_one_kernel(self.layout.pack_first)(exact_vmap(self._step, *in_one_kernel(self._unpack)(memory)))
 
     def _unpack(self, memory: jax.Array) -> tuple[Episode, jax.Array]:
-        """The episode and the action, each in two lanes."""
-        (episode, _), action = self.layout.unpack(memory), self.layout.part(memory, self.action)
+        """Return the episode and the action, each twice."""
+        (episode, _), action = self.layout.unpack(memory), self.layout.value(memory, self.action)
         return jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), (episode, action))
 
     def _step(self, episode: Episode, action: jax.Array) -> tuple[Episode, Step]:
         return advance(self.task, episode, action, NO_LIMIT)
 
-    def reader(self, words: np.ndarray) -> Callable[[], tuple[Any, Any, bool, bool, dict[str, Any]]]:
-        """Make a function that tells what the step in these words shows: Python's own scalars, copies of arrays."""
+    def reader(self, buffer: np.ndarray) -> Callable[[], tuple[Any, Any, bool, bool, dict[str, Any]]]:
+        """Return a function that reads the step in this buffer: Python's own scalars, and copies of arrays."""
 
-        def copies(place: Place, dtype: Any = None) -> Callable[[], np.ndarray]:
-            return self.layout.reader(words, place, dtype or place.dtype)
+        def copier(field: Field, dtype: Any = None) -> Callable[[], np.ndarray]:
+            return self.layout.reader(buffer, field, dtype or field.dtype)
 
-        shown, rewarded, terminated, truncated, told = self.places[1]
+        observation, reward, terminated, truncated, info = self.fields[1]
         masks = {"action_mask": np.int8}  # what Space.sample(mask) asks for
-        arrays = {name: copies(place, masks.get(name)) for name, place in told.items() if place.shape != ()}
-        rewards = copies(rewarded) if rewarded.shape else None
-        parts = jax.tree.map(copies, shown, is_leaf=lambda part: isinstance(part, Place))
-        observe = (lambda: {name: copy() for name, copy in parts.items()}) if isinstance(shown, dict) else parts
-        names = [name for name in told if name not in arrays]
-        names.sort(key=lambda name: told[name].words.start)
-        # One call for each is faster than one for all and taking the reward and the ends out of it.
+        arrays = {name: copier(field, masks.get(name)) for name, field in info.items() if field.shape != ()}
+        rewards = copier(reward) if reward.shape else None
+        parts = jax.tree.map(copier, observation, is_leaf=lambda part: isinstance(part, Field))
+        observe = (lambda: {name: copy() for name, copy in parts.items()}) if isinstance(observation, dict) else parts
+        names = [name for name in info if name not in arrays]
+        names.sort(key=lambda name: info[name].span.start)
+        # Three calls are faster than one whose result is then taken apart.
         scalars, reward_alone, ends = (
-            self.layout.scalars(places)
-            for places in ([told[name] for name in names], [] if rewards else [rewarded], [terminated, truncated])
+            self.layout.scalar_reader(fields)
+            for fields in ([info[name] for name in names], [] if rewards else [reward], [terminated, truncated])
         )
 
         def read() -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-            info: dict[str, Any] = dict(zip(names, scalars(words)))  # noqa: B905  # checking lengths takes its time
+            shown: dict[str, Any] = dict(zip(names, scalars(buffer)))  # noqa: B905  # checking lengths takes its time
             for name, copy in arrays.items():
-                info[name] = copy()
-            reward = reward_alone(words)[0] if rewards is None else rewards()
-            return observe(), reward, *ends(words), info
+                shown[name] = copy()
+            earned = reward_alone(buffer)[0] if rewards is None else rewards()
+            return observe(), earned, *ends(buffer), shown
 
         return read
 
 
 def order(seed: np.ndarray, index: int, draw: Draw) -> np.ndarray:
-    """The episode to begin: uint32 ``(5,)``."""
+    """Return the argument of :attr:`Programs.begin`, uint32 ``(5,)``: seed, number of the episode, split, context."""
     return np.array([*seed, index, *draw], np.int64).astype(np.uint32)
 
 
@@ -166,9 +166,9 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         self._seed: np.ndarray | None = None
         self._index = 0
         self._memory: np.ndarray | None = None
-        """Words of the running episode, and behind them those of an action."""
+        """Buffer of the running episode and its last step, with the action behind them."""
         self._following: np.ndarray | None = None
-        """Words of the next episode, where it was begun with the last one."""
+        """Buffer of the next episode, where the last reset began it too."""
         self._trail: list[Any] = []
 
     @property
@@ -191,27 +191,27 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             self._open()
         if self._following is None:
             begun = self._programs.begin(order(self._seed, self._index, self._draw))
-            self._words[:], self._following = np.asarray(begun)
+            self._buffer[:], self._following = np.asarray(begun)
         else:
-            self._words[:], self._following = self._following, None
+            self._buffer[:], self._following = self._following, None
         observation, *_, info = self._show()
         return observation, info
 
     def _open(self) -> np.ndarray:
-        """Make room for an episode and an action, which is returned."""
+        """Make the buffer of an episode and an action, and return it."""
         self._programs = programs(self.task)
         self._advance = self._programs.advance
         layout, action = self._programs.layout, self._programs.action
-        self._memory = np.zeros(action.words.stop, layout.word)
-        self._words = self._memory[: layout.size]
-        self._read = self._programs.reader(self._words)
+        self._memory = np.zeros(action.span.stop, layout.dtype)
+        self._buffer = self._memory[: layout.size]
+        self._read = self._programs.reader(self._buffer)
         numbers = layout.float if action.dtype.kind == "f" else layout.signed
-        self._action = self._memory[action.words].view(numbers).reshape(action.shape)
+        self._action = self._memory[action.span].view(numbers).reshape(action.shape)
         return self._memory
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy needs: compiled programs and views into memory are found and made again."""
-        state = {name: value for name, value in self.__dict__.items() if name not in _MADE_AGAIN}
+        state = {name: value for name, value in self.__dict__.items() if name not in _NOT_COPIED}
         return state | {"_memory": None if self._memory is None else self._memory.copy()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -226,7 +226,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             self._open()[:] = state["_memory"]
 
     def _turn(self, seed: int | None, options: dict[str, Any] | None) -> int | None:
-        """Count episodes: to the first of a new seed, which is returned, or to the next of the last seed."""
+        """Go to the first episode of a new seed, which is returned, or to the next episode of the last seed."""
         self._trail = []
         if options:
             raise ValueError(f"{self.card.id} takes no reset options, got {options!r}.")
@@ -240,7 +240,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return int(seed)
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        """One step. An action the mask forbids leaves the state as it is; ``info["invalid_reason"]`` says why.
+        """Step once. An action the mask forbids leaves the state as it is; ``info["invalid_reason"]`` says why.
 
         Raises:
             ValueError, TypeError: the action is not in the action space.
@@ -251,7 +251,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             raise gymnasium.error.ResetNeeded("Call reset() before step().")
         checked = self._check_action(action)
         self._action[...] = checked
-        self._words[:] = self._advance(self._memory)
+        self._buffer[:] = self._advance(self._memory)
         observation, reward, terminated, truncated, info = self._show()
         if info.get("invalid_action"):
             episode = self.episode
@@ -270,15 +270,15 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return observation, self._reward(reward), terminated, truncated, info
 
     def _reward(self, reward: Any) -> Any:
-        """Return what Gymnasium gets of several agents' rewards, the mean, or of weighted objectives, their sum."""
+        """Reduce a reward vector to one number: the mean over agents, or the weighted sum of objectives."""
         if self.weights is not None:
             return float(weighted_sum(reward, self.weights, self.task.dtype))
         return float(scalar_return(self.task, reward))
 
     def render(self) -> Any:
-        """A picture (``rgb_array``) or a description (``ansi``) of the current state.
+        """Return a picture (``rgb_array``) or a description (``ansi``) of the current state.
 
-        Pictures of one episode may show what earlier ones showed, as the trail of a vehicle.
+        A picture may show parts of earlier ones of the episode, such as the trail of a vehicle.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
@@ -298,7 +298,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         """
         if self._memory is None:
             raise gymnasium.error.ResetNeeded("Call reset() first: there is no running episode yet.")
-        return self._programs.layout.unpack_numpy(self._words.copy())[0]
+        return self._programs.layout.unpack_numpy(self._buffer.copy())[0]
 
     @episode.setter
     def episode(self, episode: Episode) -> None:
@@ -307,11 +307,11 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             raise gymnasium.error.ResetNeeded("Call reset() before restoring an episode.")
         self._seed, self._index = np.asarray(episode.seed, np.uint32), int(episode.index)
         self._following, self._trail = None, []
-        _, step = self._programs.layout.unpack_numpy(self._words)
+        _, step = self._programs.layout.unpack_numpy(self._buffer)
         if "action_mask" in step.info:
             with precision(self.task):
                 step.info["action_mask"] = self._programs.action_mask(episode.state, episode.params)
-        self._words[:] = self._programs.layout.pack_numpy((episode, step))
+        self._buffer[:] = self._programs.layout.pack_numpy((episode, step))
 
     @property
     def state(self) -> Any:
@@ -328,7 +328,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return self.episode.params
 
     def action_masks(self) -> np.ndarray:
-        """Legal actions now, bool ``(n,)``; what maskable agents of the ecosystem call.
+        """Return the actions that are legal now, bool ``(n,)``; agents with masks call this.
 
         Raises:
             AttributeError: the task has no masks.
@@ -336,13 +336,13 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         """
         if self._memory is None:
             raise gymnasium.error.ResetNeeded("Call reset() first: the mask is that of a running episode.")
-        place = self._programs.places[1].info.get("action_mask")
-        if place is None:
+        field = self._programs.fields[1].info.get("action_mask")
+        if field is None:
             raise AttributeError(f"{self.card.id} has no action mask: every action is legal.")
-        return self._programs.layout.read(self._words, place).copy()
+        return self._programs.layout.read(self._buffer, field).copy()
 
     def pareto_front(self, gamma: float) -> list[np.ndarray]:
-        """The exact front of discounted returns, as MO-Gymnasium's environments give theirs.
+        """Return the exact front of discounted returns, as MO-Gymnasium's environments give theirs.
 
         Raises:
             AttributeError: the task's front is not known.
@@ -353,7 +353,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return list(known(gamma))
 
     def reference(self) -> Policy:
-        """The family's own player (controller, solver, scripted player)."""
+        """Return the family's own player: a controller, solver or scripted player."""
         return reference_player(self.task)
 
 

@@ -25,12 +25,12 @@ class PrintableText(spaces.Text):
 
 
 def _spelt(action: np.ndarray) -> str:
-    """An action in brackets, where it is short."""
+    """Return an action in brackets, or nothing if it is long."""
     return f" ({' '.join(map(str, np.ravel(action).tolist()))})" if np.size(action) <= FEW else ""
 
 
 class TextEnv(TaskEnv):
-    """A task in words.
+    """A task with text observations and actions.
 
     A reply that is no action is played as the task's ``noop_action``: time passes, costs accrue, the world moves. The
     episode is, to the bit, that of the structured view with this action in its place. ``info["invalid_action"]`` is
@@ -69,10 +69,10 @@ class TextEnv(TaskEnv):
         return observation, reward, terminated, truncated, info
 
     def _read_reply(self, reply: str) -> np.ndarray:
-        """Return the action that a whole reply is.
+        """Read an action from a whole reply.
 
         Raises:
-            ValueError, TypeError: it is none, or not in the action space.
+            ValueError, TypeError: the reply is no action, or one outside the action space.
         """
         if len(reply) > LONGEST_ACTION:
             raise ValueError(f"expected at most {LONGEST_ACTION} characters, got {len(reply)}")

@@ -16,11 +16,11 @@ import typer
 from rlbench_suite.evaluation.writing import DISK, CannotWrite
 
 CACHE_BYTES = 2**30
-"""Compiled programs that are kept, about."""
+"""Approximate size limit of the cache of compiled programs."""
 
 
 class App(typer.Typer):
-    """A program whose errors that a user can mend are one sentence on stderr.
+    """A command-line program that prints errors a user can fix as one sentence on stderr.
 
     The exit code is 2 for a wrong argument, and 1 where a file could not be written.
     """
@@ -41,32 +41,34 @@ def check_at_least(option: str, value: float, least: int) -> None:
     """Refuse a number below ``least``, NaN and infinity.
 
     Raises:
-        ValueError: the message names the option, the number, and what is allowed.
+        ValueError: the message names the option, the number and the allowed range.
     """
     if not (math.isfinite(value) and value >= least):
-        raise ValueError(f"{option} is at least {least}, got {value}.")
+        raise ValueError(f"{option} must be at least {least}, got {value}.")
 
 
 def check_positive(option: str, value: float) -> None:
-    """Refuse zero, what is below it, NaN and infinity.
+    """Refuse zero, negative numbers, NaN and infinity.
 
     Raises:
-        ValueError: the message names the option, the number, and what is allowed.
+        ValueError: the message names the option, the number and the allowed range.
     """
     if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{option} is a finite number above 0, got {value}.")
+        raise ValueError(f"{option} must be a finite number above 0, got {value}.")
 
 
 def prepare_jax(pool: int | None = None) -> None:
-    """What JAX and worker processes find in the environment; call before JAX loads. What the user set stays.
+    """Set environment variables for JAX and worker processes; keep those that the user has set.
+
+    Call it before JAX is imported.
 
     Args:
-        pool: threads of JAX's pool on the CPU; as many as cores if None.
+        pool: threads of JAX's pool on the CPU; None means one for each core.
     """
     settings = {
         # Several workers share an accelerator's memory.
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-        # Workers run side by side: one thread each for torch and BLAS.
+        # Workers run side by side, so torch and BLAS get one thread in each.
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
@@ -81,10 +83,10 @@ def prepare_jax(pool: int | None = None) -> None:
 
 
 def _compilation_cache() -> Path | None:
-    """The folder in which JAX keeps compiled programs from one command to the next; None where it cannot be written.
+    """Return the folder in which JAX keeps compiled programs between commands, or None if it cannot be written.
 
-    It is not JAX that bounds its size: that takes another package, and stops keeping anything once a process is killed
-    while it writes.
+    We limit its size ourselves. JAX's own limit needs another package, and it stops caching once a process is killed
+    during a write.
     """
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rlbench_suite", "xla")

@@ -1,4 +1,4 @@
-"""``rlsuite check``: try the contract on tasks, as their authors do."""
+"""``rlsuite check``: check tasks against the contract."""
 
 from typing import Annotated
 
@@ -13,12 +13,14 @@ from rlbench_suite.cli import prepare_jax
 
 def check(
     suite: Annotated[str, typer.Argument(help="Suites or task ids, separated by commas.")],
-    difficulty: Annotated[str | None, typer.Option(help="Name of a tier.")] = None,
+    difficulty: Annotated[
+        str | None, typer.Option(help="Difficulty tier to check. [default: the task's own]", show_default=False)
+    ] = None,
 ) -> None:
-    """Check tasks against the whole contract; exit with code 1 if one breaks it.
+    """Check tasks against the whole contract; exit with code 1 if a task breaks it.
 
-    Shapes, spaces, rewards, seeds, equal bits in a batch, masks, splits, text: what a task must keep to be played,
-    trained on and replayed. A task of a package of your own is found by its id once its family is installed.
+    The contract is what playing, training and replay rely on: shapes, spaces, rewards, seeds, equal bits in a batch,
+    masks, splits, text. A task in your own package is found by its id once the package is installed.
 
     **Example**: `rlsuite check TMaze-v0`
     """

@@ -1,4 +1,4 @@
-"""``rlsuite-data``: see, make, fetch and check offline datasets."""
+"""``rlsuite-data``: list, build, download and verify offline datasets."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -15,14 +15,14 @@ from rich.table import Table
 from rlbench_suite import registry
 from rlbench_suite.cli import App, prepare_jax
 
-app = App(help="See, make, fetch and check offline datasets, in Minari's format and folder.")
+app = App(help="List, build, download and verify offline datasets, in Minari's format and folder.")
 
 INTERRUPTED = 130
 
 Names = Annotated[
-    str, typer.Argument(help="Datasets, separated by commas: `hover/medium`, `hover` (its three), `all`.")
+    str, typer.Argument(help="Datasets, separated by commas: `hover/medium`, `hover` (all of hover), `all`.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace installed datasets.")]
 
 
 @app.command("list")
@@ -32,19 +32,22 @@ def list_datasets() -> None:
     **Example**: `rlsuite-data list`
     """
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in ("dataset", "episodes", "steps", "score", "MB", "here"):
-        table.add_column(column, no_wrap=True, justify="left" if column in ("dataset", "here") else "right")
+    for column in ("dataset", "episodes", "steps", "score", "MB", "installed"):
+        table.add_column(column, no_wrap=True, justify="left" if column in ("dataset", "installed") else "right")
     for entry in registry.datasets().catalogue().values():
         known = entry.fingerprint
         numbers = (f"{known.steps:,}", f"{known.score:.2f}", f"{known.megabytes:.0f}") if known else ("", "", "")
-        here = "yes" if (_root() / entry.id / "data").is_dir() else ""
-        table.add_row(entry.id, str(entry.episodes), *numbers, here)
+        installed = "yes" if (_root() / entry.id / "data").is_dir() else ""
+        table.add_row(entry.id, str(entry.episodes), *numbers, installed)
     Console().print(table)
-    print(f"Folder: {_root()} (MINARI_DATASETS_PATH). Score: mean of the episodes; 0 random, 1 reference player.")
+    print(
+        f"Folder: {_root()} (set by MINARI_DATASETS_PATH). Score: mean over episodes; 0 is random play, 1 is the "
+        "reference player."
+    )
 
 
 def _root() -> Path:
-    """Minari's folder, named without loading Minari."""
+    """Return Minari's folder without importing Minari."""
     return Path(os.environ.get("MINARI_DATASETS_PATH") or Path.home() / ".minari" / "datasets")
 
 
@@ -52,7 +55,7 @@ def _root() -> Path:
 def show(
     dataset: Annotated[str, typer.Argument(help="Id of a dataset; `rlsuite/` and the version may be left out.")],
 ) -> None:
-    """Show all that is known of a dataset: its recipe and what it was found to be.
+    """Show a dataset: its recipe, and the measured size, return and content hashes.
 
     **Example**: `rlsuite-data show hover/medium`
     """
@@ -85,7 +88,7 @@ def show(
 
 @app.command()
 def build(names: Names, force: Force = False) -> None:
-    """Make datasets from their recipes, on this machine.
+    """Build datasets from their recipes on this machine.
 
     **Example**: `rlsuite-data build hover`
     """
@@ -98,14 +101,14 @@ def download(
     remote: Annotated[
         str | None,
         typer.Option(
-            help="`https://HOST/PATH`, `file:///PATH` or `hf://ORGANISATION`. [default: RLSUITE_DATA_REMOTE, else "
-            "`remote` in `[data]` of ~/.config/rlbench_suite/config.toml]",
+            help="Source: `https://HOST/PATH`, `file:///PATH` or `hf://ORGANISATION`. [default: the environment "
+            "variable RLSUITE_DATA_REMOTE, or `remote` in `[data]` of ~/.config/rlbench_suite/config.toml]",
             show_default=False,
         ),
     ] = None,
     force: Force = False,
 ) -> None:
-    """Get datasets from a remote; without one, make them from their recipes.
+    """Download datasets from a remote; without a remote, build them from their recipes.
 
     **Example**: `rlsuite-data download hover/expert --remote https://example.org/data`
     """
@@ -114,7 +117,8 @@ def download(
         remote = data.configured()
     if remote is None:
         print(
-            "No remote is configured (--remote, RLSUITE_DATA_REMOTE): building from the recipe, which gives the same."
+            "No remote is configured (--remote, RLSUITE_DATA_REMOTE). Building from the recipe, which gives the same "
+            "dataset."
         )
         return build(names, force)
     _each(names, lambda entry, bar: data.download(entry, remote, force=force, show=bar), force)
@@ -130,16 +134,16 @@ def _each(names: str, make: Callable[..., Path], force: bool) -> None:
     prepare_jax()
     for entry in entries:
         if not force and (_root() / entry.id / "data").is_dir():
-            print(f"{entry.id} is there already: {_root() / entry.id}")
+            print(f"{entry.id} is already installed: {_root() / entry.id}")
             continue
         with _bar(entry.id) as bar:
             path = make(entry, bar)
-        print(f"{entry.id} is ready: {path}", flush=True)
+        print(f"{entry.id} is installed: {path}", flush=True)
 
 
 @app.command()
 def verify(names: Names) -> None:
-    """Check installed datasets: metadata, content, and every recorded action played again in a fresh environment.
+    """Verify installed datasets: check metadata and content, and replay every recorded action.
 
     **Example**: `rlsuite-data verify hover/expert`
     """
@@ -149,30 +153,30 @@ def verify(names: Names) -> None:
         with _bar(entry.id) as bar:
             verdict = registry.datasets().verify(entry, show=bar)
         equal = "to the bit" if verdict.difference == 0 else f"within {verdict.difference:.2g}"
-        print(f"{entry.id} is right: content known from {verdict.origin}, {verdict.steps:,} steps replayed {equal}.")
+        print(f"{entry.id} is verified: content known from {verdict.origin}, {verdict.steps:,} steps replayed {equal}.")
 
 
 @app.command()
 def publish(
     names: Names,
-    to: Annotated[Path, typer.Option(help="Folder to lay the datasets out in, to be served or uploaded as it is.")],
+    to: Annotated[Path, typer.Option(help="Folder to write, ready to be served or uploaded.")],
     layout: Annotated[
         str, typer.Option(help="`folder` (zip archives) or `hf` (a Hugging Face repository).")
     ] = "folder",
 ) -> None:
-    """Lay installed datasets out as a remote.
+    """Write installed datasets to a folder in the layout of a remote.
 
     **Example**: `rlsuite-data publish all --to public`
     """
     registry.datasets().publish(registry.datasets().resolve(names), to, layout)
-    print(f"Ready to be served: {to}")
+    print(f"Ready to serve or upload: {to}")
 
 
 @app.command()
 def fingerprint(names: Names) -> None:
-    """Write down in the catalogue what datasets are when built here: size, score, hash.
+    """Build datasets and record their size, score and hash in the catalogue.
 
-    For who changes a recipe, in a source checkout.
+    Use it in a source checkout after changing a recipe.
 
     **Example**: `rlsuite-data fingerprint all`
     """
@@ -187,7 +191,7 @@ def fingerprint(names: Names) -> None:
 
 @contextmanager
 def _bar(name: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar, where there is a terminal; Ctrl-C ends the program in peace."""
+    """Show a progress bar in a terminal, and end the program cleanly on Ctrl-C."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -202,5 +206,5 @@ def _bar(name: str) -> Iterator[Callable[[str, int, int], None]]:
                 task, description=f"{what} {name}", completed=done, total=total
             )
     except KeyboardInterrupt:
-        print(f"\nInterrupted: nothing of {name} was kept.")
+        print(f"\nInterrupted; no part of {name} was kept.")
         raise typer.Exit(INTERRUPTED) from None

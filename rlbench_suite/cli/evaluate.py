@@ -1,4 +1,4 @@
-"""``rlsuite-eval``: train agents, judge them on held-out episodes, report how sure the numbers are."""
+"""``rlsuite-eval``: train agents, evaluate them on held-out episodes, and report scores with intervals."""
 
 import math
 import os
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from rlbench_suite.evaluation.runner import Event
     from rlbench_suite.evaluation.store import Run
 
-app = App(help="Train agents, judge them on held-out episodes, and report scores with intervals.")
+app = App(help="Train agents, evaluate them on held-out episodes, and report scores with intervals.")
 
 INTERRUPTED = 130
 _LOG_WIDTH = 140
-_EVERY = 10.0
-"""Seconds without a line after which one tells of a running cell, where there is no terminal."""
+_LOG_EVERY = 10.0
+"""Without a terminal, seconds between two lines on the progress of running cells."""
 
 
 @app.command()
@@ -35,7 +35,7 @@ def evaluate(
     agent: Annotated[
         str | None,
         typer.Option(
-            help="Agents by name, separated by commas: `ppo`, `ppo,reference`. [default: ppo, or the checkpoint's]",
+            help="Agents by name, separated by commas: `ppo`, `ppo,reference`. [default: `ppo`, or the checkpoint's]",
             show_default=False,
         ),
     ] = None,
@@ -43,49 +43,53 @@ def evaluate(
         str | None,
         typer.Option(
             help="Suites or task ids, separated by commas: `smoke`, `all` (without variants), `motor`, "
-            "`SAT-v0,Wordle-v0`. [default: smoke, or the checkpoint's task]",
+            "`SAT-v0,Wordle-v0`. [default: `smoke`, or the checkpoint's task]",
             show_default=False,
         ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="Judge this saved policy instead of training: a `policy.safetensors` of a run, or what "
-            "stable-baselines3's `model.save()` wrote.",
+            help="Evaluate this saved policy instead of training: a `policy.safetensors` of a run, or a zip from "
+            "stable-baselines3's `model.save()`.",
             show_default=False,
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Training runs for each agent and task, seeds 0 to N-1.")] = 5,
+    seeds: Annotated[
+        int, typer.Option(help="Number of training runs for each agent and task, with seeds 0 to N-1.")
+    ] = 5,
     budget: Annotated[
         str,
         typer.Option(
-            help="How long to train and judge: `smoke`, `quick` or `full`. Every agent gets the task's own number of "
-            "steps; `smoke` takes `ppo` seconds, agents that are slower a step minutes."
+            help="Length of training and evaluation: `smoke`, `quick` or `full`. The task decides the number of steps, "
+            "so every agent gets the same. With `smoke`, `ppo` needs seconds for a task; slower agents need minutes."
         ),
     ] = "smoke",
     out: Annotated[
         Path | None,
         typer.Option(help="Run directory. [default: runs/AGENT-SUITE-BUDGET]", show_default=False),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Insist that there is a run to go on with.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Fail unless there is a run to continue.")] = False,
     workers: Annotated[
         int | None,
         typer.Option(
-            help="Processes side by side; 0 runs in this one. [default: the cores, 8 at most]", show_default=False
+            help="Number of worker processes; 0 runs in this process. [default: the number of cores, at most 8]",
+            show_default=False,
         ),
     ] = None,
     silence: Annotated[
-        float, typer.Option(help="Seconds without a sign of life after which a worker is killed and its cell retried.")
+        float, typer.Option(help="Seconds without progress after which a worker is killed and its cell retried.")
     ] = 180.0,
 ) -> None:
-    """Train agents, judge them on held-out episodes, and report scores with intervals.
+    """Train agents, evaluate them on held-out episodes, and report scores with intervals.
 
-    The same command again finishes what is missing and repeats nothing: Ctrl-C, crashes and power cuts cost the
-    runs in progress and no more. More agents, tasks or seeds can be added to a run directory in the same way.
+    Run the same command again to finish an interrupted run. It repeats nothing: Ctrl-C, crashes and power cuts only
+    cost the cells in progress. Add agents, tasks or seeds to a run directory in the same way. A cell is one agent
+    trained on one task with one seed.
 
     **Examples**
 
-    * `rlsuite-eval`: PPO on the smoke suite, five seeds, a few minutes
+    * `rlsuite-eval` trains PPO on the smoke suite with five seeds in a few minutes
 
     * `rlsuite-eval --agent ppo,reference,random --suite motor --seeds 10 --budget quick`
 
@@ -104,7 +108,7 @@ def evaluate(
     if saved:
         agent = saved.agent
         if suite is None and (suite := saved.task) is None:
-            raise ValueError(f"{checkpoint} does not say which task it was trained on; name it with --suite.")
+            raise ValueError(f"{checkpoint} does not name the task it was trained on; name it with --suite.")
     agent, suite = agent or "ppo", suite or "smoke"
     prepare_jax(_pool(agent, workers))
     from rlbench_suite.evaluation import runner
@@ -132,8 +136,8 @@ def evaluate(
                     left = len(run.missing())
                     command = shlex.join(["rlsuite-eval", *sys.argv[1:]])
                     console.print(
-                        f"\nInterrupted: {len(run.wanted) - left} of {len(run.wanted)} cells are done and kept. "
-                        f"Go on with: {command}",
+                        f"\nInterrupted: {len(run.wanted) - left} of {len(run.wanted)} cells are done and saved. "
+                        f"Continue with: {command}",
                         highlight=False, soft_wrap=True,
                     )  # fmt: skip
                     raise typer.Exit(INTERRUPTED) from None
@@ -150,11 +154,11 @@ def evaluate(
 
 
 def _saved(path: Path, agent: str | None) -> "Checkpoint":
-    """What a file to be judged says of itself."""
+    """Open the checkpoint to evaluate."""
     from rlbench_suite.evaluation.checkpoint import open_checkpoint
 
     if agent is not None and "," in agent:
-        raise ValueError(f"A checkpoint is of one agent, and --agent names several: {agent}.")
+        raise ValueError(f"A checkpoint belongs to one agent, but --agent names several: {agent}.")
     return open_checkpoint(path, agent)
 
 
@@ -163,10 +167,11 @@ def _cores() -> int:
 
 
 def _pool(agents: str, workers: int) -> int:
-    """Threads of JAX's pool in each worker.
+    """Return the number of threads in JAX's pool in each worker.
 
-    Our own programs run fastest with one core a worker (a second thread costs PPO a fifth of its speed). Agents of
-    third parties get eight: batched LAPACK calls wait for threads of the pool they run in, in a small one for ever.
+    Our own programs run fastest with one core for each worker; a second thread costs PPO a fifth of its speed. Agents
+    of third parties get at least eight threads, because batched LAPACK calls can deadlock in a small pool: they wait
+    for threads of the pool in which they run.
     """
     if set(agents.replace(" ", "").split(",")) <= set(registry.AGENTS):
         return max(1, _cores() // max(1, workers))
@@ -174,9 +179,9 @@ def _pool(agents: str, workers: int) -> int:
 
 
 def _watch(events: "Iterator[Event]", run: "Run", console: Console) -> "list[tuple[Cell, str]]":
-    """Show what happens: a line a finished cell, and a bar a running one (or, in a log, a line now and then).
+    """Print a line for each finished cell, and show a bar for each running one (in a log, a line now and then).
 
-    Gives the cells that failed, each with its reason.
+    Return the cells that failed, each with its reason.
     """
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"), TimeElapsedColumn()
     bars: dict[Cell, TaskID] = {}
@@ -196,13 +201,13 @@ def _watch(events: "Iterator[Event]", run: "Run", console: Console) -> "list[tup
                 case "progress":
                     state = _state(value)
                     progress.update(bars[cell], completed=value.steps, total=value.total_steps, state=state)
-                    if not console.is_terminal and time.monotonic() - said > _EVERY:
+                    if not console.is_terminal and time.monotonic() - said > _LOG_EVERY:
                         say(cell, state)
                 case "finished":
                     done += 1
                     say(cell, f"score {value.score:.3f}, return {value.mean_return:.4g}, {value.wall_seconds:.1f} s")
                 case "retried":
-                    say(cell, f"tried again: {value}")
+                    say(cell, f"retried: {value}")
                 case "failed":
                     say(cell, f"failed: {value}")
                     failed.append((cell, value))

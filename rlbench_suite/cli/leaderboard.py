@@ -1,4 +1,4 @@
-"""``rlsuite-leaderboard``: archives of runs, their replay, and pages of what was verified."""
+"""``rlsuite-leaderboard``: pack runs into archives, verify them by replay, and build result pages."""
 
 import os
 import sys
@@ -19,10 +19,10 @@ from rlbench_suite.cli import App, prepare_jax
 if TYPE_CHECKING:
     from rlbench_suite.leaderboard.verify import Verdict
 
-app = App(help="Pack runs into archives that anyone can replay, verify them, and build pages of what was verified.")
+app = App(help="Pack runs into archives that anyone can replay, verify them, and build pages of verified results.")
 
 WING = "rlbench_suite.leaderboard"
-"""The wing is reached by name, as families and agents are: the kernel knows no wing."""
+"""Package that is loaded by name, as families and agents are, because the kernel imports no wing."""
 
 _LOG_WIDTH = 140
 
@@ -38,20 +38,26 @@ def pack(
     name: Annotated[
         str | None, typer.Option(help="Name of the entry. [default: the agent's]", show_default=False)
     ] = None,
-    entry_version: Annotated[int, typer.Option(help="1, 2, ...: a later result of the same entry.")] = 1,
-    author: Annotated[list[str] | None, typer.Option(help="Who made it; may be repeated.", show_default=False)] = None,
-    link: Annotated[list[str] | None, typer.Option(help="Paper, code; may be repeated.", show_default=False)] = None,
-    description: Annotated[str, typer.Option(help="A few sentences on what is new.", show_default=False)] = "",
+    entry_version: Annotated[int, typer.Option(help="Version of the entry: 1, 2, ...")] = 1,
+    author: Annotated[list[str] | None, typer.Option(help="An author; may be repeated.", show_default=False)] = None,
+    link: Annotated[
+        list[str] | None, typer.Option(help="Link to a paper or code; may be repeated.", show_default=False)
+    ] = None,
+    description: Annotated[
+        str, typer.Option(help="A few sentences on what is new in this entry.", show_default=False)
+    ] = "",
     suite: Annotated[
         str | None,
-        typer.Option(help="Suites or tasks of the run to pack. [default: all it has]", show_default=False),
+        typer.Option(help="Suites or tasks of the run to pack. [default: all]", show_default=False),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="File to write. [default: NAME-vVERSION.zip]", show_default=False)
     ] = None,
-    check: Annotated[bool, typer.Option("--check/--no-check", help="Verify the archive before keeping it.")] = True,
+    check: Annotated[
+        bool, typer.Option("--check/--no-check", help="Verify the archive; delete it if it fails.")
+    ] = True,
 ) -> None:
-    """Pack a run: every action of every evaluation episode, and what is claimed of them.
+    """Pack a run into an archive: every action of every evaluation episode, and the claimed results.
 
     **Examples**
 
@@ -75,10 +81,10 @@ def pack(
         )
     except ValidationError as error:
         first = error.errors()[0]
-        raise ValueError(f"{first['loc'][0]} cannot be {first['input']!r}: {first['msg']}.") from None
+        raise ValueError(f"Invalid {first['loc'][0]} {first['input']!r}: {first['msg']}.") from None
     to = out or Path(f"{entry.title}.zip")
     if to.exists():
-        raise ValueError(f"{to} exists; choose another --out.")
+        raise ValueError(f"{to} already exists; choose another --out.")
     submission = load(f"{WING}.pack:pack")(run, entry, to, suite=suite)
     seeds = len(submission.tasks[0].cells)
     if check:
@@ -93,16 +99,19 @@ def pack(
         f"{_manner(verdict) if check else 'not verified'}."
     )
     if not entry.authors:
-        print("No authors are named, so no later version can follow; --author adds them.", file=sys.stderr)
+        print(
+            "warning: no authors are named, so no later version can replace this one; add them with --author.",
+            file=sys.stderr,
+        )
 
 
 @app.command()
 def verify(archives: Archives) -> None:
-    """Replay archives in fresh environments and compute every number anew.
+    """Replay archives in fresh environments and recompute every number.
 
-    Each archive is read in a process of its own, with limits on time, memory and output.
+    Each archive is read in its own process, with limits on time, memory and output.
 
-    Exit codes: 0 all accepted, 1 one was rejected (the reasons are on stderr), 2 a wrong argument.
+    Exit codes: 0 all were accepted, 1 one was rejected (the reasons are on stderr), 2 a wrong argument.
 
     **Example**: `rlsuite-leaderboard verify ppo-v1.zip`
     """
@@ -124,15 +133,15 @@ def verify(archives: Archives) -> None:
 
 @app.command()
 def submit(
-    archive: Annotated[Path, typer.Argument(help="An archive that `pack` wrote.")],
+    archive: Annotated[Path, typer.Argument(help="Archive that `pack` wrote.")],
     to: Annotated[
-        Path, typer.Argument(help="Directory of submissions, or the checkout of a repository that has them.")
+        Path, typer.Argument(help="Directory of submissions, or a checkout of a repository that contains them.")
     ],
 ) -> None:
-    """Verify an archive, put it with the others and note its arrival in `log.jsonl`.
+    """Verify an archive, copy it to the submissions and record its arrival in `log.jsonl`.
 
-    A copy is refused: an archive most of whose episodes take the actions of one that is there already. In the checkout
-    of a git repository both files are committed, by your own git; pushing is left to you.
+    A duplicate is refused: an archive in which most episodes repeat the actions of an earlier submission. In a git
+    checkout, both files are committed with your own git; you push them yourself.
 
     **Examples**
 
@@ -155,11 +164,11 @@ def submit(
 def build(
     submissions: Annotated[Path, typer.Argument(help="Directory of archives.")],
     site: Annotated[Path, typer.Argument(help="Directory to write: new, empty, or an earlier site.")],
-    fresh: Annotated[bool, typer.Option("--fresh", help="Replay everything, whatever was judged before.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Replay every archive, even those verified before.")] = False,
 ) -> None:
     """Verify all archives and write static pages: rankings, a page for each entry, `results.json`.
 
-    Rejected archives are named on the first page and on stderr; they are in no ranking.
+    Rejected archives are listed on the first page and on stderr, and are not ranked.
 
     **Example**: `rlsuite-leaderboard build submissions site`
     """
@@ -174,7 +183,7 @@ def build(
 
 
 def _prepare() -> None:
-    """The judge is the processor: bits are promised there."""
+    """Choose the CPU for replay, because only there results repeat to the bit."""
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     prepare_jax()
 
@@ -195,7 +204,7 @@ def _progress() -> Iterator[Callable[..., None]]:
 def _manner(verdict: "Verdict") -> str:
     if verdict.exact:
         return f"every return replayed to the bit ({verdict.judge.instruction_set})"
-    return "replayed on another class of machine, every return within its task's tolerance"
+    return "replayed on another class of processor, every return within its task's tolerance"
 
 
 def _print_verdict(path: Path, verdict: "Verdict") -> None:

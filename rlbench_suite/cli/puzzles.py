@@ -1,4 +1,4 @@
-"""``rlsuite puzzles``: see, export and judge the one-shot form of puzzles, and build their banks of instances."""
+"""``rlsuite puzzles``: show, export and verify puzzles in their one-shot form, and build their banks of instances."""
 
 import json
 import sys
@@ -11,22 +11,22 @@ from rlbench_suite import registry
 from rlbench_suite.card import SPLITS
 from rlbench_suite.cli import check_at_least
 
-app = typer.Typer(help="See, export and judge puzzles as questions with one answer.", rich_markup_mode="markdown")
+app = typer.Typer(help="Show, export and verify puzzles as questions with one answer.", rich_markup_mode="markdown")
 
 TaskId = Annotated[str, typer.Argument(help="Id of a puzzle; `rlsuite/` may be left out.")]
-Split = Annotated[str, typer.Option(help="train or test; their instances never overlap.")]
-Difficulty = Annotated[str | None, typer.Option(help="Name of a tier.")]
+Split = Annotated[str, typer.Option(help="`train` or `test`; their instances never overlap.")]
+Difficulty = Annotated[str | None, typer.Option(help="Difficulty tier. [default: the task's own]", show_default=False)]
 
 
 @app.command()
 def show(
     task_id: TaskId,
-    seed: Annotated[int, typer.Option(help="Which instance.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the instance.")] = 0,
     split: Split = "train",
     difficulty: Difficulty = None,
-    answer: Annotated[bool, typer.Option("--answer", help="Show the exact solver's answer too.")] = False,
+    answer: Annotated[bool, typer.Option("--answer", help="Also show the exact solver's answer.")] = False,
 ) -> None:
-    """Print what a player is told of one instance.
+    """Print the prompt of one instance.
 
     **Example**: `rlsuite puzzles show Sudoku-v0 --seed 3 --answer`
     """
@@ -43,11 +43,11 @@ def show(
 @app.command()
 def verify(
     task_id: TaskId,
-    seed: Annotated[int, typer.Option(help="Which instance.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the instance.")] = 0,
     split: Split = "train",
     difficulty: Difficulty = None,
 ) -> None:
-    """Judge a reply read from standard input; the answer is what stands in its last answer tags. Exit code 1 if wrong.
+    """Verify a reply from standard input, whose last answer tags hold the answer. Exit with code 1 if it is wrong.
 
     **Example**: `rlsuite puzzles verify Sudoku-v0 --seed 3 < reply.txt`
     """
@@ -67,7 +67,9 @@ def export(
     split: Split = "train",
     seed: Annotated[int, typer.Option(help="Seed of the first instance; the others follow.")] = 0,
     difficulty: Difficulty = None,
-    out: Annotated[Path | None, typer.Option(help="File. [default: NAME-SPLIT.jsonl]", show_default=False)] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write. [default: NAME-SPLIT.jsonl]", show_default=False)
+    ] = None,
 ) -> None:
     """Write instances as JSON lines with `question`, `answer` and `metadata`.
 
@@ -91,9 +93,9 @@ def export(
 def bank(
     suite: Annotated[str, typer.Argument(help="Suites or ids of puzzles, separated by commas.")] = "puzzles",
     difficulty: Annotated[str | None, typer.Option(help="One tier only. [default: all]", show_default=False)] = None,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Make them anew, even if they are there.")] = False,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Replace existing banks.")] = False,
 ) -> None:
-    """Build the banks of instances that interactive episodes draw from; else each is built at the first reset.
+    """Build the banks of instances from which interactive episodes draw. A missing bank is built at the first reset.
 
     **Example**: `rlsuite puzzles bank Sudoku-v0`
     """

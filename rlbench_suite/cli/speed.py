@@ -1,4 +1,4 @@
-"""Steps a second under random actions, resets included: one env, a batch, and one fused program."""
+"""Measure steps per second with random actions, resets included: a single env, a batch, and a fused program."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _ACTIONS = 1000
 
 
 def single(card: TaskCard, seconds: float) -> float:
-    """Steps a second of ``gymnasium.make(id)``, resets included.
+    """Measure steps per second of ``gymnasium.make(id)``, resets included.
 
-    Choosing actions is not counted, nor what it leaves of the processor's caches: they are drawn beforehand. Only where
-    the mask must be known are they drawn between the steps, off the clock.
+    Actions are drawn in advance, so that neither their cost nor their use of the processor's caches counts. Masked
+    actions are drawn between the steps with the clock stopped.
     """
     env = gymnasium.make(card.id)
     env.action_space.seed(0)
@@ -52,7 +52,7 @@ def single(card: TaskCard, seconds: float) -> float:
 
 
 def batched(card: TaskCard, envs: int, seconds: float) -> float:
-    """Steps a second of the vector environment with NumPy arrays in and out."""
+    """Measure steps per second of the vector environment with NumPy arrays in and out."""
     env: Any = make_vec(card.id, envs, autoreset_mode="SameStep")
     env.action_space.seed(0)
     actions = [env.action_space.sample() for _ in range(8)]
@@ -66,7 +66,7 @@ def batched(card: TaskCard, envs: int, seconds: float) -> float:
 
 
 def fused(card: TaskCard, envs: int, seconds: float) -> float:
-    """Steps a second of one program in which the random player acts, everything steps, and what is over begins anew."""
+    """Measure steps per second of one compiled program that acts at random, steps, and resets finished episodes."""
     task, limit = card.build(), jnp.int32(card.horizon)
     player: Any = list(registry.agent("random").train(task, seed=0, budget="smoke"))[-1]
     draw = Draw.parse("train", task)

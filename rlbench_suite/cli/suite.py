@@ -1,4 +1,4 @@
-"""``rlsuite``: look at tasks, play them, time them, measure their yardsticks."""
+"""``rlsuite``: list and show tasks, play them, measure their speed and their reference scores."""
 
 import json
 import math
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from rlbench_suite.episode import Episode
     from rlbench_suite.task import Task
 
-app = App(help="Look at tasks, play them, time them, measure their yardsticks.")
+app = App(help="List and show tasks, play them, check them, measure their speed and their reference scores.")
 app.add_typer(puzzles.app, name="puzzles")
 app.command()(check.check)
 
 TaskId = Annotated[str, typer.Argument(help="Id of a task; `rlsuite/` may be left out.")]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Suite = Annotated[str, typer.Argument(help="Suites or task ids, separated by commas.")]
 
 
@@ -39,13 +39,18 @@ Suite = Annotated[str, typer.Argument(help="Suites or task ids, separated by com
 def list_tasks(
     words: Annotated[
         list[str] | None,
-        typer.Argument(help="Words that id, summary or tags contain, in any case.", show_default=False),
+        typer.Argument(
+            help="List only tasks whose id, summary or tags contain all these words, in any case.", show_default=False
+        ),
     ] = None,
-    family: Annotated[str | None, typer.Option(help="Of one family.", show_default=False)] = None,
-    tag: Annotated[list[str] | None, typer.Option(help="With this tag, or all of these.", show_default=False)] = None,
+    family: Annotated[str | None, typer.Option(help="List only this family.", show_default=False)] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(help="List only tasks with this tag; repeat it to require several.", show_default=False),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List tasks by family: every one, or those that all filters let pass.
+    """List tasks by family: all of them, or those that pass every filter.
 
     **Examples**
 
@@ -76,12 +81,12 @@ def list_tasks(
         table.add_column(column, no_wrap=column != "summary")
     for before, card in zip([None, *chosen], chosen, strict=False):
         table.add_row("" if before and before.family == card.family else card.family, card.name, card.summary)
-    Console().print(table if chosen else "No task passes all filters; `rlsuite list` shows every one.")
+    Console().print(table if chosen else "No task passes every filter; `rlsuite list` shows all tasks.")
     print(f"Suites: {', '.join(registry.suites())}. Agents: {', '.join(registry.agent_entry_points())}.")
 
 
 def _facts(card: "TaskCard") -> dict[str, Any]:
-    """What a card says, as data; of scores those that were measured, by difficulty (``default`` where there is one)."""
+    """Return a card as plain data, with its measured scores by difficulty (``default`` if there is only one)."""
     plain = "id family summary source horizon tags agents objectives weights difficulties contexts variant host optimum"
     tiers = {tier or "default": card.scores(tier) for tier in card.difficulties or (None,)}
     return {
@@ -98,7 +103,7 @@ def _facts(card: "TaskCard") -> dict[str, Any]:
 
 @app.command()
 def show(task_id: TaskId, as_json: AsJson = False) -> None:
-    """Show all that is known of a task: its card, what it observes and how to act, measures and reference scores.
+    """Show a task: its card, observation and action components, measures and reference scores.
 
     **Example**: `rlsuite show SAT-v0`
     """
@@ -149,7 +154,7 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
 
 
 def _as_json(row: "Row") -> dict[str, Any]:
-    """A row as data, without the infinities that JSON does not have."""
+    """Return a row as plain data, with None for the infinities that JSON lacks."""
     return {name: None if value in (math.inf, -math.inf) else value for name, value in row._asdict().items()}
 
 
@@ -164,7 +169,7 @@ def _settings(card: "TaskCard") -> Table:
 
 
 def _components(title: str, found: "list[Row]") -> Table:
-    """What each entry of a space is."""
+    """Return a table of the components of a space."""
     table = Table(title=title, title_justify="left")
     for column in ("entries", "name", "meaning", "unit", "low", "high"):
         table.add_column(column, justify="right" if column in ("low", "high") else "left")
@@ -175,7 +180,7 @@ def _components(title: str, found: "list[Row]") -> Table:
 
 
 def _one_shot_scores(card: "TaskCard") -> Table:
-    """What answers are worth that nobody thought about, and the exact solver's."""
+    """Score trivial answers and the exact solver's."""
     from rlbench_suite.evaluation.one_shot import skill
 
     table = Table(title="Measured scores of one-shot answers on the test split", title_justify="left")
@@ -190,7 +195,7 @@ def _one_shot_scores(card: "TaskCard") -> Table:
 
 
 def _space(space: Any) -> str:
-    """A space in one line, however many entries it has."""
+    """Describe a space in one line, whatever its size."""
     if hasattr(space, "spaces"):
         return "; ".join(f"{name}: {_space(part)}" for name, part in space.spaces.items())
     if hasattr(space, "low"):
@@ -201,12 +206,16 @@ def _space(space: Any) -> str:
 @app.command()
 def play(
     task_id: TaskId,
-    reference: Annotated[bool, typer.Option("--reference", help="Watch the family's own player.")] = False,
-    window: Annotated[bool, typer.Option("--window", help="Show the picture too; needs pygame-ce.")] = False,
-    seed: Annotated[int | None, typer.Option(help="Seed of the first episode.")] = None,
-    difficulty: Annotated[str | None, typer.Option(help="Name of a tier.")] = None,
+    reference: Annotated[bool, typer.Option("--reference", help="Watch the family's reference player.")] = False,
+    window: Annotated[bool, typer.Option("--window", help="Also show the task in a window; needs pygame-ce.")] = False,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the first episode. [default: random]", show_default=False)
+    ] = None,
+    difficulty: Annotated[
+        str | None, typer.Option(help="Difficulty tier. [default: the task's own]", show_default=False)
+    ] = None,
 ) -> None:
-    """Play a task by typing actions, or watch its reference player. `q` quits, `r` begins a new episode.
+    """Play a task by typing actions, or watch its reference player. Type `q` to quit, `r` for a new episode.
 
     **Examples**
 
@@ -222,7 +231,7 @@ def play(
 
     from rlbench_suite.adapters.entry_points import make
 
-    # Not by gymnasium.make, which knows listed ids only.
+    # Our own make, because gymnasium.make knows listed ids only.
     env: gymnasium.Env[Any, Any] = make(card.id, difficulty=difficulty, render_mode="rgb_array")
     env = gymnasium.wrappers.TimeLimit(env, card.horizon)
     if window:
@@ -230,7 +239,7 @@ def play(
     core: Any = env.unwrapped
     choose = _watch(core) if reference else _ask(core.task)
     observation, info = env.reset(seed=seed)
-    print(f"{card.summary}\n{core.task.how_to_act()} q quits, r begins a new episode.")
+    print(f"{card.summary}\n{core.task.how_to_act()} Type q to quit, r for a new episode.")
     while True:
         print(f"\n{core.task.describe(core.state, core.params)}")
         action = choose(core.episode, observation, info)
@@ -299,13 +308,13 @@ def _watch(env: Any) -> "Callable[[Episode, Any, dict[str, Any]], Any]":
 @app.command()
 def bench(
     suite: Suite = "smoke",
-    envs: Annotated[int, typer.Option(help="Episodes side by side in the batched and fused runs.")] = 4096,
-    seconds: Annotated[float, typer.Option(help="Time for each measurement, compilation excluded.")] = 1.0,
+    envs: Annotated[int, typer.Option(help="Number of environments in the batched and fused runs.")] = 4096,
+    seconds: Annotated[float, typer.Option(help="Seconds for each measurement, compilation excluded.")] = 1.0,
 ) -> None:
-    """Measure steps a second under random actions on this device, resets included.
+    """Measure steps per second with random actions on this device, resets included.
 
-    Single: `gymnasium.make`. Batched: the vector environment, NumPy in and out. Fused: acting, stepping and resetting
-    in one compiled program, as agents train. Simulators of the host are not fused, and a batch is 8 of them in turn.
+    Single: `gymnasium.make`. Batched: the vector environment with NumPy arrays in and out. Fused: one compiled program
+    that acts, steps and resets, as in training. Simulators on the host are not fused; their batch steps 8 in turn.
 
     **Example**: `rlsuite bench QuadcopterHover-v0,SAT-v0 --envs 8192`
     """
@@ -317,7 +326,7 @@ def bench(
 
     from rlbench_suite.cli.speed import batched, fused, single
 
-    table = Table(title=f"Steps a second on {jax.devices()[0].device_kind}, {envs} episodes", title_justify="left")
+    table = Table(title=f"Steps per second on {jax.devices()[0].device_kind}, {envs} envs", title_justify="left")
     for column in ("task", "single", "batched", "fused"):
         table.add_column(column, justify="left" if column == "task" else "right")
     for card in cards:
@@ -331,13 +340,15 @@ def bench(
 @app.command()
 def calibrate(
     suite: Suite,
-    episodes: Annotated[int, typer.Option(help="Test-split episodes for each player.")] = 1000,
-    difficulty: Annotated[str | None, typer.Option(help="One tier only. [default: all]", show_default=False)] = None,
+    episodes: Annotated[int, typer.Option(help="Number of test episodes for each player.")] = 1000,
+    difficulty: Annotated[
+        str | None, typer.Option(help="Measure only this difficulty tier. [default: all]", show_default=False)
+    ] = None,
 ) -> None:
-    """Measure what the random, noop and reference players score, and store it beside each family.
+    """Measure the scores of the random, noop and reference players, and store them in each family's folder.
 
-    Normalised scores are made from these numbers: calibrate again whenever a task or its reference player changes. Of
-    puzzles, one-shot answers are measured too: the empty one, guesses, the best constant, a rule of thumb, the solver.
+    Normalised scores use these numbers, so calibrate again whenever a task or its reference player changes. For puzzles
+    it also measures one-shot answers: the empty one, guesses, the best constant, a rule of thumb, the solver.
 
     **Example**: `rlsuite calibrate SAT-v0 --difficulty hard`
     """

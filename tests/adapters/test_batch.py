@@ -112,19 +112,19 @@ def test_jax_backend_gives_the_same_on_the_device(card: TaskCard) -> None:
             np.testing.assert_array_equal(left, np.asarray(right))
 
 
-@pytest.mark.parametrize(
-    ("keywords", "message"),
-    [
-        ({"num_envs": 0}, "num_envs"),
-        ({"autoreset_mode": "SameStp"}, "Did you mean 'SameStep'"),
-        ({"backend": "torch"}, "numpy"),
-        ({"max_episode_steps": 0}, "max_episode_steps"),
-        ({"split": "trian"}, "Did you mean 'train'"),
-    ],
-)
-def test_wrong_keywords(card: TaskCard, keywords: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        gymnasium.make_vec(card.id, **keywords)
+WRONG_KEYWORDS = [
+    ({"num_envs": 0}, "num_envs"),
+    ({"autoreset_mode": "SameStp"}, "Did you mean 'SameStep'"),
+    ({"backend": "torch"}, "numpy"),
+    ({"max_episode_steps": 0}, "max_episode_steps"),
+    ({"split": "trian"}, "Did you mean 'train'"),
+]
+
+
+def test_wrong_keywords(card: TaskCard) -> None:
+    for keywords, message in WRONG_KEYWORDS:
+        with pytest.raises(ValueError, match=message):
+            gymnasium.make_vec(card.id, **keywords)
 
 
 def test_wrong_seeds_and_actions(card: TaskCard) -> None:

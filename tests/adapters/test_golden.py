@@ -1,7 +1,8 @@
-"""A changed trajectory needs a new version of its id: golden trajectories notice.
+"""Notice that a trajectory has changed, for which an id needs a new version.
 
-``python tests/adapters/test_golden.py`` writes them anew. Numbers are compared within 1e-4, which any processor keeps
-over so few steps; a change of rules, physics, units, keys or seeding moves them by far more.
+Each id has a file in ``golden/``. ``python tests/adapters/test_golden.py`` writes those that are missing. With names of
+ids it writes theirs anew and says what has changed. Numbers are compared within 1e-4, which any processor keeps over so
+few steps; a change of rules, physics, units, keys or seeding moves them by far more.
 """
 
 from __future__ import annotations
@@ -12,52 +13,70 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
-import jax
-import numpy as np
 import pytest
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards
 
 sys.path.insert(0, str(Path(__file__).parent))
-from trajectories import random_actions
+from trajectories import differences, trajectory
 
-GOLDEN = Path(__file__).parent / "golden_trajectories.json"
-STEPS = 60
-SHOWN = 100
-"""Entries of an observation, at most, spread evenly over it."""
+GOLDEN = Path(__file__).parent / "golden"
 
 
-def trajectory(task_id: str) -> dict[str, Any]:
-    """Rewards summed by episode, and the last observation, of seeded random play on both splits."""
-    shown: dict[str, Any] = {}
-    for split in ("train", "test"):
-        env = gymnasium.make(task_id, split=split)
-        observation, _ = env.reset(seed=2026)
-        returns = [np.zeros(env.unwrapped.reward_space.shape if env.unwrapped.card.objectives else ())]
-        for action in random_actions(env.action_space, 2026, STEPS):
-            observation, reward, terminated, truncated, _ = env.step(action)
-            returns[-1] = returns[-1] + reward
-            if terminated or truncated:
-                observation, _ = env.reset()
-                returns.append(np.zeros_like(returns[-1]))
-        entries = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(observation)])
-        some = np.linspace(0, entries.size - 1, min(SHOWN, entries.size)).astype(int)
-        shown[split] = {
-            "returns": [np.round(total, 6).tolist() for total in returns],
-            "observation": np.round(entries[some], 6).tolist(),
-        }
-    return shown
+def golden_file(card: TaskCard, folder: Path = GOLDEN) -> Path:
+    """Return the file of an id."""
+    return folder / f"{card.name}.json"
+
+
+def played(card: TaskCard) -> dict[str, Any]:
+    """Play the trajectory of an id."""
+    return trajectory(lambda split: gymnasium.make(card.id, split=split))
+
+
+def write(names: list[str], folder: Path = GOLDEN) -> None:
+    """Write the golden trajectories of the named ids; without a name, of those that have none."""
+    if names:
+        chosen = [find_card(name) for name in names]
+    else:
+        chosen = [card for card in cards().values() if card.installed and not golden_file(card, folder).exists()]
+    for card in chosen:
+        file, found = golden_file(card, folder), played(card)
+        faults = differences(found, json.loads(file.read_text())) if file.exists() else ["new"]
+        print(card.id, "; ".join(faults) or "unchanged")
+        if faults:
+            file.write_text(json.dumps(found) + "\n")
 
 
 @pytest.mark.every_id
 def test_trajectories_are_those_of_this_version(card: TaskCard) -> None:
-    golden = json.loads(GOLDEN.read_text())
-    assert set(golden) == set(cards()), "a new id needs a golden trajectory: python tests/adapters/test_golden.py"
-    for split, expected in trajectory(card.id).items():
-        for name, value in expected.items():
-            np.testing.assert_allclose(value, golden[card.id][split][name], rtol=1e-4, atol=1e-4, err_msg=split)
+    assert not differences(played(card), json.loads(golden_file(card).read_text()))
+
+
+def test_every_id_has_a_golden_trajectory() -> None:
+    missing = {golden_file(card).name for card in cards().values()} ^ {file.name for file in GOLDEN.iterdir()}
+    assert not missing, "a new id needs a golden trajectory: python tests/adapters/test_golden.py"
+
+
+def test_the_command_writes_what_it_is_asked_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for card in cards().values():
+        golden_file(card, tmp_path).write_text(golden_file(card).read_text())
+    one, other = find_card("DeepSeaTreasure-v0"), find_card("TMaze-v0")
+    mine, old = golden_file(one, tmp_path), golden_file(one).read_text()
+    changed = json.loads(old)
+    changed["test"]["returns"][0] = [7, 7]
+    mine.write_text(json.dumps(changed))
+    golden_file(other, tmp_path).unlink()
+    write([], tmp_path)
+    assert capsys.readouterr().out == f"{other.id} new\n"
+    assert json.loads(mine.read_text()) == changed
+    write([one.name], tmp_path)
+    assert capsys.readouterr().out.startswith(f"{one.id} test returns: Not equal to tolerance")
+    assert json.loads(mine.read_text()) == json.loads(old)
+    write([one.name], tmp_path)
+    assert capsys.readouterr().out == f"{one.id} unchanged\n"
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text(json.dumps({task_id: trajectory(task_id) for task_id in cards()}, indent=1) + "\n")
+    write(sys.argv[1:])

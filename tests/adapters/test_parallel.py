@@ -14,7 +14,7 @@ from gymnasium import spaces
 from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
 
 from rlbench_suite import registry
-from rlbench_suite.adapters.parallel import TaskParallelEnv, rows
+from rlbench_suite.adapters.parallel import TaskParallelEnv, agent_spaces
 from rlbench_suite.card import TaskCard
 from rlbench_suite.task import Task
 
@@ -344,8 +344,8 @@ def test_masked_task_passes_pettingzoo() -> None:
 
 
 def test_rows_of_spaces() -> None:
-    wide = rows(spaces.MultiDiscrete([[2, 3], [4, 5]]), 2)
+    wide = agent_spaces(spaces.MultiDiscrete([[2, 3], [4, 5]]), 2)
     assert wide == [spaces.MultiDiscrete([2, 3]), spaces.MultiDiscrete([4, 5])]
     for space in (spaces.Discrete(3), spaces.Box(0, 1, (3,)), spaces.Text(3)):
         with pytest.raises(TypeError, match="2 agents"):
-            rows(space, 2)
+            agent_spaces(space, 2)

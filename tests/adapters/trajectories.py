@@ -1,12 +1,18 @@
-"""Playing episodes with seeded random actions, and digests of what was seen."""
+"""Play episodes with seeded random actions, and sum up what was seen."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
+import jax
 import numpy as np
+
+STEPS = 60
+SHOWN = 100
+"""Entries of an observation in a trajectory, at most, spread evenly over it."""
 
 
 def flat(observation: Any) -> bytes:
@@ -21,7 +27,7 @@ def random_actions(space: gymnasium.Space, seed: int, count: int) -> list[Any]:
 
 
 def digest(env: gymnasium.Env, seed: int, steps: int) -> str:
-    """Hash of everything seen over ``steps`` steps and as many episodes as they hold."""
+    """Hash everything that is seen over ``steps`` steps and as many episodes as they hold."""
     sha = hashlib.sha256()
     observation, info = env.reset(seed=seed)
     sha.update(flat(observation) + repr(sorted(info)).encode())
@@ -34,3 +40,37 @@ def digest(env: gymnasium.Env, seed: int, steps: int) -> str:
             observation, _ = env.reset()
             sha.update(flat(observation))
     return sha.hexdigest()
+
+
+def trajectory(make: Callable[[str], gymnasium.Env[Any, Any]]) -> dict[str, Any]:
+    """Play both splits with seeded random actions; return the reward of each episode and the last observation."""
+    shown: dict[str, Any] = {}
+    for split in ("train", "test"):
+        env: Any = make(split)
+        observation, _ = env.reset(seed=2026)
+        returns = [np.zeros(env.unwrapped.reward_space.shape if env.unwrapped.card.objectives else ())]
+        for action in random_actions(env.action_space, 2026, STEPS):
+            observation, reward, terminated, truncated, _ = env.step(action)
+            returns[-1] = returns[-1] + reward
+            if terminated or truncated:
+                observation, _ = env.reset()
+                returns.append(np.zeros_like(returns[-1]))
+        entries = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(observation)])
+        some = np.linspace(0, entries.size - 1, min(SHOWN, entries.size)).astype(int)
+        shown[split] = {
+            "returns": [np.round(total, 6).tolist() for total in returns],
+            "observation": np.round(entries[some], 6).tolist(),
+        }
+    return shown
+
+
+def differences(found: dict[str, Any], golden: dict[str, Any]) -> list[str]:
+    """Say where a trajectory differs from the golden one."""
+    faults = []
+    for split, parts in golden.items():
+        for name, expected in parts.items():
+            try:
+                np.testing.assert_allclose(found[split][name], expected, rtol=1e-4, atol=1e-4)
+            except AssertionError as error:
+                faults.append(f"{split} {name}: {' '.join(str(error).split())}")
+    return faults

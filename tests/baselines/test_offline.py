@@ -20,7 +20,7 @@ from rlbench_suite.agent import CannotPlay, Progress
 from rlbench_suite.baselines import offline, td3_bc
 from rlbench_suite.baselines.bc import BC
 from rlbench_suite.baselines.offline import Batch, OfflineAgent, act
-from rlbench_suite.baselines.td3_bc import TD3BC, Learning, TD3WithCloning
+from rlbench_suite.baselines.td3_bc import TD3BC, LearnerState, TD3WithCloning
 from rlbench_suite.datasets.storage import Transitions
 from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
 
@@ -72,8 +72,8 @@ def trained(agent: OfflineAgent, task: Any, seed: int = 0) -> Any:
 
 
 def chosen(policy: Any, seen: float) -> np.ndarray:
-    x, _ = policy.rows.look(jnp.array([seen], jnp.float32))
-    return np.asarray(policy.rows.action(act(policy.actor, policy.moments.normalise(x))))
+    x, _ = policy.flat.observe(jnp.array([seen], jnp.float32))
+    return np.asarray(policy.flat.env_action(act(policy.actor, policy.moments.normalise(x))))
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_a_time_limit_does_not_end_the_value() -> None:
     config = td3_bc.Config(total_steps=100, policy_noise=0.0, reward_scale=0.01)
     ones = np.ones((5, 1), np.float32)
     algorithm = TD3WithCloning()
-    learning: Learning = algorithm.start(_rows(), config, 0)
+    learning: LearnerState = algorithm.start(_flat(), config, 0)
     flat = jax.tree.map(np.zeros_like, learning.target_critics)
     worth_one = tuple((*critic[:-1], critic[-1]._replace(bias=np.ones(1, np.float32))) for critic in flat)
     learning = learning._replace(target_critics=worth_one)
@@ -120,15 +120,15 @@ def test_a_time_limit_does_not_end_the_value() -> None:
         np.testing.assert_allclose(wanted, expected, rtol=1e-6)
 
 
-def _rows() -> Any:
+def _flat() -> Any:
     task = Toy()
     task.action_space = task.box([-1.0], [1.0])
-    return offline.rows_of(task, "test")
+    return offline.flatten_task(task, "test")
 
 
 def test_the_actor_moves_at_every_other_step(noisy: None) -> None:
     config, algorithm = td3_bc.Config(total_steps=100, hidden=(4,)), TD3WithCloning()
-    learning, ones = algorithm.start(_rows(), config, 0), np.ones((8, 1), np.float32)
+    learning, ones = algorithm.start(_flat(), config, 0), np.ones((8, 1), np.float32)
     batch = Batch(ones, ones, ones[:, 0], ones, np.zeros(8, bool))
     for step in range(1, 5):
         before, learning = learning, algorithm.step(config, learning, batch, jax.random.key(step))
@@ -172,7 +172,7 @@ def test_a_policy_is_the_same_after_saving_and_loading(noisy: None, tmp_path: Pa
 @pytest.mark.parametrize("name", ["bc", "td3-bc"])
 def test_what_cannot_be_played_is_said_before_anything_runs(name: str) -> None:
     agent = registry.agent(name)
-    with pytest.raises(CannotPlay, match=r"rlsuite/SAT-v0 has none \(see rlsuite-data list\)"):
+    with pytest.raises(CannotPlay, match="rlsuite/SAT-v0 has none; `rlsuite-data list`"):
         agent.check(registry.card("SAT-v0").build())
     with pytest.raises(CannotPlay, match="float32"):
         agent.check(registry.card(HOVER).build(dtype="float64"))

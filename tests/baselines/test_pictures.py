@@ -15,10 +15,10 @@ from gymnasium import spaces
 from rlbench_suite.adapters.rollout import Stream, play
 from rlbench_suite.agent import CannotPlay
 from rlbench_suite.baselines import ppo, ppo_agent, recurrent_ppo
-from rlbench_suite.baselines.networks import CODE, PATCHES, Encoder
+from rlbench_suite.baselines.flat_task import flatten_task
+from rlbench_suite.baselines.networks import CODE_SIZE, PATCHES, Encoder
 from rlbench_suite.baselines.ppo_agent import PPO
-from rlbench_suite.baselines.rows import rows_of
-from rlbench_suite.baselines.training import begun
+from rlbench_suite.baselines.training import begin_episodes
 from rlbench_suite.episode import seed_key
 from rlbench_suite.registry import card
 
@@ -46,26 +46,26 @@ def test_the_encoder_is_a_convolution_with_strides_as_long_as_its_kernels(size: 
         x = jnp.maximum(x + layer.bias, 0)
     expected = jnp.maximum(x.reshape(5, -1) @ encoder.last.weight + encoder.last.bias, 0)
     given = encoder(jnp.asarray(pictures))
-    assert given.shape == (5, CODE)
+    assert given.shape == (5, CODE_SIZE)
     np.testing.assert_allclose(given, expected, rtol=1e-4, atol=1e-3)  # sums of hundreds, in another order
 
 
 def test_a_picture_stays_whole_and_the_rest_is_a_row() -> None:
-    rows = rows_of(TASK, "ppo", pictures=True)
-    assert (rows.features, rows.picture) == (1, (14, 14, 3))
+    flat = flatten_task(TASK, "ppo", images=True)
+    assert (flat.features, flat.image_shape) == (1, (14, 14, 3))
     shown = {"asked": jnp.ones(1), "picture": jnp.arange(588, dtype=jnp.uint8).reshape(14, 14, 3)}
-    np.testing.assert_array_equal(rows.look(shown)[0], [[1]])
-    np.testing.assert_array_equal(rows.picture_in(shown), [shown["picture"]])
-    flat = rows_of(TASK, "dqn")
-    assert (flat.features, flat.picture, flat.picture_in(shown)) == (589, None, None)
-    alone = rows_of(card("Jigsaw-v0", observation="pixels").build(), "ppo", pictures=True)
-    assert (alone.features, alone.picture) == (0, (36, 36, 3))
-    assert rows_of(Chain(), "ppo", pictures=True).picture is None
+    np.testing.assert_array_equal(flat.observe(shown)[0], [[1]])
+    np.testing.assert_array_equal(flat.image_in(shown), [shown["picture"]])
+    with_pixels = flatten_task(TASK, "dqn")
+    assert (with_pixels.features, with_pixels.image_shape, with_pixels.image_in(shown)) == (589, None, None)
+    alone = flatten_task(card("Jigsaw-v0", observation="pixels").build(), "ppo", images=True)
+    assert (alone.features, alone.image_shape) == (0, (36, 36, 3))
+    assert flatten_task(Chain(), "ppo", images=True).image_shape is None
     two = Picture()
     two.observation_space = spaces.Dict(
         {"left": TASK.observation_space["picture"], "right": TASK.observation_space["picture"]}
     )
-    with pytest.raises(CannotPlay, match="one picture, not at 2"):
+    with pytest.raises(CannotPlay, match="at most one image, and this observation has 2"):
         PPO().check(two)
 
 
@@ -85,14 +85,18 @@ def test_pictures_are_learned_from(recurrent: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [ppo, recurrent_ppo])
 def test_seeds_vmapped_learn_what_each_learns_alone(kind: Any) -> None:
     config = PPO(**SMALL, total_steps=1, recurrent="gru" if kind is recurrent_ppo else "none").config(TASK, "smoke")
-    rows = rows_of(TASK, "ppo", pictures=True)
+    flat = flatten_task(TASK, "ppo", images=True)
 
     def run(networks: Any, seed: jax.Array, stream: Stream) -> Any:
-        training = kind.train_chunk(rows, config, kind.start(rows, config, networks, seed, stream))[0]
+        training = kind.train_chunk(flat, config, kind.start(flat, config, networks, seed, stream))[0]
         return ppo_agent.variant(config).base(training).networks
 
     runs = [
-        (kind.Networks.initial(rows, config, seed), seed_key(seed), begun(TASK, seed_key(seed), config.num_envs))
+        (
+            kind.Networks.initial(flat, config, seed),
+            seed_key(seed),
+            begin_episodes(TASK, seed_key(seed), config.num_envs),
+        )
         for seed in range(2)
     ]
     together = jax.jit(jax.vmap(run))(*jax.tree.map(lambda *leaves: np.stack(leaves), *runs))

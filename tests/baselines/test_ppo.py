@@ -15,11 +15,11 @@ from rlbench_suite import registry
 from rlbench_suite.adapters.rollout import Stream, play
 from rlbench_suite.agent import CannotPlay, Progress
 from rlbench_suite.baselines import ppo, ppo_agent
-from rlbench_suite.baselines.networks import Moments, multilayer
+from rlbench_suite.baselines.flat_task import flatten_task
+from rlbench_suite.baselines.networks import Moments, mlp
 from rlbench_suite.baselines.ppo import Config, Networks, advantages
 from rlbench_suite.baselines.ppo_agent import PPO
-from rlbench_suite.baselines.rows import rows_of
-from rlbench_suite.baselines.training import begun
+from rlbench_suite.baselines.training import begin_episodes
 from rlbench_suite.episode import seed_key
 from rlbench_suite.evaluation.protocol import evaluation_seeds
 
@@ -75,26 +75,26 @@ def test_a_time_limit_does_not_end_the_value() -> None:
     task = Toy(horizon=4)
     agent = PPO(**SMALL, total_steps=60_000, gamma=0.8)
     compiled = ppo_agent.programs(task, agent.config(task, "smoke"))
-    training = compiled.start(Networks.initial(compiled.rows, agent.config(task, "smoke"), 0), seed_key(0))
+    training = compiled.start(Networks.initial(compiled.flat, agent.config(task, "smoke"), 0), seed_key(0))
     for _ in range(agent.config(task, "smoke").chunks):
         training, _ = compiled.chunk(training)
-    value = multilayer(training.networks.critic, training.moments.normalise(jnp.ones((1, 1))))
+    value = mlp(training.networks.critic, training.moments.normalise(jnp.ones((1, 1))))
     assert abs(float(value[0, 0]) - 5) < 0.25  # what is left of the learning rate's noise
 
 
 def test_staggered_time_limits_fall_evenly_over_an_episode() -> None:
     """Episodes of 8 steps in 16 environments: two end at every step, not sixteen at every eighth."""
-    rows = rows_of(Toy(horizon=8), "ppo")
+    flat = flatten_task(Toy(horizon=8), "ppo")
     config = Config(total_steps=1, num_envs=16, num_steps=16, hidden=(4,), stagger=True)
 
     def ends(networks: Networks, seed: jax.Array, stream: Stream, key: jax.Array) -> jax.Array:
-        running = ppo.start(rows, config, networks, seed, stream)
-        return ppo.collect(rows, config, running, key)[1].over.sum((1, 2))
+        running = ppo.start(flat, config, networks, seed, stream)
+        return ppo.collect(flat, config, running, key)[1].over.sum((1, 2))
 
     found = jax.jit(ends)(
-        Networks.initial(rows, config, 0),
+        Networks.initial(flat, config, 0),
         seed_key(0),
-        begun(rows.task, seed_key(0), config.num_envs),
+        begin_episodes(flat.task, seed_key(0), config.num_envs),
         jax.random.key(1),
     )
     np.testing.assert_array_equal(found, [2] * 16)
@@ -145,14 +145,14 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others() -> None:
 
 def test_seeds_vmapped_learn_what_each_learns_alone() -> None:
     task, config = Chain(), Config(**SMALL | {"total_steps": 1_000})
-    rows = rows_of(task, "ppo")
+    flat = flatten_task(task, "ppo")
     seeds = [0, 1, 2]
-    networks = [Networks.initial(rows, config, seed) for seed in seeds]
+    networks = [Networks.initial(flat, config, seed) for seed in seeds]
 
     def run(networks: Networks, seed: jax.Array, stream: Stream) -> Any:
-        return ppo.train_chunk(rows, config, ppo.start(rows, config, networks, seed, stream))[0].networks
+        return ppo.train_chunk(flat, config, ppo.start(flat, config, networks, seed, stream))[0].networks
 
-    runs = [(networks[i], seed_key(i), begun(task, seed_key(i), config.num_envs)) for i in seeds]
+    runs = [(networks[i], seed_key(i), begin_episodes(task, seed_key(i), config.num_envs)) for i in seeds]
     together = jax.jit(jax.vmap(run))(*jax.tree.map(lambda *leaves: np.stack(leaves), *runs))
     alone = jax.jit(run)
     for i in seeds:
@@ -181,7 +181,7 @@ def test_wrong_hyperparameters_name_the_nearest_right_one() -> None:
         PPO(learning_rat=1e-3).hyperparameters(Chain(), "smoke")
     with pytest.raises(ValueError, match="Did you mean 'smoke'"):
         PPO().hyperparameters(Chain(), "smok")
-    with pytest.raises(ValueError, match="do not divide"):
+    with pytest.raises(ValueError, match="must divide"):
         PPO(num_envs=3, num_steps=5, minibatches=2).hyperparameters(Chain(), "smoke")
 
 

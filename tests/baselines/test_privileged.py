@@ -12,7 +12,7 @@ import pytest
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines import ppo_agent
-from rlbench_suite.baselines.networks import multilayer
+from rlbench_suite.baselines.networks import mlp
 from rlbench_suite.baselines.ppo_agent import PPO
 from rlbench_suite.episode import seed_key
 
@@ -30,7 +30,7 @@ def test_the_critic_learns_what_only_it_is_told(recurrent: str) -> None:
     )  # fmt: skip
     config = agent.config(task, "smoke")
     compiled, kind = ppo_agent.programs(task, config), ppo_agent.variant(config)
-    training = compiled.start(kind.networks(compiled.rows, config, 0), seed_key(0))
+    training = compiled.start(kind.networks(compiled.flat, config, 0), seed_key(0))
     for _ in range(config.chunks):
         training, _ = compiled.chunk(training)
     base = kind.base(training)
@@ -39,11 +39,11 @@ def test_the_critic_learns_what_only_it_is_told(recurrent: str) -> None:
         memory = base.networks.actor.unit(seen, jnp.zeros((2, config.memory)))
         np.testing.assert_array_equal(memory[0], memory[1])
         seen = jnp.concatenate([seen[:, :1], memory, seen[:, 1:]], -1)
-    np.testing.assert_allclose(multilayer(base.networks.critic, seen)[:, 0], [-5, 5], atol=0.4)
-    distribution = base.networks.actor(compiled.rows, seen, None)
+    np.testing.assert_allclose(mlp(base.networks.critic, seen)[:, 0], [-5, 5], atol=0.4)
+    distribution = base.networks.actor(compiled.flat, seen, None)
     np.testing.assert_array_equal(distribution.logits[0][0], distribution.logits[0][1])
 
-    policy = kind.policy(base.networks.actor, base.moments.of_first(1), compiled.rows, config)
+    policy = kind.policy(base.networks.actor, base.moments.first(1), compiled.flat, config)
     assert set(play(task, policy, range(20)).total.tolist()) == {-4.0, 4.0}
 
 

@@ -15,7 +15,7 @@ import pytest
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines import ppo, ppo_agent, recurrent_ppo
 from rlbench_suite.baselines.ppo_agent import PPO
-from rlbench_suite.baselines.recurrent_ppo import GRU, RecurrentPolicy, collect, recall
+from rlbench_suite.baselines.recurrent_ppo import GRU, RecurrentPolicy, collect, unroll_memory
 from rlbench_suite.episode import seed_key
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -48,7 +48,7 @@ def test_the_card_decides_and_the_caller_may_overrule_it() -> None:
     assert PPO().hyperparameters(hidden, "smoke")["recurrent"] == "gru"
     assert PPO(recurrent="gru").hyperparameters(seen, "smoke")["recurrent"] == "gru"
     assert PPO(recurrent="none").hyperparameters(hidden, "smoke")["recurrent"] == "none"
-    with pytest.raises(ValueError, match="3 minibatches do not divide the sequences of 16 environments x 1 agents"):
+    with pytest.raises(ValueError, match="minibatches=3 must divide the number of sequences, 16 envir"):
         PPO(num_envs=16, num_steps=3, minibatches=3).hyperparameters(hidden, "smoke")
 
 
@@ -74,13 +74,13 @@ def test_learning_recalls_the_memories_of_acting_across_rollouts_and_episodes() 
     agent = PPO(**SMALL | {"num_steps": 9, "minibatches": 1})
     config = agent.config(CUE, "smoke")
     compiled = ppo_agent.programs(CUE, config)
-    rows = compiled.rows
-    training = compiled.start(recurrent_ppo.Networks.initial(rows, config, 0), seed_key(0))
-    collected = jax.jit(partial(collect, rows, config))
+    flat = compiled.flat
+    training = compiled.start(recurrent_ppo.Networks.initial(flat, config, 0), seed_key(0))
+    collected = jax.jit(partial(collect, flat, config))
     for rollout in range(2):
         base = training.base
         stream, memory, seen, memories, _ = collected(training, jax.random.key(rollout))
-        again = recall(base.networks.actor.unit, training.memory, base.moments.normalise(seen.x), seen.over)
+        again = unroll_memory(base.networks.actor.unit, training.memory, base.moments.normalise(seen.x), seen.over)
         np.testing.assert_allclose(again, memories, rtol=1e-4, atol=1e-6)
         over = np.asarray(seen.over)
         assert over.any()
@@ -103,9 +103,9 @@ def test_playing_step_by_step_is_what_training_saw() -> None:
     shown = np.zeros((CUE.delay + 1, 64, 2), np.float32)
     shown[0, :, 0], shown[-1, :, 1] = 2.0 * cue - 1, 1
     x = policy.moments.normalise(jnp.asarray(shown))
-    memories = recall(unit, jnp.zeros((64, policy.config.memory)), x, jnp.zeros(x.shape[:2], bool))
+    memories = unroll_memory(unit, jnp.zeros((64, policy.config.memory)), x, jnp.zeros(x.shape[:2], bool))
     known = jnp.concatenate([x, memories], -1)[-1]
-    np.testing.assert_array_equal(policy.actor(policy.rows, known, None).mode()[:, 0], answer)
+    np.testing.assert_array_equal(policy.actor(policy.flat, known, None).mode()[:, 0], answer)
 
 
 @pytest.mark.parametrize("agents", [1, 2])
@@ -126,14 +126,14 @@ def test_a_time_limit_does_not_end_the_value() -> None:
     agent = PPO(**SMALL | {"total_steps": 80_000}, gamma=0.8, recurrent="gru")
     config = agent.config(task, "smoke")
     compiled = ppo_agent.programs(task, config)
-    training = compiled.start(recurrent_ppo.Networks.initial(compiled.rows, config, 0), seed_key(0))
+    training = compiled.start(recurrent_ppo.Networks.initial(compiled.flat, config, 0), seed_key(0))
     for _ in range(config.chunks):
         training, _ = compiled.chunk(training)
     networks, x = training.base.networks, training.base.moments.normalise(jnp.ones((1, 1)))
     memory = jnp.zeros((1, config.memory))
     for _ in range(4):
         memory = networks.actor.unit(x, memory)
-        value = ppo.multilayer(networks.critic, jnp.concatenate([x, memory], -1))
+        value = ppo.mlp(networks.critic, jnp.concatenate([x, memory], -1))
         assert abs(float(value[0, 0]) - 5) < 0.3
 
 

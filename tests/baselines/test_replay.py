@@ -1,4 +1,4 @@
-"""Agents that learn from replayed experience: the ring, time limits, masks, and problems whose answers are known."""
+"""Agents that learn from replayed experience: the buffer, time limits, masks, and problems whose answers are known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rlbench_suite.adapters.rollout import play
 from rlbench_suite.agent import CannotPlay, Progress
 from rlbench_suite.baselines.distributions import SquashedGaussian
 from rlbench_suite.baselines.dqn import DQN, target
-from rlbench_suite.baselines.replay import Experience, Ring, programs, step
+from rlbench_suite.baselines.replay import Experience, ReplayBuffer, programs, step
 from rlbench_suite.baselines.sac import SAC, distribution, values
 from rlbench_suite.episode import seed_key
 from rlbench_suite.evaluation.protocol import evaluation_seeds
@@ -87,20 +87,20 @@ def trained(agent: Any, task: Any, seed: int = 0) -> Any:
 # -- experience ----------------------------------------------------------------------------------------------------
 
 
-def test_the_ring_keeps_the_latest_rows() -> None:
-    ring = Ring.empty({"n": jax.ShapeDtypeStruct((1,), jnp.int32)}, 12)
+def test_the_buffer_keeps_the_latest_transitions() -> None:
+    buffer = ReplayBuffer.empty({"n": jax.ShapeDtypeStruct((1,), jnp.int32)}, 12)
     for block in range(7):
         numbers = jnp.arange(4) + 4 * block
-        ring = ring.write({"n": numbers})
+        buffer = buffer.write({"n": numbers})
         oldest = max(0, 4 * (block + 1) - 12)
-        drawn = np.asarray(ring.sample(jax.random.key(block), 500)["n"])
+        drawn = np.asarray(buffer.sample(jax.random.key(block), 500)["n"])
         assert set(drawn.tolist()) == set(range(oldest, 4 * (block + 1)))  # missing one of 12: p < 1e-17
-    assert (int(ring.filled), int(ring.place)) == (12, 4)
+    assert (int(buffer.filled), int(buffer.position)) == (12, 4)
 
 
-def test_rows_are_drawn_with_equal_chances() -> None:
-    ring = Ring.empty({"n": jax.ShapeDtypeStruct((1,), jnp.int32)}, 20).write({"n": jnp.arange(10)})
-    drawn = ring.sample(jax.random.key(0), 10_000)["n"]
+def test_transitions_are_drawn_with_equal_chances() -> None:
+    buffer = ReplayBuffer.empty({"n": jax.ShapeDtypeStruct((1,), jnp.int32)}, 20).write({"n": jnp.arange(10)})
+    drawn = buffer.sample(jax.random.key(0), 10_000)["n"]
     assert stats.chisquare(np.bincount(drawn, minlength=10)).pvalue > 1e-3
 
 
@@ -114,13 +114,14 @@ def test_what_is_stored_is_what_happened(agent: Any) -> None:
     one = jax.jit(lambda training: step(algorithm, training)[0])
     for _ in range(7):
         training = one(training)
-    rows = jax.tree.map(lambda leaf: np.asarray(leaf)[: 7 * config.num_envs], training.ring.rows)
-    assert int(training.ring.filled) == 7 * config.num_envs
+    experience = jax.tree.map(lambda leaf: np.asarray(leaf)[: 7 * config.num_envs], training.buffer.experience)
+    assert int(training.buffer.filled) == 7 * config.num_envs
     places = np.repeat(np.arange(7) % 4, config.num_envs)  # after four steps the next episode begins
-    np.testing.assert_array_equal(rows.x.argmax(1), places)
-    np.testing.assert_array_equal(rows.next_x.argmax(1), places + 1)  # the final place 4 is seen, not the next first
-    np.testing.assert_array_equal(rows.terminated, places == 3)
-    np.testing.assert_array_equal(rows.reward, 1)
+    np.testing.assert_array_equal(experience.x.argmax(1), places)
+    # The final place 4 is seen, not the first of the next episode.
+    np.testing.assert_array_equal(experience.next_x.argmax(1), places + 1)
+    np.testing.assert_array_equal(experience.terminated, places == 3)
+    np.testing.assert_array_equal(experience.reward, 1)
 
 
 @pytest.mark.parametrize("name", ["sac", "dqn"])
@@ -137,7 +138,7 @@ def test_a_time_limit_does_not_end_the_value_and_the_end_does(name: str, mortal:
     given = (
         values(networks.critics, x, jnp.zeros((1, 1)))
         if name == "sac"
-        else networks.all(agent.algorithm(task, agent.config(task, "smoke")).rows, x, None)
+        else networks.all(agent.algorithm(task, agent.config(task, "smoke")).flat, x, None)
     )
     np.testing.assert_allclose(np.ravel(given), worth, atol=0.1)
 
@@ -191,8 +192,8 @@ def test_dqn_walks_the_chain_straight_to_its_end() -> None:
 
 def test_dqn_weighs_objectives_and_shares_between_agents() -> None:
     task = TwoObjectives((0.1, 0.9))
-    rows = DQN().algorithm(task, DQN().config(task, "smoke")).rows
-    np.testing.assert_allclose(rows.reward(jnp.array([1.0, 0.0])), [0.1])
+    flat = DQN().algorithm(task, DQN().config(task, "smoke")).flat
+    np.testing.assert_allclose(flat.agent_rewards(jnp.array([1.0, 0.0])), [0.1])
     actions = play(TwoAgents(), trained(DQN(**SMALL, total_steps=6_000), TwoAgents()), range(2)).actions
     np.testing.assert_array_equal(actions[0, 0], [0, 1])
 
@@ -201,14 +202,14 @@ def test_dqn_never_takes_nor_bootstraps_from_an_illegal_action() -> None:
     """The masked arm 4 pays most and is never tried: its value is made high by hand, and must reach no target."""
     task, agent = BANDIT, DQN(**SMALL, total_steps=6_000)
     training = ended(agent, task)
-    rows = training.ring.rows
-    filled = int(training.ring.filled)
+    experience = training.buffer.experience
+    filled = int(training.buffer.filled)
     assert filled >= 6_000
-    actions = np.asarray(rows.action)[:filled, 0]
+    actions = np.asarray(experience.action)[:filled, 0]
     assert set(actions.tolist()) == {0, 1, 2, 3}
 
     algorithm = agent.algorithm(task, agent.config(task, "smoke"))
-    mask = np.asarray(algorithm.unpack(rows.next_legal))
+    mask = np.asarray(algorithm.unpack_mask(experience.next_legal))
     np.testing.assert_array_equal(mask[:filled], [[True] * 4 + [False]] * filled)
     network = algorithm.networks(0)
     last = network.layers[-1]
@@ -216,9 +217,9 @@ def test_dqn_never_takes_nor_bootstraps_from_an_illegal_action() -> None:
     network = network._replace(layers=(*network.layers[:-1], last._replace(weight=0 * last.weight, bias=bias)))
     x = jnp.ones((2, 1))
     batch = Experience(x, jnp.zeros((2, 1), jnp.int32), jnp.zeros(2), x, None, jnp.array([False, True]))
-    wanted = target(algorithm.rows, network, network, batch, mask[:2], 0.5)
+    wanted = target(algorithm.flat, network, network, batch, mask[:2], 0.5)
     np.testing.assert_allclose(wanted, [1.5, 0])  # half of arm 3, and nothing after the end
-    np.testing.assert_allclose(target(algorithm.rows, network, network, batch, np.zeros((2, 5), bool), 0.5)[1], 0)
+    np.testing.assert_allclose(target(algorithm.flat, network, network, batch, np.zeros((2, 5), bool), 0.5)[1], 0)
 
 
 def test_dqn_chooses_by_the_network_and_judges_by_the_target() -> None:
@@ -235,7 +236,7 @@ def test_dqn_chooses_by_the_network_and_judges_by_the_target() -> None:
 
     x = jnp.ones((1, 1))
     batch = Experience(x, jnp.zeros((1, 1), jnp.int32), jnp.zeros(1), x, None, jnp.array([False]))
-    wanted = target(algorithm.rows, saying(0, 0, 9, 0, 0), saying(7, 0, 2, 0, 0), batch, None, 0.5)
+    wanted = target(algorithm.flat, saying(0, 0, 9, 0, 0), saying(7, 0, 2, 0, 0), batch, None, 0.5)
     np.testing.assert_allclose(wanted, [1.0])
 
 
@@ -281,9 +282,9 @@ def test_a_policy_is_the_same_after_saving_and_loading(agent: Any, task: Any, tm
 
 
 def test_what_they_cannot_play_they_say_before_anything_runs() -> None:
-    with pytest.raises(CannotPlay, match=r"continuous actions.* not Discrete\(5\)"):
+    with pytest.raises(CannotPlay, match=r"bounded Box actions, not Discrete\(5\)"):
         SAC().check(BANDIT)
-    with pytest.raises(CannotPlay, match="no finite number"):
+    with pytest.raises(CannotPlay, match="plays Discrete and MultiDiscrete actions"):
         DQN().check(TARGET)
     with pytest.raises(CannotPlay, match="3 choices at once"):
         DQN().check(Digits())
@@ -298,9 +299,9 @@ def test_what_they_cannot_play_they_say_before_anything_runs() -> None:
 def test_wrong_hyperparameters_are_refused() -> None:
     with pytest.raises(ValueError, match="Did you mean 'polyak'"):
         SAC(polyac=1e-3).hyperparameters(Target(), "smoke")
-    with pytest.raises(ValueError, match=r"epsilon lies in \[0, 1\], got 2"):
+    with pytest.raises(ValueError, match=r"epsilon must lie in \[0, 1\], got 2"):
         DQN(epsilon=2).hyperparameters(Chain(), "smoke")
-    with pytest.raises(ValueError, match="updates is at least 1, got 0"):
+    with pytest.raises(ValueError, match="updates must be at least 1, got 0"):
         DQN(updates=0).hyperparameters(Chain(), "smoke")
 
 
@@ -312,8 +313,8 @@ def test_a_run_of_both_leaves_out_what_each_cannot_play(tmp_path: Path) -> None:
         ("sac", "rlsuite/QuadcopterHover-v0"),
         ("dqn", "rlsuite/SAT-v0"),
     }
-    assert "continuous actions" in manifest.not_applicable["sac"]["rlsuite/SAT-v0"]
-    assert "no finite number" in manifest.not_applicable["dqn"]["rlsuite/QuadcopterHover-v0"]
+    assert "bounded Box actions" in manifest.not_applicable["sac"]["rlsuite/SAT-v0"]
+    assert "plays Discrete and MultiDiscrete actions" in manifest.not_applicable["dqn"]["rlsuite/QuadcopterHover-v0"]
 
 
 def test_dqn_finds_treasures_in_a_smoke_budget() -> None:

@@ -12,13 +12,13 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite import lanes
+from rlbench_suite import bit_exact
 from rlbench_suite.adapters.rollout import open_stream
 from rlbench_suite.baselines import offline, ppo_agent, replay
 from rlbench_suite.baselines.bc import BC
 from rlbench_suite.baselines.dqn import DQN
+from rlbench_suite.baselines.flat_task import flatten_task
 from rlbench_suite.baselines.ppo_agent import PPO
-from rlbench_suite.baselines.rows import rows_of
 from rlbench_suite.baselines.sac import SAC
 from rlbench_suite.baselines.td3_bc import TD3BC
 from rlbench_suite.episode import Draw
@@ -32,43 +32,43 @@ SEED = np.zeros(2, np.uint32)
 
 @pytest.fixture(autouse=True)
 def accelerated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "_on_cpu", lambda: False)
+    monkeypatch.setattr(bit_exact, "_on_cpu", lambda: False)
 
 
 def task_of(name: str) -> Any:
     return find_card(name).build()
 
 
-def begun(task: Any, num_envs: int) -> Any:
+def begin_episodes(task: Any, num_envs: int) -> Any:
     """The shapes of a batch of episodes."""
     draw = Draw(np.int32(0), np.int32(-1))
     return jax.eval_shape(partial(open_stream, task), np.zeros((num_envs, 2), np.uint32), draw)
 
 
 def of_ppo(task: Any) -> tuple[Any, ...]:
-    rows, config = ppo_agent.rows_for(task), PPO().config(task, "smoke")
+    flat, config = ppo_agent.flatten_for_ppo(task), PPO().config(task, "smoke")
     kind = ppo_agent.variant(config)
-    start = partial(kind.start, rows, config)
-    training = jax.eval_shape(start, kind.networks(rows, config, 0), SEED, begun(task, config.num_envs))
-    return partial(kind.train_chunk, rows, config), training
+    start = partial(kind.start, flat, config)
+    training = jax.eval_shape(start, kind.networks(flat, config, 0), SEED, begin_episodes(task, config.num_envs))
+    return partial(kind.train_chunk, flat, config), training
 
 
 def of_replay(agent: replay.ReplayAgent, task: Any) -> tuple[Any, ...]:
     config = agent.config(task, "smoke")
     algorithm = agent.algorithm(task, config)
     start = partial(replay.start, algorithm)
-    training = jax.eval_shape(start, algorithm.networks(0), SEED, begun(task, config.num_envs))
+    training = jax.eval_shape(start, algorithm.networks(0), SEED, begin_episodes(task, config.num_envs))
     return partial(replay.train_chunk, algorithm), training
 
 
 def of_offline(agent: type[offline.OfflineAgent], task: Any) -> tuple[Any, ...]:
     pytest.importorskip("minari")
     pytest.importorskip("h5py")
-    config, rows = agent().config(task, "smoke"), rows_of(task, "this test")
-    seen = jax.ShapeDtypeStruct((64, rows.features), np.float32)
-    acted = jax.ShapeDtypeStruct((64, rows.outputs), np.float32)
+    config, flat = agent().config(task, "smoke"), flatten_task(task, "this test")
+    seen = jax.ShapeDtypeStruct((64, flat.features), np.float32)
+    acted = jax.ShapeDtypeStruct((64, flat.outputs), np.float32)
     reward, over = jax.ShapeDtypeStruct((64,), np.float32), jax.ShapeDtypeStruct((64,), np.bool_)
-    run = offline.Run(agent.algorithm.start(rows, config, 0), SEED, np.int32(0))
+    run = offline.TrainingState(agent.algorithm.start(flat, config, 0), SEED, np.int32(0))
     return partial(offline.train_chunk, agent.algorithm, config), run, offline.Batch(seen, acted, reward, seen, over)
 
 

@@ -110,7 +110,7 @@ def test_interrupting_keeps_what_is_done_and_says_how_to_go_on(
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to every process
     out, err = run.communicate(timeout=30)
     assert run.returncode == 130
-    assert f"Go on with: rlsuite-eval {' '.join(BOTH)} --out {tmp_path / 'run'}" in out
+    assert f"Continue with: rlsuite-eval {' '.join(BOTH)} --out {tmp_path / 'run'}" in out
     assert "Traceback" not in out + err + (tmp_path / "run" / "workers.log").read_text()
     assert_nothing_left_running(run.pid)
     (sitting,) = read_manifest(tmp_path / "run").sittings
@@ -153,12 +153,12 @@ def test_a_failed_cell_costs_the_exit_code_and_nothing_else(call: Callable[..., 
         (("--seeds", "-2"), "at least 1, got -2"),
         (("--seeds", "three"), "--seeds"),
         (("--budget", "huge"), "Unknown budget 'huge'"),
-        (("--workers", "-1"), "--workers is at least 0"),
+        (("--workers", "-1"), "--workers must be at least 0"),
         (("--workers", "none"), "--workers"),
-        (("--silence", "0"), "--silence is a finite number above 0, got 0"),
-        (("--silence", "-3"), "--silence is a finite number above 0, got -3"),
-        (("--silence", "nan"), "--silence is a finite number above 0, got nan"),
-        (("--silence", "inf"), "--silence is a finite number above 0, got inf"),
+        (("--silence", "0"), "--silence must be a finite number above 0, got 0"),
+        (("--silence", "-3"), "--silence must be a finite number above 0, got -3"),
+        (("--silence", "nan"), "--silence must be a finite number above 0, got nan"),
+        (("--silence", "inf"), "--silence must be a finite number above 0, got inf"),
         (("--resume",), "no run to resume"),
         (("--out", "{file}"), "is no run directory"),
         (("--out", "{file}/run"), "Cannot write to the run directory"),
@@ -288,7 +288,7 @@ def test_a_saved_policy_is_judged(call: Callable[..., tuple], tmp_path: Path, mo
         assert words in err
         assert len(err.splitlines()) == 1
     code, _, err = call("--checkpoint", file, "--agent", "toy", "--out", "run")
-    assert (code, "does not say which task it was trained on; name it with --suite." in err) == (2, True)
+    assert (code, "does not name the task it was trained on; name it with --suite." in err) == (2, True)
 
 
 def test_help_and_errors_of_the_installed_program(toys: Path):

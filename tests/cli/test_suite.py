@@ -109,7 +109,7 @@ def test_show_explains_entries_beside_their_bounds(call: Callable[..., tuple]):
         (("play", "DeepSeaTreasure-v0", "--difficulty", "hard"), "has one difficulty only"),
         (("play", "DeepSeaTreasure-v0", "--seed", "-1"), "A seed is an integer in [0, 2**64), got -1"),
         (("bench", "nope"), "Unknown suite or task 'nope'"),
-        (("bench", "--envs", "0"), "--envs is at least 1"),
+        (("bench", "--envs", "0"), "--envs must be at least 1"),
         (("calibrate", "nope"), "Unknown suite or task 'nope'"),
         (("calibrate", "Vicsek-v0", "--difficulty", "medum"), "Did you mean 'medium'?"),
     ],
@@ -174,4 +174,4 @@ def test_bench_and_calibrate(call: Callable[..., tuple], toys: Path, tmp_path: P
     assert np.isfinite([list(s.values()) for s in stormy.values()]).all()
     code, _, err = call("calibrate", "ToyWalk-v0", "--episodes", "1")
     assert code == 2
-    assert "--episodes is at least 2, got 1" in err
+    assert "--episodes must be at least 2, got 1" in err

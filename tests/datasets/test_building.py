@@ -210,7 +210,7 @@ def test_an_interrupted_build_says_so(call: Callable[..., tuple], root: Path, mo
     monkeypatch.setattr("rlbench_suite.datasets.building.episodes", interrupt)
     code, out, _ = call("build", "hover/random")
     assert code == 130
-    assert "nothing of rlsuite/hover/random-v0 was kept" in out
+    assert "no part of rlsuite/hover/random-v0 was kept" in out
     assert visible(root) == []
 
 

@@ -114,11 +114,11 @@ def installed(root: Path, entry: Entry) -> bool:
 def test_a_folder_over_file(call: Callable[..., tuple], published: Path, root: Path, entry: Entry) -> None:
     code, out, err = call("download", "hover/random", "--remote", published.as_uri())
     assert (code, err) == (0, "")
-    assert f"{entry.id} is ready" in out
+    assert f"{entry.id} is installed" in out
     assert installed(root, entry)
     code, out, _ = call("download", "hover/random", "--remote", published.as_uri())
     assert code == 0
-    assert "is there already" in out
+    assert "is already installed" in out
 
 
 def test_a_folder_over_http_named_by_the_environment(

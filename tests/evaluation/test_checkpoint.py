@@ -92,7 +92,7 @@ def test_it_stands_beside_others_in_one_run_and_is_not_called_trained(trained: P
     with Run.open(path, plan("ppo", TASK, 2, "smoke", checkpoint)) as again:
         assert again.missing() == []
     report = Report.of(run)
-    row = next(row for row in report.rows if row.agent == checkpoint.label)
+    row = next(row for row in report.flat if row.agent == checkpoint.label)
     assert (row.step_unit, row.steps_per_second) == ("", None)
     said = " ".join(_remarks(report))
     assert f"{checkpoint.label} is one saved policy of ppo, not trained here" in said
@@ -249,7 +249,7 @@ def test_nothing_in_a_zip_is_run(zipped: Path, tmp_path: Path):
     torch.save({"weight": Trap(mark)}, weights)
     for number, hostile in enumerate((weights.getvalue(), pickle.dumps(Trap(mark)), b"")):
         file = changed(zipped, tmp_path / f"weights{number}.zip", policy_pth=hostile)
-        assert "policy.pth cannot be read as weights alone" in refused(file, "sb3-ppo")
+        assert "policy.pth cannot be read as weights only" in refused(file, "sb3-ppo")
     with zipfile.ZipFile(zipped) as source:
         data = json.loads(source.read("data"))
     for name in data:
@@ -278,7 +278,7 @@ def test_zips_that_cannot_be_read_safely_or_fit_nothing_are_refused(zipped: Path
     assert "has shape" in said(policy_kwargs=kwargs | {"net_arch": [16]})
     assert "has shape" in said(task=OTHER)
     assert "gSDE" in said(use_sde=True)
-    assert "no JSON object with policy_kwargs" in said(policy_kwargs=3)
+    assert "not a JSON object with policy_kwargs" in said(policy_kwargs=3)
     with zipfile.ZipFile(tmp_path / "photos.zip", "w") as other:
         other.writestr("photo.jpg", b"")
-    assert "is no zip that stable-baselines3's model.save() wrote" in refused(tmp_path / "photos.zip", "sb3-ppo")
+    assert "is not a zip that stable-baselines3's model.save() wrote" in refused(tmp_path / "photos.zip", "sb3-ppo")

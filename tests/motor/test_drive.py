@@ -64,7 +64,7 @@ def test_transition_equals_scipy(one: TaskCard) -> None:
     with precision(task):
         step = jax.jit(task.transition)
         for k in range(30):
-            action = np.int32(k % task.states) if task.finite else rng.uniform(-0.02, 0.02, task.plant.inputs)
+            action = np.int32(k % task.plant.states) if task.finite else rng.uniform(-0.02, 0.02, task.plant.inputs)
             if task.finite:
                 voltages.append(task.plant.switched(action, state.electrical, state.angle))
             else:
@@ -373,7 +373,7 @@ def test_words_and_picture(one: TaskCard) -> None:
     episode = first(task)
     words = task.describe(episode.state, episode.params)
     assert all(f"{name} " in words for name in (*task.names, *task.plant.measured_names))
-    assert task.quantity in words
+    assert task.quantity.unit in words
     picture = task.draw(episode.state, episode.params)
     assert picture.shape == task.picture_shape
     assert (picture == [255, 0, 0]).all(-1).any()

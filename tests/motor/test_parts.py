@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import gymnasium
+import jax
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -64,6 +65,25 @@ def test_reference_player_never_trips(name: str) -> None:
     record = play(task, load(task.card.reference).for_task(task), range(64))
     assert not record.terminated.any()
     assert record.info["success"].mean() > 0.8
+
+
+@pytest.mark.parametrize(
+    ("options", "remembers"),
+    [
+        ({}, ()),
+        ({"reference": "sinus"}, ("reference",)),
+        ({"supply": "rc"}, ("link",)),
+        ({"supply": "ac3", "dead_time": "1"}, ("link", "waiting")),
+        ({"load": "profile"}, ("load",)),
+        ({"noise": "0.01", "interlocking": "0.03", "solver": "euler"}, ()),
+    ],
+)
+def test_only_chosen_parts_remember(options: dict[str, str], remembers: tuple[str, ...]) -> None:
+    """A part that is absent adds nothing to the state; one that remembers fills its own field only."""
+    task = card("PMSMTorque-v0", **options).build()
+    key = jax.random.key(0)
+    state = jax.eval_shape(lambda: task.initial(key, task.sample_params(key, np.int32(0))))
+    assert tuple(name for name, memory in state.parts._asdict().items() if jax.tree.leaves(memory)) == remembers
 
 
 def test_every_choice_is_tried_and_a_wrong_one_refused() -> None:

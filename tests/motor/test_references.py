@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import signal, stats
 
-from rlbench_suite.envs.motor.references.reference import LONGEST, REFERENCES, SHORTEST, Range
+from rlbench_suite.envs.motor.parts.reference import LONGEST, REFERENCES, SHORTEST, Range
 from rlbench_suite.envs.motor.references.wave import SHAPES, through
 
 pytestmark = pytest.mark.of_variants

@@ -1,4 +1,4 @@
-"""What the tests of ciphers share: encryption as the prompts describe it, on strings, by what they say only."""
+"""Ciphers by hand for the tests: encryption on strings, from the words of the prompts alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Encryption = Callable[[str], str]
 
 
 def told(prompt: str) -> tuple[str, str]:
-    """The alphabet and the name of the cipher."""
+    """Return the alphabet and the name of the cipher."""
     found = re.search(
         r"The alphabet is ([A-Z]+)\. Its (\d+) letters are numbered from 0 \((.)\) to (\d+) \((.)\)", prompt
     )
@@ -24,7 +24,7 @@ def told(prompt: str) -> tuple[str, str]:
 
 
 def encryption(alphabet: str, name: str, key: str) -> Encryption:
-    """How texts are encrypted with a key as a prompt writes it."""
+    """Return the function that encrypts texts with a key as a prompt writes it."""
     parameters = {letter: int(number) for letter, number in re.findall(r"([a-z]) = (\d+)", key)}
     return {
         "Caesar cipher": lambda: by_alphabet(alphabet, rotated(alphabet, parameters["k"])),
@@ -54,7 +54,7 @@ def by_alphabet(alphabet: str, other: str) -> Encryption:
 
 
 def added(alphabet: str, text: str, key: str) -> str:
-    """By the tabula recta."""
+    """Look up in the tabula recta."""
     return "".join(rotated(alphabet, alphabet.index(k))[alphabet.index(x)] for x, k in zip(text, key))  # noqa: B905
 
 
@@ -79,7 +79,7 @@ def in_square(rows: list[str], text: str) -> str:
 
 
 def crossing(row: str, column: str) -> str:
-    """The letter that stands in both."""
+    """Return the letter that stands in both."""
     (letter,) = set(row) & set(column)
     return letter
 
@@ -100,7 +100,7 @@ def in_columns(text: str, order: list[int]) -> str:
 
 
 def decrypted(alphabet: str, name: str, encrypt: Encryption, secret: str) -> str:
-    """The only text that becomes this one."""
+    """Return the only text that becomes this one."""
     if name in ("Rail fence cipher", "Columnar transposition"):
         marks = "".join(chr(1000 + place) for place in range(len(secret)))
         return "".join(letter for _, letter in sorted(zip(encrypt(marks), secret, strict=True)))

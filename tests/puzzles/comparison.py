@@ -1,4 +1,4 @@
-"""What counts the comparisons of solvers with independent engines; see ``conftest.py``."""
+"""Count the comparisons of solvers with independent engines; see ``conftest.py``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On how many instances the solvers agree with engines that share no code with them.
+"""Report on how many instances the solvers agree with engines that share no code with them.
 
 ``pytest -m engine tests/puzzles`` runs what compares them, of all puzzles, and ends with the table of
 ``docs/puzzles.md``: different instances that were compared, by the number of their tier.
@@ -33,7 +33,7 @@ def compared(request: pytest.FixtureRequest) -> Iterator[Compared]:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """The table."""
+    """Print the table."""
     if config.option.markexpr != "engine":
         return
     reports = terminalreporter.stats

@@ -1,4 +1,4 @@
-"""What the tests of puzzles that are filled in share: batches of instances and grids, and a plan played out."""
+"""Batches of instances and grids, and plans played out, for the tests of puzzles that are filled in."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.envs.puzzles.shared.grid_filling import Filling, FillTask
+from rlbench_suite.envs.puzzles.shared.grid_filling import FillTask, GridState
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.registry import card
 
 
 def task_of(name: str, difficulty: float) -> Any:
-    """The interactive task; its ``puzzle`` is the one-shot form."""
+    """Return the interactive task; its ``puzzle`` is the one-shot form."""
     return card(name).build(difficulty=difficulty)
 
 
@@ -25,7 +25,7 @@ def stacked(instances: Sequence[Any]) -> Any:
 
 
 def solution_of(puzzle: Any, instance: Any) -> np.ndarray:
-    """What the solver fills in, in reading order."""
+    """Return the cells that the solver fills in, in reading order."""
     return np.array(puzzle.solution(instance), np.int8).ravel()
 
 
@@ -42,7 +42,7 @@ def grids_of(puzzle: Any, instances: Sequence[Any], seed: int = 0) -> list[np.nd
 
 
 def partial_grids(puzzle: Any, instances: Sequence[Any], seed: int = 0) -> list[np.ndarray]:
-    """The same grids with some cells empty again."""
+    """Return the same grids with some cells empty again."""
     rng = np.random.default_rng(seed + 1)
     grids = grids_of(puzzle, instances, seed)
     return [
@@ -52,7 +52,7 @@ def partial_grids(puzzle: Any, instances: Sequence[Any], seed: int = 0) -> list[
 
 
 def solved_by_task(task: FillTask, instances: Sequence[Any], grids: Sequence[np.ndarray]) -> list[bool]:
-    """What the compiled task says of full grids."""
+    """Return whether the compiled task takes full grids for solved."""
     return jax.jit(jax.vmap(task.solved))(np.stack(grids), stacked(instances)).tolist()
 
 
@@ -61,7 +61,7 @@ def masks_by_task(task: FillTask, instances: Sequence[Any], grids: Sequence[np.n
     batch = Params(stacked(instances), np.zeros((len(grids), 1), np.int16))
     cells = np.stack(grids)
     empty = (cells == 0).sum(1, dtype=np.int32)
-    masks = jax.jit(jax.vmap(task.action_mask))(Filling(cells, empty, empty), batch)
+    masks = jax.jit(jax.vmap(task.action_mask))(GridState(cells, empty, empty), batch)
     return np.asarray(masks).reshape(len(grids), task.cells, task.puzzle.fillable)
 
 
@@ -75,7 +75,7 @@ def plans_played(task: FillTask, instances: Sequence[Any]) -> tuple[list[float],
     def play(instance: Any, plan: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         params = Params(instance, plan)
 
-        def step(state: Filling, action: jax.Array) -> tuple[Filling, tuple[jax.Array, jax.Array]]:
+        def step(state: GridState, action: jax.Array) -> tuple[GridState, tuple[jax.Array, jax.Array]]:
             legal = task.action_mask(state, params)[action] & ~task.terminal(state, key, params)
             after = task.transition(state, action, key, params)
             reward = task.reward(state, action, after, key, params)

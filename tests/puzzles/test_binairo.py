@@ -31,7 +31,7 @@ def lines_of(cells: list[int], side: int) -> list[list[int]]:
 
 
 def fits(line: list[int]) -> bool:
-    """Whether a line that may have gaps (0) is neither too full of a symbol nor has three in a row."""
+    """Return whether a line that may have gaps (0) is neither too full of a symbol nor has three in a row."""
     threes = [1, 1, 1], [2, 2, 2]
     return max(line.count(1), line.count(2)) <= len(line) // 2 and not any(
         line[i : i + 3] in threes for i in range(len(line))
@@ -39,7 +39,7 @@ def fits(line: list[int]) -> bool:
 
 
 def keeps_the_rules(cells: list[int], side: int) -> bool:
-    """By the definition."""
+    """Check the definition."""
     lines = [tuple(line) for line in lines_of(cells, side)]
     different = len(set(lines[:side])) == len(set(lines[side:])) == side
     return 0 not in cells and different and all(fits(list(line)) for line in lines)
@@ -59,7 +59,7 @@ def sat_engine(side: int) -> Cadical153:
 
 
 def solutions_by_sat(givens: list[int], side: int, switch: int) -> int:
-    """How many, up to 2; ``switch`` is a variable of this count's own."""
+    """Count the solutions, up to 2; ``switch`` is a variable of this count alone."""
     solver, count = sat_engine(side), 0
     fixed = [i + 1 if v == 2 else -i - 1 for i, v in enumerate(givens) if v] + [switch]
     while count < 2 and solver.solve(assumptions=fixed):

@@ -39,7 +39,7 @@ def counts_of(cells: list[int]) -> list[int]:
 
 
 def keeps_the_rules(cells: list[int], counts: list[int]) -> bool:
-    """By the definition: counts, distances, and a matching found by the assignment problem."""
+    """Check the definition: counts, distances, and a matching found by the assignment problem."""
     tents, trees = where(cells, TENT), where(cells, TREE)
     if 0 in cells or counts_of(cells) != counts or len(tents) != len(trees):
         return False
@@ -102,7 +102,7 @@ def test_there_is_one_solution(tier: str, count: int, compared: Compared) -> Non
 
 
 def test_nothing_else_passes_for_a_solution() -> None:
-    """All fillings by the counts of rows: what the task takes for solved is the solution, and that alone."""
+    """Try all fillings by the counts of rows: the task takes the solution for solved, and nothing else."""
     task: Any = card("Campsite-v0").build(difficulty="easy")
     puzzle, side = task.puzzle, 5
     solved = jax.jit(jax.vmap(task.solved, in_axes=(0, None)))

@@ -35,7 +35,7 @@ def changes(colours: list[int], order: Any) -> int:
 
 @pytest.mark.engine("all orders: none is better")
 def test_no_order_is_better(compared: Compared) -> None:
-    """All orders of all cars of the easy tier, on 1,000 lines."""
+    """Try all orders of all cars of the easy tier, on 1,000 lines."""
     puzzle = puzzle_of(NAME, "easy")
     orders = np.array(legal_orders(8))
     for seed in range(1000):
@@ -49,7 +49,7 @@ def test_no_order_is_better(compared: Compared) -> None:
 
 
 def by_all_states(colours: list[int]) -> int:
-    """The fewest changes, with the whole set of used cars as a state and no car preferred to another."""
+    """Return the fewest changes, with the whole set of used cars as a state and no car preferred to another."""
     n = len(colours)
     layer = {(0, -1): 0}
     for place in range(n):

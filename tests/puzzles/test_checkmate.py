@@ -27,13 +27,13 @@ from rlbench_suite.envs.puzzles.games.chess_moves import (
     move_name,
     moved,
 )
-from rlbench_suite.envs.puzzles.shared.puzzle_task import Planned
+from rlbench_suite.envs.puzzles.shared.puzzle_task import SolverPlayer
 
 pytestmark = pytest.mark.of_variants
 
 
 def board_of(text: str) -> list[int]:
-    """The pieces of a position in Forsyth-Edwards notation."""
+    """Return the pieces of a position in Forsyth-Edwards notation."""
     board = [0] * 64
     for row, rank in enumerate(text.split(maxsplit=1)[0].split("/")):
         column = 0
@@ -87,7 +87,7 @@ def pieces_of(position: str) -> Pieces:
 
 
 def strikes(pieces: Pieces, start: Square, end: Square) -> bool:
-    """Whether the piece on a square could capture on another."""
+    """Return whether the piece on a square could capture on another."""
     kind, (x, y), (right, up) = pieces[start], start, (end[0] - start[0], end[1] - start[1])
     far = max(abs(right), abs(up))
     match kind.upper():
@@ -109,7 +109,7 @@ def in_check(pieces: Pieces, white: bool) -> bool:
 
 
 def goes(pieces: Pieces, start: Square, end: Square, passed: Square | None) -> bool:
-    """Whether a piece could move to a square where none of its own side is, its king left aside."""
+    """Return whether a piece could move to a square without a piece of its own side, its king left aside."""
     kind = pieces[start]
     if kind not in "Pp":
         return strikes(pieces, start, end)
@@ -122,7 +122,7 @@ def goes(pieces: Pieces, start: Square, end: Square, passed: Square | None) -> b
 
 
 def plays(pieces: Pieces, white: bool, passed: Square | None = None) -> Iterator[tuple[str, Pieces, Square | None]]:
-    """Every legal move, what it leads to, and the square that a pawn passed over. Nobody may castle."""
+    """Yield every legal move, the position after it, and the square that a pawn passed over. Nobody may castle."""
     own = [square for square, kind in pieces.items() if kind.isupper() == white]
     for start, end in itertools.product(own, itertools.product(range(8), repeat=2)):
         if end in own or not goes(pieces, start, end, passed):
@@ -267,7 +267,7 @@ def test_the_task_knows_legal_and_mating_moves() -> None:
 
 def test_planned_play_always_succeeds_and_random_play_seldom() -> None:
     task = task_of("CheckmateInOne-v0", 4)
-    planned = play(task, Planned.for_task(task), range(300))
+    planned = play(task, SolverPlayer.for_task(task), range(300))
     assert planned.info["success"].all()
     assert planned.terminated.all()
     np.testing.assert_array_equal(planned.total, 1.0)

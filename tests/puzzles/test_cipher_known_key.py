@@ -19,7 +19,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.envs.puzzles.words.cipher_known_key import TIERS, CipherKnownKeyPuzzle, Instance
 from rlbench_suite.envs.puzzles.words.pseudo_words import pseudo_word, pseudo_words
-from rlbench_suite.envs.puzzles.words.spelling import Spelling
+from rlbench_suite.envs.puzzles.words.spelling import SpellingState
 from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card
 
@@ -29,7 +29,7 @@ both_ids = pytest.mark.parametrize("name", ["CipherKnownKey-v0", "CipherKnownPla
 
 
 def answer_by_hand(prompt: str) -> str:
-    """By what the prompt says."""
+    """Answer by the words of the prompt."""
     alphabet, name = told(prompt)
     key = re.search(r"^Key: ?\n?(.*?)\n\n", prompt, re.MULTILINE | re.DOTALL)
     ask = re.search(r"^(Decrypt this ciphertext|Encrypt this plaintext):\n([A-Z]+)\n", prompt, re.MULTILINE)
@@ -59,7 +59,7 @@ def test_the_answer_is_the_one_by_hand(tier: str, count: int, compared: Compared
 
 
 def test_every_text_of_four_letters_is_judged_by_the_rules() -> None:
-    """Of all texts, one is right; shorter than a tier's, which changes nothing else."""
+    """Try all texts: one is right. They are shorter than a tier's, which changes nothing else."""
     puzzle: Any = CipherKnownKeyPuzzle(24)
     puzzle.length = 4
     puzzle.alphabet = "ABCDEFGHI"
@@ -173,7 +173,7 @@ def test_letters_are_rewarded_where_they_are_right(name: str, tier: str) -> None
     context = Params(stacked(instances), jnp.zeros((count, 1), jnp.int16))
 
     def play(context: Params, letters: jax.Array) -> Any:
-        def step(state: Spelling, letter: jax.Array) -> Any:
+        def step(state: SpellingState, letter: jax.Array) -> Any:
             new = task.transition(state, letter, key, context)
             reward = task.reward(state, letter, new, key, context)
             return new, (reward, task.terminal(new, key, context), task.observation(new, key, context))

@@ -32,7 +32,7 @@ TIERS = ["easy", "medium", "hard"]
 
 
 def every_key(alphabet: str, name: str, prompt: str) -> list[str]:
-    """As prompts write them; of a matrix, every one without regard to whether it can be inverted."""
+    """Yield every key as prompts write it; for matrices, those that cannot be inverted too."""
     count = len(alphabet)
     width = [int(number) for number in re.findall(r"(?:word of|columns 1 to|rails, from 2 to) (\d+)", prompt)]
     coprime = [a for a in range(count) if np.gcd(a, count) == 1]
@@ -57,7 +57,7 @@ def parts(prompt: str) -> tuple[str, str, list[tuple[str, str]], str]:
 
 
 def answers_by_hand(prompt: str) -> set[str]:
-    """What every key that fits makes of the text; None stands for what is not determined."""
+    """Return the plaintexts under every key that fits; None stands for a letter that is not determined."""
     alphabet, name, pairs, text = parts(prompt)
     count = len(alphabet)
     if name == "Substitution cipher":
@@ -116,7 +116,7 @@ def test_every_key_that_fits_gives_the_answer(tier: str, count: int, compared: C
 
 
 def small_keys(cipher: Cipher) -> list[tuple[int, ...]]:
-    """All keys of a cipher with few letters."""
+    """Return all keys of a cipher with few letters."""
     every, width = range(cipher.count), cipher.width
     match cipher:
         case Caesar():

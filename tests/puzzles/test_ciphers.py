@@ -34,7 +34,7 @@ def numbers(text: str, alphabet: str = LATIN) -> list[int]:
 
 
 def square(phrase: str, alphabet: str) -> str:
-    """A Playfair square: the letters of a phrase, then those that it lacks."""
+    """Return a Playfair square: the letters of a phrase, then those that it lacks."""
     return "".join(dict.fromkeys(phrase.upper().replace(" ", "") + alphabet))
 
 
@@ -102,7 +102,7 @@ def test_decryption_undoes_encryption_and_the_other_way_round(kind: type[Cipher]
 
 @pytest.mark.parametrize("kind", EVERY)
 def test_encryption_is_a_bijection(kind: type[Cipher]) -> None:
-    """On all texts of four letters out of four that the cipher takes."""
+    """Try all texts of four letters out of four that the cipher takes."""
     dice = Dice(3, 4)
     for width in (2, 3, 4):
         cipher = kind("ABCD", width)
@@ -114,7 +114,7 @@ def test_encryption_is_a_bijection(kind: type[Cipher]) -> None:
 
 @pytest.mark.parametrize("count", [4, 5, 6, 9])
 def test_how_many_keys_there_are(count: int) -> None:
-    """Of all there could be, those that lose nothing."""
+    """Count the keys that lose nothing, among all there could be."""
     every, alphabet = range(count), LATIN[:count]
     affine = sum(len({(a * x + b) % count for x in every}) == count for a in every for b in every)
     assert Affine(alphabet, 0).keys == affine

@@ -50,7 +50,7 @@ def test_the_solver_uses_as_few_operations_as_brute_force(count: int, instances:
 
 @cache
 def values(numbers: tuple[int, ...]) -> set[int]:
-    """What can be made of exactly these numbers, from what can be made of two parts of them."""
+    """Return the results of exactly these numbers, from the results of two parts of them."""
     if len(numbers) == 1:
         return set(numbers)
     made = set()
@@ -72,7 +72,7 @@ def test_how_many_instances_there_are(count: int) -> None:
 
 
 def test_what_is_out_of_reach_is_found_to_be() -> None:
-    """All targets of some numbers, reachable or not, one by one against brute force."""
+    """Compare all targets of some numbers, reachable or not, one by one with brute force."""
     puzzle, dice = CountdownPuzzle(4), Dice(1, 2)
     instance = puzzle.generate(0)
     unreachable = 0

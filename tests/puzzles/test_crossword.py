@@ -30,7 +30,7 @@ Cells = dict[tuple[int, int], str]
 
 
 def told(prompt: str) -> tuple[list[str], list[str]]:
-    """The words, and the rows of the grid, read from the prompt."""
+    """Read the words, and the rows of the grid, from the prompt."""
     words = re.search(r"^Words: (.*)$", prompt, re.MULTILINE)
     assert words
     rows = re.findall(r"^(?:[A-Z_#] )+[A-Z_#]$", prompt, re.MULTILINE)
@@ -38,7 +38,7 @@ def told(prompt: str) -> tuple[list[str], list[str]]:
 
 
 def runs(rows: list[str]) -> list[list[tuple[int, int]]]:
-    """The slots of a grid: every maximal run of two or more cells."""
+    """Return the slots of a grid: every maximal run of two or more cells."""
     side, found = len(rows), []
     lines = [[(r, c) for c in range(side)] for r in range(side)] + [[(r, c) for r in range(side)] for c in range(side)]
     for line in lines:
@@ -82,7 +82,7 @@ def solutions_by_sat(words: list[str], rows: list[str], most: int) -> list[list[
 
 
 def keeps_the_rules(words: list[str], rows: list[str], answer: list[str]) -> bool:
-    """By the definition."""
+    """Check the definition."""
     cells = [(old, new) for row, other in zip(rows, answer, strict=True) for old, new in zip(row, other, strict=True)]
     kept = all((old == "#") == (new == "#") and old in ("_", new) for old, new in cells)
     return kept and sorted("".join(answer[r][c] for r, c in run) for run in runs(rows)) == words
@@ -238,7 +238,7 @@ def test_disguises() -> None:
 
 
 def moved(puzzle: Any, instance: Instance, givens: np.ndarray, board: np.ndarray, words: np.ndarray) -> Instance:
-    """The grid with its cells in another order; slots as they lie there."""
+    """Return the grid with its cells in another order; slots as they lie there."""
     side = puzzle.side
     rows = ["".join("#" if value == 7 else "_" for value in row) for row in givens]
     slots = [[r * side + c for r, c in run] for run in runs(rows)]
@@ -327,7 +327,7 @@ def test_the_task_plays_by_the_rules(tier: str) -> None:
 
 
 def legal(words: list[str], slots: list[list[tuple[int, int]]], grid: Cells, used: dict[int, int]) -> list[bool]:
-    """By the definition."""
+    """Check the definition."""
     return [
         s not in used
         and w not in used.values()

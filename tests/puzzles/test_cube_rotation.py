@@ -46,12 +46,12 @@ MATRICES |= {
 
 
 def moved(matrix: np.ndarray, side: str) -> str:
-    """Where a rotation takes a side."""
+    """Return the side to which a rotation takes a side."""
     return SIDE_OF[tuple((matrix @ NORMALS[side]).tolist())]
 
 
 def rotation(turns: list[str]) -> np.ndarray:
-    """All turns, about axes that stay where they are."""
+    """Return the product of all turns, about axes that stay where they are."""
     whole = np.eye(3, dtype=int)
     for turn in turns:
         whole = MATRICES[turn] @ whole
@@ -59,7 +59,7 @@ def rotation(turns: list[str]) -> np.ndarray:
 
 
 def everything() -> list[np.ndarray]:
-    """The 24 rotations: signed permutations of determinant 1."""
+    """Return the 24 rotations: signed permutations of determinant 1."""
     made = []
     for columns in ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)):
         for signs in product((1, -1), repeat=3):
@@ -109,7 +109,7 @@ def test_words_that_are_no_colour_are_refused() -> None:
 
 
 def test_distances_are_exact() -> None:
-    """All 24 orientations; the k quarter turns that come first are all products of k matrices."""
+    """Compare all 24 orientations: the k quarter turns that come first are all products of k matrices."""
     assert sorted(CUBE.elements) == sorted(permutation(matrix) for matrix in everything())
     met: set[tuple[int, ...]] = set()
     for count in range(4):
@@ -139,7 +139,7 @@ def test_a_cube_seen_from_elsewhere_is_the_same_puzzle() -> None:
 
 
 def test_as_many_puzzles_as_it_says() -> None:
-    """Of all questions about three turns; those about turns around one axis look alike from more sides."""
+    """Go through all questions about three turns; those about turns around one axis look alike from more sides."""
     puzzle = CubeRotationPuzzle(3)
     every = [
         Instance(np.arange(6, dtype=np.int8), np.array(turns, np.int8), np.int8(asked), np.int8(1))

@@ -49,7 +49,7 @@ test_of.__test__ = False  # type: ignore[attr-defined]
 
 
 def meaning(sentence: str) -> Callable[[World], bool]:
-    """An English sentence as a test of worlds."""
+    """Read an English sentence as a test of worlds."""
     if match := re.fullmatch(r"Odo is (.*)", sentence):
         is_so = test_of(match[1])
         return lambda world: is_so(world[0])
@@ -72,7 +72,7 @@ def read(prompt: str) -> tuple[list[str], str]:
 
 
 def by_worlds(prompt: str, properties: int, largest: int) -> str:
-    """The answer from every world of up to ``largest`` different things."""
+    """Return the answer from every world of up to ``largest`` different things."""
     premises, conclusion = read(prompt)
     true, concluded = [meaning(premise) for premise in premises], meaning(conclusion)
     kinds = [
@@ -95,7 +95,8 @@ def by_worlds(prompt: str, properties: int, largest: int) -> str:
 
 
 def by_sat(prompt: str) -> str:
-    """The answer for worlds of any size: a variable says that there is a thing of a kind, another that Odo is of it.
+    """Return the answer for worlds of any size: a variable says that there is a thing of a kind, another that Odo is of
+    it.
 
     A sentence about all excludes the kinds of which a thing alone in its world makes it false; one about some, or about
     Odo, asks for one of those of which such a thing makes it true.

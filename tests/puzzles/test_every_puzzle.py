@@ -1,4 +1,4 @@
-"""What every puzzle's one-shot form must keep: the laws of `rlbench_suite.puzzle`, over all ids and tiers."""
+"""Laws that every puzzle's one-shot form must keep: those of `rlbench_suite.puzzle`, over all ids and tiers."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_the_solver_solves_and_the_card_says_so(card: TaskCard, tier: str) -> No
 
 @every_tier
 def test_measured_scores_are_found_again(card: TaskCard, tier: str) -> None:
-    """On fewer instances of the same seeds: each interval holds, up to the noise of both."""
+    """Measure again on fewer instances of the same seeds: each interval holds, up to the noise of both."""
     puzzle, measured = puzzle_of(card.id, tier), card.one_shot_scores(tier)
     instances = sample(card.id, tier)
     assert measured["nothing"].mean == 0

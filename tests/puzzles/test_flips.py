@@ -21,7 +21,7 @@ from rlbench_suite.adapters.rollout import play
 from rlbench_suite.bank import STOP
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.formulas.cnf import as_answer
-from rlbench_suite.envs.puzzles.formulas.flips import State, ToGoal
+from rlbench_suite.envs.puzzles.formulas.flips import GoalPlayer, State
 from rlbench_suite.envs.puzzles.formulas.formula import values
 from rlbench_suite.envs.puzzles.formulas.saturn import SaturnPuzzle
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
@@ -43,7 +43,7 @@ def _small_banks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @cache
 def game(name: str, tier: str) -> Any:
-    """A task of its own, with a bank of 64 formulas a split."""
+    """Return a task of its own, with a bank of 64 formulas a split."""
     found = card(name)
     task = type(found.build(difficulty=tier))(found, difficulty=found.difficulties[tier], dtype="float32")
     assert len(task.bank.plans) == 128
@@ -240,7 +240,7 @@ def test_a_plan_flips_legally_from_all_false_to_a_right_answer(name: str, tier: 
 def test_the_reference_reaches_the_goal_and_returns_telescope(name: str) -> None:
     task = game(name, "medium")
     player = reference_player(task)
-    assert isinstance(player, ToGoal)
+    assert isinstance(player, GoalPlayer)
     record = play(task, player, range(200))
     assert record.info["success"].all()
     assert record.terminated.all()

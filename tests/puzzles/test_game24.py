@@ -15,7 +15,7 @@ from comparison import Compared
 
 from rlbench_suite.card import load
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.arithmetic.combine import CombineTask, Numbers
+from rlbench_suite.envs.puzzles.arithmetic.combine import CombineTask, NumbersState
 from rlbench_suite.envs.puzzles.arithmetic.game24 import THIRDS, Game24Puzzle, chance_of
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.registry import card
@@ -27,8 +27,9 @@ HANDS = list(itertools.combinations_with_replacement(range(1, 14), 4))
 
 
 def solvable() -> list[bool]:
-    """Of each hand, whether some bracketing of some order makes 24; floats, which err by far less than two results can
-    differ. What is divided by zero is infinite or no number, and becomes 24 by nothing that uses all cards."""
+    """Return for each hand whether some bracketing of some order makes 24, in floats, which err by far less than two
+    results can differ. What is divided by zero is infinite or no number, and becomes 24 by nothing that uses all cards.
+    """
     found = np.zeros(len(HANDS), bool)
     with np.errstate(divide="ignore", invalid="ignore"):
         for a, b, c, d in itertools.permutations(np.array(HANDS, float).T):
@@ -215,7 +216,7 @@ def test_every_action_is_what_fractions_say(name: str) -> None:
 
     @jax.jit
     @jax.vmap
-    def look(state: Numbers, params: Params):
+    def look(state: NumbersState, params: Params):
         return task.action_mask(state, params), task.terminal(state, key, params), task.info(state, params)["success"]
 
     step = jax.jit(jax.vmap(lambda state, action, params: task.transition(state, action, key, params)))
@@ -227,7 +228,7 @@ def test_every_action_is_what_fractions_say(name: str) -> None:
         mask, over, success = map(np.asarray, look(state, params))
         actions = np.zeros(count, np.int32)
         for row, (values, instance) in enumerate(zip(numbers, given, strict=True)):
-            assert task.values(Numbers(*(np.asarray(part)[row] for part in state))) == values
+            assert task.values(NumbersState(*(np.asarray(part)[row] for part in state))) == values
             left = [value for value in values if value is not None]
             done = int(instance.target) in left and (len(left) == 1 or name == "Countdown-v0")
             assert (success[row], over[row]) == (done, done or len(left) == 1)

@@ -19,7 +19,13 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.arithmetic import card_pictures, running_value
 from rlbench_suite.envs.puzzles.arithmetic.card_pictures import lit
 from rlbench_suite.envs.puzzles.arithmetic.combine import Instance
-from rlbench_suite.envs.puzzles.arithmetic.game24_cards import LENGTH, TOKENS, Game24Cards, Game24CardsPuzzle, Writing
+from rlbench_suite.envs.puzzles.arithmetic.game24_cards import (
+    LENGTH,
+    TOKENS,
+    FormulaState,
+    Game24Cards,
+    Game24CardsPuzzle,
+)
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.registry import card
 
@@ -29,7 +35,7 @@ TIERS = {"easy": 0, "medium": 2, "hard": 3}
 
 
 def value(tokens: list[str]) -> Fraction | None:
-    """By recursive descent; None where something is divided by zero."""
+    """Compute the value by recursive descent; None after a division by zero."""
     rest = [*tokens]
 
     def total() -> Fraction:
@@ -65,7 +71,7 @@ def test_the_plain_reading_is_that_of_python() -> None:
 
 
 def grammatical(dice: Dice, numbers: list[int], pairs: int) -> list[str]:
-    """A random formula of all the numbers, with at most so many pairs of parentheses."""
+    """Return a random formula of all the numbers, with at most so many pairs of parentheses."""
     tokens: list[str] = []
     opened = closable = 0
     for place, number in enumerate(numbers):
@@ -89,13 +95,13 @@ def task_of(tier: str, observation: str = "symbols") -> Any:
 
 
 def replay(task: Game24Cards, hands: Any, targets: Any, formulas: list[list[str]]) -> Any:
-    """The last states of formulas that are written, and what was met on the way."""
+    """Return the last states of formulas that are written, and the states on the way."""
 
     def write(numbers: jax.Array, target: jax.Array, actions: jax.Array) -> Any:
         key = jax.random.key(0)
         params = Params(Instance(numbers, target), jnp.zeros(1, jnp.int16))
 
-        def step(state: Writing, action: jax.Array) -> Any:
+        def step(state: FormulaState, action: jax.Array) -> Any:
             mask = task.action_mask(state, params)
             live = action >= 0
             after = task.transition(state, action, key, params)
@@ -118,7 +124,7 @@ def padded(formulas: list[list[str]]) -> np.ndarray:
 
 
 def closed(tokens: list[str]) -> list[str]:
-    """What has been written, a waiting operator and empty parentheses left out, and all parentheses closed."""
+    """Return the formula so far with all parentheses closed, without a waiting operator and empty parentheses."""
     while tokens and tokens[-1] in "+-*/(":
         tokens = tokens[:-1]
     return tokens + [")"] * (tokens.count("(") - tokens.count(")"))
@@ -160,7 +166,7 @@ def test_values_are_those_of_fractions() -> None:
 
 
 def test_symbols_say_what_could_come() -> None:
-    """Every preview of random formulas, cut anywhere, against the formula written out."""
+    """Compare every preview of random formulas, cut anywhere, with the formula written out."""
     for tier, size in (("easy", 2), ("medium", 4)):
         task, dice, count = task_of(tier), Dice(2, size), 60
         hands = [[dice.between(1, 13) for _ in range(size)] for _ in range(count)]
@@ -207,7 +213,7 @@ def test_symbols_say_what_could_come() -> None:
 
 
 def legal(tokens: list[str], hand: list[int], pairs: int) -> set[str]:
-    """The rules of the mask, written out once more."""
+    """Write the rules of the mask out once more."""
     if tokens and tokens[-1] == "=":
         return set()
     left = Counter(map(str, hand)) - Counter(token for token in tokens if token.isdigit())

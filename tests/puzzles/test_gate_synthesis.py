@@ -33,17 +33,17 @@ PAULI = np.array([[[0, 1], [1, 0]], [[0, -1j], [1j, 0]], [[1, 0], [0, -1]]])
 
 
 def bloch(unitary: np.ndarray) -> np.ndarray:
-    """The rotation of the Bloch sphere."""
+    """Return the rotation of the Bloch sphere."""
     return np.einsum("aij,jk,bkl,il->ab", PAULI, unitary, PAULI, unitary.conj()).real.ravel() / 2
 
 
 def parts(unitary: np.ndarray) -> np.ndarray:
-    """The real and the imaginary parts."""
+    """Return the real and the imaginary parts."""
     return np.concatenate([unitary.real.ravel(), unitary.imag.ravel()])
 
 
 class Kind(NamedTuple):
-    """A puzzle, and what is true of it."""
+    """A puzzle, and facts about it."""
 
     puzzle: Callable[[float], SynthesisPuzzle]
     circuits: Callable[[int], Circuits]
@@ -75,7 +75,7 @@ TWO = {
 
 
 def undone_by(names: Any) -> dict[str, str]:
-    """The gate that undoes each, by its name."""
+    """Return the gate that undoes each, by its name."""
     swapped = {"T": "Tdg", "Tdg": "T", "S": "Sdg", "Sdg": "S"}
     parted = {name: re.fullmatch(r"([A-Za-z]+)(\d*)", name) for name in names}
     return {name: swapped.get(match[1], match[1]) + match[2] for name, match in parted.items() if match}
@@ -89,7 +89,7 @@ every_kind = pytest.mark.parametrize("name", KINDS)
 
 
 def circuit(name: str, gates: list[str]) -> np.ndarray:
-    """The first gate acts first."""
+    """Multiply the gates; the first gate acts first."""
     kind = KINDS[name]
     return reduce(lambda whole, gate: kind.matrices[gate] @ whole, gates, np.eye(kind.dimension, dtype=complex))
 
@@ -99,7 +99,7 @@ def distance(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def told(puzzle: SynthesisPuzzle, instance: Instance) -> tuple[np.ndarray, float]:
-    """The target and the wanted distance, read from the prompt."""
+    """Read the target and the wanted distance from the prompt."""
     text = puzzle.prompt(instance)
     entries = re.findall(r"^U\d\d = ([+-][\d.]+) ([+-][\d.]+) i$", text, re.MULTILINE)
     match = re.search(r"at most (\d+) gates with a distance of at most ([\d.]+)\.\n", text)
@@ -109,7 +109,7 @@ def told(puzzle: SynthesisPuzzle, instance: Instance) -> tuple[np.ndarray, float
 
 
 def normal(unitary: np.ndarray) -> bytes:
-    """The same for unitaries that differ by a phase."""
+    """Return the same matrix for unitaries that differ by a phase."""
     first = unitary.ravel()[np.flatnonzero(np.abs(unitary.ravel()) > 1e-6)[0]]
     return (np.round(unitary * (abs(first) / first), 6) + (0.0 + 0.0j)).tobytes()
 
@@ -157,7 +157,9 @@ def test_the_words_of_the_docs_on_two_qubits() -> None:
 
 @pytest.mark.parametrize(("tier", "puzzles"), [(3, 38), (5, 436), pytest.param(7, 4608, marks=pytest.mark.slow)])
 def test_how_many_puzzles_on_two_qubits_there_are(tier: int, puzzles: int) -> None:
-    """Of 10,000 train instances, an eighth are products and repeat each other: as many as if there were ``space``."""
+    """Count among 10,000 train instances: an eighth are products and repeat each other as often as if there were
+    ``space``.
+    """
     puzzle = TwoQubitSynthesisPuzzle(tier)
     products = [Instance(puzzle.reached(k), np.int32(100)) for k in range(*puzzle.known.begins[tier : tier + 2])]
     sizes = Counter(forms := [puzzle.canonical(instance) for instance in products])
@@ -208,7 +210,7 @@ def test_the_wanted_distance_needs_all_gates(name: str, tier: int, count: int, c
 
 
 def test_random_targets_follow_haars_measure() -> None:
-    """Each coordinate of a uniform point of the 3-sphere has a semicircular distribution."""
+    """Check that each coordinate of a uniform point of the 3-sphere has a semicircular distribution."""
     points = np.array([_haar(Dice(1, seed)) for seed in range(2000)])
     np.testing.assert_allclose((points**2).sum(1), 1)
     for column in points.T:

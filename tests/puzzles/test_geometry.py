@@ -19,7 +19,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.arithmetic.geometry import FREE, BoardGeometryPuzzle, GeometryPuzzle, Instance
 from rlbench_suite.envs.puzzles.arithmetic.plane import CONSTRUCTIONS, QUESTIONS, TURN
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
-from rlbench_suite.envs.puzzles.shared.writing import Writing
+from rlbench_suite.envs.puzzles.shared.writing import WritingState
 from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card
 
@@ -129,7 +129,7 @@ ANSWERS: dict[str, Callable[..., Any]] = {
 
 
 def meaning(table: dict[str, Callable[..., Any]], words: str) -> tuple[str, Callable[..., Any], list[str]]:
-    """What a sentence means, and the points it names."""
+    """Return the meaning of a sentence, and the points it names."""
     ((form, match),) = [(form, m) for form in table if (m := re.fullmatch(form, words))]
     return form, table[form], list(match.groups())
 
@@ -140,7 +140,7 @@ def question_of(prompt: str) -> str:
 
 
 def figure_of(prompt: str, claimed: list[Point]) -> dict[str, Point]:
-    """All points by name: those given, and those claimed to be constructed if each is what the prompt says."""
+    """Return all points by name: those given, and those claimed to be constructed if each is what the prompt says."""
     given = re.findall(rf"{P} = \((-?\d+), (-?\d+)\)", prompt)
     figure = {name: (Fraction(x), Fraction(y)) for name, x, y in given}
     made = re.findall(rf"^{P} is (.*)\.$", prompt, re.MULTILINE)
@@ -235,7 +235,7 @@ def test_other_formats_of_points_are_invalid(answer: str) -> None:
 
 @pytest.mark.parametrize("table", [CONSTRUCTIONS, QUESTIONS], ids=["constructions", "questions"])
 def test_orders_of_points_that_make_no_difference_are_those(table: Any) -> None:
-    """Of all orders, tried on random points."""
+    """Try all orders on random points."""
     dice = Dice(3, 4)
     for entry in table:
         found = set(itertools.permutations(range(entry.uses)))
@@ -251,7 +251,7 @@ def test_orders_of_points_that_make_no_difference_are_those(table: Any) -> None:
 
 
 def moved(instance: Instance, turns: int, reflect: bool, dice: Dice) -> Instance:
-    """The figure turned, reflected and shifted at random, its points named and put in order anew at random."""
+    """Turn, reflect and shift the figure, and name and order its points anew, all at random."""
     x, y = instance.points.T.astype(int)
     for _ in range(turns):
         x, y = -y, x
@@ -358,16 +358,16 @@ def test_people_can_play() -> None:
     made = np.array([[[2, 1], [1, 1]], [[4, 1], [5, 1]]], np.int16)
     instance = Instance(points, steps, np.array([0, 5, -1, -1, -1], np.int8), made)
     params = Params(instance, np.zeros(1, np.int16))
-    text = task.describe(Writing(np.int32(3), np.bool_(False)), params)
+    text = task.describe(WritingState(np.int32(3), np.bool_(False)), params)
     assert "A = (0, 0), B = (4, 2), C = (6, 6)\nE is the midpoint of A and B.\nF is the fourth corner" in text
     assert "E = (2, 1)" in text
     assert text.endswith("Next is y of F; its x is 4.")
-    assert "F is" not in task.describe(Writing(np.int32(1), np.bool_(False)), params)
+    assert "F is" not in task.describe(WritingState(np.int32(1), np.bool_(False)), params)
     assert int(task.parse(" 10", None, params)) == 10
     with pytest.raises(ValueError, match="expected one of 0, 1"):
         task.parse("11", None, params)
-    first, last = (task.draw(Writing(np.int32(count), np.bool_(False)), params) for count in (0, 4))
+    first, last = (task.draw(WritingState(np.int32(count), np.bool_(False)), params) for count in (0, 4))
     assert first.shape == task.picture_shape
     assert (first != last).any()
-    assert "wrong: 5 comes next" in task.why_over(Writing(np.int32(3), np.bool_(True)), params, {})
+    assert "wrong: 5 comes next" in task.why_over(WritingState(np.int32(3), np.bool_(True)), params, {})
     assert puzzle_of(NAME, "medium").verify(instance, "(4, 5)").solved

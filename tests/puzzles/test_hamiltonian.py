@@ -71,7 +71,7 @@ def by_sat(edges: Edges, count: int, closed: bool) -> bool:
 
 @pytest.mark.parametrize("closed", [False, True])
 def test_the_search_is_exact_on_all_small_graphs(closed: bool) -> None:
-    """Every graph of five vertices, and random ones of seven, whatever their degrees."""
+    """Try every graph of five vertices, and random ones of seven, whatever their degrees."""
     pairs = list(itertools.combinations(range(5), 2))
     graphs = [
         [e for e, chosen in zip(pairs, bits, strict=True) if chosen] for bits in itertools.product((0, 1), repeat=10)

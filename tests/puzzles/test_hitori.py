@@ -21,7 +21,7 @@ def neighbours(side: int, row: int, column: int) -> list[tuple[int, int]]:
 
 
 def piece(white: np.ndarray, start: tuple[int, int]) -> set[tuple[int, int]]:
-    """The white cells that hang together with this one."""
+    """Return the white cells that are connected with this one."""
     found, border = {start}, [start]
     while border:
         new = [cell for cell in neighbours(len(white), *border.pop()) if white[cell] and cell not in found]
@@ -124,7 +124,9 @@ def test_verifier_and_task_know_the_rules(side: int) -> None:
 
 
 def test_white_in_pieces_is_noticed() -> None:
-    """The rule that random grids seldom break alone: all different numbers, black cells in random places apart."""
+    """Break only the rule that random grids seldom break alone: all different numbers, black cells in random places
+    apart.
+    """
     side = 6
     task = task_of("Hitori-v0", side)
     instance = Instance(np.zeros(36, np.int8), np.array([(r + c) % 6 + 1 for r in range(6) for c in range(6)], np.int8))

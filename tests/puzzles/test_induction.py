@@ -16,7 +16,7 @@ from comparison import Compared
 
 from rlbench_suite.card import SPLITS
 from rlbench_suite.envs.puzzles.induction.arc_1d import Arc1DPuzzle
-from rlbench_suite.envs.puzzles.induction.composed_rules import InductionPuzzle, Instance, Rewriting
+from rlbench_suite.envs.puzzles.induction.composed_rules import InductionPuzzle, Instance, RewritingState
 from rlbench_suite.envs.puzzles.induction.list_functions import END, ListFunctionsPuzzle
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.registry import card
@@ -140,7 +140,7 @@ STEPS = {"ListFunctions": LIST_STEPS, "Arc1D": ARC_STEPS}
 
 
 def plain(row: Any) -> Row:
-    """A row without what fills it up."""
+    """Return a row without its padding."""
     return [value for value in np.asarray(row).tolist() if value != END]
 
 
@@ -273,7 +273,7 @@ def test_what_one_split_asks_the_other_does_not(puzzle_class: type[InductionPuzz
 
 
 def test_arc_1d_colours_and_directions_do_not_matter() -> None:
-    """What they make of an instance is one too: the same rules exist there."""
+    """Rename colours and turn the direction: the result is an instance too, because the same rules exist there."""
     puzzle = Arc1DPuzzle(2)
     for seed in range(8):
         one = puzzle.generate(seed)
@@ -335,7 +335,7 @@ def test_the_words_of_the_task(name: str) -> None:
     instance = puzzle.generate(0)
     params = Params(instance, np.array(puzzle.plan(instance), np.int16))
     key = jax.random.key(0)
-    state: Rewriting = task.initial(key, params)
+    state: RewritingState = task.initial(key, params)
     text = task.describe(state, params)
     for row, output in zip(instance.inputs.tolist(), instance.outputs.tolist(), strict=True):
         assert f"{puzzle.written(row)} (to become {puzzle.written(output)})" in text
@@ -350,7 +350,7 @@ def test_the_words_of_the_task(name: str) -> None:
     for text in ("0", str(len(puzzle.steps) + 1), "", "1 2", "reverse"):
         with pytest.raises(ValueError, match="expected a step from 1 to"):
             task.parse(text, state, params)
-    stuck = Rewriting(jnp.asarray(task.initial(key, params).rows), jnp.int32(2))
+    stuck = RewritingState(jnp.asarray(task.initial(key, params).rows), jnp.int32(2))
     assert "not every example" in task.why_over(stuck, params, task.info(stuck, params))
 
 

@@ -15,7 +15,7 @@ from pysat.card import CardEnc
 from pysat.solvers import Cadical153
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.envs.puzzles.moves.jigsaw import SIDE, Instance, JigsawPuzzle, Lying, restoring_swaps
+from rlbench_suite.envs.puzzles.moves.jigsaw import SIDE, Instance, JigsawPuzzle, PatchState, restoring_swaps
 from rlbench_suite.envs.puzzles.moves.random_pictures import BRIGHT, CODES, DARK, lit, painted
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.registry import card
@@ -26,7 +26,7 @@ TIERS = {"easy": 2, "medium": 3, "hard": 4}
 
 
 def agrees(pieces: list[np.ndarray], order: tuple[int, ...] | list[int], side: int) -> bool:
-    """By the definition: laid out, the pixels on both sides of every cut are equal."""
+    """Check the definition: laid out, the pixels on both sides of every cut are equal."""
     rows = [np.hstack([pieces[k] for k in order[r * side : (r + 1) * side]]) for r in range(side)]
     picture = np.vstack(rows)
     cuts = range(SIDE, side * SIDE, SIDE)
@@ -193,7 +193,7 @@ def test_shuffles_are_uniform_but_for_the_picture_itself() -> None:
 
 
 def transformed(instance: Instance, side: int, turn: int, mirrored: bool, colours: list[int]) -> Instance:
-    """The picture turned, reflected and recoloured, its patches lying in some other order."""
+    """Return the picture turned, reflected and recoloured, its patches lying in some other order."""
     pieces = np.array(colours, np.int8)[instance.patches].reshape(side, side, SIDE, SIDE)
     pieces = np.rot90(np.rot90(pieces, turn, (0, 1)), turn, (2, 3))
     if mirrored:
@@ -262,7 +262,7 @@ def test_the_task_swaps_by_the_same_rules(tier: str) -> None:
 
     @jax.jit
     @jax.vmap
-    def step(state: Lying, action: jax.Array, params: Params) -> Any:
+    def step(state: PatchState, action: jax.Array, params: Params) -> Any:
         new = task.transition(state, action, key, params)
         return (
             new,
@@ -315,7 +315,7 @@ def test_both_observations_show_what_lies_there(tier: str) -> None:
     instances, params = batch(puzzle, count)
     cells = np.stack([np.random.default_rng(seed).permutation(n * n) for seed in range(count)]).astype(np.int8)
     seen, picture = (
-        np.asarray(jax.jit(jax.vmap(lambda c, p, task=task: task.observation(Lying(c), key, p)))(cells, params))
+        np.asarray(jax.jit(jax.vmap(lambda c, p, task=task: task.observation(PatchState(c), key, p)))(cells, params))
         for task in (structured, pixels)
     )
     assert seen.shape[1:] == structured.observation_space.shape
@@ -345,7 +345,7 @@ def test_colours_are_bits() -> None:
 def test_words_name_the_actions() -> None:
     task: Any = card(NAME).build(difficulty="easy")
     instance = task.puzzle.generate(0)
-    params, state = Params(instance, np.zeros(1, np.int16)), Lying(instance.cells)
+    params, state = Params(instance, np.zeros(1, np.int16)), PatchState(instance.cells)
     for action, (one, other) in enumerate(itertools.combinations(range(1, 5), 2)):
         assert int(task.parse(f"{one} {other}", state, params)) == action
         assert int(task.parse(f" {other} {one} ", state, params)) == action

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.of_variants
 
 
 def number_of_fillings(rows: list[int], columns: list[int]) -> int:
-    """By running through the upper and through the lower rows, keeping how many ways lead to each tuple of sums."""
+    """Count by running through the upper and through the lower rows, with the number of ways to each tuple of sums."""
     side = len(rows)
 
     def ways_of(numbers: range) -> Counter[tuple[int, ...]]:

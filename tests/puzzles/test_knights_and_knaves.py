@@ -60,7 +60,7 @@ def _meant(means: Callable[..., bool], about: tuple[str, ...], kinds: Kinds) -> 
 
 
 def models(prompt: str) -> list[str]:
-    """Every assignment that fits, as answers are written."""
+    """Return every assignment that fits, as answers are written."""
     said = sayings(prompt)
     names = [speaker for speaker, _, _ in said]
     fitting = []
@@ -134,7 +134,7 @@ def test_tiers_are_ordered_by_difficulty() -> None:
 
 
 def renamed(instance: Instance, order: list[int], dice: Dice) -> Instance:
-    """The same puzzle with person ``order[i]`` in place i, and sentences about two turned around at random."""
+    """Return the same puzzle with person ``order[i]`` in place i, and sentences about two turned around at random."""
     place = {person: i for i, person in enumerate(order)} | {-1: -1}
     sentences = []
     for person in order:
@@ -164,7 +164,9 @@ def test_canonical_forgets_names_and_nothing_else(people: int) -> None:
 
 
 def test_naming_tells_cycles_apart() -> None:
-    """Where refinement sees no difference: two rings of three are not one of six, however they are numbered."""
+    """Try a case in which refinement sees no difference: two rings of three are not one of six, however they are
+    numbered.
+    """
 
     def canonical(edges: set[tuple[int, int]]) -> bytes:
         both = edges | {(b, a) for a, b in edges}

@@ -34,7 +34,7 @@ def lines_of(grid: np.ndarray) -> list[list[int]]:
 
 
 def is_magic(cells: list[int]) -> bool:
-    """By the definition."""
+    """Check the definition."""
     side = round(len(cells) ** 0.5)
     lines = lines_of(np.array(cells).reshape(side, side))
     return sorted(cells) == list(range(1, side**2 + 1)) and len({sum(line) for line in lines}) == 1

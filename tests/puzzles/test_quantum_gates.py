@@ -56,12 +56,12 @@ EVERY_PAULI = {
 
 
 def circuit(gates: list[str]) -> np.ndarray:
-    """The first gate acts first."""
+    """Multiply the gates; the first gate acts first."""
     return reduce(lambda whole, gate: UNITARY[gate] @ whole, gates, np.eye(4))
 
 
 def made(unitary: np.ndarray) -> str:
-    """What a unitary makes of X1, Z1, X2 and Z2, as the prompt writes it."""
+    """Return the images of X1, Z1, X2 and Z2 under a unitary, as the prompt writes them."""
     lines = []
     for name in GENERATORS:
         image = unitary @ operator(name) @ unitary.conj().T
@@ -70,14 +70,14 @@ def made(unitary: np.ndarray) -> str:
 
 
 def normal(unitary: np.ndarray) -> bytes:
-    """The same for unitaries that differ by a phase."""
+    """Return the same matrix for unitaries that differ by a phase."""
     unitary = unitary.astype(complex)
     first = unitary.ravel()[np.flatnonzero(np.abs(unitary.ravel()) > 1e-6)[0]]
     return (np.round(unitary * (abs(first) / first), 6) + 0.0).tobytes()
 
 
 def told(puzzle: QuantumGatesPuzzle, instance: Instance) -> list[np.ndarray]:
-    """What the circuit made of X1, Z1, X2, Z2, read from the question."""
+    """Read the images of X1, Z1, X2, Z2 from the question."""
     lines = re.findall(r"^([XZ][12]) -> (.*)$", puzzle.question(instance), re.MULTILINE)
     assert tuple(name for name, _ in lines) == GENERATORS
     return [operator(text) for _, text in lines]
@@ -160,7 +160,7 @@ def test_what_is_no_circuit_is_refused(answer: str) -> None:
 
 
 def gates_needed() -> dict[bytes, int]:
-    """Of all that circuits make, by breadth-first search over matrices."""
+    """Return the number of gates of every unitary, by breadth-first search over matrices."""
     level = [np.eye(4, dtype=complex)]
     known = {normal(level[0]): 0}
     while level:

@@ -99,7 +99,7 @@ def ball(board: Board, moves: Moves, radius: int) -> set[Board]:
 
 
 def distances(name: str, most: int) -> dict[Board, int]:
-    """Of every arrangement within so many moves of the goal."""
+    """Return the distance of every arrangement within so many moves of the goal."""
     rim = [tuple(range(puzzle_of(name).cells))]
     far = dict.fromkeys(rim, 0)
     for length in range(1, most + 1):
@@ -135,7 +135,7 @@ def test_no_solution_is_shorter(name: str, known: int, compared: Compared) -> No
 
 @every_id
 def test_how_many_puzzles_there_are(name: str) -> None:
-    """All arrangements at the distance of the easy tier, disguises counted once."""
+    """Count all arrangements at the distance of the easy tier, disguises counted once."""
     puzzle, moves = puzzle_of(name, "easy"), RULES[name]
     length, goal = int(puzzle.tier), tuple(range(puzzle.cells))
     boards = ball(goal, moves, length) - ball(goal, moves, length - 1)
@@ -144,7 +144,7 @@ def test_how_many_puzzles_there_are(name: str) -> None:
 
 
 def sizes_of_levels(name: str, disguises: list[np.ndarray], most: int) -> list[int]:
-    """How many puzzles there are at each distance, by breadth-first search over one arrangement of each.
+    """Count the puzzles at each distance, by breadth-first search over one arrangement of each.
 
     An arrangement of 16 tiles is a number of 64 bits; ``disguises`` say which cell comes to each cell.
     """
@@ -270,7 +270,7 @@ def test_symmetries_keep_moves_and_goal(name: str) -> None:
 
 
 def test_canonical_forms_count_the_orbits() -> None:
-    """All arrangements of the Twiddle at 4 moves: two with the same form are the same up to a symmetry."""
+    """Compare all arrangements of the Twiddle at 4 moves: two with the same form are the same up to a symmetry."""
     moves = RULES["Twiddle-v0"]
     goal = tuple(range(9))
     level = ball(goal, moves, 4) - ball(goal, moves, 3)

@@ -151,7 +151,7 @@ def test_an_assignment_is_no_answer_where_there_is_no_model() -> None:
 
 @cache
 def game(tier: str) -> RefuteSAT:
-    """A task of its own, with a bank of 64 formulas a split."""
+    """Return a task of its own, with a bank of 64 formulas a split."""
     task = RefuteSAT(card("RefuteSAT-v0"), difficulty=card("RefuteSAT-v0").difficulties[tier], dtype="float32")
     task.bank_size = 64
     assert len(task.bank.plans) == 128

@@ -63,7 +63,7 @@ def told(name: str, puzzle: Any, instance: Any) -> tuple[Map, str, str]:
 
 
 def distances(roads: Map, goal: str) -> dict[str, int]:
-    """By relaxing every road until nothing gets shorter (Bellman and Ford)."""
+    """Relax every road until nothing gets shorter (Bellman and Ford)."""
     far = dict.fromkeys(roads, 10**6) | {goal: 0}
     before: dict[str, int] = {}
     while far != before:
@@ -74,7 +74,7 @@ def distances(roads: Map, goal: str) -> dict[str, int]:
 
 
 def length_of(name: str, roads: Map, start: str, goal: str, words: list[str]) -> int | None:
-    """The length of an answer's route; None if it is none."""
+    """Return the length of an answer's route; None if it is none."""
     places = [start]
     if name == "Maze-v0":
         for word in words:
@@ -109,7 +109,7 @@ def test_no_route_is_shorter(name: str, tier: str, compared: Compared) -> None:
 
 @every_id
 def test_any_shortest_route_is_right(name: str) -> None:
-    """Where there are several: walk down the distances at random."""
+    """Walk down the distances at random where there are several routes."""
     puzzle = puzzle_of(name)
     rng = np.random.default_rng(0)
     others = 0
@@ -265,7 +265,9 @@ def test_the_task_plays_by_the_same_rules(name: str) -> None:
 
 
 def test_passages_taken_are_marked() -> None:
-    """A random walk in a maze, its marks kept by pairs of rooms, read from the observation and from the map in text."""
+    """Walk at random in a maze, with marks kept by pairs of rooms, read from the observation and from the map in
+    text.
+    """
     task: Any = card("Maze-v0").build(difficulty="easy")
     side, places = task.puzzle.side, task.places
     key, rng = jax.random.key(0), np.random.default_rng(0)

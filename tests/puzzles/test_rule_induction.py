@@ -43,7 +43,7 @@ def atoms(text: str) -> list[Atom]:
 
 
 def holds(body: list[Atom], facts: Facts, things: list[str], bound: dict[str, str]) -> bool:
-    """Whether variables can be bound so that every atom is a fact: one after another, every thing tried."""
+    """Return whether variables can be bound so that every atom is a fact: one after another, every thing tried."""
     if not all((name, *(bound[v] for v in about)) in facts for name, *about in body if all(v in bound for v in about)):
         return False
     free = next((v for _, *about in body for v in about if v not in bound), None)
@@ -97,7 +97,7 @@ def right_everywhere(body: list[Atom], instance: Instance) -> bool:
 
 @cache
 def language(kind: int, fresh: int) -> list[Atom]:
-    """All atoms, those about a variable and itself among them."""
+    """Return all atoms, those that relate a variable to itself among them."""
     link, mark, other = NAMES[kind]
     variables = "XYZW"[: 2 + fresh]
     links: list[Atom] = [(link, a, b) for a in variables for b in variables]
@@ -125,7 +125,9 @@ def test_every_short_rule_that_fits_is_right_everywhere(tier: int, count: int, c
 
 @pytest.mark.engine("a plain evaluator of clauses: the rule fits, no shorter one does")
 def test_a_thousand_instances_hold_what_they_claim(compared: Compared) -> None:
-    """Of the easy tier: no single literal fits, the solver's rule fits, and it is right in the first unseen worlds."""
+    """Check the easy tier: no single literal fits, the solver's rule fits, and it is right in the first unseen
+    worlds.
+    """
     puzzle = RuleInductionPuzzle(2)
     for seed in range(1000):
         instance = puzzle.generate(seed)
@@ -315,7 +317,7 @@ def test_names_do_not_matter() -> None:
 
 @cache
 def game(tier: str) -> RuleInduction:
-    """A task of its own, with a bank of 48 instances a split."""
+    """Return a task of its own, with a bank of 48 instances a split."""
     found = card("RuleInduction-v0")
     task = RuleInduction(found, difficulty=found.difficulties[tier], dtype="float32")
     task.bank_size = 48
@@ -328,7 +330,7 @@ def params_of(task: RuleInduction, numbers: np.ndarray) -> Params:
 
 
 def shares(body: list[Atom], told: tuple[Facts, list[str], list[Atom], list[Atom]]) -> tuple[float, float]:
-    """Of the positive and of the negative examples: what a body covers."""
+    """Return the shares of the positive and of the negative examples that a body covers."""
     facts, things, positive, negative = told
     covered, kept = (fmean(covers(body, facts, things, x, y) for _, x, y in pairs) for pairs in (positive, negative))
     return covered, kept

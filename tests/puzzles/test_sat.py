@@ -29,10 +29,10 @@ from rlbench_suite.envs.puzzles.formulas.formula import (
     AGREEMENTS,
     Formula,
     agreement_law,
+    all_bits,
     clause_count,
     judge,
     planted_formula,
-    words_of,
 )
 from rlbench_suite.envs.puzzles.formulas.sat import SAT, State
 from rlbench_suite.episode import Draw, advance, begin, seed_key
@@ -49,7 +49,7 @@ def sampler(task: SAT) -> Callable[[jax.Array, jax.Array], Formula]:
 
 
 def formulas(task: SAT, count: int, split: Split = Split.TRAIN, seed: int = 0) -> Formula:
-    """A batch of formulas, as NumPy arrays."""
+    """Return a batch of formulas, as NumPy arrays."""
     keys = jax.random.split(jax.random.key(seed), 3000)
     return Formula(*(np.asarray(side)[:count] for side in sampler(task)(keys, jnp.int32(split))))
 
@@ -59,7 +59,7 @@ def each(batch: Formula) -> list[Formula]:
 
 
 def unsatisfied(clauses: list[Clause], assignment: int) -> list[Clause]:
-    """By the definition, in plain Python."""
+    """Check the definition, in plain Python."""
     return [c for c in clauses if not any((assignment >> abs(x) - 1 & 1) == (x > 0) for x in c)]
 
 
@@ -177,7 +177,7 @@ def test_signs_and_variables_are_uniform(medium: SAT, split: Split) -> None:
 
 
 def odd_variables(formula: Formula) -> int:
-    """How many variables occur an odd number of times."""
+    """Count the variables that occur an odd number of times."""
     occurrences = np.bitwise_count(formula.positive | formula.negative).sum(0)
     return int((occurrences % 2).sum())
 
@@ -427,5 +427,5 @@ def test_the_picture_shows_progress(sat: SAT) -> None:
 
 
 def test_words() -> None:
-    assert [hex(w) for w in words_of(86)] == ["0xffffffff", "0xffffffff", "0x3fffff"]
-    assert [hex(w) for w in words_of(64)] == ["0xffffffff", "0xffffffff"]
+    assert [hex(w) for w in all_bits(86)] == ["0xffffffff", "0xffffffff", "0x3fffff"]
+    assert [hex(w) for w in all_bits(64)] == ["0xffffffff", "0xffffffff"]

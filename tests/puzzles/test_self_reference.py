@@ -18,7 +18,7 @@ from scipy import stats
 
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.logic.self_reference import Instance, SelfReferencePuzzle
-from rlbench_suite.envs.puzzles.shared.grid_filling import Filling
+from rlbench_suite.envs.puzzles.shared.grid_filling import GridState
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card
@@ -49,7 +49,7 @@ MEANINGS: dict[str, Callable[..., bool]] = {
 
 
 def meant(word: str, count: int) -> int | list[int]:
-    """A number, or the statements that a group's name means."""
+    """Return a number, or the statements that a group's name means."""
     if word.isdigit():
         return int(word)
     every = range(1, count + 1)
@@ -63,7 +63,7 @@ def meant(word: str, count: int) -> int | list[int]:
 
 
 def meanings_of(prompt: str) -> list[Callable[[Values], bool]]:
-    """The statements of a prompt as tests of the truth values, of which the first is not used."""
+    """Return the statements of a prompt as tests of the truth values, of which the first is not used."""
     lines = re.findall(r"^(\d+)\. (.*)\.$", prompt, re.MULTILINE)
     assert [int(number) for number, _ in lines] == list(range(1, len(lines) + 1))
     found = []
@@ -79,7 +79,7 @@ def fits(tests: list[Callable[[Values], bool]], values: Values) -> bool:
 
 
 def models(prompt: str) -> list[str]:
-    """Every assignment that fits, as answers are written."""
+    """Return every assignment that fits, as answers are written."""
     tests = meanings_of(prompt)
     every = itertools.product((True, False), repeat=len(tests))
     return [" ".join("FT"[value] for value in values) for values in every if fits(tests, values)]
@@ -192,7 +192,7 @@ def test_canonical_forgets_numbers_and_nothing_else(statements: int) -> None:
 
 
 def completions(values: Sequence[int]) -> Iterator[tuple[bool, ...]]:
-    """All assignments that agree with some values: 0 unknown, 1 true, 2 false."""
+    """Return all assignments that agree with some values: 0 unknown, 1 true, 2 false."""
     return itertools.product(*(((True, False), (True,), (False,))[value] for value in values))
 
 
@@ -240,7 +240,7 @@ def test_values_statements_and_mask_stand_in_the_observation(tier: str) -> None:
     n = TIERS[tier]
     instance = puzzle_of(NAME, tier).generate(1)
     params = Params(instance, np.zeros(1, np.int16))
-    state = Filling(jnp.arange(n, dtype=jnp.int8) % 3, jnp.int32(n // 3), jnp.int32(n))
+    state = GridState(jnp.arange(n, dtype=jnp.int8) % 3, jnp.int32(n // 3), jnp.int32(n))
     seen = np.asarray(task.observation(state, jax.random.key(0), params))
     assert task.observation_space.contains(seen)
     cells, facts, legal = np.split(seen.astype(int), [3 * n, 3 * n + n * (2 * n + 1)])

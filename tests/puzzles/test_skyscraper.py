@@ -26,7 +26,7 @@ BOTH = ["Skyscraper-v0", "SumSkyscraper-v0"]
 
 
 def seen(name: str, line: Sequence[int]) -> int:
-    """By the definition: a tower is seen if no earlier one is as high."""
+    """Check the definition: a tower is seen if no earlier one is as high."""
     visible = [height for i, height in enumerate(line) if all(other < height for other in line[:i])]
     return sum(visible) if name.startswith("Sum") else len(visible)
 
@@ -44,7 +44,7 @@ def keeps_the_rules(name: str, grid: np.ndarray, clues: Sequence[int]) -> bool:
 
 @cache
 def latin_squares(side: int) -> np.ndarray:
-    """All of them, ``(count, side, side)``."""
+    """Return all Latin squares, ``(count, side, side)``."""
     lines = list(itertools.permutations(range(1, side + 1)))
 
     def extend(rows: tuple[tuple[int, ...], ...]) -> list[tuple[tuple[int, ...], ...]]:
@@ -58,7 +58,7 @@ def latin_squares(side: int) -> np.ndarray:
 
 @cache
 def all_clues(name: str, side: int) -> np.ndarray:
-    """The clues of :func:`latin_squares`, vectorised: ``(count, 4 * side)``."""
+    """Return the clues of :func:`latin_squares`, vectorised: ``(count, 4 * side)``."""
     squares = latin_squares(side)
     views = (squares.swapaxes(1, 2), squares[:, ::-1].swapaxes(1, 2), squares, squares[:, :, ::-1])
     lines = np.concatenate(views, 1)
@@ -67,7 +67,7 @@ def all_clues(name: str, side: int) -> np.ndarray:
 
 
 def matching(name: str, instance: Instance, side: int) -> np.ndarray:
-    """The Latin squares that keep givens and clues."""
+    """Return the Latin squares that keep givens and clues."""
     givens = instance.givens.reshape(side, side)
     kept = ((latin_squares(side) == givens) | (givens == 0)).all((1, 2))
     kept &= ((all_clues(name, side) == instance.clues) | (instance.clues == 0)).all(1)

@@ -24,7 +24,7 @@ def ends(row: int, column: int, symbol: int) -> tuple[Corner, Corner]:
 
 
 def loop_of(board: np.ndarray) -> set[Corner]:
-    """The cells of loops (and of paths between them): what is left when dead ends are cut off one by one."""
+    """Return the cells of loops (and of paths between them): those left when dead ends are cut off one by one."""
     paths = {cell: ends(*cell, board[cell]) for cell in np.ndindex(board.shape)}
     while True:
         corners = [corner for pair in paths.values() for corner in pair]
@@ -120,7 +120,7 @@ def test_verifier_and_task_know_the_rules(side: int) -> None:
 
 @pytest.mark.parametrize("side", [3, 5])
 def test_loops_are_noticed(side: int) -> None:
-    """The rule that is broken alone where no number is told."""
+    """Break the rule about loops alone, on a board without numbers."""
     task = task_of("Slant-v0", side)
     puzzle = task.puzzle
     blank = Instance(np.zeros(side**2, np.int8), np.full((side + 1) ** 2, -1, np.int8))

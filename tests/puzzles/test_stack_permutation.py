@@ -31,7 +31,7 @@ def has_pattern(order: tuple[int, ...]) -> bool:
 
 
 def written_by(words: list[str]) -> tuple[int, ...] | None:
-    """What operations write down; None if one cannot be done."""
+    """Return the order that operations write down; None if one cannot be done."""
     arriving, stack, out = iter(range(1, 99)), [], []
     for word in words:
         if word == "push":
@@ -48,7 +48,7 @@ def instance_of(order: tuple[int, ...]) -> Instance:
 
 
 def traded(orders: Iterable[tuple[int, ...]]) -> set[tuple[int, ...]]:
-    """What becomes of orders when two numbers trade places."""
+    """Return the orders after two numbers trade places."""
     found = set()
     for order in orders:
         for one, other in itertools.combinations(range(len(order)), 2):
@@ -60,7 +60,7 @@ def traded(orders: Iterable[tuple[int, ...]]) -> set[tuple[int, ...]]:
 
 @pytest.mark.parametrize("count", [4, 5, 6])
 def test_all_orders(count: int) -> None:
-    """Every word of pushes and pops, and every order: the possible ones are a Catalan number."""
+    """Try every word of pushes and pops, and every order: the number of possible ones is a Catalan number."""
     puzzle: Any = puzzle_of(NAME, count)
     reached = {}
     for pushes in itertools.combinations(range(2 * count), count):

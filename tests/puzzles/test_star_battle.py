@@ -24,7 +24,7 @@ TIERS = ["easy", "medium", "hard"]
 
 
 def keeps_the_rules(cells: np.ndarray, regions: np.ndarray) -> bool:
-    """By the definition."""
+    """Check the definition."""
     side = round(len(cells) ** 0.5)
     stars = np.argwhere(cells.reshape(side, side) == STAR)
     units = (stars[:, 0], stars[:, 1], regions.reshape(side, side)[tuple(stars.T)])
@@ -78,7 +78,7 @@ def test_there_is_one_solution_and_regions_hang_together(tier: str, count: int, 
 
 
 def test_the_search_finds_all_solutions() -> None:
-    """On regions at random, which mostly have several solutions or none."""
+    """Search random regions, which mostly have several solutions or none."""
     puzzle = StarBattlePuzzle(6)
     dice, seen = Dice(1, 1), set()
     for _ in range(300):

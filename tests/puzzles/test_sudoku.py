@@ -25,7 +25,7 @@ BOTH = ["Sudoku-v0", "Sudoku4-v0"]
 
 
 def units(side: int) -> list[list[int]]:
-    """The cells of every row, column and box."""
+    """Return the cells of every row, column and box."""
     box = round(side**0.5)
     cells = [(r, c) for r in range(side) for c in range(side)]
     groups: list[list[int]] = []
@@ -37,13 +37,13 @@ def units(side: int) -> list[list[int]]:
 
 
 def keeps_the_rules(cells: list[int], side: int) -> bool:
-    """By the definition."""
+    """Check the definition."""
     return all(sorted(cells[i] for i in unit) == list(range(1, side + 1)) for unit in units(side))
 
 
 @pytest.mark.parametrize("name", BOTH)
 def test_all_units_are_checked_at_once(name: str) -> None:
-    """On full grids with a few cells changed or exchanged, and on grids of which each unit but some is right."""
+    """Check full grids with a few cells changed or exchanged, and grids in which all units but some are right."""
     puzzle: Any = puzzle_of(name)
     side, dice, counts = puzzle.rows, Dice(5, 6), {True: 0, False: 0}
     for seed in range(300):
@@ -68,7 +68,7 @@ def test_all_units_are_checked_at_once(name: str) -> None:
 
 
 def test_as_many_small_puzzles_as_it_says() -> None:
-    """All ways to empty 11 cells of all 288 grids."""
+    """Try all ways to empty 11 cells of all 288 grids."""
     puzzle = Sudoku4Puzzle(11)
     orders = list(itertools.permutations(range(1, 5)))
     squares = (bytes(itertools.chain(*rows)) for rows in itertools.product(orders, repeat=4))
@@ -208,7 +208,7 @@ def test_canonical_form(name: str) -> None:
 
 
 def grids_of_four() -> list[list[int]]:
-    """All that keep the rules."""
+    """Return all grids that keep the rules."""
     rows = list(itertools.permutations(range(1, 5)))
     flat = ([v for row in grid for v in row] for grid in itertools.product(rows, repeat=4))
     return [grid for grid in flat if keeps_the_rules(grid, 4)]

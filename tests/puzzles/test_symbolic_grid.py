@@ -29,14 +29,14 @@ def sums_of(instance: Instance, digits: Any) -> list[int]:
 
 
 def keeps_the_rules(instance: Instance, digits: list[int]) -> bool:
-    """By the definition."""
+    """Check the definition."""
     found = zip(instance.sums.tolist(), sums_of(instance, digits), strict=True)
     proper = len(set(digits)) == len(digits) and all(1 <= digit <= 9 for digit in digits)
     return proper and all(total in (0, value) for total, value in found)
 
 
 def solutions_by_force(instance: Instance, letters: int) -> list[list[int]]:
-    """All assignments are tried, each row and column added up cell by cell."""
+    """Try all assignments, with each row and column added up cell by cell."""
     digits = np.array(list(itertools.permutations(range(1, 10), letters)), np.int8)
     side = round(len(instance.letters) ** 0.5)
     filled = digits[:, instance.letters].reshape(-1, side, side)

@@ -89,13 +89,13 @@ def turned(s: str, times: int) -> str:
 
 
 def form_of(sentence: str) -> tuple[int, tuple[str, ...]]:
-    """The operation that a sentence names, and its arguments."""
+    """Return the operation that a sentence names, and its arguments."""
     ((number, match),) = [(k, m) for k, form in enumerate(MEANINGS) if (m := re.fullmatch(form, sentence))]
     return number, match.groups()
 
 
 def trace(prompt: str) -> list[str]:
-    """The sequence of a prompt, and what each operation makes."""
+    """Return the sequence of a prompt, and the result of each operation."""
     (sequence,) = re.findall(r"^A sequence of symbols, each one of [a-j ]+:\n(.*)$", prompt, re.MULTILINE)
     made = [sequence.replace(" ", "")]
     for sentence in re.findall(r"^\d\. (.*)\.$", prompt, re.MULTILINE):
@@ -247,12 +247,12 @@ def test_the_observation_is_what_a_writer_sees(tier: str) -> None:
 def test_people_can_play() -> None:
     task: Any = card(NAME).build(difficulty="easy")
     from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
-    from rlbench_suite.envs.puzzles.shared.writing import Writing
+    from rlbench_suite.envs.puzzles.shared.writing import WritingState
 
     program = np.array([[0] + [0] * 6, [12, 0, 1, 0, 0, 0, 0]], np.int8)
     rows = [[0, 1, 2, 1], [1, 2, 1, 0], [1, 2, 1, 1]]
     params = Params(Instance(program, np.array([row + [3] * 4 for row in rows], np.int8)), np.zeros(1, np.int16))
-    state = Writing(np.int32(7), np.bool_(False))
+    state = WritingState(np.int32(7), np.bool_(False))
     text = task.describe(state, params)
     assert "Operation 2 of 2: Replace every a by b." in text
     assert "The sequence: b c b a" in text
@@ -262,5 +262,5 @@ def test_people_can_play() -> None:
     with pytest.raises(ValueError, match="expected one of a, b, c"):
         task.parse("d", state, params)
     assert task.draw(state, params).shape == task.picture_shape
-    assert task.why_over(Writing(np.int32(7), np.bool_(True)), params, {}) == "that was wrong: b comes next"
-    assert task.why_over(Writing(np.int32(10), np.bool_(False)), params, {}) == "everything is written"
+    assert task.why_over(WritingState(np.int32(7), np.bool_(True)), params, {}) == "that was wrong: b comes next"
+    assert task.why_over(WritingState(np.int32(10), np.bool_(False)), params, {}) == "everything is written"

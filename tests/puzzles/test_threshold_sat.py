@@ -45,7 +45,7 @@ def misses(clauses: Clauses, true: list[bool]) -> list[tuple[int, ...]]:
 @pytest.mark.engine("CaDiCaL: whether there is a model")
 @pytest.mark.parametrize(("tier", "count"), [(20, 1000), (50, 60), (75, 8)])
 def test_of_every_two_seeds_one_has_a_model(tier: int, count: int, compared: Compared) -> None:
-    """In either split; and each answer is right, as python-sat says."""
+    """Check either split; each answer is right, as python-sat says."""
     puzzle = ThresholdSATPuzzle(tier)
     for split in ("train", "test"):
         kinds = []
@@ -128,7 +128,7 @@ def test_what_is_no_answer(answer: str) -> None:
 
 @cache
 def game(tier: str) -> ThresholdSAT:
-    """A task of its own, with a bank of 24 formulas a split."""
+    """Return a task of its own, with a bank of 24 formulas a split."""
     found = card("ThresholdSAT-v0")
     task = ThresholdSAT(found, difficulty=found.difficulties[tier], dtype="float32")
     task.bank_size = task._flips.bank_size = 24
@@ -188,7 +188,9 @@ def test_the_game_in_plain_python(tier: str) -> None:
 
 @pytest.mark.parametrize("tier", ["easy", "medium", "hard"])
 def test_the_reference_decides_every_formula(tier: str) -> None:
-    """Of both kinds; a model is at most n flips away, and a solved episode returns 1 and what was unsatisfied."""
+    """Play formulas of both kinds; a model is at most n flips away, and a solved episode returns 1 plus the fraction
+    unsatisfied.
+    """
     task = game(tier)
     record = play(task, reference_player(task), range(200))
     assert record.info["success"].all()

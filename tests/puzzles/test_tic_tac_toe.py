@@ -16,7 +16,7 @@ from rlbench_suite.baselines.scripted import Uniform
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.games.tic_tac_toe import (
     LINES,
-    Perfect,
+    PerfectPlayer,
     Position,
     Solver,
     State,
@@ -39,7 +39,7 @@ def winner(board: Board) -> int:
 
 @cache
 def value(board: Board, player: int) -> int:
-    """What the board is worth to X when ``player`` is to move."""
+    """Return the value of the board for X when ``player`` is to move."""
     if won := winner(board):
         return 1 if won == 1 else -1
     after = [value(put(board, cell, player), 3 - player) for cell in range(16) if not board[cell]]
@@ -77,7 +77,7 @@ def test_right_moves_are_those_of_minimax(empty: int, count: int, compared: Comp
 
 
 def test_fewer_positions_give_the_same_values() -> None:
-    """Of random boards on which nobody has won, threats and won games among what follows."""
+    """Compare random boards on which nobody has won, with threats and won games among what follows."""
     dice, seen = Dice(2, 2), set()
     for _ in range(600):
         cells, empty = dice.shuffled(range(16)), dice.between(1, 7)
@@ -158,7 +158,7 @@ def test_the_opponent_plays_all_its_best_moves_and_no_others(empty: int) -> None
 
 def test_perfect_play_always_succeeds_and_random_play_does_not() -> None:
     task = task_of("TicTacToe-v0", 4)
-    perfect = play(task, Perfect.for_task(task), range(400))
+    perfect = play(task, PerfectPlayer.for_task(task), range(400))
     assert perfect.info["success"].all()
     np.testing.assert_array_equal(perfect.total, 1.0)
     assert perfect.terminated.all()

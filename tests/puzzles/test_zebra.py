@@ -24,7 +24,7 @@ TIERS = {"easy": 3, "medium": 4, "hard": 5}
 
 @cache
 def made(houses: int, seed: int) -> Instance:
-    """An instance of either split."""
+    """Return an instance of either split."""
     return ZebraPuzzle(houses).generate(seed, ("train", "test")[seed % 2])
 
 
@@ -40,7 +40,7 @@ RELATIONS = {
 
 
 def told(prompt: str) -> tuple[list[list[str]], list[tuple[str, str, str]]]:
-    """The rows of values, and the clues as (relation, value, value or house), all in words."""
+    """Read the rows of values, and the clues as (relation, value, value or house), all in words."""
     rows = [
         [value.split(" ")[1] for value in line.split(", ", 1)[1].split(": ")[1].split(", ")] for line in
         re.findall(r"^Row \d, .*$", prompt, re.MULTILINE)
@@ -82,7 +82,8 @@ class Street:
         ]
 
     def solution(self) -> tuple[str, list[bool]]:
-        """A solution, as answers are written; then whether there are others, with all clues and without each of them.
+        """Return a solution, as answers are written; then whether there are others, with all clues and without each of
+        them.
 
         A clue counts while the variable that it brings along is assumed.
         """

@@ -1,4 +1,4 @@
-"""What the tests of puzzles that are written token by token share: instances in a batch, and tokens played out."""
+"""Batches of instances, and tokens played out, for the tests of puzzles that are written token by token."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from fill_tasks import stacked
 
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
-from rlbench_suite.envs.puzzles.shared.writing import Writing, WritingTask
+from rlbench_suite.envs.puzzles.shared.writing import WritingState, WritingTask
 
 
 def played(task: WritingTask, instances: Sequence[Any], tokens: Sequence[Sequence[int]]) -> tuple[Any, Any, Any]:
@@ -23,7 +23,7 @@ def played(task: WritingTask, instances: Sequence[Any], tokens: Sequence[Sequenc
     def play(instance: Any, actions: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         params = Params(instance, actions)
 
-        def step(state: Writing, action: jax.Array) -> tuple[Writing, jax.Array]:
+        def step(state: WritingState, action: jax.Array) -> tuple[WritingState, jax.Array]:
             live = (action >= 0) & ~task.terminal(state, key, params)
             after = task.transition(state, action, key, params)
             reward = jnp.where(live, task.reward(state, action, after, key, params), 0)
@@ -40,7 +40,7 @@ def seen_after(task: WritingTask, instances: Sequence[Any], written: Sequence[in
     key = jax.random.key(0)
 
     def see(instance: Any, count: jax.Array) -> jax.Array:
-        return task.observation(Writing(count, jnp.bool_(False)), key, Params(instance, count))
+        return task.observation(WritingState(count, jnp.bool_(False)), key, Params(instance, count))
 
     return np.asarray(jax.jit(jax.vmap(see))(stacked(instances), np.array(written, np.int32)))
 

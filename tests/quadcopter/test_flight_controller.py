@@ -212,7 +212,7 @@ def test_it_is_the_same_task_by_other_commands(name: str) -> None:
         )
         return after, its, rewards, commands
 
-    for action in np.random.default_rng(1).uniform(-1, 1, (50, task.numbers)).astype(np.float32):
+    for action in np.random.default_rng(1).uniform(-1, 1, (50, task.action_size)).astype(np.float32):
         state, its, rewards, commands = both(state, action)
         assert np.abs(commands).max() <= 1
         for one, other in zip(jax.tree.leaves(state), jax.tree.leaves(its), strict=True):
@@ -269,6 +269,6 @@ def test_the_reference_flies_courses_and_others_do_not(name: str) -> None:
 @every_level
 def test_words_tell_what_to_answer(name: str) -> None:
     task = card(name).build()
-    numbers = " ".join(["0.5"] * task.numbers)
-    np.testing.assert_array_equal(task.parse(numbers, None, None), np.full(task.numbers, 0.5))
+    numbers = " ".join(["0.5"] * task.action_size)
+    np.testing.assert_array_equal(task.parse(numbers, None, None), np.full(task.action_size, 0.5))
     assert task.words in task.how_to_act()

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.bit_exact import exact_vmap
 from rlbench_suite.card import load
 from rlbench_suite.envs.quadcopter.control.geometric import GeometricControl
 from rlbench_suite.envs.quadcopter.physics import dynamics
 from rlbench_suite.episode import Draw, advance, begin, seed_key
-from rlbench_suite.lanes import in_lanes
 from rlbench_suite.process import precision
 from rlbench_suite.registry import card
 
@@ -183,7 +183,7 @@ def test_observation_is_what_the_table_says(task: Any) -> None:
 
 
 def test_single_batched_and_scanned_flights_are_equal_to_the_bit(task: Any, reference_flights: Any) -> None:
-    """500 steps of the reference player's own commands, all in lanes: compiled otherwise, last bits may differ.
+    """500 steps of the reference player's own commands, by ``exact_vmap``: compiled otherwise, last bits may differ.
 
     In a wide batch; that of the tests of every id is narrow.
     """
@@ -192,10 +192,10 @@ def test_single_batched_and_scanned_flights_are_equal_to_the_bit(task: Any, refe
     keys = np.stack([seed_key(s) for s in range(size)])
 
     def step(episodes: Any, action: jax.Array) -> Any:
-        episodes, last = in_lanes(lambda e, a: advance(task, e, a, LIMIT), episodes, action)
+        episodes, last = exact_vmap(lambda e, a: advance(task, e, a, LIMIT), episodes, action)
         return episodes, last.observation
 
-    start = jax.jit(lambda seeds: in_lanes(lambda s: begin(task, s, 0, TEST), seeds)[0])
+    start = jax.jit(lambda seeds: exact_vmap(lambda s: begin(task, s, 0, TEST), seeds)[0])
     step_one, scan = jax.jit(step), jax.jit(lambda e, a: jax.lax.scan(step, e, a)[1])
 
     def stepped(seeds: np.ndarray, commands: np.ndarray) -> np.ndarray:

@@ -1,20 +1,19 @@
 """The reference players of every drive: cascaded control, on the machine of the data sheet.
 
 * currents, continuous: on each axis a proportional controller that would reach the reference in one period (deadbeat,
-  K = L / T), feed-forward of resistive and induced voltages, and an integrator against what tolerances leave, which
-  waits while the converter gives less than is asked. In field coordinates this is field-oriented control;
+  K = L / T), feed-forward of resistive and induced voltages, and an integrator against the errors that tolerances
+  leave. It waits while the converter gives less than is asked. In field coordinates this is field-oriented control;
 * currents, finite: the switch state whose currents one period ahead, by the data sheet's machine, are nearest to
   their references (finite-set model-predictive control with a horizon of one);
-* torque: the currents of least loss for it, corrected by what the measured torque differs from that of the data
-  sheet's machine at the same currents; an integrator would wind up while currents still rise;
+* torque: the currents of least loss for it, corrected by the difference between the measured torque and that of the
+  data sheet's machine at the same currents; an integrator would wind up while currents still rise;
 * speed: a proportional-integral controller of the torque, within the range of the torque task; its integrator begins at
   the friction of the data sheet, and waits while the torque is at its bounds;
 * position: a proportional controller of the speed, no faster than half of the torque brakes in time; its speed has no
   integrator, so that nothing winds up on the way.
 
-Where voltages are applied a period late, it controls the state that they will meet, predicted by the data sheet's
-machine (Cortes et al. 2012, doi:10.1109/TIE.2011.2157284), and integrates the errors that are measured; of a link whose
-voltage varies, it knows the present one.
+With a dead time it controls the state that the voltages will meet, predicted by the data sheet's machine (Cortes et al.
+2012, doi:10.1109/TIE.2011.2157284), and integrates the measured errors. It knows the present voltage of the link.
 
 An induction machine's flux is taken from the simulated machine, as an ideal observer gives it.
 
@@ -38,15 +37,15 @@ from ..references.goals import GOALS
 from ..tasks.drive import Drive, Params, State
 
 POSITION_PERIODS = 50.0
-"""The same of the position loop, around that of the speed."""
+"""Continuous periods in which the position loop removes an error."""
 LEARNING = 0.05
-"""Part of an error that the integrators of voltage and torque take a period."""
+"""Part of an error that the integrators of voltage add in each period."""
 SPEED_PERIODS = 10.0
 """Continuous periods in which the speed loop removes an error, as far as the torque reaches; its integrator takes ten
 times longer."""
 LACKING = 0.01
-"""Part of a converter's voltage. Where it gives less than was wished for by more than this, what is left of an error
-says nothing of the machine, and an integrator that took it would wind up."""
+"""Part of a converter's voltage. If it gives less than was wished for by more than this, the remaining error says
+nothing about the machine, and an integrator that took it would wind up."""
 
 
 class Memory(NamedTuple):
@@ -59,7 +58,7 @@ class Memory(NamedTuple):
 
 
 def learn(integrals: Values, changing: Values, lacking: Values) -> Values:
-    """The next values, V, of the integrators of each current's loop.
+    """Return the next values, V, of the integrators of each current's loop.
 
     Args:
         integrals: their values, V.
@@ -79,7 +78,7 @@ class Cascade(eqx.Module):
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> Cascade:
-        """The player of any drive.
+        """Return the player of any drive.
 
         Raises:
             TypeError: another kind of task.
@@ -89,7 +88,7 @@ class Cascade(eqx.Module):
         return cls(task)
 
     def initial(self, params: Params) -> Memory:
-        """Integrators at zero, that of the torque at the friction which the data sheet has at this speed."""
+        """Begin with integrators at zero, that of the torque at the data sheet's friction at this speed."""
         task, zero = self.task, jnp.zeros_like(params.speed)
         friction = zero
         if task.kind == "speed":
@@ -98,7 +97,7 @@ class Cascade(eqx.Module):
         return Memory((zero,) * len(task.plant.currents), friction)
 
     def act(self, memory: Memory, view: View, key: jax.Array) -> tuple[jax.Array, Memory]:
-        """Voltages, or a switch state."""
+        """Return voltages, or a switch state."""
         state: State = self._met(view.state)
         wanted, torque = self._currents(memory.torque, state, view.params)
         if self.task.finite:
@@ -107,16 +106,13 @@ class Cascade(eqx.Module):
         return jnp.stack(action), Memory(voltage, torque)
 
     def _met(self, state: State) -> State:
-        """The state that the voltage will meet: where it is applied a period late, one ahead by the data sheet."""
+        """Return the state that the voltage will meet: with a dead time, one period ahead by the data sheet."""
         task = self.task
         if not task.delayed:
             return state
         waiting = state.parts.waiting
         nominal = Params(task.plant.nominal, None, state.speed, state.speed)
-        if task.finite:
-            voltage = task.plant.switched(waiting, state.electrical, state.angle)
-        else:
-            voltage = task.plant.voltage(waiting, state.electrical, state.angle)
+        voltage = task.actuator.voltage(waiting, state.electrical, state.angle)
         ahead = task.machine_after(state.electrical, state.speed, self._from_link(voltage, state), nominal)
         angle = state.angle
         if task.turned and task.kind != "position":
@@ -124,13 +120,12 @@ class Cascade(eqx.Module):
         return state._replace(electrical=ahead, angle=angle)
 
     def _from_link(self, voltage: Any, state: State) -> Any:
-        """V, of what would be ``voltage`` on a link of nominal voltage."""
-        if not self.task.supply:
-            return voltage
-        return jax.tree.map(lambda volts: state.parts.link.voltage * volts, voltage)
+        """Scale a voltage on a nominal link, V, with the link's own."""
+        link = self.task.link
+        return link.given(voltage, link.voltage(state.parts.link))
 
     def _currents(self, integral: Scalar, state: State, params: Params) -> tuple[Values, Scalar]:
-        """Currents to reach, A, and the integrator's next value."""
+        """Return the currents to reach, A, and the integrator's next value."""
         task = self.task
         if task.kind == "current":
             return state.reference, integral
@@ -156,11 +151,11 @@ class Cascade(eqx.Module):
         return self._for_torque(torque, state), integral
 
     def _for_torque(self, torque: Scalar, state: State) -> Values:
-        """Currents for an inner torque, N m, on the data sheet's machine, A."""
+        """Return currents, A, for an inner torque, N m, on the data sheet's machine."""
         return self.task.plant.currents_within(self.task.period, torque, state.electrical)
 
     def _voltages(self, wanted: Values, integrals: Values, state: State, now: State) -> tuple[Values, Values]:
-        """The action at a state, and the integrators' next values by what is measured now."""
+        """Return the action at a state, and the integrators' next values by what is measured now."""
         plant = self.task.plant
         currents = self._measured(state)
         errors = tuple(w - i for w, i in zip(wanted, currents, strict=False))
@@ -187,12 +182,12 @@ class Cascade(eqx.Module):
         return action, learn(integrals, changing, plant.waiting(lacking))
 
     def _measured(self, state: State) -> list[Scalar]:
-        """A, the currents of the voltages."""
+        """Return the currents of the voltages, A."""
         plant = self.task.plant
         return [value * plant.current_limit for value in plant.measured(state.electrical)[: plant.inputs]]
 
     def _switch_state(self, wanted: Values, state: State) -> jax.Array:
-        """The best of all by one period of the data sheet's machine."""
+        """Choose the best switch state by one period of the data sheet's machine."""
         task = self.task
         plant, halving = task.plant, GOALS[task.card.settings["machine"], "current"].halving
         nominal = Params(plant.nominal, None, state.speed, state.speed)
@@ -206,4 +201,4 @@ class Cascade(eqx.Module):
                 total = total + error * error
             return total
 
-        return jnp.argmin(jax.vmap(distance)(jnp.arange(task.states)))
+        return jnp.argmin(jax.vmap(distance)(jnp.arange(plant.states)))

@@ -1,10 +1,10 @@
-"""The reference player of a machine of which a phase breaks: deadbeat currents, and a neutral current once one has.
+"""The reference player of a machine one phase of which breaks: deadbeat currents, then a neutral current too.
 
-* torque: maximum torque per ampere, corrected by what is measured, as in ``cascade.py``;
+* torque: maximum torque per ampere, corrected by the measured torque, as in ``cascade.py``;
 * currents: each of d, q and zero reaches its reference in one period, on the machine of the data sheet;
 * detection by residual: a phase that is asked for more than 15 A and carries less than 3 A for five steps is open;
-* then the zero current is that which leaves the open phase without any, i_0 = -i_alpha, at d and q currents as before:
-  the other two phases carry sqrt(3) as much, and the torque stays.
+* then the zero current keeps the open phase without current, i_0 = -i_alpha, at the same d and q currents: the other
+  two phases carry sqrt(3) times as much, and the torque stays.
 
 Source: Bolognani, Zordan & Zigliotto 2000, Experimental fault-tolerant control of a PMSM drive, IEEE Transactions on
 Industrial Electronics 47(5).
@@ -26,9 +26,9 @@ from ..machines.open_phase import Currents
 from ..tasks.faulty import FaultyDrive, phases_of
 
 ASKED, CARRIED = 15.0, 3.0
-"""A: more is asked of a phase that is open, and less is carried by it."""
+"""Currents, A: an open phase is asked for more than the first and carries less than the second."""
 STEPS = 5.0
-"""In a row, that a phase is suspected before it is believed open."""
+"""Steps in a row for which a phase is suspected before it is believed open."""
 
 
 class Suspicion(NamedTuple):
@@ -45,7 +45,7 @@ class FaultTolerant(eqx.Module):
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> FaultTolerant:
-        """The player of such a drive.
+        """Return the player of such a drive.
 
         Raises:
             TypeError: another kind of task.
@@ -55,12 +55,12 @@ class FaultTolerant(eqx.Module):
         return cls(task)
 
     def initial(self, params: Any) -> Suspicion:
-        """Nothing asked for, no one suspected."""
+        """Begin with nothing asked for and no phase suspected."""
         zero = jnp.zeros_like(params.speed)
         return Suspicion(Phases(zero, zero, zero), Phases(zero, zero, zero))
 
     def suspected(self, memory: Suspicion, carried: Phases) -> Phases:
-        """For how many steps now; once believed open, for ever."""
+        """Count the steps for which each phase is suspected; one that is believed open stays so."""
 
         def longer(wanted: Scalar, carried: Scalar, steps: Scalar) -> Scalar:
             silent = (jnp.abs(wanted) > ASKED) & (jnp.abs(carried) < CARRIED)
@@ -69,7 +69,7 @@ class FaultTolerant(eqx.Module):
         return Phases(*map(longer, memory.wanted, carried, memory.steps))
 
     def act(self, memory: Suspicion, view: View, key: jax.Array) -> tuple[jax.Array, Suspicion]:
-        """Three phase voltages."""
+        """Return three phase voltages."""
         task, plant, state = self.task, self.task.plant, view.state
         machine, now = plant.nominal, state.electrical
         steps = self.suspected(memory, Phases(now.a, now.b, now.c))

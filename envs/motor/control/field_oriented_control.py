@@ -38,16 +38,16 @@ class FieldOrientedControl(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> FieldOrientedControl | Cascade:
-        """The player of any task of this kind; of a drive with chosen parts, that of every drive."""
+        """Return the player of any task of this kind; for a drive with chosen parts, that of every drive."""
         return Cascade.for_task(task) if isinstance(task, Drive) else cls()
 
     def initial(self, params: Params) -> DQ:
-        """Integrators at zero."""
+        """Begin with integrators at zero."""
         zero = jnp.zeros_like(params.speed)
         return DQ(zero, zero)
 
     def act(self, memory: DQ, view: View, key: jax.Array) -> tuple[jax.Array, DQ]:
-        """The voltage as an action, shape ``(2,)``."""
+        """Return the voltage as an action, shape ``(2,)``."""
         state: State = view.state
         machine = pmsm.nominal_machine()
         doubled = 2 * self.small_time_constant

@@ -44,12 +44,12 @@ class FluxObserving(Cascade):
     """Changes of the flux, in parts of its nominal value."""
 
     def initial(self, params: Params) -> Any:
-        """Nothing learnt, nothing lost."""
+        """Begin with nothing learnt and nothing lost."""
         zero = jnp.zeros_like(params.speed)
         return Observed((zero, zero), zero)
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
-        """Voltages."""
+        """Return voltages."""
         plant, state = self.task.plant, view.state
         electrical, flux = plant.pole_pairs * state.speed, plant.nominal.magnet_flux
         seen = memory.voltage[1] * electrical / (electrical * electrical + self.HARDLY**2)
@@ -62,7 +62,7 @@ class FluxObserving(Cascade):
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> FluxObserving:
-        """The player of such a drive.
+        """Return the player of such a drive.
 
         Raises:
             TypeError: another kind of task.

@@ -33,7 +33,7 @@ WEAKENING = np.arange(-300.0, 1.0, 2.0)
 
 @cache
 def least_losses() -> DQ:
-    """i_d and i_q, A, ``(torques, speeds)``, for torques and speeds from zero on; on the host."""
+    """Return i_d and i_q, A, ``(torques, speeds)``, for torques and speeds from zero on; on the host."""
     plant = RealPMSM()
     machine, flux_map = plant.nominal, plant.nominal_map
     across = np.arange(0.0, 401.0, 1.0)
@@ -59,7 +59,7 @@ class LeastLosses(RealCascade):
     """The player."""
 
     def _for_torque(self, torque: Scalar, state: State) -> Values:
-        """Of least losses, A."""
+        """Look up the currents of least losses, A."""
         table: Any = least_losses()
         place = [jnp.abs(torque) * (1 / TORQUE_STEP), jnp.abs(state.speed) * (1 / SPEED_STEP)]
         d, q = (map_coordinates(jnp.asarray(part), place, order=1, mode="nearest") for part in table)

@@ -35,7 +35,7 @@ class RealCascade(Cascade):
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> RealCascade:
-        """The player of such a drive.
+        """Return the player of such a drive.
 
         Raises:
             TypeError: another kind of task.
@@ -45,7 +45,7 @@ class RealCascade(Cascade):
         return cls(task)
 
     def _currents(self, integral: Scalar, state: State, params: Params) -> tuple[Values, Scalar]:
-        """Currents to reach, A, within what the winding's temperature allows."""
+        """Return the currents to reach, A, within what the winding's temperature allows."""
         plant: Any = self.task.plant
         if self.task.kind == "torque":
             current = DQ(state.electrical.d, state.electrical.q)
@@ -61,7 +61,7 @@ class RealCascade(Cascade):
         return (d * share, q * share), integral
 
     def _voltages(self, wanted: Values, integrals: Values, state: State, now: State) -> tuple[Values, Values]:
-        """The action, and the integrators' next values."""
+        """Return the action, and the integrators' next values."""
         plant: Any = self.task.plant
         current = DQ(state.electrical.d, state.electrical.q)
         here, there = plant.nominal_map.flux(current), plant.nominal_map.flux(DQ(*wanted))

@@ -39,7 +39,7 @@ class Memory(NamedTuple):
     currents: Values
     """A, of the step before"""
     steps: Scalar
-    """How many were made"""
+    """Number of steps so far"""
 
 
 class SensorlessCascade(Cascade):
@@ -47,7 +47,7 @@ class SensorlessCascade(Cascade):
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> SensorlessCascade:
-        """The player of such a drive.
+        """Return the player of such a drive.
 
         Raises:
             TypeError: another kind of task.
@@ -57,13 +57,13 @@ class SensorlessCascade(Cascade):
         return cls(task)
 
     def initial(self, params: Any) -> Any:
-        """Nothing observed."""
+        """Begin with nothing observed."""
         zero = jnp.zeros_like(params.speed)
         currents = len(self.task.plant.currents)
         return Memory((zero,) * currents, zero, Rotor(zero, zero), (zero,) * currents, zero)
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
-        """Voltages, from the observation alone."""
+        """Return voltages, from the observation alone."""
         task: Any = self.task
         count = len(task.axes)
         seen = [view.observation[i] for i in range(count + 1 + count)]
@@ -87,7 +87,7 @@ class SensorlessCascade(Cascade):
         return jnp.stack(action), Memory(voltage, integral, rotor, currents, memory.steps + 1)
 
     def _observed(self, memory: Memory, volts: list[Scalar], currents: Values) -> Rotor:
-        """Angle and speed now."""
+        """Observe angle and speed."""
         task: Any = self.task
         machine, period = task.plant.nominal, task.period
         if not isinstance(task, SensorlessPMSM):
@@ -106,7 +106,7 @@ class SensorlessCascade(Cascade):
         )
 
     def _torque(self, integral: Scalar, reference: Scalar, speed: Scalar) -> tuple[Scalar, Scalar]:
-        """N m, and the integrator's next value."""
+        """Return the torque, N m, and the integrator's next value."""
         task = self.task
         gain = 1.5 * task.plant.nominal.inertia / SETTLING
         bounds = GOALS[task.card.settings["machine"], "torque"]

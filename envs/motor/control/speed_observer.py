@@ -1,4 +1,4 @@
-"""Speed and angle of machines with magnets from currents and voltages, by what the magnets induce.
+"""Observers of speed and angle from currents and voltages, by the voltage that magnets induce.
 
 A direct-current machine: psi w = u - R i - L di/dt, low-pass filtered.
 
@@ -36,7 +36,7 @@ LEAST_EMF = 5.0
 def induced_speed(
     machine: PermanentlyExcited, voltage: Scalar, currents: tuple[Scalar, Scalar], period: float
 ) -> Scalar:
-    """What one step of ``voltage`` (V) from the first of ``currents`` (A) to the second shows, rad/s."""
+    """Return the speed, rad/s, by one step of ``voltage`` (V) from the first of ``currents`` (A) to the second."""
     first, last = currents
     mean, slope = 0.5 * (first + last), (last - first) / period
     return (voltage - machine.resistance * mean - machine.inductance * slope) / machine.magnet_flux
@@ -52,7 +52,7 @@ class Rotor(NamedTuple):
 
 
 def short_circuited(current: AlphaBeta, machine: PermanentMagnet, period: float) -> Rotor:
-    """After the first step, in which no voltage drove the current (A): of a rotor that turns forwards."""
+    """Estimate a forward rotor from the current (A) after the first step, in which no voltage drove it."""
     length = jnp.sqrt(current.alpha * current.alpha + current.beta * current.beta)
     electrical = length * (machine.inductance_q / (machine.magnet_flux * period))
     # i_q falls as the step goes on and draws i_d after it: to first order by p w T L_q / (2 L_d) of i_q.
@@ -67,7 +67,7 @@ def locked(
     currents: tuple[AlphaBeta, AlphaBeta],
     period: float,
 ) -> Rotor:
-    """After one more step of ``voltage`` (V, constant) from the first of ``currents`` (A) to the second."""
+    """Update the estimate by a step of ``voltage`` (V, constant) from the first of ``currents`` (A) to the second."""
     turned = machine.pole_pairs * before.speed * period
     first, last = park(currents[0], before.angle), park(currents[1], before.angle + turned)
     driving = park(voltage, before.angle + 0.5 * turned)

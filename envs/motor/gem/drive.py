@@ -6,8 +6,8 @@ Equations: ``environment.py``; references: ``reference.py``. Every quantity is i
 ======================  ====================================================================================
 action                  the peer's: a duty a phase or direct-current converter in [-1, 1]; finite: a switch state of
                         each converter
-observation             the peer's tuple laid side by side: its state, then its references. Bounds are those that hold:
-                        16 of the peer's ids begin outside their own, and nothing keeps a speed within them
+observation             the peer's tuple as one vector: its state, then its references. Bounds are those that hold:
+                        16 of the peer's ids begin outside their own bounds, and no rule keeps a speed within them
 reward                  minus the sum over the controlled quantities of weight |next value - reference shown before the
                         step| / (highest - lowest value); -10 (currents of the six-phase machine: -20) where a limit
                         is violated
@@ -36,12 +36,13 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.task import Task
 
-from ..tasks import components, scope
+from ..parts import components
+from ..tasks import scope
 from . import environment, reference
 from .reference import Walk
 
 ROUNDING = 1e-5
-"""By which what is bounded in exact arithmetic may pass its bound."""
+"""Rounding by which a quantity may pass a bound that holds in exact arithmetic."""
 UNITS = {"omega": "rad/s", "torque": "N m", "epsilon": "rad", "i": "A", "u": "V"}
 MEANINGS = {
     "omega": "mechanical speed of the shaft",
@@ -51,11 +52,11 @@ MEANINGS = {
 
 
 class Params(NamedTuple):
-    """Nothing differs between episodes."""
+    """The context: nothing differs between episodes."""
 
 
 class State(NamedTuple):
-    """Where the drive is and where it should be."""
+    """State of the peer's drive, its observation, and references."""
 
     drive: environment.State
     shown: jax.Array
@@ -64,7 +65,7 @@ class State(NamedTuple):
 
 
 def peer_id(card: TaskCard) -> str:
-    """The id in gym-electric-motor of the drive with these settings."""
+    """Return the id in gym-electric-motor of the drive with these settings."""
     control = "Finite" if card.settings["control"] == "finite" else "Cont"
     goal = {"current": "CC", "torque": "TC", "speed": "SC"}[card.settings["goal"]]
     machine = "SIXPMSM" if card.settings["machine"] == "SixPhasePMSM" else card.settings["machine"]
@@ -100,7 +101,7 @@ class GemDrive(Task[Params, State]):
         self.reward_space = self.box(-np.inf, 0)
 
     def _bounds(self, name: str) -> tuple[float, float]:
-        """Of one quantity: the supply bounds voltages, wrapping the angle, nothing the others."""
+        """Return the bounds of one quantity: voltages by the supply, the angle by wrapping, none for others."""
         if name == "epsilon":
             return -1 - ROUNDING, 1 + ROUNDING
         if not name.startswith("u"):
@@ -119,34 +120,34 @@ class GemDrive(Task[Params, State]):
     # -- an episode --------------------------------------------------------------------------------------------
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Nothing."""
+        """Return the empty context."""
         return Params()
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """At rest, or at the speed of the bench."""
+        """Begin at rest, or at the speed of the bench."""
         start = self.env.initial(self.dtype)
         return State(start, self.env.first_shown(start), reference.begin(self.wieners, key, self.dtype))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """The peer's step, then the next references."""
+        """Make the peer's step, then draw the next references."""
         drive, shown = self.env.step(state.drive, jnp.atleast_1d(action))
         return State(drive, shown, reference.step(self.wieners, state.references, key))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """See the table."""
+        """Show the state and the references; see the table."""
         return jnp.concatenate([state.shown, self.stack(*(walk.value for walk in state.references))])
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Errors against the references that the action was chosen for."""
+        """Compare with the references that the action was chosen for."""
         asked = {name: walk.value for name, walk in zip(self.env.weights, state.references, strict=True)}
         return self.env.reward(next_state.shown, asked)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """A guarded current beyond its limit."""
+        """Tell whether a guarded current is beyond its limit."""
         return self.env.violated(state.shown)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         errors = [
             jnp.abs(state.shown[i] - walk.value) for i, walk in zip(self.controlled, state.references, strict=True)
         ]
@@ -162,12 +163,12 @@ class GemDrive(Task[Params, State]):
     # -- text and pixels ---------------------------------------------------------------------------------------
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """The currents that tripped it."""
+        """Name the currents that tripped it."""
         squares, names = max(zip(self.env.guarded(state.shown), self.env.system.guarded, strict=True))
         return f"over-current: {', '.join(names)} at {float(squares) ** 0.5:.3f} of the limit"
 
     def observation_components(self) -> tuple[Component, ...]:
-        """The peer's names, in the order of :meth:`observation`."""
+        """Name the components as the peer does, in the order of :meth:`observation`."""
         return (
             *(Component(name, self._meaning(name), self._unit(name)) for name in self.env.state_names),
             *(
@@ -183,7 +184,7 @@ class GemDrive(Task[Params, State]):
         return MEANINGS.get(name) or components.electrical(name, self.card.settings["machine"])
 
     def action_components(self) -> tuple[Component, ...]:
-        """Duties, or switch states of each converter."""
+        """Describe duties, or switch states of each converter."""
         terminals = [(kind, f"converter_{i}") for i, kind in enumerate(self.env.system.terminals, start=1)]
         states = [(name, 8 if kind == "bridge" else 4) for kind, name in terminals]
         if self.env.finite and len(states) == 1:
@@ -205,7 +206,7 @@ class GemDrive(Task[Params, State]):
         return f"{name} {float(part) * self.limits[name]:+.4g} {unit}"
 
     def describe(self, state: State, params: Params) -> str:
-        """All that is shown, with units."""
+        """Describe all that is shown, with units."""
         asked = "; ".join(
             self._in_units(name, walk.value) for name, walk in zip(self.env.weights, state.references, strict=True)
         )
@@ -213,7 +214,7 @@ class GemDrive(Task[Params, State]):
         return f"References: {asked}. Measured: {shown}."
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """See ``scope.py``."""
+        """Draw currents and gauges; see ``scope.py``."""
         at = dict(zip(self.env.state_names, np.asarray(state.shown, float), strict=True))
         gauges = [
             scope.Gauge(

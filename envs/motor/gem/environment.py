@@ -1,8 +1,7 @@
 """The sixty environments of gym-electric-motor 3.0.3 as pure functions: its timing, frames, scales and reward.
 
-For people who come from there and want its numbers: ``drive.py`` is the task around them. The tasks of this suite
-(``tasks/drive.py``) do not keep its defects.
-What is kept here:
+They are for people who come from there and want its numbers; ``drive.py`` is the task around them. The tasks of this
+suite (``tasks/drive.py``) do not keep its defects. These environments keep them:
 
 * the voltage is constant over a step in rotor coordinates (synchronous machines) or in the stator's (induction
   machines, with the rotor's voltage turned by the angles at the start of the step);
@@ -36,14 +35,14 @@ from ..machines.frames import DQ, AlphaBeta, Phases, Scalar, clarke, inverse_cla
 from ..power_electronics import converter
 
 SUBSTEPS = {"float64": 64, "float32": 8}
-"""Of a step: more of them would only add roundings."""
+"""Substeps of a step; more of them would only add roundings."""
 RPM = math.pi / 30
 
 Values = dict[str, Scalar]
 
 
 class State(NamedTuple):
-    """What the peer integrates."""
+    """Quantities that the peer integrates."""
 
     electrical: Any
     speed: Scalar
@@ -67,7 +66,7 @@ class System(NamedTuple):
     guarded: tuple[tuple[str, ...], ...]
     """Names whose squares, added up, end an episode above one."""
     controlled: dict[str, float]
-    """Of current control, with weights in the reward."""
+    """Currents that current control rewards, with their weights."""
     voltage: Callable[[list[Scalar], State], Any]
     """The machine's voltage from the converters', at the start of a step."""
     shown: Callable[[list[Scalar], Any, State, State], Values]
@@ -93,22 +92,22 @@ class Environment(NamedTuple):
     low: tuple[float, ...]
     high: tuple[float, ...]
     weights: dict[str, float]
-    """Of the controlled quantities, in the reward."""
+    """Weights of the controlled quantities in the reward."""
     violation_reward: float
 
     def initial(self, dtype: Any = np.float64) -> State:
-        """No currents, angle zero."""
+        """Return the first state: no currents, angle zero."""
         return jax.tree.map(lambda value: jnp.asarray(value, dtype), State(self.system.still, self.speed, 0.0))
 
     def first_shown(self, start: State) -> jax.Array:
-        """What the peer shows at the start: every bridge at the link's lower end, direct-current converters at zero."""
+        """Return what the peer shows at the start: bridges at the link's lower end, other converters at zero."""
         terminals: list[Scalar] = []
         for kind in self.system.terminals:
             terminals += [-0.5 * self.supply] * 3 if kind == "bridge" else [0.0]
         return self.shown(terminals, self.system.voltage(terminals, start), start, start)
 
     def step(self, state: State, action: Any) -> tuple[State, jax.Array]:
-        """The next state, and all it shows in parts of the limits, shape ``(len(state_names),)``.
+        """Return the next state, and all it shows in parts of the limits, shape ``(len(state_names),)``.
 
         ``action``: duties in [-1, 1], or switch states, shape ``(n,)``, in the order of the peer's action space.
         """
@@ -121,13 +120,13 @@ class Environment(NamedTuple):
         return after._replace(angle=wrapped(after.angle)), shown  # the peer's episodes are long: digits are kept
 
     def applied(self, state: State, action: Any) -> tuple[list[Scalar], Any]:
-        """Voltages of the converters' terminals, and of the machine over the step that begins here."""
+        """Return the voltages of the converters' terminals, and of the machine over the step that begins here."""
         parts = _terminal_voltages(self.system.terminals, action, self.finite)
         terminals = [self.supply * part for part in parts]
         return terminals, self.system.voltage(terminals, state)
 
     def rate(self, state: State, voltage: Any) -> State:
-        """d/dt of the state under a voltage of the machine."""
+        """Return d/dt of the state under a voltage of the machine."""
         system = self.system
         return State(
             system.derivative(state.electrical, voltage, state.speed),
@@ -136,7 +135,7 @@ class Environment(NamedTuple):
         )
 
     def shown(self, terminals: list[Scalar], voltage: Any, before: State, after: State) -> jax.Array:
-        """All that the peer shows after a step from the first state to the second, in parts of the limits."""
+        """Return all that the peer shows after a step from the first state to the second, in parts of the limits."""
         values = self.system.shown(terminals, voltage, before, after)
         values |= {"omega": after.speed, "torque": self.system.torque(after.electrical), "u_sup": self.supply}
         dtype = after.speed.dtype
@@ -144,16 +143,16 @@ class Environment(NamedTuple):
         return jnp.stack([jnp.asarray(values[name], dtype) * (1 / limit) for name, limit in parts])
 
     def guarded(self, shown: Any) -> list[Scalar]:
-        """The sum of squares of the quantities of each limit that the peer guards."""
+        """Return the sum of squares of the quantities of each limit that the peer guards."""
         at = dict(zip(self.state_names, shown, strict=True))
         return [sum(at[name] * at[name] for name in names) for names in self.system.guarded]
 
     def violated(self, shown: jax.Array) -> jax.Array:
-        """Whether an observation is beyond a limit, which ends the peer's episode."""
+        """Tell whether an observation is beyond a limit, which ends the peer's episode."""
         return jnp.stack([squares > 1 for squares in self.guarded(shown)]).any()
 
     def reward(self, shown: jax.Array, reference: dict[str, Scalar]) -> jax.Array:
-        """Minus the weighted errors in parts of each quantity's range, or the price of a violation."""
+        """Return minus the weighted errors in parts of each quantity's range, or the price of a violation."""
         error: Scalar = 0.0
         for name, weight in self.weights.items():
             i = self.state_names.index(name)
@@ -162,7 +161,7 @@ class Environment(NamedTuple):
 
 
 def _terminal_voltages(terminals: tuple[str, ...], action: Any, finite: bool) -> list[Scalar]:
-    """Voltages of all terminals in parts of the supply, phase by phase."""
+    """Return the voltages of all terminals in parts of the supply, phase by phase."""
     parts: list[Scalar] = []
     rest = list(action)
     for kind in terminals:
@@ -326,7 +325,7 @@ def _six_phase(machine: synchronous.SixPhase) -> System:
 
 
 def machines() -> dict[str, System]:
-    """The peer's ten machines by their part of an id."""
+    """Return the peer's ten machines by their part of an id."""
     magnet, excited = synchronous.PermanentMagnet(), synchronous.ExternallyExcited()
     angle = synchronous.most_torque_angle(magnet, 240.0)
     most = float(magnet.torque(DQ(-240 * math.sin(angle), 240 * math.cos(angle))))
@@ -363,7 +362,7 @@ _LOADS = {
     ("Finite", "ExtExDc"): Polynomial(inertia=1e-4),
     ("Finite", "EESM"): Polynomial(),
 }
-"""Of speed control; every other id's is ``Polynomial(0.01, 0.01)``."""
+"""Load of speed control; every other id's is ``Polynomial(0.01, 0.01)``."""
 
 _ONLY_FORWARD = {"SeriesDc": ("omega", "torque"), "ShuntDc": ("omega",)}
 """Quantities whose range the peer starts at zero."""
@@ -378,7 +377,7 @@ def _supply(control: str, goal: str, machine: str) -> float:
 
 
 def environment(name: str) -> Environment:
-    """One of the peer's environments by its id, ``{Cont,Finite}-{CC,TC,SC}-{machine}-v0``.
+    """Return one of the peer's environments by its id, ``{Cont,Finite}-{CC,TC,SC}-{machine}-v0``.
 
     Raises:
         ValueError: no such id; the message names the nearest.

@@ -1,9 +1,9 @@
 """References of gym-electric-motor 3.0.3: random walks whose deviation is drawn anew for every sub-episode.
 
-Everything is in parts of the limit of the quantity. A walk begins uniformly within its margin, the nominal value by the
-limit on the sides that the quantity has, and takes its first step before it is first shown. Its deviation a step is
-log-uniform in a range and stays for 500 to 1999 steps; the next sub-episode goes on where the last one ended. Several
-quantities walk, and change their deviations, each for itself.
+Everything is in parts of the limit of the quantity. A walk begins uniformly within its margin: the nominal value by the
+limit, on each side that the quantity has. It takes its first step before it is first shown. Its deviation a step is
+log-uniform in a range and stays for 500 to 1999 steps; the next sub-episode begins where the last one ended. Several
+quantities walk and change their deviations independently.
 
 Source: gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), WienerProcessReferenceGenerator and what its ids give it.
 """
@@ -56,13 +56,13 @@ class Walk(NamedTuple):
 
     value: Scalar
     deviation: Scalar
-    """Of the moves in this sub-episode"""
+    """Deviation of the moves in this sub-episode"""
     left: Scalar
     """int32: steps that the sub-episode still has"""
 
 
 class Wiener(NamedTuple):
-    """How the reference of one quantity moves."""
+    """A rule by which the reference of one quantity moves."""
 
     low: float
     high: float
@@ -70,11 +70,11 @@ class Wiener(NamedTuple):
     fastest: float
 
     def start(self, place: Scalar) -> Walk:
-        """Before the first step; ``place`` uniform in [0, 1)."""
+        """Return the walk before the first step; ``place`` uniform in [0, 1)."""
         return Walk(self.low + (self.high - self.low) * place, jnp.zeros_like(place), jnp.int32(0))
 
     def step(self, walk: Walk, move: Scalar, length: Scalar, pace: Scalar) -> Walk:
-        """One step later; a new sub-episode where the last one is over.
+        """Make one step; begin a new sub-episode where the last one is over.
 
         ``move`` is standard normal; ``length`` and ``pace``, of a new sub-episode, uniform in [0, 1).
         """
@@ -86,14 +86,14 @@ class Wiener(NamedTuple):
 
 
 def begin(wieners: list[Wiener], key: jax.Array, dtype: Any) -> tuple[Walk, ...]:
-    """The walks as they are first shown."""
+    """Return the walks as they are first shown."""
     placing, moving = jax.random.split(key)
     places = jax.random.uniform(placing, (len(wieners),), dtype)
     return step(wieners, tuple(wiener.start(places[i]) for i, wiener in enumerate(wieners)), moving)
 
 
 def step(wieners: list[Wiener], walks: tuple[Walk, ...], key: jax.Array) -> tuple[Walk, ...]:
-    """All of them one step later."""
+    """Make one step of all walks."""
     moving, changing = jax.random.split(key)
     dtype = walks[0].value.dtype
     moves = jax.random.normal(moving, (len(walks),), dtype)
@@ -105,7 +105,7 @@ def step(wieners: list[Wiener], walks: tuple[Walk, ...], key: jax.Array) -> tupl
 
 
 def nominal(machine: str, quantity: str) -> float:
-    """The nominal value of a quantity in parts of its limit."""
+    """Return the nominal value of a quantity in parts of its limit."""
     if (machine, quantity) == ("EESM", "i_e"):
         return 1.0
     speed, torque, current = _NOMINAL[machine]
@@ -113,7 +113,7 @@ def nominal(machine: str, quantity: str) -> float:
 
 
 def reference(name: str, quantity: str, low: float) -> Wiener:
-    """The reference of one quantity of one of the peer's ids.
+    """Return the reference of one quantity of one of the peer's ids.
 
     Args:
         name: ``{Cont,Finite}-{CC,TC,SC}-{machine}-v0``.

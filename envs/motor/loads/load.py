@@ -1,4 +1,4 @@
-"""What the shaft works against."""
+"""Loads against which the shaft works."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Polynomial(NamedTuple):
     """kg m^2, of the load alone"""
 
     def acceleration(self, speed: Scalar, torque: Scalar, rotor_inertia: Scalar) -> Scalar:
-        """dw/dt, rad/s^2, under an inner torque (N m)."""
+        """Return dw/dt, rad/s^2, under an inner torque (N m)."""
         inertia = self.inertia + rotor_inertia
         slowing = speed * (inertia / BREAKAWAY_TIME)
         coulomb = jnp.clip(slowing, -self.coulomb, self.coulomb)
@@ -40,7 +40,7 @@ class ConstantSpeed(NamedTuple):
     """A test bench that holds the speed."""
 
     def acceleration(self, speed: Scalar, torque: Scalar, rotor_inertia: Scalar) -> Scalar:
-        """Zero."""
+        """Return zero."""
         return 0.0 * speed
 
 
@@ -53,5 +53,5 @@ class Constant(NamedTuple):
     """kg m^2, of the load alone"""
 
     def acceleration(self, speed: Scalar, torque: Scalar, rotor_inertia: Scalar) -> Scalar:
-        """dw/dt, rad/s^2, under an inner torque (N m)."""
+        """Return dw/dt, rad/s^2, under an inner torque (N m)."""
         return (torque - self.torque) / (self.inertia + rotor_inertia)

@@ -13,6 +13,6 @@ from ..machines.frames import Scalar
 
 
 def ahead(value: Scalar, normal: Scalar, deviation: float, time_constant: float, step: float) -> Scalar:
-    """The value ``step`` s later; ``normal``: standard normal; ``time_constant``: T, s; ``deviation``: s."""
+    """Return the value ``step`` s later; ``normal``: standard normal; ``time_constant``: T, s; ``deviation``: s."""
     kept = math.exp(-step / time_constant)
     return kept * value + (deviation * math.sqrt(1 - kept * kept)) * normal

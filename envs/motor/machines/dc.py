@@ -41,12 +41,12 @@ class PermanentlyExcited(NamedTuple):
     """kg m^2"""
 
     def derivative(self, current: Armature, voltage: Armature, speed: Scalar) -> Armature:
-        """dI/dt, A/s."""
+        """Return dI/dt, A/s."""
         drop = self.resistance * current.armature + self.magnet_flux * speed
         return Armature((voltage.armature - drop) / self.inductance)
 
     def torque(self, current: Armature) -> Scalar:
-        """N m."""
+        """Return the torque, N m."""
         return self.magnet_flux * current.armature
 
 
@@ -67,13 +67,13 @@ class Series(NamedTuple):
     """kg m^2"""
 
     def derivative(self, current: Armature, voltage: Armature, speed: Scalar) -> Armature:
-        """dI/dt, A/s."""
+        """Return dI/dt, A/s."""
         resistance = self.armature_resistance + self.field_resistance + self.rotation_inductance * speed
         inductance = self.armature_inductance + self.field_inductance
         return Armature((voltage.armature - resistance * current.armature) / inductance)
 
     def torque(self, current: Armature) -> Scalar:
-        """N m."""
+        """Return the torque, N m."""
         return self.rotation_inductance * current.armature * current.armature
 
 
@@ -94,7 +94,7 @@ class ExternallyExcited(NamedTuple):
     """kg m^2"""
 
     def derivative(self, current: Windings, voltage: Windings, speed: Scalar) -> Windings:
-        """dI/dt, A/s."""
+        """Return dI/dt, A/s."""
         induced = self.rotation_inductance * speed * current.field
         return Windings(
             (voltage.armature - self.armature_resistance * current.armature - induced) / self.armature_inductance,
@@ -102,12 +102,12 @@ class ExternallyExcited(NamedTuple):
         )
 
     def torque(self, current: Windings) -> Scalar:
-        """N m."""
+        """Return the torque, N m."""
         return self.rotation_inductance * current.field * current.armature
 
 
 class Shunt(NamedTuple):
-    """Both windings at one voltage; otherwise :class:`ExternallyExcited`."""
+    """Both windings at one voltage; with a voltage each the machine is :class:`ExternallyExcited`."""
 
     armature_resistance: Scalar = 16e-3
     """Ohm"""
@@ -123,10 +123,10 @@ class Shunt(NamedTuple):
     """kg m^2"""
 
     def derivative(self, current: Windings, voltage: Armature, speed: Scalar) -> Windings:
-        """dI/dt, A/s."""
+        """Return dI/dt, A/s."""
         both = Windings(voltage.armature, voltage.armature)
         return ExternallyExcited(*self).derivative(current, both, speed)
 
     def torque(self, current: Windings) -> Scalar:
-        """N m."""
+        """Return the torque, N m."""
         return ExternallyExcited(*self).torque(current)

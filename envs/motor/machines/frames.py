@@ -44,30 +44,30 @@ class DQ(NamedTuple):
 
 
 def clarke(phases: Phases) -> AlphaBeta:
-    """Phases to the stator's coordinates; what all three have in common is lost."""
+    """Turn phases into the stator's coordinates; what all three have in common is lost."""
     return AlphaBeta(
         (2 / 3) * phases.a - (1 / 3) * (phases.b + phases.c), (phases.b - phases.c) * (1 / (2 * HALF_ROOT3))
     )
 
 
 def inverse_clarke(vector: AlphaBeta) -> Phases:
-    """The three phases, which add up to zero."""
+    """Return the three phases, which add up to zero."""
     half, across = 0.5 * vector.alpha, HALF_ROOT3 * vector.beta
     return Phases(vector.alpha, across - half, -across - half)
 
 
 def park(vector: AlphaBeta, angle: Scalar) -> DQ:
-    """A vector of the stator's coordinates seen from coordinates ahead of them by ``angle`` (rad)."""
+    """Return a vector of the stator as seen from coordinates that are ahead of it by ``angle`` (rad)."""
     cos, sin = jnp.cos(angle), jnp.sin(angle)
     return DQ(cos * vector.alpha + sin * vector.beta, cos * vector.beta - sin * vector.alpha)
 
 
 def inverse_park(vector: DQ, angle: Scalar) -> AlphaBeta:
-    """The inverse of :func:`park`."""
+    """Invert :func:`park`."""
     cos, sin = jnp.cos(angle), jnp.sin(angle)
     return AlphaBeta(cos * vector.d - sin * vector.q, sin * vector.d + cos * vector.q)
 
 
 def wrapped(angle: Scalar) -> Scalar:
-    """The same angle in [-pi, pi)."""
+    """Return the same angle in [-pi, pi)."""
     return angle - 2 * math.pi * jnp.floor(angle * (1 / (2 * math.pi)) + 0.5)

@@ -24,13 +24,13 @@ class Electrical(NamedTuple):
     """The electrical state."""
 
     current: AlphaBeta
-    """Of the stator, A"""
+    """Stator current, A"""
     flux: AlphaBeta
     """Linked with the rotor, V s"""
 
 
 class Voltages(NamedTuple):
-    """What both windings are given, V; the rotor of a squirrel cage is short-circuited."""
+    """Voltages of both windings, V; the rotor of a squirrel cage is short-circuited."""
 
     stator: AlphaBeta
     rotor: AlphaBeta
@@ -54,20 +54,20 @@ class Induction(NamedTuple):
     """kg m^2"""
 
     def stator_inductance(self) -> Scalar:
-        """L_s, H."""
+        """Stator inductance L_s, H."""
         return self.mutual_inductance + self.stator_leakage
 
     def rotor_inductance(self) -> Scalar:
-        """L_r, H."""
+        """Rotor inductance L_r, H."""
         return self.mutual_inductance + self.rotor_leakage
 
     def transient_inductance(self) -> Scalar:
-        """sigma L_s, H."""
+        """Transient inductance sigma L_s, H."""
         mutual = self.mutual_inductance
         return self.stator_inductance() - mutual * mutual / self.rotor_inductance()
 
     def rotor_current(self, state: Electrical) -> AlphaBeta:
-        """A, seen from the stator."""
+        """Return the rotor's current, A, seen from the stator."""
         mutual, inductance = self.mutual_inductance, self.rotor_inductance()
         return AlphaBeta(
             (state.flux.alpha - mutual * state.current.alpha) / inductance,
@@ -75,7 +75,7 @@ class Induction(NamedTuple):
         )
 
     def derivative(self, state: Electrical, voltage: Voltages, speed: Scalar) -> Electrical:
-        """Rates of current (A/s) and flux (V) at a mechanical speed (rad/s)."""
+        """Return the rates of current (A/s) and flux (V) at a mechanical speed (rad/s)."""
         electrical = self.pole_pairs * speed
         rotor = self.rotor_current(state)
         flux = AlphaBeta(
@@ -91,7 +91,7 @@ class Induction(NamedTuple):
         return Electrical(current, flux)
 
     def torque(self, state: Electrical) -> Scalar:
-        """N m: 3/2 p L_m / L_r psi_r x i_s."""
+        """Return the torque, N m: 3/2 p L_m / L_r psi_r x i_s."""
         cross = state.flux.alpha * state.current.beta - state.flux.beta * state.current.alpha
         return 1.5 * self.pole_pairs * (self.mutual_inductance / self.rotor_inductance()) * cross
 
@@ -100,9 +100,9 @@ class Currents(NamedTuple):
     """The electrical state by what slip rings let be measured."""
 
     current: AlphaBeta
-    """Of the stator, A"""
+    """Stator current, A"""
     rotor: AlphaBeta
-    """Of the rotor, seen from the stator, A"""
+    """Rotor current seen from the stator, A"""
 
 
 class DoublyFed(Induction):
@@ -111,7 +111,7 @@ class DoublyFed(Induction):
     __slots__ = ()
 
     def with_flux(self, state: Currents) -> Electrical:
-        """The state of :class:`Induction`."""
+        """Return the state of :class:`Induction`."""
         mutual, own = self.mutual_inductance, self.rotor_inductance()
         stator, rotor = state
         flux = AlphaBeta(mutual * stator.alpha + own * rotor.alpha, mutual * stator.beta + own * rotor.beta)
@@ -120,12 +120,12 @@ class DoublyFed(Induction):
     def derivative(  # type: ignore[override]  # of another state
         self, state: Currents, voltage: Voltages, speed: Scalar
     ) -> Currents:
-        """dI/dt, A/s, at a mechanical speed (rad/s)."""
+        """Return dI/dt, A/s, at a mechanical speed (rad/s)."""
         rate = super().derivative(self.with_flux(state), voltage, speed)
         return Currents(rate.current, self.rotor_current(rate))
 
     def torque(self, state: Currents) -> Scalar:  # type: ignore[override]
-        """N m: 3/2 p L_m i_r x i_s."""
+        """Return the torque, N m: 3/2 p L_m i_r x i_s."""
         stator, rotor = state
         cross = rotor.alpha * stator.beta - rotor.beta * stator.alpha
         return 1.5 * self.pole_pairs * self.mutual_inductance * cross

@@ -30,12 +30,12 @@ class IronLosses(NamedTuple):
     """k_e, W s^2 / (V s)^2"""
 
     def torque(self, flux: DQ, speed: Scalar, pole_pairs: Scalar) -> Scalar:
-        """N m, of the sign of the mechanical ``speed`` (rad/s): what the shaft lacks of the inner torque."""
+        """Return the torque, N m, that the shaft lacks of the inner torque; it has the sign of ``speed`` (rad/s)."""
         electrical = pole_pairs * speed
         direction = jnp.clip(electrical * (1 / SLOW), -1, 1)
         square = flux.d * flux.d + flux.q * flux.q
         return pole_pairs * (self.hysteresis * direction + self.eddy * electrical) * square
 
     def power(self, flux: DQ, speed: Scalar, pole_pairs: Scalar) -> Scalar:
-        """W."""
+        """Return the power, W."""
         return self.torque(flux, speed, pole_pairs) * speed

@@ -56,14 +56,14 @@ class WithNeutral(NamedTuple):
     """Which: 0, 1 or 2 for a, b or c"""
 
     def _drops(self, current: Currents, electrical: Scalar) -> DQ:
-        """V, of resistances and turning."""
+        """Return the voltages, V, across resistances and by turning."""
         return DQ(
             -self.resistance * current.d + electrical * self.inductance_q * current.q,
             -self.resistance * current.q - electrical * (self.inductance_d * current.d + self.magnet_flux),
         )
 
     def floating(self, current: Currents, phases: Phases, angle: Scalar, electrical: Scalar) -> Scalar:
-        """u_alpha, V, of the open phase's winding: for it d(i_alpha + i_0)/dt is zero.
+        """Return u_alpha, V, of the open phase's winding: for it d(i_alpha + i_0)/dt is zero.
 
         ``phases``: of which those of b and c count, V; ``electrical``: angular frequency, rad/s.
         """
@@ -81,7 +81,7 @@ class WithNeutral(NamedTuple):
         return -rest / (along_d * cos + along_q * sin + 0.5 / self.inductance_zero)
 
     def derivative(self, current: Currents, phases: Phases, angle: Scalar, speed: Scalar, broken: Scalar) -> Currents:
-        """dI/dt, A/s, under phase voltages (V) at a mechanical speed (rad/s), phase a ``broken`` (1) or not (0)."""
+        """Return dI/dt, A/s, under phase voltages (V) at a mechanical speed (rad/s); ``broken``: 1 if phase a is."""
         electrical = self.pole_pairs * speed
         driven = clarke(phases)
         common = (phases.a + phases.b + phases.c) * (1 / 3)
@@ -95,6 +95,6 @@ class WithNeutral(NamedTuple):
         )
 
     def inner_torque(self, current: Currents) -> Scalar:
-        """N m."""
+        """Return the inner torque, N m."""
         reluctance = self.inductance_d - self.inductance_q
         return 1.5 * self.pole_pairs * (self.magnet_flux + reluctance * current.d) * current.q

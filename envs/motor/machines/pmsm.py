@@ -48,32 +48,32 @@ class Machine(NamedTuple):
 
 
 def nominal_machine() -> Machine:
-    """The machine of the data sheet."""
+    """Return the machine of the data sheet."""
     return Machine(RESISTANCE, INDUCTANCE_D, INDUCTANCE_Q, MAGNET_FLUX)
 
 
 def flux(current: DQ, machine: Machine) -> DQ:
-    """Flux linkages, V s."""
+    """Return flux linkages, V s."""
     return PermanentMagnet(*machine, POLE_PAIRS).flux(current)
 
 
 def derivative(current: DQ, voltage: DQ, speed: Scalar, machine: Machine) -> DQ:
-    """dI/dt in A/s at the mechanical speed ``speed`` (rad/s): L di = u - R i - p w J psi, with d psi_d = L_d di_d."""
+    """Return dI/dt, A/s, at a mechanical ``speed`` (rad/s): L di = u - R i - p w J psi, with d psi_d = L_d di_d."""
     return PermanentMagnet(*machine, POLE_PAIRS).derivative(current, voltage, speed)
 
 
 def step(current: DQ, voltage: DQ, speed: Scalar, machine: Machine, duration: float) -> DQ:
-    """Currents ``duration`` seconds later, under a voltage and a speed that stay constant in rotor coordinates."""
+    """Return currents ``duration`` s later, under a voltage and a speed that stay constant in rotor coordinates."""
     return rk4(lambda _, now: derivative(now, voltage, speed, machine), current, duration)
 
 
 def torque(current: DQ, machine: Machine) -> Scalar:
-    """Inner torque, N m: 3/2 p (psi + (L_d - L_q) i_d) i_q."""
+    """Return the inner torque, N m: 3/2 p (psi + (L_d - L_q) i_d) i_q."""
     return PermanentMagnet(*machine, POLE_PAIRS).torque(current)
 
 
 def steady_voltage(current: DQ, speed: Scalar, machine: Machine) -> DQ:
-    """The voltage (V) that holds a current at a mechanical speed (rad/s)."""
+    """Return the voltage (V) that holds a current at a mechanical speed (rad/s)."""
     electrical = POLE_PAIRS * speed
     linked = flux(current, machine)
     return DQ(
@@ -83,7 +83,7 @@ def steady_voltage(current: DQ, speed: Scalar, machine: Machine) -> DQ:
 
 
 def steady_current(voltage: DQ, speed: Scalar, machine: Machine) -> DQ:
-    """The current (A) in which a constant voltage ends at a mechanical speed (rad/s)."""
+    """Return the current (A) in which a constant voltage ends at a mechanical speed (rad/s)."""
     electrical = POLE_PAIRS * speed
     resistance, ld, lq, magnet = machine
     across_q = voltage.q - electrical * magnet

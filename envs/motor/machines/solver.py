@@ -1,4 +1,4 @@
-"""How a step is integrated, beside the Runge-Kutta method of order four.
+"""Methods that integrate a step, beside the Runge-Kutta method of order four.
 
 =========== ==========================================================================================================
 euler       one explicit step of order one: what a fast simulation or a simple observer makes of the machine
@@ -20,16 +20,16 @@ from ...runge_kutta import rk4
 
 Y = TypeVar("Y")
 TERMS = {4: 10, 8: 18}
-"""By the bytes of a number: where the matrix times the step has norm one, those left out are less than rounding."""
+"""Terms by the bytes of a number. Where the matrix times the step has norm one, the others are less than rounding."""
 
 
 def euler(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
-    """``y`` one step later; arguments as of :func:`~..runge_kutta.rk4`."""
+    """Return ``y`` one step later; arguments as of :func:`~..runge_kutta.rk4`."""
     return jax.tree.map(lambda value, rate: value + step * rate, y, derivative(0.0, y))
 
 
 def exact(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
-    """``y`` one step later, where dy/dt = A y + b: y + h f + h/2 A (h f) + h/3 A (h/2 A (h f)) + ...
+    """Return ``y`` one step later, where dy/dt = A y + b: y + h f + h/2 A (h f) + h/3 A (h/2 A (h f)) + ...
 
     Arguments as of :func:`~..runge_kutta.rk4`; the derivative's first one is not used.
     """
@@ -47,4 +47,4 @@ def exact(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
 
 
 SOLVERS: dict[str, Callable[..., Any]] = {"rk4": rk4, "euler": euler, "exact": exact}
-"""By their names in ``card.choices``."""
+"""Methods by their names in ``card.choices``."""

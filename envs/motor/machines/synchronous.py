@@ -34,11 +34,11 @@ class PermanentMagnet(NamedTuple):
     """kg m^2"""
 
     def flux(self, current: DQ) -> DQ:
-        """Flux linkages, V s."""
+        """Return flux linkages, V s."""
         return DQ(self.inductance_d * current.d + self.magnet_flux, self.inductance_q * current.q)
 
     def derivative(self, current: DQ, voltage: DQ, speed: Scalar) -> DQ:
-        """dI/dt, A/s."""
+        """Return dI/dt, A/s."""
         electrical = self.pole_pairs * speed
         linked = self.flux(current)
         per_d, per_q = 1 / self.inductance_d, 1 / self.inductance_q
@@ -48,7 +48,7 @@ class PermanentMagnet(NamedTuple):
         )
 
     def torque(self, current: DQ) -> Scalar:
-        """N m: 3/2 p (psi + (L_d - L_q) i_d) i_q."""
+        """Return the torque, N m: 3/2 p (psi + (L_d - L_q) i_d) i_q."""
         reluctance = self.inductance_d - self.inductance_q
         return 1.5 * self.pole_pairs * (self.magnet_flux + reluctance * current.d) * current.q
 
@@ -72,11 +72,11 @@ class Reluctance(NamedTuple):
         )
 
     def derivative(self, current: DQ, voltage: DQ, speed: Scalar) -> DQ:
-        """dI/dt, A/s."""
+        """Return dI/dt, A/s."""
         return self._without_magnets().derivative(current, voltage, speed)
 
     def torque(self, current: DQ) -> Scalar:
-        """N m."""
+        """Return the torque, N m."""
         return self._without_magnets().torque(current)
 
 
@@ -118,15 +118,15 @@ class ExternallyExcited(NamedTuple):
     """kg m^2"""
 
     def field_seen_from_stator(self, field: Scalar) -> Scalar:
-        """i_E, A, of a field current i_e."""
+        """Return i_E, A, of a field current i_e."""
         return field * (2 / 3) / self.turns_ratio
 
     def magnetising_inductance(self) -> Scalar:
-        """L_M, H."""
+        """Magnetising inductance L_M, H."""
         return 1.5 * self.turns_ratio * self.mutual_inductance
 
     def derivative(self, current: Excited, voltage: Excited, speed: Scalar) -> Excited:
-        """dI/dt, A/s."""
+        """Return dI/dt, A/s."""
         electrical = self.pole_pairs * speed
         squared = 1.5 * self.turns_ratio * self.turns_ratio
         coupling = self.magnetising_inductance()
@@ -143,7 +143,7 @@ class ExternallyExcited(NamedTuple):
         )
 
     def torque(self, current: Excited) -> Scalar:
-        """N m: 3/2 p (L_M i_E + (L_d - L_q) i_d) i_q."""
+        """Return the torque, N m: 3/2 p (L_M i_E + (L_d - L_q) i_d) i_q."""
         linked = self.magnetising_inductance() * self.field_seen_from_stator(current.field)
         return 1.5 * self.pole_pairs * (linked + (self.inductance_d - self.inductance_q) * current.d) * current.q
 
@@ -181,7 +181,7 @@ class SixPhase(NamedTuple):
     """kg m^2"""
 
     def derivative(self, current: DQXY, voltage: DQXY, speed: Scalar) -> DQXY:
-        """dI/dt, A/s."""
+        """Return dI/dt, A/s."""
         electrical = self.pole_pairs * speed
         linked_d = self.inductance_d * current.d + self.magnet_flux
         back_x = electrical * self.inductance_y * current.y
@@ -194,13 +194,13 @@ class SixPhase(NamedTuple):
         )
 
     def torque(self, current: DQXY) -> Scalar:
-        """N m: 3 p (psi + (L_d - L_q) i_d) i_q, twice a three-phase machine's, by the balance of power."""
+        """Return the torque, N m: 3 p (psi + (L_d - L_q) i_d) i_q, twice a three-phase machine's, as power balances."""
         reluctance = self.inductance_d - self.inductance_q
         return 3 * self.pole_pairs * (self.magnet_flux + reluctance * current.d) * current.q
 
 
 def six_phase_vector(first: Phases, second: Phases, angle: Scalar) -> DQXY:
-    """Phases of both windings to rotor coordinates at the electrical angle (rad)."""
+    """Turn the phases of both windings into rotor coordinates at the electrical angle (rad)."""
     cos, sin = jnp.cos(angle), jnp.sin(angle)
     along = first.a - 0.5 * (first.b + first.c)
     across = HALF_ROOT3 * (first.b - first.c)
@@ -212,7 +212,7 @@ def six_phase_vector(first: Phases, second: Phases, angle: Scalar) -> DQXY:
 
 
 def six_phases(vector: DQXY, angle: Scalar) -> tuple[Phases, Phases]:
-    """The inverse of :func:`six_phase_vector`; each winding's phases add up to zero."""
+    """Invert :func:`six_phase_vector`; each winding's phases add up to zero."""
     cos, sin = jnp.cos(angle), jnp.sin(angle)
     alpha, beta = cos * vector.d - sin * vector.q, cos * vector.q + sin * vector.d
     x, y = cos * vector.x + sin * vector.y, cos * vector.y - sin * vector.x
@@ -228,7 +228,7 @@ def six_phases(vector: DQXY, angle: Scalar) -> tuple[Phases, Phases]:
 
 
 def most_torque_angle(machine: PermanentMagnet, length: float) -> float:
-    """Angle (rad, from q towards -d) of the current of ``length`` A with the most torque; on the host.
+    """Return the angle (rad, from q towards -d) of the current of ``length`` A with the most torque; on the host.
 
     Morimoto et al. 1990, doi:10.1109/28.60058, eq. 9.
     """

@@ -27,12 +27,12 @@ MAGNETS = -1.1e-3
 
 
 def resistance(at_room: Scalar, winding: Scalar) -> Scalar:
-    """Ohm, of a winding at this temperature, degrees Celsius."""
+    """Return the resistance of a winding, Ohm, at a temperature in degrees Celsius."""
     return at_room * (1 + COPPER * (winding - ROOM))
 
 
 def magnet_flux(at_room: Scalar, magnets: Scalar) -> Scalar:
-    """V s, of magnets at this temperature, degrees Celsius; what they lose comes back when they cool."""
+    """Return the flux of magnets, V s, at a temperature in degrees Celsius; cooled magnets regain what they lost."""
     return at_room * (1 + MAGNETS * (magnets - ROOM))
 
 
@@ -65,7 +65,7 @@ class Network(NamedTuple):
     """Share of the iron losses that warms the magnets"""
 
     def rate(self, now: Temperatures, copper: Scalar, iron: Scalar) -> Temperatures:
-        """K/s, under copper and iron losses, W."""
+        """Return the rates, K/s, under copper and iron losses, W."""
         from_winding = self.winding_to_iron * (now.winding - now.iron)
         from_magnets = self.magnets_to_iron * (now.magnets - now.iron)
         away = self.iron_to_coolant * (now.iron - self.coolant)
@@ -76,7 +76,7 @@ class Network(NamedTuple):
         )
 
     def steady(self, copper: Scalar, iron: Scalar) -> Temperatures:
-        """Where constant losses, W, end: all heat leaves through the coolant."""
+        """Return the temperatures that constant losses, W, lead to: all heat leaves through the coolant."""
         stator = self.coolant + (copper + iron) / self.iron_to_coolant
         return Temperatures(
             stator + copper / self.winding_to_iron,

@@ -19,7 +19,7 @@ PLANTS: dict[str, type[Plant]] = {
 
 
 def plant_of(card: TaskCard) -> Plant:
-    """The machine of a card, a direct-current one with the converter that is chosen for it.
+    """Return the machine of a card, a direct-current one with the converter that is chosen for it.
 
     Raises:
         ValueError: other choices need a converter whose current reverses.

@@ -16,7 +16,7 @@ from .plant import Plant
 
 
 class DirectCurrent(Plant):
-    """What direct-current machines share."""
+    """Properties that all direct-current machines share."""
 
     current_limit, nominal_current, speed_limit, unit = 210.0, 97.0, 400.0, 60.0
     currents: tuple[str, ...] = ("i",)
@@ -24,7 +24,7 @@ class DirectCurrent(Plant):
     voltages: tuple[str, ...] = ("u",)
     terminals: type[dc.Armature | dc.Windings] = dc.Armature
     fed: tuple[str, ...] = ("armature",)
-    """What each converter feeds."""
+    """Names of the circuits that the converters feed."""
 
     def __init__(self, converter: Converter = CONVERTERS["4qc"]) -> None:
         self.converter = converter
@@ -32,25 +32,25 @@ class DirectCurrent(Plant):
         self.converters = tuple((fed, 2**converter.legs) for fed in self.fed)
 
     def still(self, machine: Any) -> Any:
-        """No current."""
+        """Return no current."""
         return dc.Armature(jnp.zeros_like(machine.inertia))
 
     def measured(self, electrical: Any) -> Values:
-        """Currents."""
+        """Return the currents."""
         return tuple(current * (1 / self.current_limit) for current in electrical)
 
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
-        """A converter each."""
+        """Return the voltage of each converter."""
         return self.terminals(*(self.unit * part for part in applied))
 
     def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
-        """Between the legs of each converter, or from its only one to the link's lower end."""
+        """Return the voltage between the legs of each converter, or from its only leg to the link's lower end."""
         if self.converter.legs == 2:
             legs = tuple(legs[i] - legs[i + 1] for i in range(0, len(legs), 2))
         return self.voltage(legs, electrical, angle)
 
     def interlocked(self, applied: Values, electrical: Any, angle: Scalar, share: float) -> Any:
-        """A single leg's average stays between the link's ends: its diodes conduct to one of them."""
+        """Keep the average of a single leg between the link's ends: its diodes conduct to one of them."""
         if self.converter.legs == 2:
             return super().interlocked(applied, electrical, angle, share)
         lost = interlocking.lost(self.leg_currents(electrical, angle), share)
@@ -58,32 +58,32 @@ class DirectCurrent(Plant):
         return self.across(legs, electrical, angle)
 
     def line_currents(self, electrical: Any) -> Values:
-        """A, of each converter."""
+        """Return the current of each converter, A."""
         return tuple(electrical)
 
     def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
-        """Out of one leg and, where there is another, into it."""
+        """Return the current out of one leg and, where there is another, into it."""
         currents = self.line_currents(electrical)
         if self.converter.legs == 1:
             return currents
         return tuple(signed for current in currents for signed in (current, -current))
 
     def conducting(self, electrical: Any, machine: Any) -> Any:
-        """No current below zero where a diode blocks it."""
+        """Block currents below zero where there is a diode."""
         return electrical if self.converter.reverses else self.blocked(electrical, machine)
 
     def blocked(self, electrical: Any, machine: Any) -> Any:
-        """Each converter's current stops at zero."""
+        """Stop each converter's current at zero."""
         return jax.tree.map(lambda current: jnp.maximum(current, 0), electrical)
 
     def within_reach(self, action: Values) -> Values:
-        """A converter of one or two quadrants has no voltage below zero."""
+        """Keep a converter of one or two quadrants from voltages below zero."""
         if self.lowest < 0:
             return action
         return tuple(jnp.maximum(part, self.lowest) for part in action)
 
     def attainable(self, goal: Goal, kind: str) -> Goal:
-        """Fast forwards, where only the induced voltage takes currents down; positive, where they have one sign."""
+        """Limit the goal to fast forwards, where the induced voltage takes currents down, and to signs that flow."""
         if self.lowest < 0:
             return goal
         slowest, fastest = goal.speeds
@@ -96,11 +96,11 @@ class DirectCurrent(Plant):
 
     @property
     def rating(self) -> float:
-        """Of the armature."""
+        """Rating of the armature, VA."""
         return self.unit * self.nominal_current
 
     def power(self, voltage: Any, electrical: Any) -> Scalar:
-        """Of all converters."""
+        """Return the power of all converters."""
         first, *others = (u * i for u, i in zip(voltage, self.line_currents(electrical), strict=True))
         return sum(others, first)
 
@@ -112,19 +112,19 @@ class PermExDc(DirectCurrent):
     tolerance = dc.PermanentlyExcited(0.2, 0.15, 0.1, 0.0)
 
     def resistances(self) -> tuple[float, ...]:
-        """Of the armature."""
+        """Return the armature's."""
         return (self.nominal.resistance,)
 
     def inductances(self) -> tuple[float, ...]:
-        """Of the armature."""
+        """Return the armature's."""
         return (self.nominal.inductance,)
 
     def induced(self, electrical: Any, speed: Scalar) -> Values:
-        """psi w."""
+        """Return psi w."""
         return (self.nominal.magnet_flux * speed,)
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """T / psi."""
+        """Return T / psi."""
         return (torque / self.nominal.magnet_flux,)
 
 
@@ -135,19 +135,19 @@ class SeriesDc(DirectCurrent):
     tolerance = dc.Series(0.2, 0.2, 0.15, 0.15, 0.1, 0.0)
 
     def resistances(self) -> tuple[float, ...]:
-        """Of both windings."""
+        """Return that of both windings together."""
         return (self.nominal.armature_resistance + self.nominal.field_resistance,)
 
     def inductances(self) -> tuple[float, ...]:
-        """Of both windings."""
+        """Return that of both windings together."""
         return (self.nominal.armature_inductance + self.nominal.field_inductance,)
 
     def induced(self, electrical: Any, speed: Scalar) -> Values:
-        """L' w i."""
+        """Return L' w i."""
         return (self.nominal.rotation_inductance * speed * electrical.armature,)
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """The root of T / L', zero for a torque it cannot make."""
+        """Return the root of T / L', zero for a torque that the machine cannot make."""
         return (jnp.sqrt(jnp.maximum(torque, 0) / self.nominal.rotation_inductance),)
 
 
@@ -166,16 +166,16 @@ class ShuntDc(DirectCurrent):
     """A, at the start"""
 
     def still(self, machine: Any) -> Any:
-        """Magnetised."""
+        """Return a magnetised machine."""
         zero = jnp.zeros_like(machine.inertia)
         return dc.Windings(zero, zero + self.FIELD)
 
     def line_currents(self, electrical: Any) -> Values:
-        """A, of both windings."""
+        """Return the current of both windings together, A."""
         return (electrical.armature + electrical.field,)
 
     def blocked(self, electrical: Any, machine: Any) -> Any:
-        """The line's current stops at zero; what flows on in the field then comes from the armature.
+        """Stop the line's current at zero; the field's current then goes on through the armature.
 
         The voltage that brings this about adds the same flux linkage (V s) to both windings.
         """
@@ -185,19 +185,19 @@ class ShuntDc(DirectCurrent):
         return dc.Windings(electrical.armature - part * field, electrical.field - part * armature)
 
     def resistances(self) -> tuple[float, ...]:
-        """Of the armature."""
+        """Return the armature's."""
         return (self.nominal.armature_resistance,)
 
     def inductances(self) -> tuple[float, ...]:
-        """Of the armature."""
+        """Return the armature's."""
         return (self.nominal.armature_inductance,)
 
     def induced(self, electrical: Any, speed: Scalar) -> Values:
-        """L' w i_e."""
+        """Return L' w i_e."""
         return (self.nominal.rotation_inductance * speed * electrical.field,)
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """T / (L' i_e), from at least 3 A of field."""
+        """Return T / (L' i_e), from at least 3 A of field."""
         field = jnp.maximum(electrical.field, 0.3 * self.FIELD)
         return (torque / (self.nominal.rotation_inductance * field),)
 
@@ -216,23 +216,23 @@ class ExtExDc(DirectCurrent):
     """A, the field current held where torque is asked for; it moves a hundred times slower than the armature's."""
 
     def still(self, machine: Any) -> Any:
-        """Magnetised."""
+        """Return a magnetised machine."""
         zero = jnp.zeros_like(machine.inertia)
         return dc.Windings(zero, zero + self.FIELD)
 
     def resistances(self) -> tuple[float, ...]:
-        """Of armature and field."""
+        """Return the armature's and the field's."""
         return self.nominal.armature_resistance, self.nominal.field_resistance
 
     def inductances(self) -> tuple[float, ...]:
-        """Of armature and field."""
+        """Return the armature's and the field's."""
         return self.nominal.armature_inductance, self.nominal.field_inductance
 
     def induced(self, electrical: Any, speed: Scalar) -> Values:
-        """L' w i_e in the armature."""
+        """Return L' w i_e in the armature."""
         return self.nominal.rotation_inductance * speed * electrical.field, 0.0 * speed
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """By the armature, at constant field."""
+        """Make the torque by the armature, at constant field."""
         field = jnp.maximum(electrical.field, 0.1 * self.nominal_current)
         return torque / (self.nominal.rotation_inductance * field), self.FIELD + 0.0 * torque

@@ -1,4 +1,4 @@
-"""What a task and a controller ask of a machine with its converters.
+"""A machine with its converters, as tasks and controllers use it.
 
 Currents and voltages of three-phase machines are in field coordinates: d along the magnets of a synchronous machine,
 or along the rotor's flux of an induction machine, whose angle is known. Voltages are in parts of ``units``: the supply
@@ -44,17 +44,19 @@ class Plant(abc.ABC):
     voltages: tuple[str, ...]
     """Names of the parts of a continuous action."""
     converters: tuple[tuple[str, int], ...]
-    """What each converter feeds, and in how many switch states; the drive's state counts the first one's fastest."""
+    """Circuit and number of switch states of each converter; the drive's state counts the first one's fastest."""
     lowest: float = -1.0
-    """Of each part of a continuous action."""
+    """Lowest value of each part of a continuous action."""
     pole_pairs: float = 0
     """Electrical by mechanical angle; zero where no angle matters."""
+    fixed: bool = False
+    """True if a continuous voltage stays constant in the stator's coordinates, so that the rotor's angle matters."""
     turning: int = 0
     """Angles that the effect of a switch state depends on."""
 
     @property
     def units(self) -> tuple[float, ...]:
-        """V, of each part of the action."""
+        """Unit of each part of the action, V."""
         return (self.unit,) * len(self.voltages)
 
     @property
@@ -64,40 +66,40 @@ class Plant(abc.ABC):
 
     @property
     def states(self) -> int:
-        """Switch states of all converters together."""
+        """Number of switch states of all converters together."""
         return math.prod(states for _, states in self.converters)
 
     @abc.abstractmethod
     def still(self, machine: Any) -> Any:
-        """The electrical state at the start: magnetised, no torque."""
+        """Return the electrical state at the start: magnetised, no torque."""
 
     @abc.abstractmethod
     def measured(self, electrical: Any) -> Values:
-        """In the order of ``measured_names``: currents in parts of the limit, A/A; others of their nominal value."""
+        """Return the quantities of ``measured_names``: currents by the limit, others by their nominal value."""
 
     @abc.abstractmethod
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
-        """The machine's voltage, V, of a continuous action already within what the converter gives."""
+        """Return the machine's voltage, V, of a continuous action already within what the converter gives."""
 
     @property
     def switches(self) -> int:
-        """Legs of all converters together: the bits of a switch state."""
+        """Number of legs of all converters together: the bits of a switch state."""
         return round(math.log2(self.states))
 
     def legs(self, state: Scalar) -> Values:
-        """0 or 1 for each leg at the link's lower or upper end, by switch state."""
+        """Return 0 or 1 for each leg at the link's lower or upper end, by switch state."""
         return tuple(state >> bit & 1 for bit in range(self.switches))
 
     @abc.abstractmethod
     def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
-        """The machine's voltage, V, of legs at these parts of the link's voltage; ``angle``: electrical, rad."""
+        """Return the machine's voltage, V, of legs at these parts of the link's voltage; ``angle``: electrical, rad."""
 
     @abc.abstractmethod
     def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
-        """A, out of each leg; ``angle``: electrical, rad."""
+        """Return the current out of each leg, A; ``angle``: electrical, rad."""
 
     def interlocked(self, applied: Values, electrical: Any, angle: Scalar, share: float) -> Any:
-        """As :meth:`voltage`, where both switches of every leg are off for a share of the period."""
+        """Return the voltage of :meth:`voltage` if both switches of every leg are off for a share of the period."""
         lost = interlocking.lost(self.leg_currents(electrical, angle), share)
         nothing = self.across((0.0,) * len(lost), electrical, angle)
         less = self.across(lost, electrical, angle)
@@ -105,44 +107,44 @@ class Plant(abc.ABC):
         return jax.tree.map(lambda full, a, b: full + (a - b), voltage, less, nothing)
 
     def conducting(self, electrical: Any, machine: Any) -> Any:
-        """The electrical state, without currents that the converter's diodes block."""
+        """Return the electrical state without currents that the converter's diodes block."""
         return electrical
 
     def switched(self, state: Scalar, electrical: Any, angle: Scalar) -> Any:
-        """The machine's voltage, V, of a switch state: constant over a step, which is short."""
+        """Return the machine's voltage, V, of a switch state: constant over a step, which is short."""
         return self.across(self.legs(state), electrical, angle)
 
     @property
     @abc.abstractmethod
     def rating(self) -> float:
-        """VA, at nominal current and the largest voltage."""
+        """Apparent power at nominal current and the largest voltage, VA."""
 
     @abc.abstractmethod
     def power(self, voltage: Any, electrical: Any) -> Scalar:
-        """W, that the machine's terminals take."""
+        """Return the power that the machine's terminals take, W."""
 
     @abc.abstractmethod
     def resistances(self) -> tuple[float, ...]:
-        """Ohm, of each controlled current's loop."""
+        """Return the resistance of each controlled current's loop, Ohm."""
 
     @abc.abstractmethod
     def inductances(self) -> tuple[float, ...]:
-        """H, of each controlled current's loop."""
+        """Return the inductance of each controlled current's loop, H."""
 
     @abc.abstractmethod
     def induced(self, electrical: Any, speed: Scalar) -> Values:
-        """V, what each loop's voltage must overcome beyond resistance and inductance, on the data sheet's machine."""
+        """Return the voltage, V, that each loop must overcome beyond resistance and inductance, by the data sheet."""
 
     @abc.abstractmethod
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """A: currents that make a torque (N m) with little loss, on the data sheet's machine."""
+        """Return currents, A, that make a torque (N m) with little loss, on the data sheet's machine."""
 
     def currents_within(self, period: float, torque: Scalar, electrical: Any) -> Values:
-        """A: as :meth:`currents_for`, to be reached from the electrical state in a period (s) or more."""
+        """Return :meth:`currents_for` a torque that is to be reached in a period (s) or more."""
         return self.currents_for(torque, electrical)
 
     def holding(self, electrical: Any, speed: Scalar) -> Values:
-        """The continuous action that keeps the currents of the data sheet's machine."""
+        """Return the continuous action that keeps the currents of the data sheet's machine."""
         currents = (value * self.current_limit for value in self.measured(electrical)[: self.inputs])
         induced = self.induced(electrical, speed)
         return self.within_reach(
@@ -155,31 +157,31 @@ class Plant(abc.ABC):
         )
 
     def changing(self, errors: Values, period: float, speed: Scalar) -> Values:
-        """V, with which the inductances of the data sheet's machine leave errors (A) behind in a period (s)."""
+        """Return the voltage, V, with which the data sheet's inductances leave errors (A) behind in a period (s)."""
         return tuple(inductance / period * error for inductance, error in zip(self.inductances(), errors, strict=True))
 
     def together(self, changing: Values, holding: Values) -> Values:
-        """The changing voltages that a controller asks for, V, beside those that hold the currents."""
+        """Return the changing voltages, V, that a controller may ask for beside those that hold the currents."""
         return changing
 
     def waiting(self, lacking: Values) -> Values:
-        """What each integrator waits for, of what the converters give less than is asked for, in parts of a unit."""
+        """Return the lack of voltage, in parts of a unit, that stops each integrator; ``lacking``: each converter's."""
         return lacking
 
     def directions(self, electrical: Any, angle: Scalar) -> Values:
-        """Cosine and sine of each angle that the effect of a switch state depends on."""
+        """Return cosine and sine of each angle that the effect of a switch state depends on."""
         return ()
 
     def within_reach(self, action: Values) -> Values:
-        """The action, or what the converter gives instead."""
+        """Return the action, or what the converter gives instead."""
         return action
 
     def attainable(self, goal: Goal, kind: str) -> Goal:
-        """The machine's goal of a kind (``current``, ...), or as much of it as the converter can follow."""
+        """Return the machine's goal of a kind (``current``, ...), or as much of it as the converter can follow."""
         return goal
 
     def length(self, electrical: Any) -> Scalar:
-        """The largest current in parts of the limit."""
+        """Return the largest current in parts of the limit."""
         longest: Scalar = 0.0
         for value in self.measured(electrical):
             longest = jnp.maximum(longest, jnp.abs(value))

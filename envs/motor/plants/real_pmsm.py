@@ -2,8 +2,9 @@
 
     d psi / dt = u - R(T_w) i - p w J psi,  i = i(psi, T_m),  T_shaft = 3/2 p (psi_d i_q - psi_q i_d) - T_iron
 
-What is not of this file: the flux map (``saturation.py``), the iron's losses (``iron_losses.py``) and the thermal
-network (``thermal.py``). Near zero current and at 20 degrees Celsius it is the linear machine of ``synchronous.py``.
+The flux map (``saturation.py``), the iron's losses (``iron_losses.py``) and the thermal network (``thermal.py``) have
+files of their own in ``machines/``. Near zero current and at 20 degrees Celsius the machine is the linear one of
+``synchronous.py``.
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ class Warm(NamedTuple):
 
     @property
     def flux(self) -> DQ:
-        """Linkages, V s."""
+        """Flux linkages, V s."""
         return DQ(self.flux_d, self.flux_q)
 
     @property
     def temperatures(self) -> Temperatures:
-        """Degrees Celsius."""
+        """Temperatures, degrees Celsius."""
         return Temperatures(self.winding, self.iron, self.magnets)
 
 
@@ -81,33 +82,33 @@ class RealPermanentMagnet(NamedTuple):
     """K, of the winding above the coolant at the start"""
 
     def flux_map(self, magnets: Scalar) -> Saturation:
-        """With magnets at this temperature, degrees Celsius."""
+        """Return the flux map with magnets at this temperature, degrees Celsius."""
         iron = saturated(self.inductance_d, self.inductance_q, self.magnet_flux, Iron()._replace(qq=self.saturation))
         return iron.magnetised(thermal.magnet_flux(self.magnet_flux, magnets))
 
     def inner_torque(self, flux: DQ, current: DQ) -> Scalar:
-        """N m, between stator and rotor."""
+        """Return the torque between stator and rotor, N m."""
         return 1.5 * self.pole_pairs * (flux.d * current.q - flux.q * current.d)
 
     def torque(self, electrical: Warm) -> Scalar:
-        """N m, inner."""
+        """Return the inner torque, N m."""
         return self.inner_torque(electrical.flux, DQ(electrical.d, electrical.q))
 
     def iron_torque(self, flux: DQ, speed: Scalar) -> Scalar:
-        """N m, by which the iron brakes."""
+        """Return the torque by which the iron brakes, N m."""
         return IronLosses(self.hysteresis, self.eddy).torque(flux, speed, self.pole_pairs)
 
     def shaft_torque(self, electrical: Warm, speed: Scalar) -> Scalar:
-        """N m."""
+        """Return the torque of the shaft, N m."""
         return self.torque(electrical) - self.iron_torque(electrical.flux, speed)
 
     def copper_losses(self, current: DQ, winding: Scalar) -> Scalar:
-        """W, at the winding's temperature, degrees Celsius."""
+        """Return the losses, W, at the winding's temperature, degrees Celsius."""
         square = current.d * current.d + current.q * current.q
         return 1.5 * thermal.resistance(self.resistance, winding) * square
 
     def flux_rate(self, flux: DQ, current: DQ, voltage: DQ, speed: Scalar, winding: Scalar) -> DQ:
-        """d psi / dt, V, under a voltage (V) at a mechanical speed (rad/s)."""
+        """Return d psi / dt, V, under a voltage (V) at a mechanical speed (rad/s)."""
         electrical, ohm = self.pole_pairs * speed, thermal.resistance(self.resistance, winding)
         return DQ(
             voltage.d - ohm * current.d + electrical * flux.q,
@@ -115,7 +116,7 @@ class RealPermanentMagnet(NamedTuple):
         )
 
     def heated(self, now: Warm, after: DQ, current: DQ, speed: Scalar, duration: Scalar) -> Warm:
-        """Flux ``after`` and its ``current``, and temperatures warmed by their losses for so many seconds."""
+        """Return the flux ``after``, its ``current``, and temperatures warmed by their losses for so many seconds."""
         copper = self.copper_losses(current, now.winding)
         iron = self.iron_torque(after, speed) * speed
         rate = Network(coolant=self.coolant).rate(now.temperatures, copper, iron)
@@ -125,13 +126,13 @@ class RealPermanentMagnet(NamedTuple):
 
 
 class RealPMSM(PMSM):
-    """On a 300 V link, with a thermocouple in its winding."""
+    """The machine on a 300 V link, with a thermocouple in its winding."""
 
     nominal: Any = RealPermanentMagnet()
     tolerance: Any = RealPermanentMagnet(0.1, 0.1, 0.1, 0.05, 0, 0.0, 0.2, 0.3, 0.3, 1 / 6, 0.4)
 
     def still(self, machine: RealPermanentMagnet) -> Warm:
-        """No currents; as warm as copper losses alone had made it for long."""
+        """Return no currents, and temperatures as after long copper losses alone."""
         zero = jnp.zeros_like(machine.inertia)
         copper = machine.warm / (1 / Network().winding_to_iron + 1 / Network().iron_to_coolant)
         warm = Network(coolant=machine.coolant).steady(copper, zero)
@@ -139,18 +140,18 @@ class RealPMSM(PMSM):
         return Warm(zero, zero, flux, zero, *warm)
 
     def measured(self, electrical: Warm) -> Values:
-        """Currents."""
+        """Return the currents."""
         per = 1 / self.current_limit
         return electrical.d * per, electrical.q * per
 
     @property
     def nominal_map(self) -> Saturation:
-        """The data sheet's, with magnets at 80 degrees Celsius: the middle of where they are."""
+        """Flux map of the data sheet, with magnets at 80 degrees Celsius: the middle of where they are."""
         return self.nominal.flux_map(80.0)
 
     @cached_property
     def table(self) -> tuple[np.ndarray, DQ]:
-        """Torques, N m, and the d and q current, A, with the most of it for each of ``AMPLITUDES``; on the host."""
+        """Return torques, N m, and the d and q current, A, of the most torque by each of ``AMPLITUDES``; on host."""
         angle = np.linspace(0, 0.5 * np.pi, 2001)[:, None]
         current = DQ(-AMPLITUDES * np.sin(angle), AMPLITUDES * np.cos(angle))
         torque = self.nominal.inner_torque(self.nominal_map.flux(current), current)
@@ -158,7 +159,7 @@ class RealPMSM(PMSM):
         return torque[best], DQ(current.d[best], current.q[best])
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Maximum torque per ampere on the data sheet's flux map, from a table."""
+        """Return the currents of maximum torque per ampere on the data sheet's flux map, from a table."""
         torques, currents = self.table
         size = jnp.abs(torque)
         return jnp.interp(size, torques, currents.d), jnp.sign(torque) * jnp.interp(size, torques, currents.q)

@@ -19,13 +19,13 @@ LEAST_FREE = 0.05
 
 
 def within_unit_circle(d: Scalar, q: Scalar) -> tuple[Scalar, Scalar]:
-    """A vector, shortened to length one in its own direction if it is longer."""
+    """Return a vector, shortened to length one in its own direction if it is longer."""
     share = 1 / jnp.maximum(1, jnp.sqrt(d * d + q * q))
     return d * share, q * share
 
 
 class ThreePhase(Plant):
-    """What three-phase machines share: two voltages in field coordinates within a circle."""
+    """Properties that three-phase machines share: two voltages in field coordinates within a circle."""
 
     currents: tuple[str, ...] = ("i_d", "i_q")
     measured_names: tuple[str, ...] = ("i_d", "i_q")
@@ -35,34 +35,34 @@ class ThreePhase(Plant):
 
     @property
     def link(self) -> float:
-        """V, of the inverter's direct-current link."""
+        """Voltage of the inverter's direct-current link, V."""
         return self.unit * math.sqrt(3)
 
     def directions(self, electrical: Any, angle: Scalar) -> Values:
-        """Of the rotor."""
+        """Return the rotor's direction."""
         return jnp.cos(angle), jnp.sin(angle)
 
     def within_reach(self, action: Values) -> Values:
-        """Shortened to the unit circle in its own direction."""
+        """Shorten the vector to the unit circle in its own direction."""
         return within_unit_circle(action[0], action[1])
 
     def length(self, electrical: Any) -> Scalar:
-        """Of the current's vector."""
+        """Return the length of the current's vector."""
         d, q = self.measured(electrical)[:2]
         return jnp.sqrt(d * d + q * q)
 
     def phases(self, legs: Values) -> AlphaBeta:
-        """V, the bridge's voltage in the stator's coordinates."""
+        """Return the bridge's voltage in the stator's coordinates, V."""
         return clarke(self.terminals(legs))
 
     def terminals(self, legs: Values) -> Phases:
-        """V, of a bridge's phases against the link's middle; the first leg is phase c's."""
+        """Return the voltages, V, of a bridge's phases against the link's middle; the first leg is phase c's."""
         c, b, a = legs
         return Phases(self.link * (a - 0.5), self.link * (b - 0.5), self.link * (c - 0.5))
 
     @property
     def rating(self) -> float:
-        """Of the stator."""
+        """Rating of the stator, VA."""
         return 1.5 * self.unit * self.nominal_current
 
 
@@ -71,10 +71,10 @@ class Coupled(ThreePhase):
 
     @abc.abstractmethod
     def parts(self, volts: Values) -> tuple[Values, Values]:
-        """Each converter's voltage in parts of its largest."""
+        """Return each converter's voltage in parts of its largest."""
 
     def together(self, changing: Values, holding: Values) -> Values:
-        """All shortened by one share, the largest with which neither converter is asked for more than it gives.
+        """Shorten all by one share, the largest with which neither converter is asked for more than it gives.
 
         |holding + share changing| = 1, solved for the share: a current that is too large may use the whole way back.
         """
@@ -87,7 +87,7 @@ class Coupled(ThreePhase):
         return tuple(volts * share for volts in changing)
 
     def waiting(self, lacking: Values) -> Values:
-        """All wait while one lacks: a voltage learnt by one winding alone is large for the flux that they share."""
+        """Let all wait while one lacks: a voltage learnt by one winding alone is large for the flux that they share."""
         most: Scalar = 0.0
         for lack in lacking:
             most = jnp.maximum(most, jnp.abs(lack))
@@ -95,7 +95,7 @@ class Coupled(ThreePhase):
 
 
 def _product(left: Values, right: Values) -> Scalar:
-    """Of two vectors, scalar."""
+    """Return the scalar product of two vectors."""
     first, *others = (a * b for a, b in zip(left, right, strict=True))
     return sum(others, first)
 
@@ -107,41 +107,41 @@ class Synchronous(ThreePhase):
     """Type of its currents and voltages."""
 
     def still(self, machine: Any) -> Any:
-        """No currents."""
+        """Return no currents."""
         return self.vector(*(jnp.zeros_like(machine.inertia) for _ in self.vector._fields))
 
     def measured(self, electrical: Any) -> Values:
-        """Currents."""
+        """Return the currents."""
         per = 1 / self.current_limit
         return tuple(current * per for current in electrical)
 
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
-        """Constant in rotor coordinates over a step."""
+        """Return a voltage that is constant in rotor coordinates over a step."""
         return self.vector(*(unit * part for unit, part in zip(self.units, applied, strict=True)))
 
     def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
-        """In rotor coordinates."""
+        """Return the voltage in rotor coordinates."""
         return park(self.phases(legs), angle)
 
     def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
-        """Of phases c, b and a."""
+        """Return the currents of phases c, b and a."""
         return inverse_clarke(inverse_park(DQ(electrical.d, electrical.q), angle))[::-1]
 
     def power(self, voltage: Any, electrical: Any) -> Scalar:
-        """Of three phases."""
+        """Return the power of three phases."""
         return 1.5 * (voltage.d * electrical.d + voltage.q * electrical.q)
 
     def resistances(self) -> tuple[float, ...]:
-        """Of a phase."""
+        """Return the resistance of a phase for both axes."""
         return self.nominal.resistance, self.nominal.resistance
 
     def inductances(self) -> tuple[float, ...]:
-        """Of the axes."""
+        """Return the inductances of the axes."""
         return self.nominal.inductance_d, self.nominal.inductance_q
 
 
 class PMSM(Synchronous):
-    """With permanent magnets, on a 300 V link."""
+    """A machine with permanent magnets, on a 300 V link."""
 
     nominal = synchronous.PermanentMagnet()
     tolerance = synchronous.PermanentMagnet(0.2, 0.15, 0.15, 0.1, 0, 0.0)
@@ -150,12 +150,12 @@ class PMSM(Synchronous):
     pole_pairs = 3
 
     def induced(self, electrical: Any, speed: Scalar) -> Values:
-        """Each axis by the other's flux."""
+        """Return the voltage that each axis gets by the other's flux."""
         electric, linked = self.pole_pairs * speed, self.nominal.flux(electrical)
         return -electric * linked.q, electric * linked.d
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Maximum torque per ampere, Morimoto et al. 1990, doi:10.1109/28.60058, eq. 9.
+        """Return the currents of maximum torque per ampere (Morimoto et al. 1990, doi:10.1109/28.60058, eq. 9).
 
         i_d of an i_q is closed form; the i_q of a torque by Newton's method, from the side where the torque is convex.
         """
@@ -172,7 +172,7 @@ class PMSM(Synchronous):
 
 
 class SynRM(Synchronous):
-    """Without magnets, on an 80 V link."""
+    """A machine without magnets, on an 80 V link."""
 
     nominal = synchronous.Reluctance()
     tolerance = synchronous.Reluctance(0.2, 0.15, 0.15, 0, 0.0)
@@ -183,12 +183,12 @@ class SynRM(Synchronous):
     """A: i_d is never less, so that torque answers quickly."""
 
     def induced(self, electrical: Any, speed: Scalar) -> Values:
-        """Each axis by the other's flux."""
+        """Return the voltage that each axis gets by the other's flux."""
         electric, machine = self.pole_pairs * speed, self.nominal
         return -electric * machine.inductance_q * electrical.q, electric * machine.inductance_d * electrical.d
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """|i_q| = i_d: the least current for a torque."""
+        """Return |i_q| = i_d: the least current for a torque."""
         constant = 1.5 * self.pole_pairs * (self.nominal.inductance_d - self.nominal.inductance_q)
         i_d = jnp.maximum(jnp.sqrt(jnp.abs(torque) / constant), self.LEAST)
         return i_d, torque / (constant * i_d)
@@ -221,62 +221,62 @@ class EESM(Synchronous, Coupled):
 
     @property
     def units(self) -> tuple[float, ...]:
-        """V, of each part of the action."""
+        """Unit of each part of the action, V."""
         return self.unit, self.unit, self.link
 
     def still(self, machine: Any) -> Any:
-        """Magnetised."""
+        """Return a magnetised machine."""
         zero = jnp.zeros_like(machine.inertia)
         return synchronous.Excited(zero, zero, zero + self.FIELD)
 
     def length(self, electrical: Any) -> Scalar:
-        """Of the stator's vector or the field's current, whichever is longer."""
+        """Return the length of the stator's vector or the field's current, whichever is longer."""
         return jnp.maximum(super().length(electrical), jnp.abs(self.measured(electrical)[2]))
 
     def within_reach(self, action: Values) -> Values:
-        """The stator's shortened to the unit circle."""
+        """Shorten the stator's vector to the unit circle."""
         return *within_unit_circle(action[0], action[1]), action[2]
 
     def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
-        """Of the bridge in rotor coordinates, then of the field's converter."""
+        """Return the bridge's voltage in rotor coordinates, then that of the field's converter."""
         return synchronous.Excited(*park(self.phases(legs[:3]), angle), self.link * (legs[3] - legs[4]))
 
     def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
-        """Of the bridge, then of the field's converter."""
+        """Return the currents of the bridge, then that of the field's converter."""
         return *super().leg_currents(electrical, angle), electrical.field, -electrical.field
 
     def power(self, voltage: Any, electrical: Any) -> Scalar:
-        """Of stator and field."""
+        """Return the power of stator and field."""
         return super().power(voltage, electrical) + voltage.field * electrical.field
 
     def parts(self, volts: Values) -> tuple[Values, Values]:
-        """Of stator and field."""
+        """Return the stator's and the field's."""
         d, q, field = (part * (1 / unit) for part, unit in zip(volts, self.units, strict=True))
         return (d, q), (field,)
 
     def resistances(self) -> tuple[float, ...]:
-        """Of a phase, and of the field."""
+        """Return the resistance of a phase for both axes, then the field's."""
         return self.nominal.resistance, self.nominal.resistance, self.nominal.field_resistance
 
     def inductances(self) -> tuple[float, ...]:
-        """Of each winding by itself."""
+        """Return the inductance of each winding by itself."""
         return self.nominal.inductance_d, self.nominal.inductance_q, self.nominal.field_inductance
 
     def changing(self, errors: Values, period: float, speed: Scalar) -> Values:
-        """The d axis and the field change each other's flux; half of what the rotor's turning adds on the way."""
+        """Let d axis and field change each other's flux, and add half of what the rotor's turning adds on the way."""
         d, q, field = super().changing(errors, period, speed)
         mutual = self.nominal.mutual_inductance / period
         turning_d, turning_q, _ = self.induced(synchronous.Excited(*(0.5 * error for error in errors)), speed)
         return d + mutual * errors[2] + turning_d, q + turning_q, field + 1.5 * mutual * errors[0]
 
     def induced(self, electrical: Any, speed: Scalar) -> Values:
-        """Each axis by the other's flux."""
+        """Return the voltage that each axis gets by the other's flux."""
         electric, machine = self.pole_pairs * speed, self.nominal
         linked = machine.inductance_d * electrical.d + machine.mutual_inductance * electrical.field
         return -electric * machine.inductance_q * electrical.q, electric * linked, 0.0 * speed
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """The least losses, 3/2 R (i_d^2 + i_q^2) + r_e i_e^2, in closed form; i_q at the flux that there is.
+        """Return the least losses, 3/2 R (i_d^2 + i_q^2) + r_e i_e^2, in closed form; i_q at the present flux.
 
         With the flux psi = l_m i_e + (L_d - L_q) i_d they are least where i_d / i_e = (L_d - L_q) 2 r_e / (3 R l_m),
         and then where the losses of i_d and i_e equal those of i_q.
@@ -292,25 +292,25 @@ class EESM(Synchronous, Coupled):
         return ratio * field, self._across(torque, self._turned_by(electrical.d, electrical.field)), field
 
     def currents_within(self, period: float, torque: Scalar, electrical: Any) -> Values:
-        """i_q at the flux one period later, which full voltage bounds: at the present one, a rising flux overshoots."""
+        """Take i_q at the flux of one period later, which full voltage bounds: at the present one a rise overshoots."""
         d, _, field = self.currents_for(torque, electrical)
         now, then = self._turned_by(electrical.d, electrical.field), self._turned_by(d, field)
         reach = self.unit * period
         return d, self._across(torque, jnp.clip(then, now - reach, now + reach)), field
 
     def _turned_by(self, d: Scalar, field: Scalar) -> Scalar:
-        """V s: the flux that makes torque with i_q, 3/2 p psi i_q."""
+        """Return the flux, V s, that makes torque with i_q: 3/2 p psi i_q."""
         machine = self.nominal
         return machine.mutual_inductance * field + (machine.inductance_d - machine.inductance_q) * d
 
     def _across(self, torque: Scalar, flux: Scalar) -> Scalar:
-        """i_q, A, of a torque at a flux (V s), or at that of the least field if it is more."""
+        """Return i_q, A, for a torque at a flux (V s), or at that of the least field if it is more."""
         flux = jnp.maximum(flux, self.nominal.mutual_inductance * self.LEAST)
         return jnp.clip(torque / (1.5 * self.pole_pairs * flux), -self.MOST, self.MOST)
 
 
 class SixPhasePMSM(Synchronous):
-    """With permanent magnets and two three-phase windings, each with a bridge on a 60 V link.
+    """A machine with permanent magnets and two three-phase windings, each with a bridge on a 60 V link.
 
     The peer's 300 V would move the x and y currents beyond their limit within its step of 0.1 ms; on 60 V the machine
     reaches its nominal 150 A up to 150 rad/s.
@@ -328,12 +328,12 @@ class SixPhasePMSM(Synchronous):
     vector = synchronous.DQXY
 
     def length(self, electrical: Any) -> Scalar:
-        """Of the vector of all four."""
+        """Return the length of the vector of all four."""
         d, q, x, y = self.measured(electrical)
         return jnp.sqrt(d * d + q * q + (x * x + y * y))
 
     def within_reach(self, action: Values) -> Values:
-        """Shortened so that each winding's vector, (d + x, q - y) and (d - x, q + y), lies in the unit circle."""
+        """Shorten each winding's vector, (d + x, q - y) and (d - x, q + y), to the unit circle."""
         d, q, x, y = action
         first = (d + x) * (d + x) + (q - y) * (q - y)
         second = (d - x) * (d - x) + (q + y) * (q + y)
@@ -341,35 +341,35 @@ class SixPhasePMSM(Synchronous):
         return d * share, q * share, x * share, y * share
 
     def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
-        """Of both windings' bridges."""
+        """Return the voltage of both windings' bridges."""
         return synchronous.six_phase_vector(self.terminals(legs[:3]), self.terminals(legs[3:]), angle)
 
     def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
-        """Of both windings' bridges."""
+        """Return the currents of both windings' bridges."""
         first, second = synchronous.six_phases(electrical, angle)
         return *first[::-1], *second[::-1]
 
     @property
     def rating(self) -> float:
-        """Of six phases."""
+        """Rating of six phases, VA."""
         return 2 * super().rating
 
     def power(self, voltage: Any, electrical: Any) -> Scalar:
-        """Of six phases."""
+        """Return the power of six phases."""
         torque_making = voltage.d * electrical.d + voltage.q * electrical.q
         return 3 * (torque_making + (voltage.x * electrical.x + voltage.y * electrical.y))
 
     def resistances(self) -> tuple[float, ...]:
-        """Of a phase."""
+        """Return the resistance of a phase for each axis."""
         return (self.nominal.resistance,) * 4
 
     def inductances(self) -> tuple[float, ...]:
-        """Of the axes."""
+        """Return the inductances of the axes."""
         machine = self.nominal
         return machine.inductance_d, machine.inductance_q, machine.inductance_x, machine.inductance_y
 
     def induced(self, electrical: Any, speed: Scalar) -> Values:
-        """Each axis by the other's flux; x and y turn backwards."""
+        """Return the voltage that each axis gets by the other's flux; x and y turn backwards."""
         electric, machine = self.pole_pairs * speed, self.nominal
         linked = machine.inductance_d * electrical.d + machine.magnet_flux
         return (
@@ -380,7 +380,7 @@ class SixPhasePMSM(Synchronous):
         )
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """By i_q alone: the axes differ by one per cent."""
+        """Make the torque by i_q alone: the axes differ by one per cent."""
         none = 0.0 * torque
         return none, torque / (3 * self.pole_pairs * self.nominal.magnet_flux), none, none
 
@@ -400,57 +400,57 @@ class SCIM(ThreePhase):
     """V s, nominal, of the rotor."""
 
     def still(self, machine: Any) -> Any:
-        """The rotor's flux nominal, along alpha, and the current that holds it."""
+        """Return the nominal flux of the rotor, along alpha, and the current that holds it."""
         zero = jnp.zeros_like(machine.inertia)
         return induction.Electrical(
             AlphaBeta(zero + self.MAGNETISING, zero), AlphaBeta(machine.mutual_inductance * self.MAGNETISING, zero)
         )
 
     def flux(self, electrical: Any) -> AlphaBeta:
-        """V s, linked with the rotor, in the stator's coordinates."""
+        """Return the flux linked with the rotor, V s, in the stator's coordinates."""
         return electrical.flux
 
     def field(self, electrical: Any) -> tuple[Scalar, Scalar, Scalar]:
-        """Length (V s) of the rotor's flux, cosine and sine of its angle."""
+        """Return the length (V s) of the rotor's flux, and cosine and sine of its angle."""
         flux = self.flux(electrical)
         length = jnp.sqrt(flux.alpha * flux.alpha + flux.beta * flux.beta)
         per = 1 / jnp.maximum(length, SMALLEST_FLUX)
         return length, flux.alpha * per, flux.beta * per
 
     def directions(self, electrical: Any, angle: Scalar) -> Values:
-        """Of the rotor's flux: the stator's switches meet it, not the rotor."""
+        """Return the direction of the rotor's flux: the stator's switches meet it, not the rotor."""
         return self.field(electrical)[1:]
 
     def seen(self, vector: AlphaBeta, electrical: Any) -> DQ:
-        """A vector of the stator's coordinates in field coordinates."""
+        """Return a vector of the stator's coordinates in field coordinates."""
         _, cos, sin = self.field(electrical)
         return DQ(cos * vector.alpha + sin * vector.beta, cos * vector.beta - sin * vector.alpha)
 
     def turned(self, vector: DQ, electrical: Any) -> AlphaBeta:
-        """The inverse of :meth:`seen`."""
+        """Invert :meth:`seen`."""
         _, cos, sin = self.field(electrical)
         d, q = vector
         return AlphaBeta(cos * d - sin * q, sin * d + cos * q)
 
     def measured(self, electrical: Any) -> Values:
-        """Currents and the rotor's flux."""
+        """Return the currents and the rotor's flux."""
         current, per = self.seen(electrical.current, electrical), 1 / self.current_limit
         return current.d * per, current.q * per, self.field(electrical)[0] * (1 / self.FLUX)
 
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
-        """Turned with the field's angle at the start of a step, then constant in the stator's coordinates."""
+        """Turn the voltage with the field's angle at the start of a step, then hold it in the stator's coordinates."""
         return self._short_circuited(self.turned(DQ(self.unit * applied[0], self.unit * applied[1]), electrical))
 
     def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
-        """In the stator's coordinates."""
+        """Return the voltage in the stator's coordinates."""
         return self._short_circuited(self.phases(legs))
 
     def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
-        """Of phases c, b and a."""
+        """Return the currents of phases c, b and a."""
         return inverse_clarke(electrical.current)[::-1]
 
     def power(self, voltage: Any, electrical: Any) -> Scalar:
-        """Of the stator."""
+        """Return the power of the stator."""
         stator, current = voltage.stator, electrical.current
         return 1.5 * (stator.alpha * current.alpha + stator.beta * current.beta)
 
@@ -458,15 +458,15 @@ class SCIM(ThreePhase):
         return induction.Voltages(stator, AlphaBeta(0.0 * stator.alpha, 0.0 * stator.beta))
 
     def resistances(self) -> tuple[float, ...]:
-        """Of the stator."""
+        """Return the resistance of the stator for both axes."""
         return self.nominal.stator_resistance, self.nominal.stator_resistance
 
     def inductances(self) -> tuple[float, ...]:
-        """Transient."""
+        """Return the transient inductance for both axes."""
         return self.nominal.transient_inductance(), self.nominal.transient_inductance()
 
     def induced(self, electrical: Any, speed: Scalar) -> Values:
-        """By the rotor's flux and the turning of the coordinates."""
+        """Return the voltage by the rotor's flux and the turning of the coordinates."""
         machine, current = self.nominal, self.seen(electrical.current, electrical)
         flux = self.field(electrical)[0]
         coupling = machine.mutual_inductance / machine.rotor_inductance()
@@ -477,7 +477,7 @@ class SCIM(ThreePhase):
         return coupling * decay - turning * transient * current.q, turning * (transient * current.d + coupling * flux)
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """At the flux that there is; the magnetising current constant."""
+        """Return the torque's current at the present flux; the magnetising current is constant."""
         machine = self.nominal
         flux = jnp.maximum(self.field(electrical)[0], 0.1 * self.FLUX)
         coupling = machine.mutual_inductance / machine.rotor_inductance()
@@ -506,40 +506,40 @@ class DFIM(SCIM, Coupled):
     FLUX: ClassVar[float] = (297.5e-3 + 323.21e-3) * 1.2
 
     def still(self, machine: Any) -> Any:
-        """Both windings magnetise alike, along alpha."""
+        """Magnetise both windings alike, along alpha."""
         zero = jnp.zeros_like(machine.inertia)
         along = AlphaBeta(zero + self.MAGNETISING, zero)
         return induction.Currents(along, along)
 
     def flux(self, electrical: Any) -> AlphaBeta:
-        """V s, by the data sheet's inductances."""
+        """Return the flux, V s, by the data sheet's inductances."""
         machine, (stator, rotor) = self.nominal, electrical
         mutual, own = machine.mutual_inductance, machine.rotor_inductance()
         return AlphaBeta(mutual * stator.alpha + own * rotor.alpha, mutual * stator.beta + own * rotor.beta)
 
     def directions(self, electrical: Any, angle: Scalar) -> Values:
-        """Of the rotor's flux, and of the rotor, whose switches turn with it."""
+        """Return the directions of the rotor's flux and of the rotor, whose switches turn with it."""
         return *self.field(electrical)[1:], jnp.cos(angle), jnp.sin(angle)
 
     def measured(self, electrical: Any) -> Values:
-        """Currents of stator and rotor, and the rotor's flux."""
+        """Return the currents of stator and rotor, and the rotor's flux."""
         stator, rotor = self.seen(electrical.current, electrical), self.seen(electrical.rotor, electrical)
         per = 1 / self.current_limit
         flux = self.field(electrical)[0] * (1 / self.FLUX)
         return stator.d * per, stator.q * per, rotor.d * per, rotor.q * per, flux
 
     def length(self, electrical: Any) -> Scalar:
-        """Of the longer vector of both windings."""
+        """Return the length of the longer vector of both windings."""
         rotor = electrical.rotor
         longer = jnp.sqrt(rotor.alpha * rotor.alpha + rotor.beta * rotor.beta) * (1 / self.current_limit)
         return jnp.maximum(super().length(electrical), longer)
 
     def within_reach(self, action: Values) -> Values:
-        """Each winding's shortened to the unit circle."""
+        """Shorten each winding's vector to the unit circle."""
         return *within_unit_circle(action[0], action[1]), *within_unit_circle(action[2], action[3])
 
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
-        """Turned with the field's angle at the start of a step, then constant in the stator's coordinates."""
+        """Turn voltages with the field's angle at the start of a step, then hold them in the stator's coordinates."""
         stator, rotor = (
             DQ(self.unit * applied[0], self.unit * applied[1]),
             DQ(self.unit * applied[2], self.unit * applied[3]),
@@ -547,43 +547,43 @@ class DFIM(SCIM, Coupled):
         return induction.Voltages(self.turned(stator, electrical), self.turned(rotor, electrical))
 
     def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
-        """The rotor's turned with it, at the start of a step."""
+        """Turn the rotor's voltage with the rotor, as it is at the start of a step."""
         rotor = inverse_park(DQ(*self.phases(legs[3:])), angle)
         return induction.Voltages(self.phases(legs[:3]), rotor)
 
     def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
-        """Of the stator's bridge, then of the rotor's, which turns with it."""
+        """Return the currents of the stator's bridge, then of the rotor's, which turns with it."""
         rotor = inverse_clarke(AlphaBeta(*park(electrical.rotor, angle)))
         return *super().leg_currents(electrical, angle), *rotor[::-1]
 
     def power(self, voltage: Any, electrical: Any) -> Scalar:
-        """Of stator and rotor."""
+        """Return the power of stator and rotor."""
         rotor, current = voltage.rotor, electrical.rotor
         return super().power(voltage, electrical) + 1.5 * (rotor.alpha * current.alpha + rotor.beta * current.beta)
 
     def parts(self, volts: Values) -> tuple[Values, Values]:
-        """Of stator and rotor."""
+        """Return the stator's and the rotor's."""
         d, q, rotor_d, rotor_q = (part * (1 / self.unit) for part in volts)
         return (d, q), (rotor_d, rotor_q)
 
     def resistances(self) -> tuple[float, ...]:
-        """Of stator and rotor."""
+        """Return the resistances of stator and rotor."""
         stator, rotor = self.nominal.stator_resistance, self.nominal.rotor_resistance
         return stator, stator, rotor, rotor
 
     def inductances(self) -> tuple[float, ...]:
-        """Of the free currents: of each winding by itself along the flux, transient across it."""
+        """Return the inductances of the free currents: each winding's own along the flux, transient across it."""
         machine = self.nominal
         return machine.stator_inductance(), machine.transient_inductance(), machine.rotor_inductance()
 
     def changing(self, errors: Values, period: float, speed: Scalar) -> Values:
-        """Along the flux the windings change each other's; u_rq changes no free current."""
+        """Let the windings change each other's current along the flux; u_rq changes no free current."""
         d, q, rotor_d = super().changing(errors, period, speed)
         mutual = self.nominal.mutual_inductance / period
         return d + mutual * errors[2], q, rotor_d + mutual * errors[0], 0.0 * q
 
     def induced(self, electrical: Any, speed: Scalar) -> Values:
-        """In a field that turns half as fast as the rotor, so that both bridges bear the same."""
+        """Return the voltages in a field that turns half as fast as the rotor, so that both bridges bear the same."""
         half, machine = 0.5 * self.pole_pairs * speed, self.nominal
         stator, rotor = self.seen(electrical.current, electrical), self.seen(electrical.rotor, electrical)
         mutual, own = machine.mutual_inductance, machine.stator_inductance()
@@ -591,6 +591,6 @@ class DFIM(SCIM, Coupled):
         return -half * linked.q, half * linked.d, 0.0 * speed, -half * self.field(electrical)[0]
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """At the flux that there is; the magnetising currents constant."""
+        """Return the torque's current at the present flux; the magnetising currents are constant."""
         held, i_q = super().currents_for(torque, electrical)
         return held, i_q, held

@@ -1,4 +1,4 @@
-"""Power-electronic converters, averaged over a period (duty) or by switch states: their voltage in parts of the link's.
+"""Voltages of power-electronic converters in parts of the link's: averaged over a period (duty), or by switch states.
 
 Ideal switches, no dead time. Source: Mohan, Undeland & Robbins, Power Electronics (2003), chapters 7 and 8; switch
 states are numbered as in gym-electric-motor 3.0.3.
@@ -12,18 +12,18 @@ from ..machines.frames import Phases, Scalar
 
 
 class Converter(NamedTuple):
-    """What feeds one circuit of a direct-current machine."""
+    """Converter of one circuit of a direct-current machine."""
 
     legs: int
     """One leg: the circuit's other end stays at the link's lower end. The first leg is the state's lowest bit"""
     lowest: float
     """Its lowest voltage in parts of the link's; the highest is 1"""
     reverses: bool
-    """Whether current flows both ways; otherwise it stops at zero, and the voltage is what the machine induces"""
+    """True if current flows both ways; otherwise it stops at zero, and the voltage is what the machine induces"""
 
 
 CONVERTERS = {"4qc": Converter(2, -1.0, True), "2qc": Converter(1, 0.0, True), "1qc": Converter(1, 0.0, False)}
-"""By their names in ``card.choices``: H bridge; half bridge; switch above and free-wheeling diode below (buck)."""
+"""Converters by their names in ``card.choices``: H bridge; half bridge; switch above and diode below (buck)."""
 
 FOUR_QUADRANT_STATES = (0.0, 1.0, -1.0, 0.0)
 """Voltage of a four-quadrant converter (H bridge) by switch state: both low, forward, backward, both high."""
@@ -34,16 +34,16 @@ The highest bit is phase a's switch: 0 and 7 are the two zero vectors."""
 
 
 def four_quadrant_state(state: Scalar) -> Scalar:
-    """Voltage by switch state 0..3."""
+    """Return the voltage by switch state 0..3."""
     forward, backward = state == 1, state == 2
     return forward * 1.0 - backward * 1.0
 
 
 def bridge(duty: Phases) -> Phases:
-    """Voltages by duty -1..1 of each phase, against the link's middle."""
+    """Return the voltages by duty -1..1 of each phase, against the link's middle."""
     return Phases(0.5 * duty.a, 0.5 * duty.b, 0.5 * duty.c)
 
 
 def bridge_state(state: Scalar) -> Phases:
-    """Voltages by switch state 0..7."""
+    """Return the voltages by switch state 0..7."""
     return Phases((state >> 2 & 1) - 0.5, (state >> 1 & 1) - 0.5, (state & 1) - 0.5)

@@ -13,7 +13,7 @@ from ..machines.frames import Scalar
 
 
 def lost(currents: tuple[Scalar, ...], share: float) -> tuple[Scalar, ...]:
-    """What each leg's voltage averaged over a period changes by, in parts of the link's: -sign(i) t / T.
+    """Return the change of each leg's voltage averaged over a period, in parts of the link's: -sign(i) t / T.
 
     Args:
         currents: A, out of the legs.
@@ -25,7 +25,7 @@ def lost(currents: tuple[Scalar, ...], share: float) -> tuple[Scalar, ...]:
 def freewheeling(
     before: tuple[Scalar, ...], after: tuple[Scalar, ...], currents: tuple[Scalar, ...]
 ) -> tuple[Scalar, ...]:
-    """The ends (0 or 1) at which the legs are while interlocked, on their way from one switch state to another."""
+    """Return the ends (0 or 1) at which the legs are while interlocked, on their way between two switch states."""
     return tuple(
         jnp.where(old == new, new, (current < 0).astype(old.dtype))
         for old, new, current in zip(before, after, currents, strict=True)

@@ -1,24 +1,24 @@
-"""Where the converters' link gets its voltage from. Without one of these it is constant.
+"""Supplies of the converters' link, whose voltage is constant without one.
 
 A capacitor C feeds the converters, which lose nothing: the current that they draw is the machine's electrical power by
 the link's voltage. In parts of the nominal voltage U, with the drive's rating S (VA),
 
     C = T S / (r U^2),   R = r U^2 / S,   T dv/dt = i_source - i_braking - r P / (v S),
 
-where i_source is (e - v) of a source e behind R, and P / v is the power at v = 1, for voltages grow with the link's. So
-the voltage drops by r at rated power.
+where i_source is (e - v) for a source e behind R. P / v is the power at v = 1, because voltages grow with the link's.
+The voltage thus drops by r at rated power.
 
 ========= ============================================================================================================
 rc        a constant source, which takes power back
-ac1, ac3  single- and three-phase mains of 50 Hz through a bridge of diodes, which take nothing back: above
-          ``BRAKING_FROM`` a resistor does. The source's peak is 1.1 and pi/3 of the nominal voltage; its phase at the
-          start is any
+ac1, ac3  single- and three-phase mains of 50 Hz through a bridge of diodes. They take no power back; above
+          ``BRAKING_FROM`` a resistor takes it. The source's peak is 1.1 and pi/3 of the nominal voltage; any phase at
+          the start
 ========= ============================================================================================================
 
 Source: Mohan, Undeland & Robbins, Power Electronics (2003), chapter 5 (diode rectifiers) and section 13-5 (braking).
-In gym-electric-motor 3.0.3 a link of mains has no rectifier: it is the sine itself, of either sign, which no converter
-with diodes bears; and its AC3 feeds a machine without a converter. Its RC supply takes the converter's current from the
-step before.
+In gym-electric-motor 3.0.3 a link on mains has no rectifier: its voltage is the sine itself, of either sign, which no
+converter with diodes withstands. Its AC3 feeds a machine without a converter. Its RC supply takes the converter's
+current from the step before.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import jax.numpy as jnp
 from ..machines.frames import Scalar
 
 DROP = 0.05
-"""r"""
+"""r, the fraction by which the voltage drops at rated power"""
 TIME_CONSTANT = 4e-3
 """T, s; as of gym-electric-motor's RC supply"""
 MAINS = 50.0
@@ -44,10 +44,10 @@ BRAKING = 10.0
 
 
 class Link(NamedTuple):
-    """What a supply remembers."""
+    """Memory of a supply."""
 
     voltage: Scalar
-    """In parts of the nominal"""
+    """Voltage in parts of the nominal one"""
     phase: Any = ()
     """0..1, turns of the mains; nothing where there is none"""
 
@@ -57,14 +57,14 @@ class Supply(abc.ABC):
 
     @abc.abstractmethod
     def begin(self, place: Scalar) -> Link:
-        """At nominal voltage; ``place`` uniform in [0, 1)."""
+        """Begin at nominal voltage; ``place`` uniform in [0, 1)."""
 
     @abc.abstractmethod
     def rate(self, voltage: Scalar, phase: Any, drawn: Scalar) -> Scalar:
-        """dv/dt, 1/s, while the converters draw this power in parts of S, at v = 1."""
+        """Return dv/dt, 1/s, while the converters draw this power in parts of S, at v = 1."""
 
     def ahead(self, phase: Any, duration: float) -> Any:
-        """The phase after ``duration`` s."""
+        """Return the phase after ``duration`` s."""
         return phase
 
 
@@ -72,11 +72,11 @@ class RC(Supply):
     """A constant source."""
 
     def begin(self, place: Scalar) -> Link:
-        """Charged."""
+        """Begin charged."""
         return Link(jnp.ones_like(place))
 
     def rate(self, voltage: Scalar, phase: Any, drawn: Scalar) -> Scalar:
-        """Towards the source's voltage."""
+        """Charge towards the source's voltage."""
         return (1 - voltage - DROP * drawn) * (1 / TIME_CONSTANT)
 
 
@@ -85,20 +85,20 @@ class Rectifier(Supply):
 
     @abc.abstractmethod
     def source(self, phase: Scalar) -> Scalar:
-        """The rectified voltage without load, in parts of the nominal."""
+        """Return the rectified voltage without load, in parts of the nominal one."""
 
     def begin(self, place: Scalar) -> Link:
-        """Charged, at any phase."""
+        """Begin charged, at any phase."""
         return Link(jnp.ones_like(place), place)
 
     def rate(self, voltage: Scalar, phase: Any, drawn: Scalar) -> Scalar:
-        """The diodes let current pass one way only."""
+        """Let current pass the diodes one way only."""
         passing = jnp.maximum(self.source(phase) - voltage, 0)
         braking = BRAKING * jnp.maximum(voltage - BRAKING_FROM, 0)
         return (passing - braking - DROP * drawn) * (1 / TIME_CONSTANT)
 
     def ahead(self, phase: Any, duration: float) -> Any:
-        """By the mains' frequency."""
+        """Turn the phase by the mains' frequency."""
         later = phase + MAINS * duration
         return later - jnp.floor(later)
 
@@ -107,7 +107,7 @@ class SinglePhase(Rectifier):
     """Two pulses a turn."""
 
     def source(self, phase: Scalar) -> Scalar:
-        """A sine without its sign."""
+        """Return a sine without its sign."""
         return 1.1 * jnp.abs(jnp.sin(2 * math.pi * phase))
 
 
@@ -115,10 +115,10 @@ class MainsOfThreePhases(Rectifier):
     """Six pulses a turn."""
 
     def source(self, phase: Scalar) -> Scalar:
-        """The highest phase less the lowest: a sixth of a turn about each peak of a cosine."""
+        """Return the highest phase less the lowest: a sixth of a turn about each peak of a cosine."""
         sixths = 6 * phase
         return (math.pi / 3) * jnp.cos((math.pi / 3) * (sixths - jnp.floor(sixths + 0.5)))
 
 
 SUPPLIES: dict[str, type[Supply]] = {"rc": RC, "ac1": SinglePhase, "ac3": MainsOfThreePhases}
-"""By their names in ``card.choices``; ``ideal`` is none."""
+"""Supplies by their names in ``card.choices``; ``ideal`` is none."""

@@ -1,10 +1,10 @@
-"""What is asked of each machine: ranges, pace and exactness of references, speeds and sampling periods.
+"""Goals by machine: ranges, pace and exactness of references, speeds and sampling periods.
 
-Ranges lie within nominal currents and within what the converter's voltage holds at every speed of the task. References
-move slower than the voltage moves what they ask for. Errors are halved in worth at 5 % of the nominal current or
-torque, and at 1 % of the nominal speed; switch states last so long that their ripple is of that size or less.
-Positions step by what half of the torque covers in some 40 ms, and errors are halved in worth at a twentieth of it. A
-series or shunt machine makes torque of one sign only, and can hold no position.
+Ranges lie within nominal currents, and the converter's voltage can hold them at every speed of the task. References
+move more slowly than the voltage moves the controlled quantity. The reward is one half at an error of 5 % of the
+nominal current or torque, or 1 % of the nominal speed; a switch state is so short that its ripple is no larger. A
+position's first step is the distance that half of the torque covers in some 40 ms, and its halving error is a twentieth
+of that. Series and shunt machines make torque of one sign only, so they can hold no position.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Goal(NamedTuple):
     halving: tuple[float, ...]
     """The error at which the reward of a quantity is one half"""
     scale: float
-    """What one stands for in the observation"""
+    """Full scale of the quantity in the observation"""
     speeds: tuple[float, float]
     """rad/s, of the bench, or at the start"""
     period: float = 1e-4
@@ -33,7 +33,7 @@ class Goal(NamedTuple):
     finite_period: float = 1e-5
     """s, of a switch state; references then move less a step, in proportion"""
     friction: Polynomial = Polynomial()
-    """Of the load in speed control, at the middle of its tolerance"""
+    """Friction of the load in speed control, at the middle of its tolerance"""
     jump: float = 0.0
     """rad/s or rad, by which the first reference of a speed or position is away at most; by switch states half of it"""
 
@@ -219,7 +219,7 @@ _JUMPS = {
 
 
 def _position(machine: str, jump: float) -> Goal:
-    """Small moves about standstill, with the friction of the speed task."""
+    """Return small moves about standstill, with the friction of the speed task."""
     halving, most = jump / 20, 2 * jump
     return Goal(
         (-most,),

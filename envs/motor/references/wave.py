@@ -1,4 +1,4 @@
-"""Periodic waveforms of unit amplitude, and one of them laid through a value within bounds.
+"""Periodic waveforms of unit amplitude, and waves within bounds that begin at a given value.
 
 ======== =========================================== ================== ==================
 shape    over one turn                               steepest, a turn   inverse
@@ -9,8 +9,8 @@ sawtooth from -1 to 1, then down at once             2, taken as 4      one
 step     1 for half a turn, then -1                  taken as 8         anywhere in a half
 ======== =========================================== ================== ==================
 
-Waveforms: scipy.signal's ``sawtooth`` (width 1 and 1/2) and ``square``. What jumps is given time to be followed: it
-turns as slowly as if it were steeper.
+Waveforms: scipy.signal's ``sawtooth`` (width 1 and 1/2) and ``square``. A wave that jumps
+turns as slowly as if it were steeper, so that there is time to follow it.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ class Wave(NamedTuple):
     """Turns a step: the frequency in parts of the sampling frequency"""
 
     def at(self, shape: Shape) -> Scalar:
-        """The value."""
+        """Return the value."""
         return self.middle + self.amplitude * shape.value(self.phase)
 
     def ahead(self, steps: float = 1.0) -> Wave:
-        """One step later, or a part of one."""
+        """Return the wave one step later, or a part of one."""
         phase = self.phase + steps * self.advance
         return self._replace(phase=phase - jnp.floor(phase))
 
@@ -93,7 +93,7 @@ def through(
     place: Scalar,
     branch: Scalar,
 ) -> Wave:
-    """A wave that begins at a value and stays within bounds.
+    """Draw a wave that begins at a value and stays within bounds.
 
     Args:
         name: of :data:`SHAPES`.

@@ -1,4 +1,4 @@
-"""Cards of the family ``motor``."""
+"""Cards of the electric drives."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ _SHOWN = (
 """One drive of each goal, control and principle; the others are variants of them."""
 
 _ONE_SIGN = ("SeriesDc", "ShuntDc")
-"""Machines whose torque cannot change its sign: no position can be held by them."""
+"""Machines whose torque cannot change its sign, so that they can hold no position."""
 
 
 _STEPS = {
@@ -42,7 +42,7 @@ _STEPS = {
     ("SixPhasePMSM", "speed"): 1000,
     ("SCIM", "speed"): 1000,
 }
-"""Of episodes by switch states, where they are not 500: 50 ms of speed, 5 ms of currents with a field's among them."""
+"""Horizons by switch states that are not 500 steps: 50 ms for speeds, 5 ms for currents with a field's among them."""
 
 
 _REFERENCES = ("walk", "laplace", "sinus", "triangle", "sawtooth", "step", "switched")
@@ -54,7 +54,7 @@ def _settings(machine: str, goal: str, control: str = "continuous", conditions: 
 
 
 def _converters(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
-    """Of direct-current machines, as few quadrants as the goal can do with."""
+    """Return the converters of a direct-current machine that have enough quadrants for the goal."""
     if not machine.endswith("Dc"):
         return {}
     few = goal != "position" and (machine, goal) != ("ExtExDc", "current")  # a field of 34 ms decays too slowly
@@ -78,12 +78,12 @@ def _choices(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
 
 
 def _references_only(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
-    """For drives whose other parts are their own."""
+    """Return the choices of drives whose other parts are fixed."""
     return {name: choices if name == "reference" else choices[:1] for name, choices in _choices(machine, goal).items()}
 
 
 def _drive(machine: str, goal: str, control: str, horizon: int) -> TaskCard:
-    """The card of one drive; see ``drive.py``."""
+    """Return the card of one drive; see ``drive.py``."""
     finite = control == "finite"
     task_id = f"rlsuite/{machine}{goal.capitalize()}{'Finite' if finite else ''}-v0"
     return TaskCard(
@@ -204,7 +204,7 @@ _EFFICIENT = TaskCard(
     tags=("continuous", "tracking", "multi-objective"),
     choices=_references_only("PMSM", "torque"),
 )
-"""Of a kind of its own, for its reward is a vector; see ``efficient.py``."""
+"""A card without ``conditions``, for its reward is a vector; see ``efficient.py``."""
 
 _FAULTY = TaskCard(
     id="rlsuite/PMSMTorqueFaulty-v0",

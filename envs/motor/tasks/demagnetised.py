@@ -1,12 +1,12 @@
-"""Torque of a permanent-magnet machine whose magnets lose some of their flux on the way, and no sensor of torque.
+"""Control the torque of a permanent-magnet machine whose magnets lose flux during the episode, without a torque sensor.
 
-The task is that of ``drive.py``, word for word where this table is silent. What magnets have lost must be told from the
-voltage that they still induce; at standstill it cannot be told at all.
+The task is that of ``drive.py`` except for this table. The lost flux shows only in the voltage that the magnets still
+induce, so at standstill it cannot be seen at all.
 
 ======================  ====================================================================================
 observation ``(6,)``    i_d, i_q and speed (by the limits), the reference, the voltages of the last step
 privileged ``(2,)``     the magnets' flux by its nominal value, the torque as the reference is scaled
-reward                  by the torque that there is, as before
+reward                  by the true torque, as before
 reference               within +-60 N m
 fault (context)         after 5 to 35 ms the magnets lose 10 to 60 % of their flux, at once and for ever, as a short
                         circuit or heat beyond the knee of the demagnetisation curve would do; all magnets alike
@@ -29,17 +29,18 @@ from rlbench_suite.component import Component
 
 from ..machines import synchronous
 from ..machines.frames import DQ, Scalar, Values
+from ..parts import components
 from ..plants.plant import Plant
 from ..plants.three_phase import PMSM
 from ..references.goals import Goal
-from . import components, scope
+from . import scope
 from .drive import ENDS, Drive, Params, State
 
 _WHOLE = synchronous.PermanentMagnet()
 
 
 class Magnetised(NamedTuple):
-    """Currents, and what is left of the magnets; as a rate, a second."""
+    """Currents and the magnets' remaining flux; rates are per second."""
 
     d: Scalar
     """A"""
@@ -75,43 +76,43 @@ class Demagnetisable(NamedTuple):
         return whole._replace(magnet_flux=whole.magnet_flux * kept)
 
     def flux(self, electrical: Magnetised) -> DQ:
-        """Flux linkages, V s."""
+        """Return flux linkages, V s."""
         return self._present(electrical.kept).flux(DQ(electrical.d, electrical.q))
 
     def derivative(self, electrical: Magnetised, voltage: DQ, speed: Scalar) -> Magnetised:
-        """Per s, under a voltage (V) at a mechanical speed (rad/s)."""
+        """Return rates per s, under a voltage (V) at a mechanical speed (rad/s)."""
         current = DQ(electrical.d, electrical.q)
         rate = self._present(electrical.kept).derivative(current, voltage, speed)
         return Magnetised(*rate, jnp.zeros_like(electrical.kept), jnp.ones_like(electrical.clock))
 
     def torque(self, electrical: Magnetised) -> Scalar:
-        """N m."""
+        """Return the torque, N m."""
         return self._present(electrical.kept).torque(DQ(electrical.d, electrical.q))
 
 
 class DemagnetisablePMSM(PMSM):
-    """The machine of the other tasks, whose magnets can fail."""
+    """The machine of the other tasks, with magnets that can fail."""
 
     nominal: Any = Demagnetisable()
     tolerance: Any = Demagnetisable(0.2, 0.15, 0.15, 0.1, 0, 0.0, 0.25 / 0.35, 0.75)
     vector: Any = Magnetised
 
     def still(self, machine: Any) -> Magnetised:
-        """No currents, nothing lost."""
+        """Return no currents, and magnets that have lost nothing."""
         zero = jnp.zeros_like(machine.inertia)
         return Magnetised(zero, zero, zero + 1, zero)
 
     def measured(self, electrical: Any) -> Values:
-        """Currents."""
+        """Return the currents."""
         per = 1 / self.current_limit
         return electrical.d * per, electrical.q * per
 
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> DQ:
-        """V."""
+        """Return the voltage, V."""
         return DQ(self.unit * applied[0], self.unit * applied[1])
 
     def induced(self, electrical: Any, speed: Scalar) -> Values:
-        """As by whole magnets of the data sheet."""
+        """Return the voltage that whole magnets of the data sheet would induce."""
         return super().induced(electrical._replace(kept=1.0), speed)
 
 
@@ -122,48 +123,46 @@ class DemagnetisedDrive(Drive):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.observation_space = self.box([-ENDS] * 6, [ENDS] * 6)
         self.privileged_space = self.box(-np.inf, np.inf, (2,))
 
     def chosen_plant(self, plant: Plant) -> Plant:
-        """One whose magnets can fail."""
+        """Return a plant whose magnets can fail."""
         return DemagnetisablePMSM()
 
     def chosen_goal(self, goal: Goal) -> Goal:
-        """As much torque as weak magnets and the reluctance can make."""
+        """Ask for no more torque than weak magnets and the reluctance can make."""
         return goal._replace(low=(-60.0,), high=(60.0,))
 
     def moved(self, state: State, voltage: Any, params: Params, duration: float) -> State:
-        """Currents ``duration`` s later; then the magnets may fail."""
+        """Return currents ``duration`` s later; then the magnets may fail."""
         after = super().moved(state, voltage, params, duration)
         lost = jnp.where(after.electrical.clock > params.machine.onset, params.machine.loss, 0)
         return after._replace(electrical=after.electrical._replace(kept=(1 - lost).astype(self.dtype)))
 
     def _flux(self, state: State, params: Params) -> Scalar:
-        """Of the magnets, by its nominal value."""
+        """Return the magnets' flux by its nominal value."""
         return params.machine.magnet_flux * state.electrical.kept * (1 / self.plant.nominal.magnet_flux)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """See the table."""
+        """Show currents, speed, reference and voltages; see the table."""
         measured = [*self.plant.measured(state.electrical), state.speed * (1 / self.plant.speed_limit)]
         return jnp.clip(self.stack(*measured, state.reference[0] * (1 / self.goal.scale), *state.applied), -ENDS, ENDS)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
-        machine = self.card.settings["machine"]
-        applied = components.applied(self.plant, machine, self.finite, "applied", "in the last step")
-        return *components.measured(self.plant, machine), *self._asked(), *applied
+        """Describe each entry, in the order of :meth:`observation`."""
+        applied = self.actuator.components("applied", "in the last step")
+        return *components.measured(self.plant, self.design.machine), *self._asked(), *applied
 
     def privileged(self, state: State, params: Params) -> jax.Array:
-        """See the table."""
+        """Show flux and torque; see the table."""
         return self.stack(self._flux(state, params), self.controlled(state, params)[0] * (1 / self.goal.scale))
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         return super().info(state, params) | {"flux": self._flux(state, params)}
 
     def describe(self, state: State, params: Params) -> str:
-        """What is shown, with units."""
+        """Describe what is shown, with units."""
         d, q = (float(value) * self.plant.current_limit for value in self.plant.measured(state.electrical))
         applied = ", ".join(f"{float(part):+.3f}" for part in state.applied)
         return (
@@ -172,7 +171,7 @@ class DemagnetisedDrive(Drive):
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """See ``scope.py``; of the torque only what is asked for."""
+        """Draw currents and the torque that is asked for; see ``scope.py``."""
         asked, goal = float(state.reference[0]), self.goal
         gauge = scope.Gauge("torque asked for (N m)", asked, asked, goal.low[0], goal.high[0])
         d, q = (float(value) for value in self.plant.measured(state.electrical))

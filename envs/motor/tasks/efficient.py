@@ -1,8 +1,8 @@
-"""Torque of a permanent-magnet machine with little loss: tracking and efficiency, two objectives.
+"""Control the torque of a permanent-magnet machine with little loss: tracking and efficiency are two objectives.
 
-The drive is that of ``real.py``, word for word where this table is silent: saturated, aged, lossy in copper and iron.
-It turns up to twice as fast, where currents of least copper losses are not those of least losses: weakening the flux
-costs current and saves iron. Heat flows as in the machine, so that temperatures stay what they are at the start.
+The drive is that of ``real.py`` except for this table: saturated, aged, with losses in copper and iron. It turns up to
+twice as fast. There the least copper losses are not the least losses, because weakening the flux costs current and
+saves iron losses. Heat flows at the machine's own pace, so temperatures hardly change in an episode.
 
 ======================  ====================================================================================
 reward ``(2,)``         tracking: as for any drive, in (0, 1]. Efficiency: losses of copper and iron at the end of the
@@ -43,20 +43,20 @@ class EfficientDrive(RealDrive):
         self.reward_space = self.box([0, -MOST], [1, 0])
 
     def chosen_goal(self, goal: Goal) -> Goal:
-        """Less torque at higher speeds."""
+        """Ask for less torque at higher speeds."""
         return goal._replace(low=(-60.0,), high=(60.0,), speeds=(-300.0, 300.0))
 
     def losses(self, state: State, params: Params) -> Scalar:
-        """W."""
+        """Return the losses, W."""
         machine, now = params.machine, state.electrical
         iron = machine.iron_torque(now.flux, state.speed) * state.speed
         return machine.copper_losses(DQ(now.d, now.q), now.winding) + iron
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """(tracking, efficiency), ``(2,)``."""
+        """Return (tracking, efficiency), ``(2,)``."""
         tracking = super().reward(state, action, next_state, key, params)
         return self.stack(tracking, -jnp.minimum(self.losses(next_state, params) * (1 / LOSSES), MOST))
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         return super().info(state, params) | {"losses": self.losses(state, params)}

@@ -1,8 +1,8 @@
-"""Torque of a permanent-magnet machine of which a phase breaks on the way.
+"""Control the torque of a permanent-magnet machine one phase of which breaks during the episode.
 
-The task is that of ``drive.py``, word for word where this table is silent. The machine's neutral point is connected
-(``open_phase.py``), so that what is left of it can still make any torque: with currents sqrt(3) as large in the other
-two phases, and one through the neutral point. Nothing says which phase breaks, or when.
+The task is that of ``drive.py`` except for this table. The machine's neutral point is connected
+(``machines/open_phase.py``), so two phases can still make any torque: with currents sqrt(3) times as large, and one
+through the neutral point. The observation does not say which phase breaks, or when.
 
 ======================  ====================================================================================
 action ``(3,)``         voltages of the phases a, b, c against the neutral point in parts of 150 V, constant over a step
@@ -25,17 +25,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 
 from ...runge_kutta import rk4
 from ..machines.frames import DQ, Phases, Scalar, Values, inverse_clarke, inverse_park, wrapped
 from ..machines.open_phase import Currents, WithNeutral
+from ..parts import components
 from ..plants.plant import Plant
 from ..plants.three_phase import PMSM
 from ..references.goals import Goal
-from . import components
-from .drive import ENDS, ERROR_UNIT, Drive, Params, State
+from .drive import Drive, Params, State
 
 THIRD = 2 * math.pi / 3
 
@@ -62,18 +61,18 @@ class Broken(NamedTuple):
 
     @property
     def currents(self) -> Currents:
-        """A."""
+        """Currents in rotor coordinates, A."""
         return Currents(self.d, self.q, self.zero)
 
 
 def phases_of(currents: Currents, angle: Scalar) -> Phases:
-    """A, with the rotor at an electrical angle (rad)."""
+    """Return phase currents, A, with the rotor at an electrical angle (rad)."""
     own = inverse_clarke(inverse_park(DQ(currents.d, currents.q), angle))
     return Phases(own.a + currents.zero, own.b + currents.zero, own.c + currents.zero)
 
 
 def from_phase(phases: Phases, first: Scalar) -> Phases:
-    """The same phases in turn, beginning with the one of number ``first``."""
+    """Return the same phases in turn, beginning with the one of number ``first``."""
     a, b, c = phases
     return Phases(
         jnp.where(first < 1, a, jnp.where(first < 2, b, c)),
@@ -90,26 +89,27 @@ class NeutralPMSM(PMSM):
     measured_names = ("i_a", "i_b", "i_c")
     voltages = ("u_a", "u_b", "u_c")
     unit = 150.0
+    fixed = True
 
     def still(self, machine: WithNeutral) -> Broken:
-        """No currents."""
+        """Return no currents."""
         return Broken(*(jnp.zeros_like(machine.inertia) for _ in Broken._fields))
 
     def measured(self, electrical: Broken) -> Values:
-        """Of the phases."""
+        """Return the phase currents."""
         return tuple(current * (1 / self.current_limit) for current in electrical[:3])
 
     def length(self, electrical: Broken) -> Scalar:
-        """Of the largest phase."""
+        """Return the largest phase current."""
         a, b, c = self.measured(electrical)
         return jnp.maximum(jnp.abs(a), jnp.maximum(jnp.abs(b), jnp.abs(c)))
 
     def within_reach(self, action: Values) -> Values:
-        """As asked for."""
+        """Return the action unchanged: each phase has a half bridge of its own."""
         return action
 
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Phases:
-        """V."""
+        """Return the voltages, V."""
         return Phases(*(self.unit * part for part in applied))
 
 
@@ -118,32 +118,27 @@ class FaultyDrive(Drive):
 
     measures: ClassVar[dict[str, str]] = Drive.measures | {"broken": "phases that are open"}
 
-    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
-        super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.action_space = self.box([-1] * 3, [1] * 3)
-        self.observation_space = self.box([-ENDS] * 12, [ENDS] * 12)
-
     def chosen_plant(self, plant: Plant) -> Plant:
-        """With its neutral point connected."""
+        """Return a plant with its neutral point connected."""
         return NeutralPMSM()
 
     def chosen_goal(self, goal: Goal) -> Goal:
-        """As much torque as two phases can make."""
+        """Ask for no more torque than two phases can make."""
         return goal._replace(low=(-60.0,), high=(60.0,))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """As for any drive, and which phase breaks."""
+        """Draw the machine as for any drive, and the phase that breaks."""
         params = super().sample_params(key, split)
         which = jnp.floor(3 * self.uniform(jax.random.fold_in(key, 1), 1)[0])
         return params._replace(machine=params.machine._replace(phase=which))
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """As before, at any angle."""
+        """Begin as any drive, at any angle."""
         unit = self.uniform(jax.random.fold_in(key, 1), 1)[0]
         return super().initial(key, params)._replace(angle=2 * math.pi * (unit - 0.5))
 
     def moved(self, state: State, voltage: Phases, params: Params, duration: float) -> State:
-        """``duration`` s later, in coordinates along the phase that may break; then it may."""
+        """Return the drive ``duration`` s later, in coordinates along the phase that may break; then it may."""
         machine, now = params.machine, state.electrical
         driving, speed = from_phase(voltage, machine.phase), state.speed
         start = state.angle - THIRD * machine.phase
@@ -166,38 +161,18 @@ class FaultyDrive(Drive):
         )
 
     def controlled(self, state: State, params: Params) -> Values:
-        """The torque, N m."""
+        """Return the torque, N m."""
         return (params.machine.inner_torque(state.electrical.currents),)
 
-    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """See the table."""
-        torque, reference = self.controlled(state, params)[0], state.reference[0]
-        shown = self.stack(
-            *self.plant.measured(state.electrical),
-            state.speed * (1 / self.plant.speed_limit),
-            torque * (1 / self.goal.scale),
-            reference * (1 / self.goal.scale),
-            (reference - torque) * (1 / (ERROR_UNIT * self.goal.halving[0])),
-            jnp.cos(state.angle),
-            jnp.sin(state.angle),
-            *state.applied,
-        )
-        return jnp.clip(shown, -ENDS, ENDS)
-
-    def observation_components(self) -> tuple[Component, ...]:
-        """As of any drive, with the rotor's angle, which matters here always."""
-        *shown, u_a, u_b, u_c = super().observation_components()
-        return *shown, *components.turning(self.plant), u_a, u_b, u_c
-
     def action_components(self) -> tuple[Component, ...]:
-        """Of three half bridges, which give what is asked for."""
+        """Describe the voltages of three half bridges, which give what is asked for."""
         return tuple(
             Component(part.name, f"{part.meaning}, against the neutral point", part.unit)
-            for part in components.voltages(self.plant, self.card.settings["machine"])
+            for part in components.voltages(self.plant, self.design.machine)
         )
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         error = jnp.abs(self.controlled(state, params)[0] - state.reference[0]) * (1 / self.goal.halving[0])
         return {
             "success": (error < 1) & ~self.tripped(state),
@@ -208,12 +183,8 @@ class FaultyDrive(Drive):
             "broken": state.electrical.broken,
         }
 
-    def describe(self, state: State, params: Params) -> str:
-        """All that is shown, with units."""
-        return f"{super().describe(state, params)} Angle {float(state.angle):+.3f} rad."
-
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """As for any drive, with the rotor's currents in its plane."""
+        """Draw as for any drive, with the rotor's currents in its plane."""
         seen = state.electrical
         at_rotor = state._replace(electrical=seen._replace(a=seen.d, b=seen.q))
         return super().draw(at_rotor, params)

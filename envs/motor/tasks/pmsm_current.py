@@ -57,7 +57,7 @@ HALVING_ERROR = 0.05 * pmsm.NOMINAL_CURRENT
 OVERSHOOT = 1.5
 """A single step beyond the current limit adds at most 145 A (d axis, smallest inductance, highest speed)."""
 ROUNDING = 1e-5
-"""By which normalised voltages and references on their circle may pass it."""
+"""Rounding by which normalised voltages and references on their circle may pass it."""
 
 
 class Params(NamedTuple):
@@ -71,7 +71,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where the drive is and where it should be."""
+    """Present state of the drive, and its reference."""
 
     current: DQ
     """A"""
@@ -91,7 +91,7 @@ class PMSMCurrent(Task[Params, State]):
     }
 
     def __new__(cls, card: TaskCard, *, difficulty: float | None, dtype: str) -> Task[Any, Any]:  # type: ignore[misc]
-        """This task, or the general one where a part is chosen that this one has not."""
+        """Make this task, or the general one where a part is chosen that this one has not."""
         if any(card.settings[name] != allowed[0] for name, allowed in card.choices.items()):
             return Drive(card, difficulty=difficulty, dtype=dtype)
         return super().__new__(cls)
@@ -104,7 +104,7 @@ class PMSMCurrent(Task[Params, State]):
         self.reward_space = self.box(0, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """A machine within its tolerances, at a speed in the bands of the split."""
+        """Return a machine within its tolerances, at a speed in the bands of the split."""
         resistance, inductance_d, inductance_q, flux, speed, deviation = self.uniform(key, 6)
 
         def near(nominal: float, spread: float, unit: Scalar) -> Scalar:
@@ -122,14 +122,14 @@ class PMSMCurrent(Task[Params, State]):
         )
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """No current, and a reference uniform over the half disc."""
+        """Begin without current, at a reference uniform over the half disc."""
         u = self.uniform(key, 2)
         length, angle = pmsm.NOMINAL_CURRENT * jnp.sqrt(u[0]), math.pi * (0.5 + u[1])
         zero = jnp.zeros((), self.dtype)
         return State(DQ(zero, zero), DQ(length * jnp.cos(angle), length * jnp.sin(angle)), DQ(zero, zero))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Currents by one Runge-Kutta step, then a new reference."""
+        """Move the currents by one Runge-Kutta step, then draw a new reference."""
         applied = within_unit_circle(DQ(action[0], action[1]))
         voltage = DQ(VOLTAGE_LIMIT * applied.d, VOLTAGE_LIMIT * applied.q)
         current = pmsm.step(state.current, voltage, params.speed, params.machine, STEP)
@@ -140,7 +140,7 @@ class PMSMCurrent(Task[Params, State]):
         return State(current, DQ(d, q), applied)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Shape ``(7,)``; see the table."""
+        """Show currents, speed, references and voltages, shape ``(7,)``; see the table."""
         per_current = 1 / pmsm.CURRENT_LIMIT
         return self.stack(
             state.current.d * per_current,
@@ -153,17 +153,17 @@ class PMSMCurrent(Task[Params, State]):
         )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """How near the currents came to the references that the action was chosen for."""
+        """Return how near the currents came to the references that the action was chosen for."""
         error_d = jnp.abs(next_state.current.d - state.reference.d)
         error_q = jnp.abs(next_state.current.q - state.reference.q)
         return 0.5 * HALVING_ERROR * (1 / (HALVING_ERROR + error_d) + 1 / (HALVING_ERROR + error_q))
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Over-current."""
+        """Tell whether the current is too large."""
         return self._tripped(state)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         error_d, error_q = state.current.d - state.reference.d, state.current.q - state.reference.q
         near = (jnp.abs(error_d) < HALVING_ERROR) & (jnp.abs(error_q) < HALVING_ERROR)
         return {
@@ -178,16 +178,16 @@ class PMSMCurrent(Task[Params, State]):
         return d * d + q * q > pmsm.CURRENT_LIMIT**2
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """The current that tripped it."""
+        """Name the current that tripped it."""
         current = math.hypot(state.current.d, state.current.q)
         return f"over-current: {current:.0f} A, the limit is {pmsm.CURRENT_LIMIT:.0f} A"
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player in one line what an action looks like."""
         return f"Answer with two numbers from -1 to 1: d and q voltage in parts of {VOLTAGE_LIMIT:.1f} V."
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """Describe each entry, in the order of :meth:`observation`."""
         current, at = f"{pmsm.CURRENT_LIMIT:g} A", {"d": "along the rotor (d axis)", "q": "across the rotor (q axis)"}
         return (
             *(Component(f"i_{axis}", f"current {where}", current) for axis, where in at.items()),
@@ -200,7 +200,7 @@ class PMSMCurrent(Task[Params, State]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """Two voltages."""
+        """Describe the two voltages."""
         meaning = "; a vector longer than one is shortened to it"
         return tuple(replace(part, meaning=part.meaning + meaning) for part in self._voltages())
 
@@ -212,7 +212,7 @@ class PMSMCurrent(Task[Params, State]):
         )
 
     def describe(self, state: State, params: Params) -> str:
-        """Currents, references, speed and voltages in words, with units."""
+        """Describe currents, references, speed and voltages, with units."""
         (i_d, i_q), (r_d, r_q), (u_d, u_q) = jax.tree.map(float, state)
         return (
             f"Current i_d {i_d:+.1f} A, i_q {i_q:+.1f} A; "
@@ -222,7 +222,7 @@ class PMSMCurrent(Task[Params, State]):
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """The plane of currents: limit (black), references' half disc (grey), reference (green), current (red)."""
+        """Draw the plane of currents: limit (black), references' half disc (grey), reference (green), current (red)."""
         size, _, _ = self.picture_shape
         image = Image.new("RGB", (size, size), "white")
         canvas = ImageDraw.Draw(image)
@@ -250,6 +250,6 @@ class PMSMCurrent(Task[Params, State]):
 
 
 def within_unit_circle(vector: DQ) -> DQ:
-    """The vector, shortened to length one in its own direction if it is longer."""
+    """Return the vector, shortened to length one in its own direction if it is longer."""
     share = 1 / jnp.maximum(1, jnp.sqrt(vector.d * vector.d + vector.q * vector.q))
     return DQ(vector.d * share, vector.q * share)

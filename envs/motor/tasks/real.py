@@ -1,9 +1,9 @@
-"""Torque and speed of a permanent-magnet machine under real conditions: saturation, iron losses, heat and age.
+"""Control torque or speed of a permanent-magnet machine with saturation, iron losses, heat and age.
 
-The task is that of ``drive.py``, word for word where this table is silent: an agent of the ideal machine can drive
-here. The machine is that of ``real_pmsm.py``; how it differs from its data sheet, how old and how warm it is, no one
-shows, so that an agent with a memory can learn what it drives. Heat flows 2000 times as fast as in the machine, so
-that an episode of 50 or 100 ms stands for 100 or 200 s of heating.
+The task is that of ``drive.py`` except for this table, so an agent trained on the ideal machine can drive it. The
+machine is that of ``plants/real_pmsm.py``. The observation hides its deviation from the data sheet, its age and its
+temperatures, so that an agent with a memory can learn them. Heat flows 2000 times as fast as in the machine: an episode
+of 50 or 100 ms stands for 100 or 200 s of heating.
 
 ======================  ====================================================================================
 torque                  of the shaft: iron losses brake. References within +-100 N m, for at the nominal current the
@@ -25,23 +25,45 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
+from rlbench_suite.card import TaskCard
+
 from ...alternating_bands import alternating_bands
 from ...runge_kutta import rk4
 from ..loads.load import Polynomial
 from ..machines.frames import DQ, Scalar, Values
+from ..parts.limit import Limit
+from ..parts.load import BANDS
 from ..plants.plant import Plant
 from ..plants.real_pmsm import RealPMSM
 from ..references.goals import Goal
-from .drive import BANDS, Drive, Params, State
+from .drive import Drive, Params, State
 
 HEATING = 2000.0
 """s of heating in one of the episode."""
 PERMISSIBLE, TRIP = 140.0, 155.0
 """Degrees Celsius, of the winding."""
 LOST_FLUX, GAINED_RESISTANCE = 0.08, 0.1
-"""Of magnets and winding at the end of their life."""
+"""Fractions that magnets lose and the winding gains by the end of their life."""
 MOST_TORQUE = 100.0
 """N m, of a reference."""
+
+
+class OverTemperature(Limit):
+    """The winding's temperature; beyond the permissible one it costs."""
+
+    def exceeded(self, state: State) -> jax.Array:
+        """Compare with the limit."""
+        return state.electrical.winding > TRIP
+
+    def cost(self, state: State) -> Values:
+        """Return the excess over the permissible temperature, in parts of what is left to the limit."""
+        return (jnp.maximum(state.electrical.winding - PERMISSIBLE, 0) * (1 / (TRIP - PERMISSIBLE)),)
+
+    def words(self, state: State, info: dict[str, Any]) -> str:
+        """Name both in degrees Celsius."""
+        winding = float(state.electrical.winding)
+        told = f"over-temperature: a winding of {winding:.1f} degrees Celsius, the limit is {TRIP:.0f}"
+        return told if winding > TRIP else ""
 
 
 class RealDrive(Drive):
@@ -53,18 +75,22 @@ class RealDrive(Drive):
     }
     heating: ClassVar[float] = HEATING
 
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        self.limits = *self.limits, OverTemperature()
+
     def chosen_plant(self, plant: Plant) -> Plant:
-        """The machine as it is."""
+        """Return the machine as it is."""
         return RealPMSM()
 
     def chosen_goal(self, goal: Goal) -> Goal:
-        """Less torque, or more friction."""
+        """Ask for less torque, or add friction."""
         if self.kind == "torque":
             return goal._replace(low=(-MOST_TORQUE,), high=(MOST_TORQUE,))
         return goal._replace(friction=Polynomial(20.0, 0.25))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """As for any drive, aged."""
+        """Draw the machine as for any drive, then age it."""
         params = super().sample_params(key, split)
         age = alternating_bands(self.uniform(jax.random.fold_in(key, 1), 1)[0], split, 0.0, 1.0, BANDS)
         machine = params.machine
@@ -76,7 +102,7 @@ class RealDrive(Drive):
         )
 
     def moved(self, state: State, voltage: DQ, params: Params, duration: float) -> State:
-        """Flux and speed ``duration`` s later at the temperatures of the beginning; then these."""
+        """Return flux and speed ``duration`` s later at the temperatures of the beginning; then update these."""
         machine, now = params.machine, state.electrical
         iron = machine.flux_map(now.magnets)
 
@@ -94,31 +120,15 @@ class RealDrive(Drive):
         return state._replace(electrical=warm, speed=speed)
 
     def controlled(self, state: State, params: Params) -> Values:
-        """The shaft's torque, N m, or its speed, rad/s."""
+        """Return the shaft's torque, N m, or its speed, rad/s."""
         if self.kind == "torque":
             return (params.machine.shaft_torque(state.electrical, state.speed),)
         return (state.speed,)
 
-    def tripped(self, state: State) -> jax.Array:
-        """Also over-temperature."""
-        return super().tripped(state) | (state.electrical.winding > TRIP)
-
-    def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
-        """Excess current, and excess temperature."""
-        hot = jnp.maximum(next_state.electrical.winding - PERMISSIBLE, 0) * (1 / (TRIP - PERMISSIBLE))
-        return super().cost(state, action, next_state, params) + hot
-
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         return super().info(state, params) | {
             "torque": params.machine.shaft_torque(state.electrical, state.speed),
             "winding": state.electrical.winding,
             "magnets": state.electrical.magnets,
         }
-
-    def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """What tripped it."""
-        winding = float(state.electrical.winding)
-        if winding > TRIP:
-            return f"over-temperature: a winding of {winding:.1f} degrees Celsius, the limit is {TRIP:.0f}"
-        return super().why_over(state, params, info)

@@ -30,7 +30,7 @@ def picture(
     voltages: tuple[float, ...],
     axes: tuple[str, str] = ("i_d", "i_q"),
 ) -> np.ndarray:
-    """uint8 ``(300, 300, 3)``: references green, values red, limits black.
+    """Return a picture, uint8 ``(300, 300, 3)``: references green, values red, limits black.
 
     Args:
         vector: d and q current, or those of ``axes``, in parts of the limit, or None: then a bar for ``share``.

@@ -1,7 +1,7 @@
-"""Speed control with sensors of currents only: neither speed nor angle is shown.
+"""Control the speed with sensors of currents only: neither speed nor angle is shown.
 
-The task is that of ``drive.py``, word for word where this table is silent. What is not seen must be observed from the
-voltage that turning magnets induce; at standstill there is none, so that three-phase speeds stay away from zero.
+The task is that of ``drive.py`` except for this table. Speed and angle must be estimated from the voltage that turning
+magnets induce. At standstill there is none, so three-phase speeds stay away from zero.
 
 ======================  ====================================================================================
 action                  permanently excited direct current: as before. Three-phase: voltages in the stator's
@@ -10,11 +10,12 @@ observation             currents, by the limit, three-phase in the stator's coor
                         the last step
 privileged              the speed and, three-phase, cosine and sine of the angle
 angle (three-phase)     any at the start, and turning with the rotor
-speed                   direct current: within +-150 rad/s at the start (faster, the first step would trip it before
-                        anything is seen), references within +-170 rad/s. Three-phase: 50 to 130 rad/s at the start,
+speed                   direct current: within +-150 rad/s at the start (at more, the first step would trip the drive
+                        unseen), references within +-170 rad/s. Three-phase: 50 to 130 rad/s at the start,
                         references 40 to 140 rad/s
-context                 as before; but the direct-current machine's flux and resistance are within 0.5 and 10 % of the
-                        data sheet, as measured when commissioned: without sensors an error of the flux is one of speed
+context                 as before, except that the direct-current machine's flux and resistance are within 0.5 and
+                        10 % of the data sheet, as measured at commissioning: without a sensor an error of the flux is
+                        an error of the speed
 ======================  ====================================================================================
 """
 
@@ -33,11 +34,12 @@ from rlbench_suite.component import Component
 from ...runge_kutta import rk4
 from ..machines import dc
 from ..machines.frames import DQ, AlphaBeta, Scalar, Values, inverse_park, park, wrapped
+from ..parts import components
 from ..plants.direct_current import PermExDc
 from ..plants.plant import Plant
 from ..plants.three_phase import PMSM
 from ..references.goals import Goal
-from . import components, scope
+from . import scope
 from .drive import ENDS, Drive, Params, State
 
 
@@ -53,7 +55,7 @@ class StatorFixedPMSM(PMSM):
     voltages = ("u_alpha", "u_beta")
 
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> AlphaBeta:
-        """V, in the stator's coordinates."""
+        """Return the voltage in the stator's coordinates, V."""
         return AlphaBeta(self.unit * applied[0], self.unit * applied[1])
 
 
@@ -64,47 +66,45 @@ class Sensorless(Drive):
     axes: tuple[str, ...] = ("i",)
     """Names of the currents that are seen."""
     range: ClassVar[dict[str, Any]] = {"low": (-170.0,), "high": (170.0,), "speeds": (-150.0, 150.0)}
-    """Of references and speeds at the start, rad/s."""
+    """Ranges of references and speeds at the start, rad/s."""
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        bound = np.array([ENDS] * (len(self.axes) + 1 + self.plant.inputs))
-        self.observation_space = self.box(-bound, bound)
         self.privileged_space = self.box(-np.inf, np.inf, (1 + 2 * (len(self.axes) > 1),))
 
     def chosen_plant(self, plant: Plant) -> Plant:
-        """With what is known of it."""
+        """Return a plant that was measured when it was commissioned."""
         return self.machine
 
     def chosen_goal(self, goal: Goal) -> Goal:
-        """Within speeds at which it can be observed."""
+        """Ask for speeds at which it can be observed."""
         return goal._replace(**self.range)
 
     def seen(self, state: State) -> Values:
-        """Currents at the terminals, in parts of the limit."""
+        """Return the currents at the terminals, in parts of the limit."""
         return self.plant.measured(state.electrical)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """See the table."""
+        """Show currents, reference and voltages; see the table."""
         shown = self.stack(*self.seen(state), state.reference[0] * (1 / self.goal.scale), *state.applied)
         return jnp.clip(shown, -ENDS, ENDS)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
-        machine, limit = self.card.settings["machine"], f"{self.plant.current_limit:g} A"
+        """Describe each entry, in the order of :meth:`observation`."""
+        machine, limit = self.design.machine, f"{self.plant.current_limit:g} A"
         return (
             *(Component(name, components.electrical(name, machine), limit) for name in self.axes),
             *self._asked(),
-            *components.applied(self.plant, machine, self.finite, "applied", "in the last step"),
+            *self.actuator.components("applied", "in the last step"),
         )
 
     def privileged(self, state: State, params: Params) -> jax.Array:
-        """The speed, by its limit; of a three-phase machine also cosine and sine of the rotor's electrical angle."""
+        """Show the speed, by its limit; of a three-phase machine also cosine and sine of the electrical angle."""
         turning = (jnp.cos(state.angle), jnp.sin(state.angle)) if len(self.axes) > 1 else ()
         return self.stack(state.speed * (1 / self.plant.speed_limit), *turning)
 
     def describe(self, state: State, params: Params) -> str:
-        """What is shown, with units."""
+        """Describe what is shown, with units."""
         currents = ", ".join(
             f"{name} {float(value) * self.plant.current_limit:+.4g} A"
             for name, value in zip(self.axes, self.seen(state), strict=True)
@@ -114,7 +114,7 @@ class Sensorless(Drive):
         return f"Asked for: speed {reference:+.4g} rad/s. Measured: {currents}. Last voltage: {applied}."
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """See ``scope.py``; of the speed only what is asked for."""
+        """Draw currents and the speed that is asked for; see ``scope.py``."""
         asked, goal = float(state.reference[0]), self.goal
         gauge = scope.Gauge("speed asked for (rad/s)", asked, asked, goal.low[0], goal.high[0])
         seen = tuple(float(value) for value in self.seen(state))
@@ -132,18 +132,18 @@ class SensorlessPMSM(Sensorless):
     range: ClassVar[dict[str, Any]] = {"low": (40.0,), "high": (140.0,), "speeds": (50.0, 130.0)}
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """As before, at any angle."""
+        """Begin as any drive, at any angle."""
         unit = self.uniform(jax.random.fold_in(key, 1), 1)[0]
         return super().initial(key, params)._replace(angle=2 * math.pi * (unit - 0.5))
 
     def seen(self, state: State) -> Values:
-        """In the stator's coordinates."""
+        """Return the currents in the stator's coordinates."""
         per = 1 / self.plant.current_limit
         current = inverse_park(DQ(*state.electrical), state.angle)
         return current.alpha * per, current.beta * per
 
     def moved(self, state: State, voltage: AlphaBeta, params: Params, duration: float) -> State:
-        """Currents, speed and angle ``duration`` s later: the rotor turns under a voltage that does not."""
+        """Return currents, speed and angle ``duration`` s later: the rotor turns under a voltage that does not."""
         machine = params.machine
 
         def rate(_: float, now: tuple[DQ, Scalar, Scalar]) -> tuple[DQ, Scalar, Scalar]:

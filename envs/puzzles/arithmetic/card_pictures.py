@@ -1,8 +1,8 @@
 """Pictures of playing cards and of formulas, made of small bitmaps that are written down here.
 
-The tables are NumPy arrays of ready pictures, a word a pixel (:func:`lit`); a compiled program only looks up and moves.
-Everything lies on a green table: cards in slots side by side, each somewhere within its slot, and below them a strip of
-paper with the formula, a box for each token.
+The tables are NumPy arrays of finished pictures, a word a pixel (:func:`lit`), so that a compiled program only looks up
+and moves pixels. Everything lies on a green table: cards lie in slots side by side, each somewhere within its slot;
+below them is a strip of paper with the formula, a box for each token.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ SUITS = ("spades", "hearts", "clubs", "diamonds")
 
 CARD_HEIGHT, CARD_WIDTH = 43, 29
 PLAY = 7
-"""Pixels by which a card can lie further down or to the right in its slot."""
+"""Greatest distance, in pixels, by which a card lies further down or to the right in its slot."""
 SLOT_HEIGHT, SLOT_WIDTH = CARD_HEIGHT + PLAY, CARD_WIDTH + PLAY
 BOX_HEIGHT, BOX_WIDTH = 14, 12
-"""Of a token in the strip."""
+"""Height and width of a token in the strip, in pixels."""
 
 _TABLE, _PAPER, _STRIP, _BLACK, _RED, _EDGE = range(6)
 _LIGHTS = np.array(
     [(34, 102, 68), (255, 255, 255), (238, 232, 213), (24, 24, 28), (200, 24, 40), (150, 150, 150)], np.uint8
 )
-"""Red, green and blue of each of these."""
+"""Red, green and blue of each colour."""
 _INKS = _LIGHTS.astype(np.int32) @ np.array([1, 1 << 8, 1 << 16], np.int32)
-"""The same in one word, so that a pixel is looked up at once."""
+"""The same colours, each in one word, so that one lookup gives a pixel."""
 
 _GLYPHS = {
     "0": ".###. #...# #..## #.#.# ##..# #...# .###.",
@@ -53,7 +53,7 @@ _GLYPHS = {
     ")": ".#... ..#.. ...#. ...#. ...#. ..#.. .#...",
     "=": "..... ..... ##### ..... ##### ..... .....",
 }  # fmt: skip
-"""Rows of 5 pixels, from the top."""
+"""Glyphs: rows of 5 pixels, from the top."""
 
 _SYMBOLS = {
     "spades": "....#.... ...###... ..#####.. .#######. ######### ######### .##.#.##. ....#.... ..#####..",
@@ -61,22 +61,22 @@ _SYMBOLS = {
     "clubs": "...###... ..#####.. ..#####.. ...###... .#######. ######### .##.#.##. ....#.... ..#####..",
     "diamonds": "....#.... ...###... ..#####.. .#######. ######### .#######. ..#####.. ...###... ....#....",
 }
-"""Rows of 9 pixels, from the top."""
+"""Suits: rows of 9 pixels, from the top."""
 
 
 def _bitmap(rows: str) -> np.ndarray:
-    """Rows of ``#`` and other characters as bool."""
+    """Return rows of ``#`` and other characters as bool."""
     return np.array([[pixel == "#" for pixel in row] for row in rows.split()])
 
 
 def _written(text: str) -> np.ndarray:
-    """Characters side by side, a pixel between them; bool ``(7, 6 n - 1)``."""
+    """Return characters side by side, a pixel between them; bool ``(7, 6 n - 1)``."""
     space = np.zeros((7, 1), bool)
     return np.hstack([part for character in text for part in (_bitmap(_GLYPHS[character]), space)][:-1])
 
 
 def _card(rank: str, suit: str) -> np.ndarray:
-    """A card: the rank above, the suit below, both twice as large as their bitmaps."""
+    """Return a card: the rank above, the suit below, both twice as large as their bitmaps."""
     card = np.full((CARD_HEIGHT, CARD_WIDTH), _EDGE)
     card[1:-1, 1:-1] = _PAPER
     card[[0, 0, -1, -1], [0, -1, 0, -1]] = _TABLE
@@ -89,13 +89,14 @@ def _card(rank: str, suit: str) -> np.ndarray:
 
 
 def lit(picture: Any) -> Any:
-    """Red, green and blue of pixels as they are in the tables, on a last axis, uint8; of NumPy's or JAX's arrays."""
+    """Split pixels of the tables into red, green and blue on a last axis, uint8; for arrays of NumPy or JAX."""
     return (picture[..., None] >> np.array([0, 8, 16], np.int32)).astype(np.uint8)
 
 
 @cache
 def cards() -> np.ndarray:
-    """Every card, int32 ``(53, SLOT_HEIGHT + PLAY, SLOT_WIDTH + PLAY)``: ``4 * rank + suit``, then an empty slot.
+    """Return every card, int32 ``(53, SLOT_HEIGHT + PLAY, SLOT_WIDTH + PLAY)``: ``4 * rank + suit``, then an empty
+    slot.
 
     The window of a slot's size that begins ``PLAY - down`` from the top and ``PLAY - right`` from the left shows the
     card so far down and to the right.
@@ -107,7 +108,9 @@ def cards() -> np.ndarray:
 
 @cache
 def boxes(tokens: tuple[str, ...]) -> np.ndarray:
-    """Boxes of the strip: an empty one, then one for each token; int32 ``(1 + tokens, BOX_HEIGHT, BOX_WIDTH)``."""
+    """Return the boxes of the strip: an empty one, then one for each token; int32 ``(1 + tokens, BOX_HEIGHT,
+    BOX_WIDTH)``.
+    """
     table = np.full((1 + len(tokens), BOX_HEIGHT, BOX_WIDTH), _STRIP)
     for box, token in zip(table[1:], tokens, strict=True):
         glyphs = _written(token)

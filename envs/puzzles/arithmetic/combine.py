@@ -13,7 +13,7 @@ reward         1 on reaching the target
 termination    the target is reached, or one number is left
 =============  =====================================================================================================
 
-What is used up does not come back, so an episode lasts n - 1 steps at most. The best return is 1.
+Used numbers do not come back, so an episode lasts n - 1 steps at most. The best return is 1.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.lanes import computed_once
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
 from ..shared.board import FILLED, GIVEN, INK, Board
@@ -41,11 +41,11 @@ from ..shared.puzzle_task import Params, PuzzleTask
 from .expression import OPERATORS, Tree, combined, operations, read, written
 
 OPERATIONS = (("+", False), ("*", False), ("-", False), ("-", True), ("/", False), ("/", True))
-"""Operator, and whether the second number comes first; those that have one order come first."""
+"""Operators, and whether the second number comes first. Those whose order does not matter come first."""
 
 
 class Instance(NamedTuple):
-    """Numbers and what to make of them."""
+    """Numbers, and the target to make of them."""
 
     numbers: np.ndarray
     """int16 ``(count,)``, positive."""
@@ -57,23 +57,23 @@ class CombinePuzzle(Puzzle[Instance]):
     """The one-shot form. Subclasses set ``count``, the number of numbers, in ``__init__``."""
 
     count: int
-    #: Whether every number has to be used; otherwise the target may be made of some of them.
+    #: True if every number has to be used; otherwise some are enough.
     uses_all: ClassVar[bool]
 
     @abc.abstractmethod
     def rules(self, target: int) -> str:
-        """What is to be made and how, in words."""
+        """State the target and how to make it."""
 
     @abc.abstractmethod
     def allows(self, operator: str, left: Fraction, right: Fraction) -> bool:
-        """Whether the rules allow an operation."""
+        """Return whether the rules allow an operation."""
 
     @abc.abstractmethod
     def tree(self, instance: Instance) -> Tree:
-        """How the target is made, by exact search."""
+        """Find an expression for the target, by exact search."""
 
     def question(self, instance: Instance) -> str:
-        """The rules, the numbers, what an expression is."""
+        """State the rules, the numbers and the grammar of an expression."""
         return (
             f"{self.rules(int(instance.target))}\n\n{self.given(instance)}\n\n"
             "Answer with one expression of these numbers, the operators + - * / and parentheses, such as "
@@ -81,11 +81,11 @@ class CombinePuzzle(Puzzle[Instance]):
         )
 
     def given(self, instance: Instance) -> str:
-        """The numbers, in words."""
+        """Return the numbers, in words."""
         return f"Numbers: {', '.join(map(str, instance.numbers.tolist()))}"
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Format, then numbers, then operations, then value."""
+        """Check the format, then the numbers, then the operations, then the value."""
         expression = read(answer, self.count)
         given = Counter(instance.numbers.tolist())
         used = Counter(token for token in expression if isinstance(token, int))
@@ -103,11 +103,11 @@ class CombinePuzzle(Puzzle[Instance]):
         return RIGHT
 
     def solve(self, instance: Instance) -> str:
-        """The expression of :meth:`tree`."""
+        """Return the expression of :meth:`tree`."""
         return written(self.tree(instance), instance.numbers.tolist())
 
     def plan(self, instance: Instance) -> list[int]:
-        """The operations of :meth:`tree`, the innermost first."""
+        """Return the operations of :meth:`tree`, the innermost first."""
         actions: list[int] = []
         pairs = list(combinations(range(self.count), 2))
 
@@ -124,17 +124,19 @@ class CombinePuzzle(Puzzle[Instance]):
         return actions
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Two numbers combined in any way that is allowed, until one is left or the last result is the target."""
+        """Return two numbers combined in any way that is allowed, until one is left or the last result is the
+        target.
+        """
         return written(self.combine(instance, dice.choice), instance.numbers.tolist())
 
     def heuristic(self, instance: Instance) -> str:
-        """Always the operation whose result is nearest to the target."""
+        """Choose the operation whose result is nearest to the target, always."""
         target = int(instance.target)
         nearest = self.combine(instance, lambda ways: min(ways, key=lambda way: abs(way.value - target)))
         return written(nearest, instance.numbers.tolist())
 
     def combine(self, instance: Instance, choose: Callable[[list[Part]], Part]) -> Tree:
-        """Combine numbers by allowed operations as chosen, until one is left or, if that will do, the target is made.
+        """Combine numbers by chosen operations until one is left or, if that is enough, the target is made.
 
         Args:
             instance: numbers and target.
@@ -147,7 +149,7 @@ class CombinePuzzle(Puzzle[Instance]):
         return parts[-1].tree
 
     def _ways(self, parts: list[Part]) -> list[Part]:
-        """What every allowed operation on two parts gives."""
+        """Return the result of every allowed operation on two parts."""
         ways = []
         for i, j in combinations(range(len(parts)), 2):
             for operator, turned in OPERATIONS:
@@ -159,24 +161,24 @@ class CombinePuzzle(Puzzle[Instance]):
 
 
 class Part(NamedTuple):
-    """A number given, or made of others."""
+    """A given number, or a result."""
 
     value: Fraction
     tree: Tree
     consumes: tuple[int, ...] = ()
-    """Which of the parts that there were it is made of."""
+    """Numbers of the parts, in the list before the operation, that it is made of."""
 
 
-class Numbers(NamedTuple):
-    """The numbers that are there: exact fractions, not reduced."""
+class NumbersState(NamedTuple):
+    """The numbers at hand: exact fractions, not reduced."""
 
     tops: jax.Array
     """int32 ``(n,)``: numerators."""
     bottoms: jax.Array
-    """int32 ``(n,)``: denominators, positive; 0 where there is no number any more."""
+    """int32 ``(n,)``: denominators, positive; 0 where no number is left."""
 
 
-class CombineTask(PuzzleTask[Numbers]):
+class CombineTask(PuzzleTask[NumbersState]):
     """The interactive form. Subclasses define :meth:`settled`."""
 
     puzzle: CombinePuzzle
@@ -194,13 +196,15 @@ class CombineTask(PuzzleTask[Numbers]):
 
     @abc.abstractmethod
     def settled(self, tops: jax.Array, bottoms: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Quotients of whole numbers as they are kept, with positive denominators, and which of them are allowed."""
+        """Return quotients of whole numbers as they are kept, with positive denominators, and which of them are
+        allowed.
+        """
 
-    def results(self, state: Numbers) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """What each action makes: numerators, denominators, and whether it is legal, each ``(actions,)``."""
+    def results(self, state: NumbersState) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Return the result of each action: numerators, denominators, and whether it is legal, each ``(actions,)``."""
         return computed_once(self._results)(state)
 
-    def _results(self, state: Numbers) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def _results(self, state: NumbersState) -> tuple[jax.Array, jax.Array, jax.Array]:
         first, second = ([pair[side] for pair in self.pairs] for side in (0, 1))
         p, q = (jnp.stack([part[i] for i in first]) for part in state)
         r, s = (jnp.stack([part[j] for j in second]) for part in state)
@@ -210,24 +214,24 @@ class CombineTask(PuzzleTask[Numbers]):
         tops, bottoms, allowed = self.settled(tops, bottoms)
         return tops, bottoms, allowed & jnp.tile(qs > 0, len(OPERATIONS))
 
-    def initial(self, key: jax.Array, params: Params) -> Numbers:
-        """The numbers given."""
-        return Numbers(params.instance.numbers.astype(jnp.int32), jnp.ones(self.count, jnp.int32))
+    def initial(self, key: jax.Array, params: Params) -> NumbersState:
+        """Begin with the numbers given."""
+        return NumbersState(params.instance.numbers.astype(jnp.int32), jnp.ones(self.count, jnp.int32))
 
-    def transition(self, state: Numbers, action: jax.Array, key: jax.Array, params: Params) -> Numbers:
-        """Two numbers become one."""
+    def transition(self, state: NumbersState, action: jax.Array, key: jax.Array, params: Params) -> NumbersState:
+        """Replace two numbers by the result."""
         tops, bottoms, _ = self.results(state)
         chosen = np.arange(len(OPERATIONS) * len(self.pairs)) == action
         top, bottom = (jnp.where(chosen, part, 0).sum(dtype=jnp.int32) for part in (tops, bottoms))
         pair = np.arange(len(self.pairs)) == action % len(self.pairs)
         places = np.array(self.pairs)[:, :, None] == np.arange(self.count)
         at, gone = ((pair[:, None] & places[:, side]).any(axis=0) for side in (0, 1))
-        return Numbers(*(
+        return NumbersState(*(
             jnp.where(at, new, jnp.where(gone, 0, old)) for old, new in zip(state, (top, bottom), strict=True)
         ))  # fmt: skip
 
-    def observation(self, state: Numbers, key: jax.Array, params: Params) -> jax.Array:
-        """Numbers, target, and what could be made."""
+    def observation(self, state: NumbersState, key: jax.Array, params: Params) -> jax.Array:
+        """Return the numbers, the target and the result of each legal action."""
         tops, bottoms, legal = self.results(state)
         target = params.instance.target.astype(jnp.int32)
 
@@ -245,7 +249,7 @@ class CombineTask(PuzzleTask[Numbers]):
         return jnp.concatenate([part.astype(self.dtype) for part in parts])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """Describe the entries in the order of :meth:`observation`."""
         every = (len(OPERATIONS), len(self.pairs))
         return (
             Component(
@@ -260,7 +264,7 @@ class CombineTask(PuzzleTask[Numbers]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """An operation on two places each."""
+        """Describe each action: an operation on two places."""
         meaning = (
             "[operation, pair]: replace a and b at two places by a + b, a * b, a - b, b - a, a / b or b / a; "
             f"pairs of places {', '.join(map(str, self.pairs[:2]))}, ..."
@@ -268,50 +272,50 @@ class CombineTask(PuzzleTask[Numbers]):
         return (Component("combine", meaning, shape=(len(OPERATIONS), len(self.pairs))),)
 
     def reward(
-        self, state: Numbers, action: jax.Array, next_state: Numbers, key: jax.Array, params: Params
+        self, state: NumbersState, action: jax.Array, next_state: NumbersState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """1 for the target."""
+        """Give 1 for the target."""
         return (self._reached(next_state, params) & ~self._reached(state, params)).astype(self.dtype)
 
-    def terminal(self, state: Numbers, key: jax.Array, params: Params) -> jax.Array:
-        """Whether the target is reached or nothing can be combined."""
+    def terminal(self, state: NumbersState, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether the target is reached or nothing can be combined."""
         return self._reached(state, params) | (self._left(state) == 1)
 
-    def info(self, state: Numbers, params: Params) -> dict[str, jax.Array]:
-        """``success``: the target is reached."""
+    def info(self, state: NumbersState, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: the target is reached."""
         return {"success": self._reached(state, params), "left": self._left(state)}
 
-    def action_mask(self, state: Numbers, params: Params) -> jax.Array:
-        """The operations that the rules allow, bool ``(actions,)``."""
+    def action_mask(self, state: NumbersState, params: Params) -> jax.Array:
+        """Return the operations that the rules allow, bool ``(actions,)``."""
         return self.results(state)[2]
 
-    def _reached(self, state: Numbers, params: Params) -> jax.Array:
+    def _reached(self, state: NumbersState, params: Params) -> jax.Array:
         there = state.bottoms > 0
         is_target = (there & (state.tops == params.instance.target.astype(jnp.int32) * state.bottoms)).any()
         return is_target & ((self._left(state) == 1) | (not self.puzzle.uses_all))
 
     @staticmethod
-    def _left(state: Numbers) -> jax.Array:
+    def _left(state: NumbersState) -> jax.Array:
         return (state.bottoms > 0).sum(dtype=jnp.int32)
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def values(self, state: Numbers) -> list[Fraction | None]:
-        """The number of each place."""
+    def values(self, state: NumbersState) -> list[Fraction | None]:
+        """Return the number of each place."""
         tops, bottoms = (np.asarray(part).tolist() for part in state)
         return [Fraction(top, bottom) if bottom else None for top, bottom in zip(tops, bottoms, strict=True)]
 
-    def describe(self, state: Numbers, params: Params) -> str:
-        """The rules and the numbers left."""
+    def describe(self, state: NumbersState, params: Params) -> str:
+        """Show the rules and the numbers left."""
         left = ", ".join(str(value) for value in self.values(state) if value is not None)
         return f"{self.puzzle.rules(int(params.instance.target))}\n\nNumbers: {left}"
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return "Answer 'A + B', 'A - B', 'A * B' or 'A / B' to replace two of the numbers by the result."
 
-    def parse(self, text: str, state: Numbers, params: Params) -> np.ndarray:
-        """``8 - 3``; fractions as ``8/3``, without spaces.
+    def parse(self, text: str, state: NumbersState, params: Params) -> np.ndarray:
+        """Read ``8 - 3``; fractions as ``8/3``, without spaces.
 
         Raises:
             ValueError: anything else, or numbers that are not there.
@@ -331,8 +335,8 @@ class CombineTask(PuzzleTask[Numbers]):
         action = OPERATIONS.index((words[1], turned)) * len(self.pairs) + pair
         return np.asarray(action, self.action_space.dtype)
 
-    def why_illegal(self, action: np.ndarray, state: Numbers, params: Params) -> str:
-        """Numbers that are gone, or an operation against the rules."""
+    def why_illegal(self, action: np.ndarray, state: NumbersState, params: Params) -> str:
+        """Say whether a number is gone or the rules forbid the operation."""
         operation, pair = divmod(int(action), len(self.pairs))
         a, b = (self.values(state)[place] for place in self.pairs[pair])
         if a is None or b is None:
@@ -341,15 +345,15 @@ class CombineTask(PuzzleTask[Numbers]):
         left, right = (b, a) if turned else (a, b)
         return f"{left} {operator} {right} is against the rules"
 
-    def why_over(self, state: Numbers, params: Params, info: dict[str, Any]) -> str:
-        """Reached, or nothing left to combine."""
+    def why_over(self, state: NumbersState, params: Params, info: dict[str, Any]) -> str:
+        """Say whether the target is reached or nothing is left to combine."""
         target = int(params.instance.target)
         if info["success"]:
             return f"{target} is reached"
         return f"one number is left, and it is not {target}"
 
-    def draw(self, state: Numbers, params: Params) -> np.ndarray:
-        """The numbers in a row, the target above."""
+    def draw(self, state: NumbersState, params: Params) -> np.ndarray:
+        """Draw the numbers in a row, the target above."""
         board = Board(1, self.count, self.picture_shape)
         board.text(-0.7, (self.count - 1) / 2, f"make {int(params.instance.target)}", INK, 0.7)
         given = params.instance.numbers.tolist()

@@ -1,9 +1,9 @@
 """rlsuite/Countdown-v0: make the target of some of the numbers, as in the television game.
 
 Numbers are drawn without replacement from 1 to 10, twice each, and 25, 50, 75 and 100; targets are 101 to 999. Every
-result on the way is a positive whole number, and every target can be reached exactly. ``difficulty`` is the number of
-operations needed at least, which is never less than the count of numbers minus 2. See :mod:`.combine` for actions,
-observations and rewards.
+result on the way is a positive whole number, and every target can be reached exactly. ``difficulty`` is the least
+number of operations, which is never below the count of numbers minus 2. See :mod:`.combine` for actions, observations
+and rewards.
 
 Numbers and targets are drawn uniformly until a target is within reach. With three numbers there are 2,979 instances,
 with four 106,319.
@@ -29,13 +29,13 @@ BOX = (*range(1, 11), *range(1, 11), 25, 50, 75, 100)
 TARGETS = range(101, 1000)
 MOST = 6
 LISTED = 3
-"""Of at most so many numbers, all that can be made is listed; what more can make is searched for from the target."""
+"""Number of numbers up to which every result is listed. For more numbers, a search begins at the target."""
 Made = dict[int, Tree]
-"""Values and how they are made."""
+"""Values and an expression for each."""
 
 
 class CountdownPuzzle(CombinePuzzle):
-    """``tier`` is how many numbers are given."""
+    """``tier`` is the number of numbers."""
 
     name = "Countdown"
     difficulty_is = "operations that are needed at least"
@@ -49,21 +49,21 @@ class CountdownPuzzle(CombinePuzzle):
         self.count = int(tier)
 
     def compose(self, dice: Dice) -> Instance:
-        """Numbers from the box, sorted, and any target."""
+        """Draw numbers from the box, sorted, and any target."""
         numbers = sorted(dice.sample(BOX, self.count))
         return Instance(np.array(numbers, np.int16), np.array(dice.choice(TARGETS), np.int16))
 
     def admits(self, instance: Instance) -> bool:
-        """Whether the target is within reach, and not too easily reached."""
+        """Return whether the target is within reach, and not too easily reached."""
         tree = shortest(tuple(instance.numbers.tolist()), int(instance.target))
         return tree is not None and _operations(tree) >= self.count - 2
 
     def canonical(self, instance: Instance) -> bytes:
-        """Target and sorted numbers."""
+        """Return the target and the sorted numbers."""
         return bytes([*sorted(instance.numbers.tolist()), *divmod(int(instance.target), 256)])
 
     def rules(self, target: int) -> str:
-        """The rules."""
+        """State the rules."""
         return (
             f"Make {target} of the numbers below. Each may be used once at most, and not all have to be used. Every "
             "result on the way has to be a positive whole number: nothing is subtracted from what is not larger, and "
@@ -71,28 +71,28 @@ class CountdownPuzzle(CombinePuzzle):
         )
 
     def allows(self, operator: str, left: Fraction, right: Fraction) -> bool:
-        """Positive whole results only."""
+        """Allow positive whole results only."""
         return operator in "+*" or (left > right if operator == "-" else left % right == 0)
 
     def tree(self, instance: Instance) -> Tree:
-        """With as few operations as possible."""
+        """Find an expression with as few operations as possible."""
         tree = shortest(tuple(instance.numbers.tolist()), int(instance.target))
         if tree is None:
             raise ValueError(f"{instance.numbers.tolist()} do not make {int(instance.target)}")
         return tree
 
     def difficulty(self, instance: Instance) -> float:
-        """Operations of a shortest solution."""
+        """Count the operations of a shortest solution."""
         return float(_operations(self.tree(instance)))
 
     def constants(self) -> Sequence[str]:
-        """What makes a target of some numbers."""
+        """Return the solutions of a few fixed instances."""
         return ["100 + 1", "75 * 2", "50 * 10", "100 * 3", "(25 + 1) * 10"]
 
 
 @lru_cache(maxsize=2048)
 def shortest(numbers: tuple[int, ...], target: int) -> Tree | None:
-    """A solution with as few operations as possible; None if there is none."""
+    """Return a solution with as few operations as possible; None if there is none."""
     everything = range(len(numbers))
     made: dict[int, Made] = {1 << place: {number: place} for place, number in enumerate(numbers)}
     for size in range(2, len(numbers) + 1):
@@ -111,19 +111,19 @@ def _operations(tree: Tree) -> int:
 
 @cache
 def _halves(subset: int) -> tuple[tuple[int, int], ...]:
-    """The ways to part a set in two, each once."""
+    """Return the ways to split a set in two, each once."""
     low = subset & -subset
     return tuple((part, subset ^ part) for part in range(1, subset) if part & subset == part and part & low)
 
 
 @cache
 def _by_size(subset: int) -> tuple[tuple[int, int], ...]:
-    """The same, the smaller part first."""
+    """Return the same ways, the smaller part first."""
     return tuple((a, b) if a.bit_count() <= b.bit_count() else (b, a) for a, b in _halves(subset))
 
 
 def _listed(subset: int, made: dict[int, Made]) -> Made:
-    """All that can be made of exactly the numbers of a subset."""
+    """Return all that can be made of exactly the numbers of a subset."""
     found: Made = {}
     for one, other in _halves(subset):
         others = made[other].items()
@@ -142,7 +142,7 @@ def _listed(subset: int, made: dict[int, Made]) -> Made:
 
 
 def _reach(subset: int, target: int, made: dict[int, Made]) -> Tree | None:
-    """How exactly the numbers of a subset make the target; None if they do not."""
+    """Find an expression for the target that uses exactly the numbers of a subset; None if there is none."""
     if subset in made:
         return made[subset].get(target)
     if subset.bit_count() == LISTED + 1:
@@ -156,7 +156,7 @@ def _reach(subset: int, target: int, made: dict[int, Made]) -> Tree | None:
 
 
 def _reachable(subset: int, target: int, made: dict[int, Made]) -> bool:
-    """Whether one operation on two listed parts of a subset makes the target."""
+    """Return whether one operation on two listed parts of a subset makes the target."""
     for few, many in _by_size(subset):
         others = made[many]
         for a in made[few]:
@@ -168,7 +168,7 @@ def _reachable(subset: int, target: int, made: dict[int, Made]) -> bool:
 
 
 def _first(subset: int, target: int, made: dict[int, Made]) -> Tree | None:
-    """The first of these ways, in the order in which :func:`_listed` would meet them."""
+    """Return the first of those ways, in the order in which :func:`_listed` would meet them."""
     for one, other in _halves(subset):
         others = made[other]
         for a, tree_a in made[one].items():
@@ -179,7 +179,7 @@ def _first(subset: int, target: int, made: dict[int, Made]) -> Tree | None:
 
 
 def _partners(a: int, target: int) -> list[tuple[int, str, bool]]:
-    """Numbers that make the target with ``a``: number, operator, and whether ``a`` comes second."""
+    """Return the numbers that make the target with ``a``: number, operator, and whether ``a`` comes second."""
     partners = [(target + a, "-", True), (target * a, "/", True)]
     if target > a:
         partners.append((target - a, "+", False))
@@ -198,6 +198,6 @@ class Countdown(CombineTask):
     puzzle_class = CountdownPuzzle
 
     def settled(self, tops: jax.Array, bottoms: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Positive whole numbers; the product of six, 937,500,000, fits int32."""
+        """Allow positive whole numbers; the product of six, 937,500,000, fits int32."""
         whole = tops // bottoms
         return whole, bottoms * 0 + 1, (tops > 0) & (whole * bottoms == tops)

@@ -12,7 +12,7 @@ from fractions import Fraction
 from rlbench_suite.puzzle import Malformed
 
 Tree = int | tuple[str, "Tree", "Tree"]
-"""The place of a number among those given, or an operator and what it takes."""
+"""The place of a number among those given, or an operator and its two operands."""
 
 OPERATORS = "+-*/"
 _TOKEN = re.compile(r" *([0-9]{1,6}(?![0-9])|[-+*/()])")
@@ -20,7 +20,8 @@ _BINDS = {"+": 1, "-": 1, "*": 2, "/": 2}
 
 
 def read(text: str, most: int) -> list[int | str]:
-    """An expression of at most ``most`` numbers, in reverse Polish order. There are no signs: ``-`` only subtracts.
+    """Return an expression of at most ``most`` numbers, in reverse Polish order. There are no signs: ``-`` only
+    subtracts.
 
     Raises:
         Malformed: anything else.
@@ -68,7 +69,7 @@ def _settle(waiting: list[str], output: list[int | str], binds: int) -> None:
 
 
 def operations(expression: list[int | str]) -> Iterator[tuple[str, Fraction, Fraction]]:
-    """The operations of an expression, in order of execution: operator and what it takes.
+    """Return the operations of an expression in the order of execution: operator and operands.
 
     Whoever asks for the next one has found that the last can be done; there is no division by zero to look out for.
     """
@@ -83,7 +84,7 @@ def operations(expression: list[int | str]) -> Iterator[tuple[str, Fraction, Fra
 
 
 def combined(operator: str, left: Fraction, right: Fraction) -> Fraction:
-    """The result of one operation."""
+    """Return the result of one operation."""
     if operator == "+":
         return left + right
     if operator == "-":
@@ -92,7 +93,7 @@ def combined(operator: str, left: Fraction, right: Fraction) -> Fraction:
 
 
 def written(tree: Tree, numbers: list[int], *, inner: bool = False) -> str:
-    """A tree as text, every operation but the outermost in parentheses."""
+    """Return a tree as text, every operation but the outermost in parentheses."""
     if isinstance(tree, int):
         return str(numbers[tree])
     operator, left, right = tree

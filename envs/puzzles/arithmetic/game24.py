@@ -47,29 +47,29 @@ class Game24Puzzle(CombinePuzzle):
             raise ValueError(f"{self.name}: difficulty is {self.tier_is}, got {tier!r}.")
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Any four cards, sorted."""
+        """Draw any four cards, sorted."""
         cards = sorted(dice.between(1, HIGHEST) for _ in range(CARDS))
         return Instance(np.array(cards, np.int16), np.array(TARGET, np.int16))
 
     def admits(self, instance: Instance) -> bool:
-        """Whether the cards can be solved, and are of this tier."""
+        """Return whether the cards can be solved, and are of this tier."""
         chance = chance_of(tuple(instance.numbers.tolist()))
         return chance > 0 and 1 + sum(-math.log2(chance) > limit for limit in THIRDS) == self.tier
 
     def canonical(self, instance: Instance) -> bytes:
-        """The cards, sorted."""
+        """Return the cards, sorted."""
         return bytes(sorted(instance.numbers.tolist()))
 
     def rules(self, target: int) -> str:
-        """The rules."""
+        """State the rules."""
         return f"Make {target} of the numbers below, using each exactly once. Fractions on the way are allowed."
 
     def allows(self, operator: str, left: Fraction, right: Fraction) -> bool:
-        """Everything but division by zero."""
+        """Allow everything but division by zero."""
         return operator != "/" or right != 0
 
     def tree(self, instance: Instance) -> Tree:
-        """By trying everything."""
+        """Find an expression by trying everything."""
         numbers = tuple((number, 1) for number in instance.numbers.tolist())
         found = _solve(numbers, list(range(len(numbers))), int(instance.target))
         if found is None:
@@ -77,22 +77,22 @@ class Game24Puzzle(CombinePuzzle):
         return found
 
     def difficulty(self, instance: Instance) -> float:
-        """-log2 of the chance of a player who takes any legal action of the interactive form."""
+        """Return -log2 of the chance that a player of random legal actions makes the target."""
         return -math.log2(chance_of(tuple(sorted(instance.numbers.tolist())), int(instance.target)))
 
     def constants(self) -> Sequence[str]:
-        """What makes 24 of some hands."""
+        """Return expressions that make 24 of some hands."""
         return ["6 + 6 + 6 + 6", "1 * 2 * 3 * 4", "(1 + 1) * 12 * 1", "8 * 3 * 1 * 1"]
 
 
 @lru_cache(maxsize=2048)
 def chance_of(cards: tuple[int, ...], target: int = TARGET) -> float:
-    """The chance of a uniformly random legal play to end at the target; the cards sorted."""
+    """Return the chance of a uniformly random legal play to end at the target; the cards sorted."""
     return _chance(tuple((card, 1) for card in cards), target)
 
 
 def _results(a: Quotient, b: Quotient) -> list[Quotient | None]:
-    """What each of ``OPERATIONS`` makes of two numbers; None where it would divide by zero."""
+    """Return the result of each of ``OPERATIONS`` on two numbers; None for a division by zero."""
     (p, q), (r, s) = a, b
     ps, qr, qs = p * s, q * r, q * s
     forth = ((ps, qr) if r > 0 else (-ps, -qr)) if r else None
@@ -101,7 +101,7 @@ def _results(a: Quotient, b: Quotient) -> list[Quotient | None]:
 
 
 def _chance(numbers: tuple[Quotient, ...], target: int) -> float:
-    """The chance of a random play with two numbers or more."""
+    """Return the chance of a random play with two numbers or more."""
     if len(numbers) == 2:
         return _chance_of_two(*numbers, target)
     total = ways = 0.0
@@ -119,7 +119,7 @@ def _chance(numbers: tuple[Quotient, ...], target: int) -> float:
 
 @lru_cache(maxsize=2**15)
 def _chance_of_three(numbers: tuple[Quotient, ...], target: int) -> float:
-    """Of reduced quotients: different hands lead to the same ones."""
+    """Return the chance of three reduced quotients. They are cached, because different hands lead to the same ones."""
     return _chance(numbers, target)
 
 
@@ -129,7 +129,7 @@ def _reduced(number: Quotient) -> Quotient:
 
 
 def _chance_of_two(a: Quotient, b: Quotient, target: int) -> float:
-    """The fraction of the operations on two numbers that give the target."""
+    """Return the fraction of the operations on two numbers that give the target."""
     (p, q), (r, s) = a, b
     ps, qr = p * s, q * r
     wanted = target * q * s
@@ -139,7 +139,7 @@ def _chance_of_two(a: Quotient, b: Quotient, target: int) -> float:
 
 
 def _solve(numbers: tuple[Quotient, ...], trees: list[Tree], target: int) -> Tree | None:
-    """How to make the target of all these numbers, which the trees make; None if there is no way."""
+    """Find an expression for the target from all these numbers, whose expressions are given; None if there is none."""
     if len(numbers) == 1:
         return trees[0] if numbers[0][0] == target * numbers[0][1] else None
     for i, j in combinations(range(len(numbers)), 2):
@@ -161,6 +161,6 @@ class Game24(CombineTask):
     puzzle_class = Game24Puzzle
 
     def settled(self, tops: jax.Array, bottoms: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Any fraction; four cards make none that int32 could not hold."""
+        """Allow any fraction; four cards make none that int32 could not hold."""
         sign = jnp.sign(bottoms)
         return tops * sign, bottoms * sign, bottoms != 0

@@ -21,8 +21,8 @@ termination    ``=``
 =============  =====================================================================================================
 
 Numbers never stand side by side, and every formula that is begun can be completed, so that an episode ends after at
-most 12 steps. The mask says which ranks are there: a player who is to read them from the picture does without it. The
-best return is 1.
+most 12 steps. The mask tells the ranks, so a player who should read them from the picture does without it. The best
+return is 1.
 
 Source of the task: Points24 and EZPoints of Zhai et al. 2024, arXiv:2405.10292.
 """
@@ -44,7 +44,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
 from . import running_value
 from .card_pictures import BOX_HEIGHT, BOX_WIDTH, PLAY, RANKS, SLOT_HEIGHT, SLOT_WIDTH, SUITS, boxes, cards, lit
@@ -56,13 +56,13 @@ from .running_value import Levels, Quotient
 TOKENS = (*map(str, range(1, HIGHEST + 1)), *OPERATORS, "(", ")", "=")
 PLUS, OPEN, CLOSE, EQUALS = (TOKENS.index(token) for token in "+()=")
 NUMBERS = tuple(map(str, range(1, TARGET + 1)))
-"""Targets."""
+"""All targets, as text."""
 LENGTH = 12
 """Tokens of the longest formula: four cards, three operators, two pairs of parentheses, and ``=``."""
 EASY_CARDS = 2
 _TOKEN = re.compile(r"[0-9]+|\S")
 ENLARGED = 4
-"""Pixels of :meth:`Game24Cards.draw` along one of the observation."""
+"""Pixels of :meth:`Game24Cards.draw` for one pixel of the observation, along each axis."""
 
 
 class Game24CardsPuzzle(Game24Puzzle):
@@ -79,42 +79,42 @@ class Game24CardsPuzzle(Game24Puzzle):
             self.count = EASY_CARDS
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A hand in any order; None for four cards that are none of the tier."""
+        """Draw a hand in any order; None for four cards that are none of the tier."""
         instance = super().compose(dice) if self.tier else _of_two(dice)
         if instance is None or (self.tier and not super().admits(instance)):
             return None
         return instance._replace(numbers=np.array(dice.shuffled(instance.numbers.tolist()), np.int16))
 
     def admits(self, instance: Instance) -> bool:
-        """All that are composed."""
+        """Accept every hand that is composed."""
         return True
 
     def canonical(self, instance: Instance) -> bytes:
-        """The cards, sorted, and the target."""
+        """Return the cards, sorted, and the target."""
         return super().canonical(instance) + bytes([int(instance.target)])
 
     def rules(self, target: int) -> str:
-        """The rules."""
+        """State the rules."""
         return (
             f"Make {target} of the playing cards below, using each exactly once. A counts 1, J counts 11, Q counts 12 "
             "and K counts 13; suits do not matter. Fractions on the way are allowed."
         )
 
     def given(self, instance: Instance) -> str:
-        """The cards, each of another suit."""
+        """Return the cards, each of another suit."""
         return f"Cards: {named(instance.numbers.tolist(), SUITS)}"
 
     def plan(self, instance: Instance) -> list[int]:
-        """The tokens of a solution."""
+        """Return the tokens of a solution."""
         return [TOKENS.index(token) for token in _TOKEN.findall(f"{self.solve(instance)}=")]
 
     def constants(self) -> Sequence[str]:
-        """What makes the target of some hands."""
+        """Return expressions that make the target of some hands."""
         return super().constants() if self.tier else ["6 + 6", "3 * 4", "1 * 12", "13 - 1"]
 
 
 def _of_two(dice: Dice) -> Instance:
-    """Two cards, and one of the targets that they make."""
+    """Return two cards, and one of the targets that they make."""
     low, high = sorted(dice.between(1, HIGHEST) for _ in range(EASY_CARDS))
     quotient, rest = divmod(high, low)
     targets = {low + high, low * high, high - low, 0 if rest else quotient} & set(range(1, TARGET + 1))
@@ -122,17 +122,17 @@ def _of_two(dice: Dice) -> Instance:
 
 
 def named(numbers: Sequence[int], suits: Sequence[str]) -> str:
-    """Cards in words."""
+    """Name the cards in words."""
     return ", ".join(f"{RANKS[number - 1]} of {suit}" for number, suit in zip(numbers, suits, strict=False))
 
 
 def _worth(value: Quotient, params: Params) -> jax.Array:
-    """Whether a value is the target."""
+    """Return whether a value is the target."""
     top, bottom = value
     return (bottom != 0) & (top == params.instance.target.astype(jnp.int32) * bottom)
 
 
-class Writing(NamedTuple):
+class FormulaState(NamedTuple):
     """The cards as they lie, and the formula as far as it is written."""
 
     numbers: jax.Array
@@ -140,25 +140,25 @@ class Writing(NamedTuple):
     suits: jax.Array
     """int8 ``(4,)``: places in :data:`.card_pictures.SUITS`."""
     down: jax.Array
-    """int8 ``(4,)``: where each card lies in its slot, in pixels."""
+    """int8 ``(4,)``: distance of each card from the top of its slot, in pixels."""
     right: jax.Array
     unused: jax.Array
     """bool ``(4,)``: the cards that are not in the formula yet."""
     formula: jax.Array
     """int8 ``(12,)``: tokens, counted from 1; 0 where none is written yet."""
     length: jax.Array
-    """int32: how many are."""
+    """int32: number of tokens written."""
     due: jax.Array
-    """bool: whether a value is due."""
+    """bool: a value is due."""
     pairs: jax.Array
     """int32: parentheses opened so far."""
     open: jax.Array
-    """int32: those that are not closed."""
+    """int32: parentheses that are still open."""
     levels: Levels
-    """What the formula is worth."""
+    """Value of the formula so far."""
 
 
-class Game24Cards(PuzzleTask[Writing]):
+class Game24Cards(PuzzleTask[FormulaState]):
     """The interactive form."""
 
     puzzle: Game24CardsPuzzle
@@ -182,8 +182,8 @@ class Game24Cards(PuzzleTask[Writing]):
             self.observation_space = self.box(-1.0, 1.0, (shown,))
         self.reward_space = self.box(0.0, 1.0)
 
-    def initial(self, key: jax.Array, params: Params) -> Writing:
-        """The cards, in random suits and places."""
+    def initial(self, key: jax.Array, params: Params) -> FormulaState:
+        """Begin with the cards, in random suits and places."""
         bits = jax.random.key_data(key)[0]  # a key is random bits enough
         order = np.array(list(permutations(range(len(SUITS)))), np.int8)
         suits = jnp.asarray(order)[(bits >> 24) % np.uint32(len(order))]
@@ -192,9 +192,9 @@ class Game24Cards(PuzzleTask[Writing]):
         none = jnp.int32(0)
         formula = jnp.zeros(LENGTH, jnp.int8)
         worth = running_value.nothing()
-        return Writing(numbers, suits, down, right, numbers > 0, formula, none, jnp.bool_(True), none, none, worth)
+        return FormulaState(numbers, suits, down, right, numbers > 0, formula, none, jnp.bool_(True), none, none, worth)
 
-    def transition(self, state: Writing, action: jax.Array, key: jax.Array, params: Params) -> Writing:
+    def transition(self, state: FormulaState, action: jax.Array, key: jax.Array, params: Params) -> FormulaState:
         """Write a token."""
         is_number, is_operator = action < HIGHEST, (action >= PLUS) & (action < OPEN)
         opens, closes = action == OPEN, action == CLOSE
@@ -221,12 +221,12 @@ class Game24Cards(PuzzleTask[Writing]):
             levels=levels,
         )
 
-    def observation(self, state: Writing, key: jax.Array, params: Params) -> jax.Array:
-        """The picture, or the symbols."""
+    def observation(self, state: FormulaState, key: jax.Array, params: Params) -> jax.Array:
+        """Return the picture, or the symbols."""
         return self._picture(state, params) if self.in_pixels else self._symbols(state, params)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """Describe the entries in the order of :meth:`observation`."""
         if self.in_pixels:
             picture = "[y, x, channel]: cards, below them the formula, to its right the target; red, green, blue"
             return (Component("picture", picture, shape=self.observation_space.shape or ()),)
@@ -245,25 +245,25 @@ class Game24Cards(PuzzleTask[Writing]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """Tokens."""
+        """Describe the tokens."""
         return singles({token: "end the formula" if token == "=" else f"write {token} next" for token in TOKENS})
 
     def reward(
-        self, state: Writing, action: jax.Array, next_state: Writing, key: jax.Array, params: Params
+        self, state: FormulaState, action: jax.Array, next_state: FormulaState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """1 for the target."""
+        """Give 1 for the target."""
         return (self._success(next_state, params) & ~self._over(state)).astype(self.dtype)
 
-    def terminal(self, state: Writing, key: jax.Array, params: Params) -> jax.Array:
-        """Whether ``=`` is written."""
+    def terminal(self, state: FormulaState, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether ``=`` is written."""
         return self._over(state)
 
-    def info(self, state: Writing, params: Params) -> dict[str, jax.Array]:
-        """``success``: ``=`` is written after a formula that is worth the target."""
+    def info(self, state: FormulaState, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: ``=`` is written after a formula that is worth the target."""
         return {"success": self._success(state, params), "unused": state.unused.sum(dtype=jnp.int32)}
 
-    def action_mask(self, state: Writing, params: Params) -> jax.Array:
-        """The tokens that may follow, bool ``(20,)``."""
+    def action_mask(self, state: FormulaState, params: Params) -> jax.Array:
+        """Return the tokens that may follow, bool ``(20,)``."""
         cards_left = state.unused.any()
         ranks = (state.unused & (state.numbers == np.arange(1, HIGHEST + 1)[:, None])).any(axis=1)
         after_value = ~state.due & ~self._over(state)
@@ -275,14 +275,14 @@ class Game24Cards(PuzzleTask[Writing]):
         operators = jnp.broadcast_to(after_value & cards_left, len(OPERATORS))
         return jnp.concatenate([ranks & state.due, operators, others])
 
-    def _over(self, state: Writing) -> jax.Array:
+    def _over(self, state: FormulaState) -> jax.Array:
         return (state.formula == EQUALS + 1).any()
 
-    def _success(self, state: Writing, params: Params) -> jax.Array:
+    def _success(self, state: FormulaState, params: Params) -> jax.Array:
         return self._over(state) & _worth(running_value.value_of(state.levels), params)
 
-    def _symbols(self, state: Writing, params: Params) -> jax.Array:
-        """See the top of the file."""
+    def _symbols(self, state: FormulaState, params: Params) -> jax.Array:
+        """Return the observation in symbols; the top of the file lists its entries."""
         levels, target = state.levels, params.instance.target.astype(jnp.int32)
         lying = jnp.where(state.unused, state.numbers, 0)[:, None] == np.arange(1, HIGHEST + 1, dtype=np.int8)
         tokens = state.formula[:, None] == np.arange(1, len(TOKENS) + 1, dtype=np.int8)
@@ -303,8 +303,8 @@ class Game24Cards(PuzzleTask[Writing]):
         )
         return jnp.concatenate([part.reshape(-1).astype(self.dtype) for part in parts])
 
-    def _picture(self, state: Writing, params: Params) -> jax.Array:
-        """Cards, formula and target, uint8 ``(64, 156, 3)``."""
+    def _picture(self, state: FormulaState, params: Params) -> jax.Array:
+        """Draw the cards, the formula and the target, uint8 ``(64, 156, 3)``."""
         table = jnp.asarray(cards())
         empty = len(table) - 1
         pictures = jnp.where(state.numbers > 0, (state.numbers.astype(jnp.int32) - 1) * 4 + state.suits, empty)
@@ -326,31 +326,31 @@ class Game24Cards(PuzzleTask[Writing]):
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Writing, params: Params) -> str:
-        """The rules, the cards, the formula."""
+    def describe(self, state: FormulaState, params: Params) -> str:
+        """Show the rules, the cards and the formula."""
         numbers = params.instance.numbers.tolist()
         suits = [SUITS[suit] for suit in np.asarray(state.suits).tolist()]
         rules = self.puzzle.rules(int(params.instance.target))
         return f"{rules}\n\nCards: {named(numbers, suits)}\n\nFormula: {self.text(state)}"
 
-    def text(self, state: Writing) -> str:
-        """The formula as it is."""
+    def text(self, state: FormulaState) -> str:
+        """Return the formula as it is."""
         return " ".join(TOKENS[token - 1] for token in np.asarray(state.formula).tolist() if token)
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return f"Answer with the next token of the formula: {', '.join(TOKENS)}. = ends it."
 
-    def parse(self, text: str, state: Writing, params: Params) -> np.ndarray:
-        """A token.
+    def parse(self, text: str, state: FormulaState, params: Params) -> np.ndarray:
+        """Read a token.
 
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), TOKENS), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), TOKENS), self.action_space.dtype)
 
-    def why_illegal(self, action: np.ndarray, state: Writing, params: Params) -> str:
-        """Where the token cannot stand."""
+    def why_illegal(self, action: np.ndarray, state: FormulaState, params: Params) -> str:
+        """Say where the token may stand."""
         token = int(action)
         due = bool(state.due)
         if token < HIGHEST:
@@ -365,12 +365,12 @@ class Game24Cards(PuzzleTask[Writing]):
             return "= comes last, after every card is used and every parenthesis is closed"
         return "no card is left for a value after it"
 
-    def why_over(self, state: Writing, params: Params, info: dict[str, Any]) -> str:
-        """Right or wrong."""
+    def why_over(self, state: FormulaState, params: Params, info: dict[str, Any]) -> str:
+        """Say whether the formula is right or wrong."""
         verb = "makes" if info["success"] else "does not make"
         return f"the formula {verb} {int(params.instance.target)}"
 
-    def draw(self, state: Writing, params: Params) -> np.ndarray:
-        """What the observation in pixels shows, enlarged."""
+    def draw(self, state: FormulaState, params: Params) -> np.ndarray:
+        """Draw the observation in pixels, enlarged."""
         picture = np.asarray(self._picture(*jax.tree.map(jnp.asarray, (state, params))))
         return picture.repeat(ENLARGED, axis=0).repeat(ENLARGED, axis=1)

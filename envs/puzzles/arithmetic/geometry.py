@@ -1,17 +1,18 @@
-"""rlsuite/Geometry-v0: construct points in the plane, one from another, and compute something of the last, exactly.
+"""rlsuite/Geometry-v0: construct points in the plane, one from another, and answer a question about the last one
+exactly.
 
 ``difficulty`` is the number of constructions, 1 to 4: with 1 they are midpoints, centroids, parallelograms and the
 like, with 2 also those about lines, from 3 on also circumcentres and orthocentres. Each uses the point made before it.
-Points that are given have whole coordinates. All arithmetic is with fractions.
-Figures that are moved, turned or reflected are the same: of 4,000 with one construction 3,752 differ, of 2,000 with two
-all do; on the board below there are fewer.
+Points that are given have whole coordinates. All arithmetic is with fractions. Moved, turned or reflected figures count
+as the same. Of 4,000 figures with one construction 3,752 differ, and of 2,000 with two all do; on the board below there
+are fewer.
 
 Interactively, all points lie on the whole coordinates of a board of 7 + 2 * ``difficulty`` lines each way, and the
 coordinates of each constructed point are written, first x, then y: see :mod:`..shared.writing` for actions and rewards.
 Observed are, one-hot, the construction; for each point it uses (nothing for none) the coordinate along the axis that is
 due, then the other one; the same coordinates as numbers from 0 to 1; the x that is written (nothing before it is);
-whether y is due; and which construction it is. A uniformly random coordinate is right with probability 1 in
-7 + 2 * ``difficulty``.
+whether y is due; and which construction it is. A uniformly random coordinate is right with probability 1 in 7 + 2 *
+``difficulty``.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
 
 from ..shared.board import FILLED, INK, Board
 from ..shared.puzzle_task import Params
-from ..shared.writing import Writing, WritingTask
+from ..shared.writing import WritingState, WritingTask
 from .plane import CONSTRUCTIONS, COORDINATES, QUESTIONS, TURN, Order, Point, mean
 
 FREE = 4
-"""Points that can be given; constructed ones are numbered after them."""
+"""Most points that can be given; constructed ones are numbered after them."""
 NAMES = "ABCDEFGH"
 NONE = -1
 FARTHEST = 20
-"""Coordinates of given points are at most so large."""
+"""Largest coordinate of given points, in absolute value."""
 LARGEST = 1000
-"""Numerators and denominators of constructed points, at most."""
+"""Largest numerator or denominator of constructed points."""
 LARGEST_ANSWER = 1_000_000
 _TRIES = 60
 _NUMBER = "(-?[0-9]{1,9})(?:/([0-9]{1,9}))?"
@@ -50,7 +51,7 @@ _POINTS = re.compile(rf"\({_NUMBER}, ?{_NUMBER}\)")
 
 
 class Instance(NamedTuple):
-    """A figure and a question. Points are numbered: those given, then those constructed."""
+    """A figure and a question. Points are numbered, the given ones first, then the constructed ones."""
 
     points: np.ndarray
     """int8 ``(FREE, 2)``: x and y of those given; zeros where there are fewer."""
@@ -83,19 +84,19 @@ class GeometryPuzzle(Puzzle[Instance]):
     # -- which instances there are --------------------------------------------------------------------------------
 
     def given(self, dice: Dice) -> tuple[int, int]:
-        """A random point to be given."""
+        """Return a random point to be given."""
         return dice.between(-FARTHEST, FARTHEST), dice.between(-FARTHEST, FARTHEST)
 
     def suits(self, point: Point) -> bool:
-        """Whether a point may be constructed."""
+        """Return whether a point may be constructed."""
         return all(abs(value.numerator) <= LARGEST and value.denominator <= LARGEST for value in point)
 
     def kind_of_question(self, dice: Dice) -> int:
-        """A third for coordinates, the rest for the others alike."""
+        """Draw a question: coordinates a third of the time, otherwise one of the other kinds with equal chances."""
         return dice.between(1, len(QUESTIONS) - 1) if dice.below(3) else COORDINATES
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Random points, constructions and question; each uses what was made before it."""
+        """Draw random points, constructions and question; each uses what was made before it."""
         places = [self.given(dice) for _ in range(FREE)]
         points: list[Point] = [(Fraction(x), Fraction(y)) for x, y in places]
         steps = []
@@ -124,21 +125,23 @@ class GeometryPuzzle(Puzzle[Instance]):
 
     @staticmethod
     def _used(count: int, points: int, dice: Dice) -> list[int]:
-        """Different points, the last one among them if it was constructed."""
+        """Draw different points, the last one among them if it was constructed."""
         if points == FREE:
             return dice.sample(range(points), count)
         return dice.shuffled([*dice.sample(range(points - 1), count - 1), points - 1])
 
     @staticmethod
     def _apart(points: Sequence[Point], used: Sequence[int]) -> bool:
-        """Whether those used lie in different places."""
+        """Return whether those used lie in different places."""
         return len({points[k] for k in used}) == len(used)
 
     @staticmethod
     def _named(
         places: Sequence[Sequence[int]], steps: Sequence[Sequence[int]], question: Sequence[int], made: object
     ) -> Instance:
-        """The instance, with given points in the order in which they are used, and without those that are not."""
+        """Return the instance, with given points in the order in which they are used, and without those that are
+        not.
+        """
         lines = [*steps, question]
         order = list(dict.fromkeys(k for _, *used in lines for k in used if 0 <= k < FREE))
         number = {k: k for k in range(NONE, FREE + len(steps))} | {old: new for new, old in enumerate(order)}
@@ -152,8 +155,10 @@ class GeometryPuzzle(Puzzle[Instance]):
         )
 
     def canonical(self, instance: Instance) -> bytes:
-        """The figure moved and turned, and reflected where no construction tells left from right; by the places of
-        points instead of their names, in no order where none matters."""
+        """Return the least form of the figure under moves and turns, and under reflection unless a construction tells
+        left from right. Points are written by their places, not their names, and in no order where the order does not
+        matter.
+        """
         x, y = instance.points.astype(np.int16).T
         views = [(x, y), (-y, x), (-x, -y), (y, -x)]
         if TURN not in instance.steps[:, 0]:
@@ -164,7 +169,7 @@ class GeometryPuzzle(Puzzle[Instance]):
         return min(self._form(list(zip(x.tolist(), y.tolist(), strict=True)), lines) for x, y in views)
 
     def _form(self, places: list[tuple[int, int]], lines: list[tuple[int, tuple[Order, ...], list[int]]]) -> bytes:
-        """Constructions and question by the places of given points, as seen from the least one used."""
+        """Write constructions and question by the places of given points, as seen from the least point used."""
         left, low = min(places[k] for _, _, used in lines for k in used if 0 <= k < FREE)
         points = [(0, x - left, y - low) for x, y in places]
         points += [(number, 0, 0) for number in range(1, self.constructions + 1)]
@@ -175,7 +180,8 @@ class GeometryPuzzle(Puzzle[Instance]):
 
     @staticmethod
     def points_of(instance: Instance, made: Callable[[int, list[Point]], Point | None]) -> list[Point]:
-        """All points, given and constructed, those by ``made`` from the construction and the points that it uses.
+        """Return all points, given and constructed, those by ``made`` from the construction and the points that it
+        uses.
 
         Raises:
             ValueError: a point does not exist.
@@ -190,12 +196,12 @@ class GeometryPuzzle(Puzzle[Instance]):
 
     @classmethod
     def figure(cls, instance: Instance) -> list[Point]:
-        """All points, by construction."""
+        """Construct all points."""
         return cls.points_of(instance, lambda kind, used: CONSTRUCTIONS[kind].made(*used))
 
     @staticmethod
     def asked(instance: Instance, points: Sequence[Point]) -> Point | Fraction | None:
-        """What the question asks for, of these points."""
+        """Compute the answer to the question about these points."""
         kind, *used = instance.question.tolist()
         if len({points[k] for k in used if k != NONE}) < QUESTIONS[kind].uses:
             return None
@@ -204,7 +210,7 @@ class GeometryPuzzle(Puzzle[Instance]):
     # -- words ----------------------------------------------------------------------------------------------------
 
     def question(self, instance: Instance) -> str:
-        """Figure, question, format."""
+        """State the figure, the question and the format."""
         kind, *used = instance.question.tolist()
         number = "a whole number or a fraction of whole numbers such as -7/3"
         ask = f"Answer with a point such as (2, -7/3): each coordinate is {number}."
@@ -215,7 +221,7 @@ class GeometryPuzzle(Puzzle[Instance]):
 
     @staticmethod
     def words(instance: Instance, constructions: int) -> str:
-        """The points that are given and used, and the first constructions."""
+        """Return the points that are given and used, and the first constructions."""
         points = instance.points[: _given(instance)].tolist()
         given = (f"{NAMES[k]} = ({x}, {y})" for k, (x, y) in enumerate(points))
         made = (
@@ -229,7 +235,7 @@ class GeometryPuzzle(Puzzle[Instance]):
 
     @staticmethod
     def written(answer: Point | Fraction) -> str:
-        """As an answer is written."""
+        """Write an answer."""
         return f"({answer[0]}, {answer[1]})" if isinstance(answer, tuple) else str(answer)
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
@@ -254,7 +260,7 @@ class GeometryPuzzle(Puzzle[Instance]):
         return self.written(answer)
 
     def plan(self, instance: Instance) -> list[int]:
-        """Coordinates of the constructed points, where all are whole; nothing of other figures can be played."""
+        """Return the coordinates of the constructed points if all are whole; other figures cannot be played."""
         made = [value for point in self.figure(instance)[FREE:] for value in point]
         return [value.numerator for value in made] if all(value.denominator == 1 for value in made) else []
 
@@ -267,30 +273,30 @@ class GeometryPuzzle(Puzzle[Instance]):
         return float(sum(character.isdigit() for value in computed for character in str(value)))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """The answer to the same question about another figure."""
+        """Return the answer to the same question about another figure."""
         while True:
             other = self.compose(dice)
             if other is not None and other.question[0] == instance.question[0]:
                 return self.solve(other)
 
     def heuristic(self, instance: Instance) -> str:
-        """As if each construction made the mean of the points that it uses; 1 where that answers nothing."""
+        """Answer as if each construction made the mean of the points that it uses; 1 where that gives no answer."""
         answer = self.asked(instance, self.points_of(instance, lambda kind, used: mean(*used)))
         return "1" if answer is None else self.written(answer)
 
     def constants(self) -> Sequence[str]:
-        """The origin, and small numbers."""
+        """Return the origin, and small numbers."""
         return ["(0, 0)", *map(str, range(11)), "1/2"]
 
 
 def _given(instance: Instance) -> int:
-    """How many points are given."""
+    """Return how many points are given."""
     used = np.concatenate([instance.steps[:, 1:].ravel(), instance.question[1:]])
     return 1 + int(used[used < FREE].max())
 
 
 def _numbers(answer: Point | Fraction | None) -> list[Fraction]:
-    """The numbers of an answer."""
+    """Return the numbers of an answer."""
     if answer is None:
         return []
     return list(answer) if isinstance(answer, tuple) else [answer]
@@ -307,15 +313,15 @@ class BoardGeometryPuzzle(GeometryPuzzle):
         """Lines each way; coordinates are 0 to ``side`` - 1."""
 
     def given(self, dice: Dice) -> tuple[int, int]:
-        """Anywhere on the board."""
+        """Draw a point anywhere on the board."""
         return dice.below(self.side), dice.below(self.side)
 
     def suits(self, point: Point) -> bool:
-        """It is on the board."""
+        """Return whether a point is on the board."""
         return all(value.denominator == 1 and 0 <= value < self.side for value in point)
 
     def kind_of_question(self, dice: Dice) -> int:
-        """Where the last point is."""
+        """Ask for the last point, always."""
         return COORDINATES
 
 
@@ -334,20 +340,20 @@ class Geometry(WritingTask):
 
     @property
     def flag_count(self) -> int:
-        """How many flags there are."""
+        """Number of flags."""
         return len(CONSTRUCTIONS) + 9 * self.puzzle.side + 8 + 1 + self.puzzle.constructions
 
     def length(self, instance: Instance) -> int:
-        """Two coordinates a construction."""
+        """Return the number of tokens: two coordinates a construction."""
         return 2 * self.puzzle.constructions
 
     def wanted(self, written: jax.Array, instance: Instance) -> jax.Array:
-        """The coordinate that is due."""
+        """Return the coordinate that is due."""
         here = np.arange(2 * self.puzzle.constructions) == written
         return jnp.where(here, instance.made[..., 0].reshape(-1), 0).sum(dtype=jnp.int32)
 
     def flags(self, written: jax.Array, instance: Instance) -> Sequence[jax.Array]:
-        """Construction, points it uses, x, whether y is due, and which construction it is."""
+        """Return the construction, the points it uses, x, whether y is due, and the number of the construction."""
         puzzle = self.puzzle
         now = np.arange(puzzle.constructions) == jnp.minimum(written // 2, puzzle.constructions - 1)
         kind, *used = jnp.where(now[:, None], instance.steps, 0).sum(axis=0, dtype=jnp.int8)
@@ -369,7 +375,7 @@ class Geometry(WritingTask):
         )
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`flags`."""
+        """Describe the entries in the order of :meth:`flags`."""
         side = self.puzzle.side
         uses = "of each point that the construction uses, along the axis that is due, then the other"
         return (
@@ -387,13 +393,13 @@ class Geometry(WritingTask):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """A coordinate each."""
+        """Describe each action: a coordinate."""
         return (Component("coordinate", "write this number as the coordinate that is due", shape=(len(self.tokens),)),)
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Writing, params: Params) -> str:
-        """The figure up to the point that is due, and what is known of it."""
+    def describe(self, state: WritingState, params: Params) -> str:
+        """Show the figure up to the point that is due, and the coordinates known of that point."""
         instance, done, half = self._shown(state, params)
         lines = [self.puzzle.words(instance, done + 1)]
         lines += [f"{NAMES[FREE + k]} = ({x}, {y})" for k, (x, y) in enumerate(instance.made[:done, :, 0].tolist())]
@@ -404,21 +410,23 @@ class Geometry(WritingTask):
         )
         return "\n".join([*lines, f"Next is {due}."])
 
-    def _shown(self, state: Writing, params: Params) -> tuple[Instance, int, bool]:
-        """The instance, how many points are constructed (at most all but one), and whether x of the next is written."""
+    def _shown(self, state: WritingState, params: Params) -> tuple[Instance, int, bool]:
+        """Return the instance, how many points are constructed (at most all but one), and whether x of the next is
+        written.
+        """
         instance = Instance(*map(np.asarray, params.instance))
         written = int(state.written)
         return instance, min(written // 2, self.puzzle.constructions - 1), written % 2 == 1
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return (
             f"Answer with the next coordinate, a whole number from 0 to {self.puzzle.side - 1}; for each constructed "
             "point x comes first, then y."
         )
 
-    def draw(self, state: Writing, params: Params) -> np.ndarray:
-        """Given points in black, constructed ones in blue."""
+    def draw(self, state: WritingState, params: Params) -> np.ndarray:
+        """Draw given points in black, constructed ones in blue."""
         instance, _, _ = self._shown(state, params)
         side = self.puzzle.side
         board = Board(side, side, self.picture_shape)

@@ -6,7 +6,7 @@ or diagonal with another sum or brings an unfinished one to the sum or above.
 
 There is one magic square of side 3 but for rotations and reflections, and 196 instances with 4 to 7 cells to fill that
 are different by :meth:`MagicSquarePuzzle.canonical`: the easy tier is small. There are 880 of side 4, drawn by search,
-and 275,305,224 of side 5: a regular one is emptied in part and completed at random, time and again.
+and 275,305,224 of side 5: a regular one is repeatedly emptied in part and completed at random.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import Malformed
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle
 from ..shared.symmetry import least
 
 TO_FILL = {3: (4, 7), 4: (10, 10), 5: (14, 14)}
-"""Side to the least and the most cells to fill."""
+"""Least and greatest number of cells to fill, by side."""
 PATIENCE = 250
-"""Numbers that the search for a full square tries before it gives up: few beginnings need many."""
+"""Numbers that the search for a full square tries before it gives up: most squares are found after few."""
 ROUNDS = {3: 1, 4: 1, 5: 4}
-"""Side to how often cells are emptied."""
+"""Number of times that cells are emptied, by side."""
 
 
 class Instance(NamedTuple):
@@ -63,7 +63,7 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         self.through = [[k for k, line in enumerate(self.lines) if cell in line] for cell in range(side**2)]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A magic square with random cells emptied; None where the search for one took too long."""
+        """Draw a magic square with random cells emptied; None where the search for one took too long."""
         full = self._regular(dice) if self.rows == 5 else [0] * self.fillable
         for _ in range(ROUNDS[self.rows]):
             full = next(_Search(self, full, dice, PATIENCE).completions(), full)
@@ -74,36 +74,38 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         return Instance(np.array(full, np.int8))
 
     def _regular(self, dice: Dice) -> list[int]:
-        """Two orthogonal Latin squares, made of knight's moves, as the digits of the numbers."""
+        """Return two orthogonal Latin squares, made of knight's moves, as the digits of the numbers."""
         side = self.rows
         high, low = dice.shuffled(range(side)), dice.shuffled(range(side))
         cells = ((r, c) for r in range(side) for c in range(side))
         return [side * high[(r + 2 * c) % side] + low[(2 * r + c) % side] + 1 for r, c in cells]
 
     def canonical(self, instance: Instance) -> bytes:
-        """The least of the forms that :func:`magic_symmetries` give, each also with numbers counted from above."""
+        """Return the least of the forms that :func:`magic_symmetries` give, with numbers counted from below and from
+        above.
+        """
         cells = instance.givens.tolist()
         turned = [self.fillable + 1 - value if value else 0 for value in cells]
         return least([form[i] for i in order] for form in (cells, turned) for order in magic_symmetries(self.rows))
 
     def read(self, answer: str) -> bytes:
-        """A line of numbers for each row."""
+        """Return a line of numbers for each row."""
         lines = answer.split("\n")
         if len(lines) != self.rows:
             raise Malformed(f"expected {self.rows} lines, got {len(lines)}")
         side = self.rows
-        read = (reading.integers(line.rstrip(" "), 1, self.fillable, least=side, most=side) for line in lines)
+        read = (parsing.integers(line.rstrip(" "), 1, self.fillable, least=side, most=side) for line in lines)
         return b"".join(map(bytes, read))
 
     def rules(self) -> str:
-        """The rules."""
+        """State the rules."""
         return (
             f"Magic square: fill the {self.rows} x {self.rows} grid with the numbers 1 to {self.fillable}, each "
             f"exactly once, so that every row, every column and both main diagonals have the sum {self.sum}."
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """A number that is there twice, or the first line with another sum."""
+        """Name a repeated number, or the first line with another sum."""
         cells = [value for row in grid for value in row]
         if len(set(cells)) < len(cells):
             return f"{next(v for v in cells if cells.count(v) > 1)} is there more than once"
@@ -116,21 +118,21 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """The first completion that a search finds."""
+        """Return the first completion that a search finds."""
         found = next(_Search(self, instance.givens.tolist()).completions(), None)
         if found is None:
             raise ValueError("this square cannot be completed")
         return self.as_rows(found)
 
     def difficulty(self, instance: Instance) -> float:
-        """Numbers tried by a search for all completions."""
+        """Count the numbers tried by a search for all completions."""
         search = _Search(self, instance.givens.tolist())
         for _ in search.completions():
             pass
         return float(search.tried)
 
     def heuristic(self, instance: Instance) -> str:
-        """Cells that are the last of a line are filled by its sum, one after another; then the least numbers left in
+        """Fill cells that are the last of a line by its sum, one after another; then put the least numbers left in
         reading order.
         """
         cells = instance.givens.tolist()
@@ -142,13 +144,13 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
 
 
 class _Search:
-    """Depth-first completion of a square: the cell with the fewest numbers that fit first.
+    """Searches depth-first for completions of a square: it fills the cell with the fewest numbers that fit first.
 
     Args:
-        puzzle: knows the lines.
+        puzzle: holds the lines.
         cells: numbers, 0 where a cell is to fill.
         dice: numbers are tried in random order; without, the least first.
-        most: it gives up after so many trials.
+        most: number of trials after which the search gives up.
     """
 
     def __init__(
@@ -161,7 +163,7 @@ class _Search:
         self._gaps = [sum(cells[i] == 0 for i in line) for line in puzzle.lines]
 
     def completions(self) -> Iterator[list[int]]:
-        """Every completion, as a list of its own."""
+        """Return every completion, as a list of its own."""
         place = self._next()
         if place is None:
             if not any(self._rest):
@@ -185,7 +187,7 @@ class _Search:
             self._gaps[k] -= sign
 
     def _next(self) -> tuple[int, int] | None:
-        """The empty cell that fewest numbers fit, and those, as a set of bits; None if no cell is empty."""
+        """Return the empty cell that fewest numbers fit, and those, as a set of bits; None if no cell is empty."""
         best, fewest = None, 999
         highest = self._free.bit_length() - 1
         lowest = (self._free & -self._free).bit_length() - 1
@@ -206,7 +208,7 @@ class _Search:
 
 @cache
 def _lines(side: int) -> tuple[tuple[int, ...], ...]:
-    """The cells of rows, columns, and the two diagonals."""
+    """Return the cells of rows, columns, and the two diagonals."""
     board = np.arange(side * side).reshape(side, side)
     lines = (*board, *board.T, board.diagonal(), board[:, ::-1].diagonal())
     return tuple(tuple(line.tolist()) for line in lines)
@@ -214,8 +216,8 @@ def _lines(side: int) -> tuple[tuple[int, ...], ...]:
 
 @cache
 def magic_symmetries(side: int) -> tuple[tuple[int, ...], ...]:
-    """The moves of cells that keep every magic square magic: rows and columns alike reordered so that opposite ones
-    stay opposite, one of the two reversed or not, and transposition. For each cell, the one that goes there.
+    """Return the moves of cells that keep every magic square magic: rows and columns alike reordered so that opposite
+    ones stay opposite, one of the two reversed or not, and transposition. For each cell, the one that goes there.
     """
     board = np.arange(side * side).reshape(side, side)
     alike = [p for p in permutations(range(side)) if all(p[i] + p[side - 1 - i] == side - 1 for i in range(side))]
@@ -236,7 +238,7 @@ class MagicSquare(CellFillTask):
         self.numbers = np.arange(1, self.cells + 1, dtype=np.int16)
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Numbers that are nowhere yet, and that no line is too low or too high for."""
+        """Allow numbers that are nowhere yet and leave every line a way to the sum."""
         side = self.side
         grid = cells.astype(jnp.int16).reshape(side, side)
         low, high = self._bounds(grid.sum(1), (grid == 0).sum(1, dtype=jnp.int16))
@@ -251,12 +253,12 @@ class MagicSquare(CellFillTask):
         return (low.reshape(-1, 1) <= self.numbers) & (high.reshape(-1, 1) >= self.numbers) & ~used
 
     def _bounds(self, held: jax.Array, gaps: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The least and the greatest number that may be added to lines that hold a sum and have gaps."""
+        """Return the least and the greatest number that may be added to lines that hold a sum and have gaps."""
         rest = np.int16(self.puzzle.sum) - held.astype(jnp.int16)
         return jnp.where(gaps == 1, rest, np.int16(1)), jnp.where(gaps == 1, rest, rest - 1)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Whether every number is there and every line has the sum."""
+        """Return whether every number is there and every line has the sum."""
         grid = cells.astype(jnp.int16).reshape(self.side, self.side)
         sums = [grid.sum(0), grid.sum(1), jnp.trace(grid)[None], jnp.trace(grid[::-1])[None]]
         every = (cells[:, None] == np.arange(1, self.cells + 1, dtype=np.int8)).any(0).all()

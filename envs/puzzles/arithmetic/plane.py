@@ -1,6 +1,7 @@
-"""Points of the plane with fractions as coordinates: how one is constructed of others, and what can be asked of some.
+"""Points of the plane with fractions as coordinates: constructions that make points of others, and questions about
+points.
 
-Nothing is rounded. Constructions and questions say in words what they are, for prompts.
+Nothing is rounded. Constructions and questions carry their own words for prompts.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ def _along(p: Point, direction: Point, part: Fraction) -> Point:
 
 
 def _squared(p: Point, q: Point) -> Fraction:
-    """The square of a distance."""
+    """Return the square of a distance."""
     apart = _minus(p, q)
     return _dot(apart, apart)
 
 
 def _doubled(p: Point, q: Point, r: Point) -> Fraction:
-    """Twice the area of a triangle, negative if it runs clockwise."""
+    """Return twice the area of a triangle, negative if its corners run clockwise."""
     return _cross(_minus(q, p), _minus(r, p))
 
 
@@ -46,7 +47,7 @@ def _doubled(p: Point, q: Point, r: Point) -> Fraction:
 
 
 def mean(*points: Point) -> Point:
-    """The centre of gravity of some points."""
+    """Return the centre of gravity of some points."""
     return sum((p[0] for p in points), Fraction()) / len(points), sum((p[1] for p in points), Fraction()) / len(points)
 
 
@@ -91,7 +92,7 @@ def _circumcentre(p: Point, q: Point, r: Point) -> Point | None:
 
 
 def _orthocentre(p: Point, q: Point, r: Point) -> Point | None:
-    """By Euler's line: from the circumcentre to the orthocentre is three times as far as to the centroid."""
+    """Return the orthocentre, by Euler's line: it is three times as far from the circumcentre as the centroid is."""
     centre = _circumcentre(p, q, r)
     return centre and (p[0] + q[0] + r[0] - 2 * centre[0], p[1] + q[1] + r[1] - 2 * centre[1])
 
@@ -101,14 +102,14 @@ class Construction(NamedTuple):
 
     words: str
     orders: tuple[Order, ...]
-    """The orders of its points that make no difference."""
+    """Orders of its points that do not change the result."""
     level: int
-    """The least difficulty that has it."""
+    """Least difficulty at which it is used."""
     made: Callable[..., Point | None]
 
     @property
     def uses(self) -> int:
-        """How many points."""
+        """Number of points."""
         return len(self.orders[0])
 
 
@@ -138,7 +139,7 @@ CONSTRUCTIONS = (
     Construction("the orthocentre of triangle {0}{1}{2} (where its altitudes meet)", ALL, 3, _orthocentre),
 )
 TURN = 4
-"""The one that tells left from right."""
+"""Number of the construction that tells left from right."""
 
 
 # -- questions: the answer, or None where there is none worth asking for ----------------------------------------------
@@ -161,7 +162,7 @@ def _squared_circumradius(p: Point, q: Point, r: Point) -> Fraction | None:
 
 
 def _points_inside(p: Point, q: Point, r: Point) -> Fraction | None:
-    """By Pick's theorem."""
+    """Count the lattice points inside a triangle, by Pick's theorem."""
     if not (doubled := _doubled(p, q, r)) or any(value.denominator > 1 for point in (p, q, r) for value in point):
         return None
     sides = [_minus(*pair) for pair in ((p, q), (q, r), (r, p))]
@@ -177,16 +178,16 @@ def _convex_area(p: Point, q: Point, r: Point, s: Point) -> Fraction | None:
 
 
 class Question(NamedTuple):
-    """What can be asked of some points, all different."""
+    """A question about points, all different."""
 
     words: str
     orders: tuple[Order, ...]
-    """The orders of its points that make no difference."""
+    """Orders of its points that do not change the answer."""
     answer: Callable[..., Point | Fraction | None]
 
     @property
     def uses(self) -> int:
-        """How many points."""
+        """Number of points."""
         return len(self.orders[0])
 
 

@@ -1,9 +1,9 @@
 """The value of a formula that is written from left to right, kept up to date with every token; exact, and compiled.
 
-Each open parenthesis is a level, and so is what lies outside all of them. A level is a finished sum, the term that is
-still growing by ``*`` and ``/``, and the operator that waits for the next value. Numbers are quotients of int32, not
-reduced; with numerator and denominator 0 where something was divided by zero, which no operation undoes. Of ``n``
-numbers up to ``m`` no formula makes a part beyond ``2**(n - 1) * m**n``.
+Each open parenthesis is a level, and so is the formula outside all of them. A level is a finished sum, a term that
+still grows by ``*`` and ``/``, and an operator that waits for the next value. Numbers are quotients of int32, not
+reduced. After a division by zero, numerator and denominator are 0, and no operation undoes that. A formula of ``n``
+numbers up to ``m`` has no numerator or denominator beyond ``2**(n - 1) * m**n``.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import jax.numpy as jnp
 import numpy as np
 
 MINUS, TIMES, OVER = 1, 2, 3
-"""Places in :data:`.expression.OPERATORS`."""
+"""Indices in :data:`.expression.OPERATORS`."""
 LEVELS = 3
-"""One more than parentheses can be open at a time."""
+"""Number of levels: one more than parentheses can be open at a time."""
 
 Quotient = tuple[jax.Array, jax.Array]
-"""Numerators and denominators, int32 of one shape."""
+"""Numerators and denominators, int32, of one shape."""
 
 
 class Levels(NamedTuple):
-    """Levels on axis 0, the innermost first; those not open yet are like one that has just begun."""
+    """Levels on axis 0, the innermost first; levels that are not open yet are like one that has just begun."""
 
     sum_top: jax.Array
     """int32 ``(LEVELS,)``"""
@@ -32,44 +32,46 @@ class Levels(NamedTuple):
     term_top: jax.Array
     term_bottom: jax.Array
     operator: jax.Array
-    """int8: the place in :data:`.expression.OPERATORS` of the one that waits for a value."""
+    """int8: index in :data:`.expression.OPERATORS` of the operator that waits for a value."""
 
 
 def nothing() -> Levels:
-    """Before the first token: at every level 0 + 0 + whatever comes."""
+    """Return the levels before the first token: every level is 0 + 0 + the next value."""
     zero, one = jnp.zeros(LEVELS, jnp.int32), jnp.ones(LEVELS, jnp.int32)
     return Levels(zero, one, zero, one, jnp.zeros(LEVELS, jnp.int8))
 
 
 def with_value(levels: Levels, value: Quotient) -> Levels:
-    """After a number at the innermost level."""
+    """Write a number at the innermost level."""
     inner = _extended(_level(levels, 0), value)
     return Levels(*(jnp.concatenate([new[None], old[1:]]) for new, old in zip(inner, levels, strict=True)))
 
 
 def with_operator(levels: Levels, operator: jax.Array) -> Levels:
-    """After an operator."""
+    """Write an operator."""
     return levels._replace(operator=jnp.where(np.arange(LEVELS) == 0, operator.astype(jnp.int8), levels.operator))
 
 
 def opened(levels: Levels) -> Levels:
-    """After an opening parenthesis."""
+    """Write an opening parenthesis."""
     return Levels(*(jnp.concatenate([new[:1], old[:-1]]) for new, old in zip(nothing(), levels, strict=True)))
 
 
 def closed(levels: Levels) -> Levels:
-    """After a closing parenthesis: the innermost level becomes a value of the next."""
+    """Write a closing parenthesis: the innermost level becomes a value of the next."""
     outer = Levels(*(jnp.concatenate([old[1:], new[:1]]) for new, old in zip(nothing(), levels, strict=True)))
     return with_value(outer, _value(_level(levels, 0)))
 
 
 def value_of(levels: Levels) -> Quotient:
-    """What has been written, if every open parenthesis were closed. A waiting operator does not count."""
+    """Return the value of the formula so far, as if every open parenthesis were closed; a waiting operator does not
+    count.
+    """
     return _outward(_value(_level(levels, 0)), levels)
 
 
 def value_with(levels: Levels, operator: jax.Array, value: Quotient) -> Quotient:
-    """What would have been written after one more operator and number, if every open parenthesis were closed.
+    """Return the value after one more operator and number, as if every open parenthesis were closed.
 
     Args:
         levels: what has been written.
@@ -81,18 +83,18 @@ def value_with(levels: Levels, operator: jax.Array, value: Quotient) -> Quotient
 
 
 def _level(levels: Levels, number: int) -> Levels:
-    """One level, as scalars."""
+    """Return one level, as scalars."""
     return Levels(*(field[number] for field in levels))
 
 
 def _value(level: Levels) -> Quotient:
-    """The sum with its last term."""
+    """Return the sum with its last term."""
     top = level.sum_top * level.term_bottom + level.term_top * level.sum_bottom
     return top, level.sum_bottom * level.term_bottom
 
 
 def _extended(level: Levels, value: Quotient) -> Levels:
-    """A level after a value: a new term, or a factor of the last."""
+    """Put a value into a level: it is a new term, or a factor of the last."""
     top, bottom = value
     factor = level.operator >= TIMES
     divides = level.operator == OVER
@@ -110,7 +112,9 @@ def _extended(level: Levels, value: Quotient) -> Levels:
 
 
 def _outward(value: Quotient, levels: Levels) -> Quotient:
-    """The value of the outermost level, where each but the innermost takes that of the one inside it."""
+    """Return the value of the outermost level, where each level but the innermost takes the value of the one inside
+    it.
+    """
     for number in range(1, LEVELS):
         value = _value(_extended(_level(levels, number), value))
     return value

@@ -1,10 +1,10 @@
 """rlsuite/SymbolicGrid-v0: letters in a grid stand for digits; find them by the sums of rows and columns.
 
-``difficulty`` is the side of the grid. Instances have exactly one solution, by comparison of all assignments of digits:
-a sum is hidden only if no other assignment keeps those that remain. What is filled in is the row of digits, one for
-each letter. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a digit that
-another letter has, and one that completes a row or column with another sum or leaves too little for its other letters.
-The grid is observed one-hot, then the sums as fractions of the greatest there is, 0 if hidden.
+``difficulty`` is the side of the grid. Instances have exactly one solution, as a comparison of all assignments of
+digits shows: a sum is hidden only if no other assignment keeps the sums that remain. The player fills in a row of
+digits, one for each letter. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a
+digit that another letter has, and one that completes a row or column with another sum or leaves too little for its
+other letters. The grid is observed one-hot, then the sums as fractions of the greatest there is, 0 if hidden.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.bit_exact import computed_once
+from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.lanes import computed_once
-from rlbench_suite.members import flags
 
 from ..shared.board import Board
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle
 from ..shared.symmetry import least
 
 SHAPES = {3: (3, 2), 4: (5, 3), 5: (6, 4)}
-"""Side to how many letters there are and how many sums are hidden."""
+"""Number of letters, and number of hidden sums, by side."""
 DIGITS = "123456789"
 
 
@@ -37,11 +37,11 @@ class Instance(NamedTuple):
     """Letters and sums with one solution."""
 
     givens: np.ndarray
-    """int8 ``(letters,)``: 0, no letter's digit is given."""
+    """int8 ``(letters,)``: zeros, because no letter's digit is given."""
     letters: np.ndarray
     """int8 ``(side**2,)``: the letter in each cell, from 0."""
     sums: np.ndarray
-    """int8 ``(2 * side,)``: of the rows, then of the columns; 0 if hidden."""
+    """int8 ``(2 * side,)``: sums of the rows, then of the columns; 0 if hidden."""
 
 
 class SymbolicGridPuzzle(GridPuzzle[Instance]):
@@ -63,8 +63,8 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         self.names = "ABCDEF"[: self.columns]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Letters and digits at random; sums are hidden in random order as long as there is one solution. None if a
-        letter is missing, there are several solutions from the beginning, or too few sums can be hidden.
+        """Draw letters and digits at random, then hide sums in random order as long as there is one solution. None if a
+        letter is missing, if there are several solutions from the beginning, or if too few sums can be hidden.
         """
         side, count = self.side, self.columns
         letters = [dice.below(count) for _ in range(side * side)]
@@ -88,7 +88,7 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """The sums that are shown as equations, in order, under the least of all namings of the letters."""
+        """Return the sums that are shown as equations, in order, under the least of all namings of the letters."""
         lines = zip(self._weights(instance.letters.tolist()), instance.sums.tolist(), strict=True)
         equations = [(weights, total) for weights, total in lines if total]
         forms = (
@@ -98,7 +98,7 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         return least([number for equation in form for number in equation] for form in forms)
 
     def rules(self) -> str:
-        """The rules."""
+        """State the rules."""
         return (
             f"Symbolic grid: each of the letters {' '.join(self.names)} stands for a digit from 1 to 9, different "
             "letters for different digits. The sum of a row stands at its right, behind =, and the sum of a column "
@@ -106,7 +106,7 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         )
 
     def clues(self, instance: Instance) -> str:
-        """The grid of letters and its sums."""
+        """State the grid of letters and its sums."""
         side = self.side
         cells = [self.names[letter] for letter in instance.letters.tolist()]
         sums = [str(total or "?") for total in instance.sums.tolist()]
@@ -114,14 +114,14 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         return "\n".join((*rows, " ".join(f"{total:<2}" for total in sums[side:]).rstrip()))
 
     def question(self, instance: Instance) -> str:
-        """Rules, grid, and what to answer."""
+        """State the rules, the grid, and what to answer."""
         ask = (
             f"Answer with the digits of {' '.join(self.names)}, in this order, on one line, separated by single spaces."
         )
         return "\n\n".join((self.rules(), self.clues(instance), ask))
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """A digit that two letters have, or the first sum that is wrong."""
+        """Name a digit that two letters have, or the first sum that is wrong."""
         digits = grid[0]
         if len(set(digits)) < len(digits):
             return f"two letters stand for {next(d for d in digits if digits.count(d) > 1)}"
@@ -134,20 +134,20 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """By search; the first found is the only one."""
+        """Search; the first solution found is the only one."""
         found = _Search(self, instance).solutions(1)
         if not found:
             raise ValueError("these sums have no solution")
         return found
 
     def difficulty(self, instance: Instance) -> float:
-        """Digits tried by a search for all solutions."""
+        """Count the digits tried by a search for all solutions."""
         search = _Search(self, instance)
         search.solutions(2)
         return float(search.tried)
 
     def heuristic(self, instance: Instance) -> str:
-        """Each letter gets the digit nearest to the mean of its cells' shares in their sums that is still free."""
+        """Give each letter the free digit nearest to the mean of its cells' shares in their sums."""
         shares: list[list[float]] = [[] for _ in self.names]
         for k, total in enumerate(instance.sums.tolist()):
             row = instance.letters.reshape(self.side, self.side)
@@ -160,7 +160,7 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         return self.written([digits])
 
     def _weights(self, letters: list[int]) -> list[list[int]]:
-        """How often each letter stands in each row, then in each column."""
+        """Count how often each letter stands in each row, then in each column."""
         side = self.side
         lines = [letters[r * side : (r + 1) * side] for r in range(side)] + [letters[c::side] for c in range(side)]
         return [[line.count(letter) for letter in range(self.columns)] for line in lines]
@@ -178,7 +178,7 @@ class _Search:
         self._later = [[sum(weights[i + 1 :]) for weights, _ in told] for i in range(puzzle.columns)]
 
     def solutions(self, most: int) -> Grid:
-        """The digits of at most ``most`` solutions."""
+        """Return the digits of at most ``most`` solutions."""
         return self._extend([], self._sums, most)
 
     def _extend(self, digits: list[int], left: list[int], most: int) -> Grid:
@@ -198,7 +198,7 @@ class _Search:
 
 @cache
 def _assignments(letters: int) -> np.ndarray:
-    """All ways to give letters different digits, float32 ``(count, letters)``."""
+    """Return all ways to give letters different digits, float32 ``(count, letters)``."""
     return np.array(list(permutations(range(1, 10), letters)), np.float32)
 
 
@@ -219,7 +219,7 @@ class SymbolicGrid(FillTask):
         return self.puzzle.side**2 * self.puzzle.columns + 2 * self.puzzle.side
 
     def facts(self, instance: Any) -> jax.Array:
-        """The grid one-hot, then the sums."""
+        """Return the grid one-hot, then the sums."""
         one_hot = instance.letters[:, None] == np.arange(self.cells, dtype=np.int8)
         scaled = instance.sums.astype(self.dtype) / self.dtype.type(9 * self.side)
         return jnp.concatenate([one_hot.astype(self.dtype).reshape(-1), scaled])
@@ -238,7 +238,7 @@ class SymbolicGrid(FillTask):
         )
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Digits that no letter has, and that every sum has room for."""
+        """Allow digits that no letter has, and that every sum has room for."""
         places = self._places(instance)
         lines = []
         for i, letters in enumerate(places):
@@ -254,17 +254,17 @@ class SymbolicGrid(FillTask):
                     fits = jnp.where(others == 0, rest == 0, rest >= others)
                     kept.append(fits | untold | (letters[letter] == 0))
                 free.append(reduce(operator.and_, kept))
-        return flags(free, 1)
+        return unpack_bits(free, 1)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Whether the digits differ and every sum that is told is right."""
+        """Return whether the digits differ and every sum that is told is right."""
         kept = [cells[one] != cells[other] for one, other in combinations(range(self.cells), 2)]
         for i, letters in enumerate(self._places(instance)):
             kept.append((instance.sums[i] == 0) | (self._total(letters, cells) == instance.sums[i]))
         return reduce(operator.and_, kept)
 
     def _places(self, instance: Any) -> list[list[jax.Array]]:
-        """For each row, then for each column, how often each letter stands there, int8."""
+        """Count for each row, then for each column, how often each letter stands there, int8."""
         side = self.side
         grid = np.arange(side**2).reshape(side, side)
 
@@ -281,11 +281,11 @@ class SymbolicGrid(FillTask):
 
     @staticmethod
     def _total(letters: list[jax.Array], cells: jax.Array) -> jax.Array:
-        """What a line adds up to as far as it is known, int8."""
+        """Return the sum of a line's known digits, int8."""
         return reduce(operator.add, (count * cells[letter] for letter, count in enumerate(letters)))
 
     def draw(self, state: Any, params: Any) -> np.ndarray:
-        """The grid of letters with its sums; digits stand instead of the letters that have one."""
+        """Draw the grid of letters with its sums; digits stand instead of the letters that have one."""
         board = Board(self.side, self.side, self.picture_shape)
         digits, sums = np.asarray(state.cells).tolist(), np.asarray(params.instance.sums).tolist()
         for cell, letter in enumerate(np.asarray(params.instance.letters).tolist()):

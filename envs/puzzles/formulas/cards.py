@@ -16,14 +16,14 @@ CARDS = (
         difficulties={"medium": 20, "easy": 10, "hard": 32},
     ),
     _card(
-        "SAT50", "sat:SAT50", "sat:SAT50Puzzle", "masked", "text", "formula", player="flips:ToGoal",
+        "SAT50", "sat:SAT50", "sat:SAT50Puzzle", "masked", "text", "formula", player="flips:GoalPlayer",
         summary="Find a model of a quietly planted random 3-SAT formula of 50 variables by flipping variables.",
         source="Jia, Moore & Strain 2007, doi:10.1613/jair.2039; focused search: Papadimitriou 1991",
         horizon=150, optimum=1.125, variant=True,
         difficulties={"medium": 50, "easy": 40, "hard": 60},
     ),
     _card(
-        "Saturn", "saturn:Saturn", "saturn:SaturnPuzzle", "masked", "text", "formula", player="flips:ToGoal",
+        "Saturn", "saturn:Saturn", "saturn:SaturnPuzzle", "masked", "text", "formula", player="flips:GoalPlayer",
         summary="Find a model of a small planted formula of SATURN's construction.",
         source="Liu et al. 2025, arXiv:2505.16368",
         horizon=10, variant=True,
@@ -31,14 +31,14 @@ CARDS = (
     ),
     _card(
         "UniqueSAT", "unique_sat:UniqueSAT", "unique_sat:UniqueSATPuzzle",
-        "masked", "text", "formula", player="flips:ToGoal",
+        "masked", "text", "formula", player="flips:GoalPlayer",
         summary="Find the only model of a 3-SAT formula.",
         source="one model by construction; planting: Jia, Moore & Strain 2007, doi:10.1613/jair.2039",
         horizon=72, variant=True,
         difficulties={"medium": 16, "easy": 8, "hard": 24},
     ),
     _card(
-        "MaxSAT", "max_sat:MaxSAT", "max_sat:MaxSATPuzzle", "masked", "text", "formula", player="flips:ToGoal",
+        "MaxSAT", "max_sat:MaxSAT", "max_sat:MaxSATPuzzle", "masked", "text", "formula", player="flips:GoalPlayer",
         summary="Leave as few clauses of an over-constrained 3-SAT formula unsatisfied as can be.",
         source="random Max-3-SAT; optimum by enumeration",
         horizon=48, variant=True,
@@ -53,7 +53,7 @@ CARDS = (
     ),
     _card(
         "ThresholdSAT", "threshold_sat:ThresholdSAT", "threshold_sat:ThresholdSATPuzzle",
-        "masked", "text", "formula", player="threshold_sat:Decides",
+        "masked", "text", "formula", player="threshold_sat:DecidingPlayer",
         summary="Find a model of a uniform 3-SAT formula at the threshold, or say that it has none; half of them do.",
         source="Mitchell, Selman & Levesque 1992; sizes: Crawford & Auton 1996, doi:10.1016/0004-3702(95)00046-1",
         horizon=300, optimum=1.125, variant=True,

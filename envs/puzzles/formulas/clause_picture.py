@@ -14,7 +14,7 @@ ALARM, UNSATISFIED = "#f7d9c4", "#d55e00"
 
 
 def picture_of(clauses: Sequence[Clause], values: Mapping[int, bool | None], shape: tuple[int, int, int]) -> np.ndarray:
-    """A formula under an assignment, uint8 of ``shape``.
+    """Return a formula under an assignment, uint8 of ``shape``.
 
     Blue literals are true, pale ones false, orange ones have no value; a clause of which all literals are false is a
     vermilion column. The bar on the left is blue for variables that are true.

@@ -1,4 +1,4 @@
-"""Puzzles that ask for an assignment of a formula in conjunctive normal form: what they share.
+"""The base of puzzles that ask for an assignment of a formula in conjunctive normal form.
 
 The formula is shown in DIMACS CNF, and the answer is the assignment as literals, ``1 -2 -3 4``: one for each variable,
 in order.
@@ -15,7 +15,7 @@ import numpy as np
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from .cnf_search import Search
 from .dimacs import Clause, written
 from .formula import agreement_law
@@ -25,29 +25,29 @@ class CNF(NamedTuple):
     """A formula in conjunctive normal form."""
 
     variables: np.int32
-    """Their number."""
+    """Number of variables."""
     clauses: np.ndarray
     """int16 ``(clauses, longest)``: literals as DIMACS writes them, 0 behind the last one of a shorter clause."""
 
 
 class MaxCNF(NamedTuple):
-    """A formula of which not every clause can be satisfied."""
+    """A formula whose clauses cannot all be satisfied."""
 
     variables: np.int32
-    """Their number."""
+    """Number of variables."""
     clauses: np.ndarray
-    """As in :class:`CNF`."""
+    """Clauses, as in :class:`CNF`."""
     least: np.int32
     """The least number of clauses that an assignment leaves unsatisfied."""
 
 
 class DecidedCNF(NamedTuple):
-    """A formula of which it is known whether it has a model."""
+    """A formula that is known to have a model or to have none."""
 
     variables: np.int32
-    """Their number."""
+    """Number of variables."""
     clauses: np.ndarray
-    """As in :class:`CNF`."""
+    """Clauses, as in :class:`CNF`."""
     satisfiable: np.int8
     """1 if it has a model, 0 if not."""
 
@@ -57,20 +57,20 @@ SomeCNF: TypeAlias = CNF | MaxCNF | DecidedCNF
 
 
 def cnf(clauses: Sequence[Clause], variables: int) -> CNF:
-    """The instance of clauses that hold no literal twice."""
+    """Return the instance of clauses that hold no literal twice."""
     padded = np.zeros((len(clauses), max(map(len, clauses))), np.int16)
     for row, clause in zip(padded, clauses, strict=True):
         row[: len(clause)] = clause
     return CNF(np.int32(variables), padded)
 
 
-def clauses_of(instance: SomeCNF) -> list[Clause]:
-    """The clauses, in order."""
+def clause_list(instance: SomeCNF) -> list[Clause]:
+    """Return the clauses, in order."""
     return [tuple(x for x in row if x) for row in instance.clauses.tolist()]
 
 
 def unsatisfied(instance: SomeCNF, true: np.ndarray) -> np.ndarray:
-    """The numbers 0, 1, ... of the clauses that an assignment leaves unsatisfied.
+    """Return the numbers 0, 1, ... of the clauses that an assignment leaves unsatisfied.
 
     Args:
         instance: the formula.
@@ -81,25 +81,25 @@ def unsatisfied(instance: SomeCNF, true: np.ndarray) -> np.ndarray:
 
 
 class CNFPuzzle(Puzzle[AnyCNF]):
-    """An instance is a formula; what is asked of it, subclasses say."""
+    """A puzzle whose instance is a formula; subclasses say what to find."""
 
     def canonical(self, instance: AnyCNF) -> bytes:
-        """An invariant: equal for formulas that differ by names and signs of variables and by order, and different for
-        nearly all others (:func:`invariant`).
+        """Return an invariant: equal for formulas that differ by names and signs of variables and by order, and
+        different for nearly all others (:func:`invariant`).
         """
         return invariant(instance)
 
     def dimacs(self, instance: AnyCNF) -> str:
-        """The formula, and how to read it."""
+        """Return the formula, and how to read it."""
         return (
             "The formula is written in DIMACS CNF: after the line 'p cnf VARIABLES CLAUSES', every line is a clause, "
             "ended by 0. A number V stands for variable V, and -V for its negation. A clause is satisfied if at least "
             "one of its numbers is true: V where variable V is true, -V where it is false.\n\n"
-            + written(clauses_of(instance), int(instance.variables))
+            + written(clause_list(instance), int(instance.variables))
         )
 
     def assignment_format(self, instance: AnyCNF) -> str:
-        """How an assignment is written."""
+        """Describe how to write an assignment."""
         n = int(instance.variables)
         return (
             f"one line of {n} numbers separated by single spaces: the k-th is k if variable k is true and -k if it is "
@@ -107,30 +107,30 @@ class CNFPuzzle(Puzzle[AnyCNF]):
         )
 
     def assignment(self, instance: AnyCNF, text: str) -> np.ndarray:
-        """An assignment from text, bool ``(variables,)``.
+        """Return an assignment from text, bool ``(variables,)``.
 
         Raises:
             Malformed: not in the format of :meth:`assignment_format`.
         """
         n = int(instance.variables)
-        literals = reading.integers(text, -n, n, least=n, most=n)
+        literals = parsing.integers(text, -n, n, least=n, most=n)
         for variable, literal in enumerate(literals, 1):
             if abs(literal) != variable:
                 raise Malformed(f"number {variable} of the line is {variable} or -{variable}, got {literal}")
         return np.array(literals) > 0
 
     def guess(self, instance: AnyCNF, dice: Dice) -> str:
-        """A uniform assignment."""
+        """Return a uniform assignment."""
         return as_answer([dice.below(2) == 1 for _ in range(instance.variables)])
 
     def heuristic(self, instance: AnyCNF) -> str:
-        """Every variable gets the value that satisfies more of its clauses: a vote of its signs. False in a tie."""
+        """Give every variable the value that satisfies more of its clauses, a vote of its signs; false in a tie."""
         votes = np.zeros(int(instance.variables) + 1, int)
         np.add.at(votes, np.abs(instance.clauses), np.sign(instance.clauses))
         return as_answer(votes[1:] > 0)
 
     def constants(self) -> Sequence[str]:
-        """All true, all false."""
+        """Return all true, all false."""
         n, _ = self.shape
         return [as_answer([True] * n), as_answer([False] * n)]
 
@@ -140,8 +140,8 @@ class CNFPuzzle(Puzzle[AnyCNF]):
         return int(self._example.variables), len(self._example.clauses)
 
     def plan(self, instance: AnyCNF) -> list[int]:
-        """Flips from the all-false assignment to the solver's, each in a clause that is unsatisfied then; ends early
-        where another assignment as good lies on the way.
+        """Return flips from the all-false assignment to the solver's, each in a clause that is unsatisfied then; ends
+        early where another assignment as good lies on the way.
         """
         least = int(instance.least) if isinstance(instance, MaxCNF) else 0
         flips = set(np.flatnonzero(self.assignment(instance, self.solve(instance))).tolist())
@@ -159,50 +159,50 @@ class ModelPuzzle(CNFPuzzle[CNF]):
     """Asks for a model."""
 
     def question(self, instance: CNF) -> str:
-        """The formula, in DIMACS CNF."""
+        """State the formula, in DIMACS CNF."""
         return (
             f"Find an assignment of true or false to the {instance.variables} variables of a formula such that every "
             f"clause is satisfied. {self.dimacs(instance)}\nAnswer with {self.assignment_format(instance)}."
         )
 
     def judge(self, instance: CNF, answer: str) -> Verdict:
-        """Any model is right."""
+        """Accept any model."""
         return judge_model(instance, self.assignment(instance, answer))
 
     def solve(self, instance: CNF) -> str:
-        """The first model of :class:`.cnf_search.Search`.
+        """Return the first model of :class:`.cnf_search.Search`.
 
         Raises:
             ValueError: the formula has none.
         """
-        model = Search(clauses_of(instance), int(instance.variables)).model
+        model = Search(clause_list(instance), int(instance.variables)).model
         if model is None:
             raise ValueError("this formula has no model")
         return as_answer([model >> v & 1 == 1 for v in range(instance.variables)])
 
 
 def judge_model(instance: CNF | DecidedCNF, true: np.ndarray) -> Verdict:
-    """Right if an assignment, bool ``(variables,)``, satisfies every clause."""
+    """Accept an assignment, bool ``(variables,)``, that satisfies every clause."""
     left = unsatisfied(instance, true)
     if not len(left):
         return RIGHT
-    first = " ".join(map(str, clauses_of(instance)[left[0]]))
+    first = " ".join(map(str, clause_list(instance)[left[0]]))
     return wrong(f"{len(left)} clause(s) are not satisfied, the first is clause {left[0] + 1}: {first}")
 
 
 def as_answer(true: Sequence[bool] | np.ndarray) -> str:
-    """An assignment as literals."""
+    """Return an assignment as literals."""
     return " ".join(str(v if value else -v) for v, value in enumerate(true, 1))
 
 
 # -- random clauses --------------------------------------------------------------------------------------------------
 
 _LIMITS = [round(limit * 2**32) for limit in np.cumsum(agreement_law())[:-1].tolist()]
-"""Of a number below 2**32, what is below the i-th limit gives agreement pattern i + 1 or less."""
+"""Upper limits: a number below 2**32 that lies below limit i gives agreement pattern i + 1 or less."""
 
 
 def scope(dice: Dice, variables: int, length: int) -> list[int]:
-    """Different variables 1, 2, ..., uniformly, in increasing order."""
+    """Draw different variables 1, 2, ..., uniformly, in increasing order."""
     chosen: set[int] = set()
     while len(chosen) < length:
         chosen.add(dice.below(variables) + 1)
@@ -210,27 +210,29 @@ def scope(dice: Dice, variables: int, length: int) -> list[int]:
 
 
 def agreeing(variables: Sequence[int], pattern: int, model: int) -> Clause:
-    """The clause over these variables whose literal i is true in the model (a bit a variable) where bit i is set."""
+    """Return the clause over these variables whose literal i is true in the model (a bit a variable) where bit i is
+    set.
+    """
     return tuple(v if pattern >> i & 1 == model >> v - 1 & 1 else -v for i, v in enumerate(variables))
 
 
 def quiet_clause(dice: Dice, variables: int, model: int) -> Clause:
-    """Three literals that a hidden model satisfies, by the law of :func:`.formula.planted_formula`: signs do not tell
-    the model.
+    """Draw three literals that a hidden model satisfies, by the law of :func:`.formula.planted_formula`: signs do not
+    tell the model.
     """
     word = dice.below(2**32)
     return agreeing(scope(dice, variables, 3), 1 + sum(word >= limit for limit in _LIMITS), model)
 
 
 def half_satisfiable(variables: int) -> int:
-    """The number of uniform clauses of three literals at which about half of all formulas have a model: 4.258 n +
-    58.26 n**(-2/3) (Crawford & Auton 1996, doi:10.1016/0004-3702(95)00046-1).
+    """Return the number of uniform clauses of three literals at which about half of all formulas have a model: 4.258 n
+    + 58.26 n**(-2/3) (Crawford & Auton 1996, doi:10.1016/0004-3702(95)00046-1).
     """
     return round(4.258 * variables + 58.26 * variables ** (-2 / 3))
 
 
 def uniform_clause(dice: Dice, variables: int) -> Clause:
-    """Three literals, uniformly."""
+    """Draw three literals uniformly."""
     return agreeing(scope(dice, variables, 3), dice.below(8), 0)
 
 
@@ -240,7 +242,8 @@ _ROUNDS = 6
 
 
 def invariant(instance: SomeCNF) -> bytes:
-    """A hash of the formula that names and signs of variables and the order of clauses and literals leave as it is.
+    """Return a hash of the formula that names and signs of variables and the order of clauses and literals leave as it
+    is.
 
     Colours of literals are refined from their clauses' and their negations' colours, and clauses' from their literals',
     some rounds long (Weisfeiler & Leman 1968): no true normal form, since formulas that look alike everywhere share it.
@@ -260,7 +263,7 @@ def invariant(instance: SomeCNF) -> bytes:
 
 
 def _mixed(words: np.ndarray) -> np.ndarray:
-    """Words scrambled one by one (the finaliser of SplitMix64: Steele, Lea & Flood 2014)."""
+    """Scramble words one by one (the finaliser of SplitMix64: Steele, Lea & Flood 2014)."""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ words >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ words >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)

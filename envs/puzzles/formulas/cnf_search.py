@@ -1,8 +1,9 @@
 """Exact search on formulas in conjunctive normal form: models, their number, and refutations. Host side.
 
-Davis, Logemann & Loveland's search (1962) on sets of clauses as whole numbers. What a partial assignment does is a few
-such sets: the clauses with a true literal, and for j = 1, 2, ... those of which at least j literals are not false.
-Making a literal false moves the clauses that hold it down by one, in j operations for all of them together.
+This is Davis, Logemann & Loveland's search (1962), with sets of clauses as whole numbers. A partial assignment is
+described by a few such sets: the clauses with a true literal, and for j = 1, 2, ... those of which at least j literals
+are not false. To make a literal false moves the clauses that hold it down by one, in j operations for all of them
+together.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from .dimacs import Clause
 
 
 class Node(NamedTuple):
-    """A partial assignment and what it does; sets of clauses and of variables are bits of whole numbers."""
+    """A partial assignment and its effect; sets of clauses and of variables are bits of whole numbers."""
 
     free: int
     """Variables without a value; variable v is bit v - 1."""
@@ -24,7 +25,7 @@ class Node(NamedTuple):
     open: int
     """Clauses without a true literal."""
     left: tuple[int, ...]
-    """Entry j: the clauses of which more than j literals are not false."""
+    """Sets of clauses: entry j holds those of which more than j literals are not false."""
 
 
 class Search:
@@ -35,15 +36,15 @@ class Search:
 
     Args:
         clauses: in any order, none empty.
-        variables: their number; clauses may leave some out.
-        most_models: stops as soon as it knows of so many.
+        variables: number of variables; clauses may leave some out.
+        most_models: number of models at which the search stops.
 
     Attributes:
-        models: how many models it found; exact where it is below ``most_models``.
+        models: number of models found; exact if below ``most_models``.
         model: the first model found, as the set of its true variables; None if there is none.
         branches: for each node with two successors, in the order of the search, the literal that it makes true first.
             Of a unit clause that is the negated literal, which falsifies the clause at once.
-        decisions: how many of them no unit clause forced.
+        decisions: number of branches that no unit clause forced.
         refutation: where there is no model, the tree as tokens in preorder: a variable, the tree where it is true, the
             tree where it is false; ``#j`` where all literals of clause j = 1, 2, ... are false.
     """
@@ -94,7 +95,7 @@ class Search:
         return [*before, str(abs(literal)), *true, *false, *reversed(behind)]
 
     def _with(self, node: Node, literal: int) -> Node:
-        """The node after a literal has become true."""
+        """Return the node after a literal has become true."""
         bit = 1 << abs(literal) - 1
         fewer, left = self._holds[-literal], node.left
         return Node(
@@ -105,7 +106,7 @@ class Search:
         )
 
     def _choice(self, node: Node) -> int:
-        """The literal to branch on, in the clauses of least length that are open."""
+        """Return the literal to branch on, in the clauses of least length that are open."""
         shortest = next(some for some in (node.open & ~longer for longer in node.left) if some)
         best = chosen = -1
         for v in members(node.free):
@@ -117,7 +118,7 @@ class Search:
 
 
 def members(numbers: int) -> Iterator[int]:
-    """The numbers of the bits that are set, in increasing order."""
+    """Return the numbers of the bits that are set, in increasing order."""
     while numbers:
         yield _lowest(numbers)
         numbers &= numbers - 1

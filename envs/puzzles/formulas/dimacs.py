@@ -14,7 +14,7 @@ Clause = tuple[int, ...]
 
 
 def clauses_of(formula: Formula) -> list[Clause]:
-    """The clauses, in order."""
+    """Return the clauses, in order."""
     positive, negative = np.asarray(formula.positive), np.asarray(formula.negative)
     words, variables = positive.shape
     clauses = []
@@ -27,7 +27,7 @@ def clauses_of(formula: Formula) -> list[Clause]:
 
 
 def formula_of(clauses: Sequence[Iterable[int]], variables: int) -> Formula:
-    """The formula of these clauses (NumPy arrays).
+    """Return the formula of these clauses (NumPy arrays).
 
     Raises:
         ValueError: an empty clause, a literal out of range, a variable twice in a clause, or too many variables.
@@ -43,7 +43,7 @@ def formula_of(clauses: Sequence[Iterable[int]], variables: int) -> Formula:
 
 
 def occurrences(clauses: Sequence[Clause], variables: int) -> np.ndarray:
-    """Where the literals of each variable occur: the two sides of a :class:`.formula.Formula`, for any size."""
+    """Return where the literals of each variable occur: the two sides of a :class:`.formula.Formula`, for any size."""
     occurs = np.zeros((2, -(-len(clauses) // WORD), variables), np.uint32)
     for j, clause in enumerate(clauses):
         for literal in clause:
@@ -62,18 +62,18 @@ def _check(clauses: Sequence[Clause], variables: int) -> None:
 
 
 def to_dimacs(formula: Formula) -> str:
-    """DIMACS CNF: the problem line, then one clause a line, each ended by 0."""
+    """Write a formula in DIMACS CNF: the problem line, then one clause a line, each ended by 0."""
     return written(clauses_of(formula), formula.positive.shape[-1])
 
 
 def written(clauses: Sequence[Clause], variables: int) -> str:
-    """:func:`to_dimacs` of clauses of any length over any number of variables."""
+    """Write clauses of any length over any number of variables as :func:`to_dimacs` does."""
     lines = [f"p cnf {variables} {len(clauses)}"]
     return "\n".join(lines + [" ".join(map(str, (*clause, 0))) for clause in clauses]) + "\n"
 
 
 def from_dimacs(text: str) -> Formula:
-    """The formula of a DIMACS CNF text: comments, one problem line, clauses that may span lines.
+    """Return the formula of a DIMACS CNF text: comments, one problem line, clauses that may span lines.
 
     Raises:
         ValueError: not DIMACS CNF, or not as announced by its problem line; the message names the line or clause.
@@ -83,7 +83,7 @@ def from_dimacs(text: str) -> Formula:
 
 
 def clauses_in(text: str) -> tuple[int, list[Clause]]:
-    """The number of variables and the clauses of a DIMACS CNF text; any number of either, of any length.
+    """Return the number of variables and the clauses of a DIMACS CNF text; any number of either, of any length.
 
     Raises:
         ValueError: see :func:`from_dimacs`.
@@ -120,7 +120,9 @@ def clauses_in(text: str) -> tuple[int, list[Clause]]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Numbered lines in words, without comments, blank lines and what follows SATLIB's closing ``%``."""
+    """Yield numbered lines as lists of words, without comments, blank lines and anything after SATLIB's closing
+    ``%``.
+    """
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
         if words and words[0] == "%":
@@ -134,7 +136,7 @@ def _is_count(word: str) -> bool:
 
 
 def model_count(formula: Formula) -> int:
-    """The exact number of models, by truth tables.
+    """Return the exact number of models, by truth tables.
 
     Raises:
         ValueError: more than :data:`COUNTABLE` variables.

@@ -1,4 +1,4 @@
-"""The SAT family's reference player: solve first, then walk straight to the model."""
+"""The reference player of SAT: it solves the formula first, then walks straight to the model."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from jax import lax
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
-from .formula import Formula, as_word, size, tally, used_clauses, values
+from .formula import Formula, as_bits, size, tally, used_clauses, values
 
 
 class Search(NamedTuple):
-    """A partial assignment, and the alternatives to the decisions it rests on."""
+    """A partial assignment, and the alternatives to its decisions."""
 
     assigned: jax.Array
     """uint32: the variables that have a value."""
@@ -31,20 +31,20 @@ class Search(NamedTuple):
 
 
 class DPLL(NamedTuple):
-    """Davis, Logemann & Loveland's search (1962), run to a model before the first move: it is complete, so every
-    formula that has a model is solved.
+    """Runs Davis, Logemann & Loveland's search (1962) to a model before the first move. The search is complete, so it
+    solves every formula that has a model.
 
-    In play it flips, of the legal variables in which the assignment differs from its model, the first: at most n
+    In play it flips the first legal variable in which the assignment differs from the model, so it needs at most n
     flips (see :mod:`.sat`). It reads the formula, which is public, and nothing else.
     """
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> DPLL:
-        """The player of any task of this kind."""
+        """Return the player of any task of this kind."""
         return cls()
 
     def initial(self, params: Formula) -> jax.Array:
-        """The model found, a uint32 assignment; all false if there is none."""
+        """Begin with the model found, a uint32 assignment; all false if there is none."""
         variables = params.positive.shape[-1]
         clauses = used_clauses(params)
         start = Search(
@@ -67,8 +67,8 @@ class DPLL(NamedTuple):
             solved = (unsettled == 0).all()
 
             unit = (unsettled & some_free & ~several_free)[:, None]
-            to_true = as_word(free & (size(unit & params.positive) > 0))
-            to_false = as_word(free & (size(unit & params.negative) > 0)) & ~to_true
+            to_true = as_bits(free & (size(unit & params.positive) > 0))
+            to_false = as_bits(free & (size(unit & params.negative) > 0)) & ~to_true
             forced = to_true | to_false != 0
 
             # Decide on the free variable in most unsettled clauses, for the value that settles more of them. Once
@@ -96,7 +96,7 @@ class DPLL(NamedTuple):
         return jnp.where(found.solved, found.assignment, 0)
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The first legal variable that brings the assignment nearer to the model."""
+        """Return the first legal variable that brings the assignment nearer to the model."""
         mask = jnp.asarray(view.action_mask)
         differs = values(view.state.assignment ^ memory, mask.shape[-1])
         return jnp.argmax(mask & differs).astype(jnp.int32), memory

@@ -12,10 +12,10 @@ termination    no more clauses are unsatisfied than must be: the goal
 Rewards telescope: a return is 1 if solved, plus (unsatisfied at the start - unsatisfied at the end) / clauses. Cycling
 earns nothing.
 
-Only flips in unsatisfied clauses are legal (focused search, Papadimitriou 1991), and no shortest path is lost by it:
-let a be an assignment and a' a better one at distance d; some clause that a leaves unsatisfied is satisfied by a', so
-it holds a variable in which they differ; flipping that one is legal and leaves distance d - 1. So the goal is at most n
-legal flips away.
+Only flips in unsatisfied clauses are legal (focused search, Papadimitriou 1991). No shortest path is lost: let a be an
+assignment and a' a better one at distance d. Some clause that a leaves unsatisfied is satisfied by a', so it holds a
+variable in which they differ. To flip that variable is legal and leaves distance d - 1. So the goal is at most n legal
+flips away.
 """
 
 from __future__ import annotations
@@ -31,35 +31,34 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.bank import Bank, bank_of_both_splits
+from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
-from rlbench_suite.lanes import computed_once
 from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from ..shared.puzzle_task import Params, PuzzleTask
 from .clause_picture import picture_of
-from .cnf import CNFPuzzle, MaxCNF, SomeCNF
-from .cnf import clauses_of as listed
+from .cnf import CNFPuzzle, MaxCNF, SomeCNF, clause_list
 from .dimacs import clauses_of, occurrences, to_dimacs
 from .formula import (
     WORD,
     Formula,
     Verdict,
+    all_bits,
     false_literals,
     flipped,
     judge,
     size,
     true_literals,
     values,
-    words_of,
 )
 
 Context = TypeVar("Context", bound=tuple[Any, ...])
 
 
 class State(NamedTuple):
-    """An assignment and what it does; the verdict is kept because mask, reward and observation all need it."""
+    """An assignment and its effect. The verdict is kept because mask, reward and observation all need it."""
 
     assignment: jax.Array
     """uint32 ``()`` or ``(words,)``: bit v % 32 of word v // 32 is the value of variable v."""
@@ -67,9 +66,7 @@ class State(NamedTuple):
 
 
 class FlipTask(Task[Context, State], Generic[Context]):
-    """The game on any formula. Subclasses call :meth:`play_on`, and say what the formula of a context is and how an
-    episode begins.
-    """
+    """The game on any formula. Subclasses call :meth:`play_on`, return the formula of a context, and begin episodes."""
 
     measures: ClassVar[dict[str, str]] = {"unsatisfied": "number of unsatisfied clauses"}
     picture_shape: ClassVar[tuple[int, int, int]] = (360, 760, 3)
@@ -77,7 +74,7 @@ class FlipTask(Task[Context, State], Generic[Context]):
     def play_on(self, variables: int, clauses: int) -> None:
         """Set size and spaces."""
         self.variables, self.clauses = variables, clauses
-        self.every_clause = words_of(clauses)
+        self.every_clause = all_bits(clauses)
         self.action_space = spaces.Discrete(variables)
         low, high = [-1.0] * variables + [0.0] * (2 * variables + 1), [1.0] * (3 * variables + 1)
         self.observation_space = self.box(low, high)
@@ -85,10 +82,10 @@ class FlipTask(Task[Context, State], Generic[Context]):
 
     @abc.abstractmethod
     def formula(self, params: Context) -> Formula:
-        """The formula of an episode."""
+        """Return the formula of an episode."""
 
     def least(self, params: Context) -> jax.Array | int:
-        """How many of its clauses must stay unsatisfied."""
+        """Return how many of its clauses must stay unsatisfied."""
         return 0
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Context) -> State:
@@ -96,11 +93,13 @@ class FlipTask(Task[Context, State], Generic[Context]):
         return self.judged(flipped(state.assignment, action), params)
 
     def judged(self, assignment: jax.Array, params: Context) -> State:
-        """The state of an assignment."""
+        """Return the state of an assignment."""
         return State(assignment, judge(self.formula(params), assignment, self.every_clause))
 
     def observation(self, state: State, key: jax.Array, params: Context) -> jax.Array:
-        """Value, make and break count of every variable, and how much is left to do: ``(3 n + 1,)``."""
+        """Return the value, make count and break count of every variable, and how much is left to do: ``(3 n +
+        1,)``.
+        """
         value = 2 * values(state.assignment, self.variables).astype(self.dtype) - 1
         breaks = size(state.verdict.critical[:, None] & true_literals(self.formula(params), state.assignment))
         unsatisfied = self._fraction(size(state.verdict.unsatisfied))
@@ -108,7 +107,7 @@ class FlipTask(Task[Context, State], Generic[Context]):
         return jnp.concatenate(parts)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """Describe the entries in the order of :meth:`observation`."""
         each = (self.variables,)
         return (
             Component("value", "of each variable: -1 false, +1 true", shape=each),
@@ -122,31 +121,31 @@ class FlipTask(Task[Context, State], Generic[Context]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """A variable each."""
+        """Describe each action: a variable."""
         meaning = "action i negates variable i + 1; legal are those of unsatisfied clauses"
         return (Component("flip", meaning, shape=(self.variables,)),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Context) -> jax.Array:
-        """The fraction of clauses won, and 1 for the goal."""
+        """Give the fraction of clauses won, and 1 for the goal."""
         before, after = size(state.verdict.unsatisfied), size(next_state.verdict.unsatisfied)
         least = self.least(params)
         return self._fraction(before - after) + ((after == least) & (before > least))
 
     def terminal(self, state: State, key: jax.Array, params: Context) -> jax.Array:
-        """Whether the goal is reached."""
+        """Return whether the goal is reached."""
         return size(state.verdict.unsatisfied) == self.least(params)
 
     def info(self, state: State, params: Context) -> dict[str, jax.Array]:
-        """``success``: the goal is reached."""
+        """Report ``success``: the goal is reached."""
         unsatisfied = size(state.verdict.unsatisfied)
         return {"success": unsatisfied == self.least(params), "unsatisfied": unsatisfied}
 
     def action_mask(self, state: State, params: Context) -> jax.Array:
-        """The variables of unsatisfied clauses, bool ``(n,)``."""
+        """Return the variables of unsatisfied clauses, bool ``(n,)``."""
         return self._makes(state, params) > 0
 
     def _makes(self, state: State, params: Context) -> jax.Array:
-        """Unsatisfied clauses that a flip of each variable satisfies, int32 ``(n,)``."""
+        """Count the unsatisfied clauses that a flip of each variable satisfies, int32 ``(n,)``."""
         return computed_once(self._counts)(state, self.formula(params))
 
     @staticmethod
@@ -159,7 +158,7 @@ class FlipTask(Task[Context, State], Generic[Context]):
     # -- host side -----------------------------------------------------------------------------------------------
 
     def describe(self, state: State, params: Context) -> str:
-        """The formula in DIMACS CNF, the assignment as a DIMACS ``v`` line, and the clauses still unsatisfied."""
+        """Show the formula in DIMACS CNF, the assignment as a DIMACS ``v`` line, and the clauses still unsatisfied."""
         assignment = self._signed(state)
         formula = self.formula(params)
         unsatisfied = [c for c in clauses_of(formula) if not set(c) & set(assignment)]
@@ -173,11 +172,11 @@ class FlipTask(Task[Context, State], Generic[Context]):
         ])  # fmt: skip
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return f"Answer 'flip V' to negate variable V (1 to {self.variables}) of an unsatisfied clause."
 
     def parse(self, text: str, state: State, params: Context) -> np.ndarray:
-        """``flip 7`` or ``7``: variables count from 1.
+        """Read ``flip 7`` or ``7``: variables count from 1.
 
         Raises:
             ValueError: anything else.
@@ -188,29 +187,29 @@ class FlipTask(Task[Context, State], Generic[Context]):
         return np.asarray(int(match[1]) - 1, self.action_space.dtype)
 
     def why_illegal(self, action: np.ndarray, state: State, params: Context) -> str:
-        """Which flips are legal instead."""
+        """Say which flips are legal instead."""
         legal = np.flatnonzero(self.action_mask(state, params)) + 1
         return f"variable {int(action) + 1} is in no unsatisfied clause; those that are: {', '.join(map(str, legal))}"
 
     def why_over(self, state: State, params: Context, info: dict[str, Any]) -> str:
-        """The only end there is."""
+        """Return the only end there is."""
         if least := int(self.least(params)):
             return f"{least} clauses are unsatisfied, and no assignment leaves fewer"
         return "every clause is satisfied"
 
     def _signed(self, state: State) -> list[int]:
-        """The true literals, as DIMACS writes them."""
+        """Return the true literals, as DIMACS writes them."""
         true = np.asarray(values(state.assignment, self.variables)).tolist()
         return [v if value else -v for v, value in enumerate(true, 1)]
 
     def draw(self, state: State, params: Context) -> np.ndarray:
-        """The formula under the assignment: :func:`.clause_picture.picture_of`."""
+        """Draw the formula under the assignment: :func:`.clause_picture.picture_of`."""
         true = {abs(literal): literal > 0 for literal in self._signed(state)}
         return picture_of(clauses_of(self.formula(params)), true, self.picture_shape)
 
 
 def squash(count: jax.Array, dtype: np.dtype[Any]) -> jax.Array:
-    """0, 1, 2, 3, ... to 0, 1/2, 2/3, 3/4, ...: bounded, and finest where a difference of one matters most."""
+    """Map 0, 1, 2, 3, ... to 0, 1/2, 2/3, 3/4, ...: bounded, and finest where a difference of one matters most."""
     count = count.astype(dtype)
     return count / (1 + count)
 
@@ -224,16 +223,16 @@ class Given(NamedTuple):
     positive: np.ndarray
     """uint32 ``(words of clauses, variables)``."""
     negative: np.ndarray
-    """Likewise."""
+    """uint32 ``(words, variables)``."""
     least: np.ndarray
     """int32: clauses that must stay unsatisfied."""
     elsewhere: np.ndarray
-    """uint32 ``(words of variables,)``: an assignment that leaves more unsatisfied."""
+    """uint32 ``(words of variables,)``: an assignment that leaves more clauses unsatisfied than the goal."""
 
 
 class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
-    """The game on formulas of a puzzle. A return's best expectation depends on the formulas; a plan of the bank flips
-    from the all-false assignment, wherever an episode begins.
+    """The game on formulas of a puzzle. The best expected return depends on the formulas. A plan of the bank flips from
+    the all-false assignment, wherever an episode begins.
     """
 
     puzzle: CNFPuzzle[Any]
@@ -252,17 +251,17 @@ class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
         return Bank(Given(*map(np.stack, columns)), bank.plans)
 
     def formula(self, params: Params) -> Formula:
-        """As the bank has it."""
+        """Return the formula as the bank has it."""
         return Formula(params.instance.positive, params.instance.negative)
 
     def least(self, params: Params) -> jax.Array:
-        """As the bank has it."""
+        """Return the least count as the bank has it."""
         least: jax.Array = params.instance.least
         return least
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """A uniform assignment. One that is the goal at once has another one's place taken instead."""
-        every_variable = words_of(self.variables)
+        """Draw a uniform assignment; if it is the goal already, use the instance's other start instead."""
+        every_variable = all_bits(self.variables)
         drawn = jax.random.key_data(key)  # random bits enough for two words
         if len(every_variable) > len(drawn):
             drawn = jax.random.bits(key, every_variable.shape, jnp.uint32)
@@ -272,8 +271,8 @@ class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
 
 
 def _given(instance: SomeCNF) -> Given:
-    """An instance as bits."""
-    clauses, variables = listed(instance), int(instance.variables)
+    """Return an instance as bits."""
+    clauses, variables = clause_list(instance), int(instance.variables)
     least = int(instance.least) if isinstance(instance, MaxCNF) else 0
 
     def misses(true: set[int]) -> int:
@@ -281,28 +280,28 @@ def _given(instance: SomeCNF) -> Given:
 
     falsified = ({-x for x in clause if x < 0} for clause in clauses)
     elsewhere = next(true for true in falsified if misses(true) > least)
-    words = np.zeros(len(words_of(variables)), np.uint32)
+    words = np.zeros(len(all_bits(variables)), np.uint32)
     for v in elsewhere:
         words[(v - 1) // WORD] |= np.uint32(1 << (v - 1) % WORD)
     positive, negative = occurrences(clauses, variables)
     return Given(positive, negative, np.asarray(least, np.int32), words)
 
 
-class ToGoal(NamedTuple):
+class GoalPlayer(NamedTuple):
     """Walks straight to the assignment that the exact solver found when the bank was built."""
 
     @classmethod
-    def for_task(cls, task: Task[Any, Any]) -> ToGoal:
-        """The player of any task of this kind."""
+    def for_task(cls, task: Task[Any, Any]) -> GoalPlayer:
+        """Return the player of any task of this kind."""
         return cls()
 
     def initial(self, params: Params) -> jax.Array:
-        """The variables that are true there, bool ``(n,)``: those that the plan flips."""
+        """Begin with the variables that are true there, bool ``(n,)``: those that the plan flips."""
         variables = np.arange(params.instance.positive.shape[-1])
         return (params.plan[:, None] == variables).any(0)
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The first legal variable that brings the assignment nearer."""
+        """Return the first legal variable that brings the assignment nearer."""
         mask = jnp.asarray(view.action_mask)
         differs = values(view.state.assignment, mask.shape[-1]) != memory
         return jnp.argmax(mask & differs).astype(jnp.int32), memory

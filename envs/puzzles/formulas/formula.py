@@ -25,10 +25,10 @@ THRESHOLD = 4.267
 
 
 class Formula(NamedTuple):
-    """A formula in conjunctive normal form, by where its literals occur; public to every player.
+    """A formula in conjunctive normal form, as the places where its literals occur; public to every player.
 
-    Bit ``j % 32`` of ``positive[j // 32, v]`` says that clause ``j`` holds variable ``v``, and likewise for
-    ``negative`` and its negation. Both are uint32 of shape ``(words, variables)``.
+    Bit ``j % 32`` of ``positive[j // 32, v]`` is set if clause ``j`` holds variable ``v``; ``negative`` holds the same
+    for its negation. Both are uint32 of shape ``(words, variables)``.
     """
 
     positive: jax.Array
@@ -36,28 +36,28 @@ class Formula(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What an assignment does to the clauses: two sets of clauses, uint32 ``(words,)`` each."""
+    """Effect of an assignment on the clauses: two sets of clauses, uint32 ``(words,)`` each."""
 
     unsatisfied: jax.Array
-    """No true literal."""
+    """Clauses without a true literal."""
     critical: jax.Array
-    """Exactly one true literal: flipping its variable breaks the clause."""
+    """Clauses with exactly one true literal: flipping its variable breaks them."""
 
 
 def clause_count(variables: int) -> int:
-    """The even number of clauses nearest to the satisfiability threshold; why even: :func:`planted_formula`."""
+    """Return the even number of clauses nearest to the satisfiability threshold; why even: :func:`planted_formula`."""
     return 2 * round(THRESHOLD * variables / 2)
 
 
-def words_of(clauses: int) -> np.ndarray:
-    """The set of clauses 0 to ``clauses`` - 1, uint32 ``(words,)``."""
+def all_bits(clauses: int) -> np.ndarray:
+    """Return the set of clauses 0 to ``clauses`` - 1, uint32 ``(words,)``."""
     full, rest = divmod(clauses, WORD)
     return np.array([2**WORD - 1] * full + [2**rest - 1] * (rest > 0), np.uint32)
 
 
 def values(assignment: jax.Array, variables: int) -> jax.Array:
-    """The value of each variable, bool ``(variables,)``: bit ``v`` of the uint32 ``assignment``. Beyond 32 variables it
-    is uint32 ``(words,)``: bit ``v % 32`` of word ``v // 32``.
+    """Return the value of each variable, bool ``(variables,)``: bit ``v`` of the uint32 ``assignment``. Beyond 32
+    variables it is uint32 ``(words,)``: bit ``v % 32`` of word ``v // 32``.
     """
     if assignment.ndim == 0:
         return (assignment >> np.arange(variables, dtype=np.uint32)) & 1 != 0
@@ -65,31 +65,33 @@ def values(assignment: jax.Array, variables: int) -> jax.Array:
 
 
 def flipped(assignment: jax.Array, variable: jax.Array) -> jax.Array:
-    """The assignment with one variable negated."""
+    """Return the assignment with one variable negated."""
     bit = np.uint32(1) << (variable % WORD).astype(jnp.uint32)
     if assignment.ndim == 0:
         return assignment ^ bit
     return jnp.where(np.arange(assignment.shape[0]) == variable // WORD, assignment ^ bit, assignment)
 
 
-def as_word(members: jax.Array) -> jax.Array:
-    """The inverse of :func:`values`: bool ``(variables,)`` to a uint32."""
+def as_bits(members: jax.Array) -> jax.Array:
+    """Return the inverse of :func:`values`: bool ``(variables,)`` to a uint32."""
     bits = np.uint32(1) << np.arange(members.shape[-1], dtype=np.uint32)
     return jnp.where(members, bits, 0).sum(dtype=jnp.uint32)
 
 
 def true_literals(formula: Formula, assignment: jax.Array) -> jax.Array:
-    """The clauses in which each variable's true literal occurs, uint32 ``(words, variables)``."""
+    """Return the clauses in which each variable's true literal occurs, uint32 ``(words, variables)``."""
     return jnp.where(values(assignment, formula.positive.shape[-1]), formula.positive, formula.negative)
 
 
 def false_literals(formula: Formula, assignment: jax.Array) -> jax.Array:
-    """The clauses in which each variable's false literal occurs, uint32 ``(words, variables)``."""
+    """Return the clauses in which each variable's false literal occurs, uint32 ``(words, variables)``."""
     return true_literals(Formula(formula.negative, formula.positive), assignment)
 
 
 def tally(literals: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The clauses that hold at least one, and at least two, of the literals given ``(words, variables)`` by clauses."""
+    """Return the clauses that hold at least one, and at least two, of the literals given ``(words, variables)`` by
+    clauses.
+    """
 
     def add(left: tuple[jax.Array, jax.Array], right: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         (some, several), (more, many_more) = left, right
@@ -100,18 +102,18 @@ def tally(literals: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def judge(formula: Formula, assignment: jax.Array, clauses: np.ndarray) -> Verdict:
-    """What the assignment does to these clauses (see :func:`words_of`)."""
+    """Judge an assignment on these clauses (see :func:`all_bits`)."""
     some, several = tally(true_literals(formula, assignment))
     return Verdict(~some & clauses, some & ~several)
 
 
 def size(clauses: jax.Array) -> jax.Array:
-    """Number of members of sets of clauses, words on axis 0; int32."""
+    """Count the members of sets of clauses, words on axis 0; int32."""
     return functools.reduce(operator.add, [lax.population_count(word) for word in clauses]).astype(jnp.int32)
 
 
 def used_clauses(formula: Formula) -> jax.Array:
-    """The set of clauses that hold any literal, uint32 ``(words,)``."""
+    """Return the set of clauses that hold any literal, uint32 ``(words,)``."""
     return lax.reduce(formula.positive | formula.negative, np.uint32(0), lax.bitwise_or, (1,))
 
 
@@ -121,28 +123,30 @@ QUIET = (math.sqrt(5) - 1) / 2
 """Weight of each literal that agrees with the planted model: the positive root of q (1 + q) = 1."""
 
 AGREEMENTS = np.arange(1, 8)
-"""Which of a clause's three literals agree with the planted model, as bits: anything but none."""
+"""Literals of a clause that agree with the planted model, as three bits: any set but the empty one."""
 
 
 def agreement_law() -> np.ndarray:
-    """Probability of each of :data:`AGREEMENTS`: proportional to ``QUIET`` to the number of literals that agree."""
+    """Return the probability of each of :data:`AGREEMENTS`: proportional to ``QUIET`` to the number of literals that
+    agree.
+    """
     weights = QUIET ** np.array([int(pattern).bit_count() for pattern in AGREEMENTS])
     return weights / weights.sum()
 
 
 def triples(variables: int) -> np.ndarray:
-    """Every set of three variables as a uint32 of three bits."""
+    """Return every set of three variables as a uint32 of three bits."""
     return np.array([sum(1 << v for v in three) for three in itertools.combinations(range(variables), 3)], np.uint32)
 
 
 def planted_formula(key: jax.Array, variables: int, clauses: int, split: jax.Array) -> Formula:
-    """A random 3-SAT formula around a hidden model, from one random draw.
+    """Return a random 3-SAT formula around a hidden model, from one random draw.
 
-    Clauses are drawn independently (fixed clause length: Mitchell, Selman & Levesque 1992): three distinct
-    variables, uniformly, and signs such that t of the three literals agree with a hidden uniform assignment with
-    probability proportional to ``QUIET**t``, t = 1, 2, 3. Planting with equal weights instead makes literals agree
-    more often than not, so that a majority vote over signs finds the model; with this weight they agree exactly
-    half of the time: E[t] = 3/2 (Jia, Moore & Strain 2007, section 3).
+    Clauses are drawn independently (fixed clause length: Mitchell, Selman & Levesque 1992): three distinct variables,
+    uniformly, and signs such that t of the three literals agree with a hidden uniform assignment with probability
+    proportional to ``QUIET**t``, t = 1, 2, 3. Planting with equal weights instead makes literals agree more often than
+    not, so that a majority vote over signs finds the model; with this weight they agree exactly half of the time: E[t]
+    = 3/2 (Jia, Moore & Strain 2007, section 3).
 
     **The split.** Let o be the number of variables that occur an odd number of times. It is even, because the number
     of literals, ``3 * clauses``, is. Formulas with o divisible by 4 are train formulas, the others test formulas.
@@ -180,13 +184,13 @@ def planted_formula(key: jax.Array, variables: int, clauses: int, split: jax.Arr
 
 
 def _for_split(scope: jax.Array, start: jax.Array, split: jax.Array, variables: int) -> jax.Array:
-    """The last clause's variables, one of them exchanged if the formula would belong to the other split."""
+    """Return the last clause's variables, one of them exchanged if the formula would belong to the other split."""
     last = scope[-1]
     odd = lax.reduce(scope[:-1], np.uint32(0), lax.bitwise_xor, (0,))
     even = ~odd & np.uint32(2**variables - 1)
 
     def first_of(candidates: jax.Array) -> jax.Array:
-        """The first candidate from ``start`` on, cyclically: favours no variable."""
+        """Return the first candidate from ``start`` on, cyclically: favours no variable."""
         behind = candidates & (np.uint32(2**WORD - 1) << start)
         return _lowest(jnp.where(behind != 0, behind, candidates))
 
@@ -198,12 +202,12 @@ def _for_split(scope: jax.Array, start: jax.Array, split: jax.Array, variables: 
 
 
 def _lowest(members: jax.Array) -> jax.Array:
-    """The lowest bit that is set."""
+    """Return the lowest bit that is set."""
     return members & -members
 
 
 def _transposed(clauses: jax.Array) -> jax.Array:
-    """Sets of variables to sets of clauses: uint32 ``(..., clauses)`` to ``(..., words, 32)``.
+    """Turn sets of variables into sets of clauses: uint32 ``(..., clauses)`` to ``(..., words, 32)``.
 
     Each block of 32 words is a 32 x 32 matrix of bits, transposed by exchanging the bits of the row number with those
     of the column number, one after another (Warren 2012, section 7-3). The loop is a real one: unrolled, XLA would

@@ -14,7 +14,7 @@ import numpy as np
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Verdict
 
-from .cnf import CNFPuzzle, MaxCNF, as_answer, clauses_of, cnf, uniform_clause, unsatisfied
+from .cnf import CNFPuzzle, MaxCNF, as_answer, clause_list, cnf, uniform_clause, unsatisfied
 from .flips import PuzzleFlips
 from .truth_tables import least_unsatisfied
 
@@ -33,14 +33,14 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
         self.variables = int(tier)
 
     def compose(self, dice: Dice) -> MaxCNF | None:
-        """Uniform clauses; None if all of them can be satisfied."""
+        """Draw uniform clauses; None if all of them can be satisfied."""
         n = self.variables
         clauses = [uniform_clause(dice, n) for _ in range(self.clauses_a_variable * n)]
         least, _ = least_unsatisfied(clauses, n)
         return MaxCNF(*cnf(clauses, n), np.int32(least)) if least else None
 
     def question(self, instance: MaxCNF) -> str:
-        """The formula, in DIMACS CNF."""
+        """State the formula, in DIMACS CNF."""
         return (
             f"No assignment of true or false to the {instance.variables} variables of this formula satisfies every "
             "clause. Find one that leaves as few clauses unsatisfied as possible; only the least possible number "
@@ -48,7 +48,7 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
         )
 
     def judge(self, instance: MaxCNF, answer: str) -> Verdict:
-        """Any best assignment is right."""
+        """Accept any best assignment."""
         left = len(unsatisfied(instance, self.assignment(instance, answer)))
         if left == instance.least:
             return RIGHT
@@ -56,19 +56,19 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
         return Verdict(valid=True, solved=True, optimal=False, score=0.0, reason=reason)
 
     def solve(self, instance: MaxCNF) -> str:
-        """The first of the best assignments."""
+        """Return the first of the best assignments."""
         n = int(instance.variables)
-        _, best = least_unsatisfied(clauses_of(instance), n)
+        _, best = least_unsatisfied(clause_list(instance), n)
         first = (best & -best).bit_length() - 1
         return as_answer([first >> v & 1 == 1 for v in range(n)])
 
     def difficulty(self, instance: MaxCNF) -> float:
-        """From the number of best assignments."""
+        """Return -log2 of the chance that a uniform assignment is a best one."""
         n = int(instance.variables)
-        return n - math.log2(least_unsatisfied(clauses_of(instance), n)[1].bit_count())
+        return n - math.log2(least_unsatisfied(clause_list(instance), n)[1].bit_count())
 
 
 class MaxSAT(PuzzleFlips):
-    """Flipping variables until no assignment is better."""
+    """The game of flipping variables until no assignment is better."""
 
     puzzle_class = MaxSATPuzzle

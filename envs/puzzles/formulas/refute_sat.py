@@ -1,12 +1,12 @@
 """rlsuite/RefuteSAT-v0: find a model of a 3-SAT formula, or prove that there is none.
 
-Of every two seeds, one gets a formula with a model and the other one without. Formulas are uniform, at the number of
-clauses where half of all formulas of the size have one: 4.258 n + 58.26 n**(-2/3) (Crawford & Auton 1996), and are
-drawn until one is of the kind. ``difficulty`` is the number of variables n.
+Of every two seeds, one gets a formula with a model and the other one without. Formulas are uniform and are drawn until
+one is of the seed's kind. They have the number of clauses at which half of all formulas of the size have a model: 4.258
+n + 58.26 n**(-2/3) (Crawford & Auton 1996). ``difficulty`` is the number of variables n.
 
-A proof is a tree of case distinctions, written in preorder: a variable, the tree for the case that it is true, the tree
-for the case that it is false; ``#j`` where every literal of clause j is false. Checking it takes time linear in its
-length, and claiming that there is no model without a proof is worth nothing.
+A proof is a tree of case distinctions, written in preorder: a variable, the tree for the case that it is true, then the
+tree for the case that it is false; a leaf is ``#j``, where every literal of clause j is false. A check takes time
+linear in the proof's length. The claim that there is no model scores nothing without a proof.
 
 Interactively, the player chooses the variables to branch on:
 
@@ -20,11 +20,11 @@ reward         the fraction of all assignments settled by the step, and +1 on de
 termination    the formula is decided, or no branching is left
 =============  =====================================================================================================
 
-The search is depth-first and does all but choose: when a clause has no literal left, the case is closed, and the last
-variable with an untried value takes it, until no clause is falsified. Every case closed under d variables settles
-2**-d of the assignments; a model settles all of them, and so does an empty stack: there is none. Rewards telescope, and
-the best return is 2. There are half as many branchings again as the exact search needs, so branching at random fails
-mostly.
+The environment runs the depth-first search; the player only chooses. When a clause has no literal left, the case is
+closed, and the last variable with an untried value takes it, until no clause is falsified. A case closed under d
+variables settles 2**-d of the assignments. A model settles all of them, and so does an empty stack, which proves that
+there is none. Rewards telescope, and the best return is 2. The limit is one and a half times the branchings of the
+exact search, so branching at random mostly fails.
 """
 
 from __future__ import annotations
@@ -45,15 +45,14 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Malformed, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
 from .clause_picture import picture_of
-from .cnf import CNF, CNFPuzzle, as_answer, cnf, half_satisfiable, judge_model, uniform_clause
-from .cnf import clauses_of as listed
+from .cnf import CNF, CNFPuzzle, as_answer, clause_list, cnf, half_satisfiable, judge_model, uniform_clause
 from .cnf_search import Search
 from .dimacs import clauses_of, occurrences, to_dimacs
 from .flips import squash
-from .formula import Formula, size, values, words_of
+from .formula import Formula, all_bits, size, values
 
 UNSAT = "UNSAT"
 OPEN, MODEL, REFUTED = 0, 1, 2
@@ -73,7 +72,7 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
         self.clauses = half_satisfiable(self.variables)
 
     def compose(self, dice: Dice) -> CNF:
-        """Uniform formulas, until one has a model, or none, as it is this seed's turn."""
+        """Draw uniform formulas until one has a model, or has none, whichever is this seed's turn."""
         n, satisfiable = self.variables, dice.share(2) == 1
         while True:
             clauses = [uniform_clause(dice, n) for _ in range(self.clauses)]
@@ -81,7 +80,7 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
                 return cnf(clauses, n)
 
     def question(self, instance: CNF) -> str:
-        """The formula, in DIMACS CNF; both kinds of answer."""
+        """State the formula, in DIMACS CNF; both kinds of answer."""
         n = instance.variables
         return (
             f"Either find an assignment of true or false to the {n} variables of a formula such that every clause is "
@@ -95,7 +94,7 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
         )
 
     def judge(self, instance: CNF, answer: str) -> Verdict:
-        """Any model, or any tree that closes all cases."""
+        """Accept any model, and any tree that closes all cases."""
         word, *proof = answer.split(" ")
         if word != UNSAT:
             return judge_model(instance, self.assignment(instance, answer))
@@ -104,17 +103,17 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
 
     @staticmethod
     def _gap(instance: CNF, proof: list[str]) -> str:
-        """What is wrong with a well-formed proof; empty if nothing.
+        """Say what is wrong with a well-formed proof; empty if nothing is.
 
         Raises:
             Malformed: it is not one whole tree.
         """
-        clauses = listed(instance)
+        clauses = clause_list(instance)
         case: dict[int, bool] = {}
         """The values at hand, in the order in which they were given."""
         for number, token in enumerate(proof, 1):
             if token.startswith("#"):
-                clause = clauses[reading.integer(token[1:], 1, len(clauses), "clause") - 1]
+                clause = clauses[parsing.integer(token[1:], 1, len(clauses), "clause") - 1]
                 if any(case.get(abs(x), x > 0) == (x > 0) for x in clause):
                     shown = " ".join(str(v if true else -v) for v, true in case.items())
                     return f"token {number}, {token}: not every literal is false in the case {shown or 'of no values'}"
@@ -126,27 +125,27 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
                     return ""
                 case[last] = False
             else:
-                variable = reading.integer(token, 1, int(instance.variables), "variable")
+                variable = parsing.integer(token, 1, int(instance.variables), "variable")
                 if variable in case:
                     return f"token {number}: variable {variable} has a value already"
                 case[variable] = True
         raise Malformed("the proof is not whole: some case has no proof")
 
     def solve(self, instance: CNF) -> str:
-        """The model or the tree of :class:`.cnf_search.Search`."""
+        """Return the model or the tree of :class:`.cnf_search.Search`."""
         n = int(instance.variables)
-        search = Search(listed(instance), n)
+        search = Search(clause_list(instance), n)
         if search.model is None:
             return " ".join([UNSAT, *search.refutation])
         return as_answer([search.model >> v & 1 == 1 for v in range(n)])
 
     def difficulty(self, instance: CNF) -> float:
-        """Inner nodes of the search's tree."""
-        return float(len(Search(listed(instance), int(instance.variables)).branches))
+        """Count the inner nodes of the search's tree."""
+        return float(len(Search(clause_list(instance), int(instance.variables)).branches))
 
     def plan(self, instance: CNF) -> list[int]:
-        """The search's branchings, as actions of :class:`RefuteSAT`."""
-        branches = Search(listed(instance), int(instance.variables)).branches
+        """Return the search's branchings, as actions of :class:`RefuteSAT`."""
+        branches = Search(clause_list(instance), int(instance.variables)).branches
         return [2 * abs(literal) - 2 + (literal < 0) for literal in branches]
 
 
@@ -156,7 +155,7 @@ class Given(NamedTuple):
     positive: np.ndarray
     """uint32 ``(words, variables)``."""
     negative: np.ndarray
-    """Likewise."""
+    """uint32 ``(words, variables)``."""
     budget: np.ndarray
     """int32: branchings allowed."""
 
@@ -167,19 +166,21 @@ class State(NamedTuple):
     assigned: jax.Array
     """Variables with a value."""
     true: jax.Array
-    """Those that are true."""
+    """Variables that are true."""
     second: jax.Array
-    """Those whose other value is settled."""
+    """Variables whose other value is settled."""
     level: jax.Array
-    """int8 ``(n,)``: which as how manieth got its value, from 0; anything for the others."""
+    """int8 ``(n,)``: position of each variable in the order in which values were given, from 0; anything for the
+    others.
+    """
     outcome: jax.Array
     """int8: ``OPEN``, ``MODEL`` or ``REFUTED``."""
     used: jax.Array
-    """int32: branchings."""
+    """int32: branchings so far."""
 
 
 class RefuteSAT(PuzzleTask[State]):
-    """Branching on variables."""
+    """The interactive form: branch on variables."""
 
     puzzle: RefuteSATPuzzle
     puzzle_class = RefuteSATPuzzle
@@ -192,7 +193,7 @@ class RefuteSAT(PuzzleTask[State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.variables, self.clauses = n, m = self.puzzle.variables, self.puzzle.clauses
-        self.every_clause = words_of(m)
+        self.every_clause = all_bits(m)
         self.action_space = spaces.Discrete(2 * n)
         self.observation_space = self.box([-1.0] * n + [0.0] * (7 * n + 2), [1.0] * (8 * n + 2))
         self.reward_space = self.box(0.0, 2.0)
@@ -202,13 +203,13 @@ class RefuteSAT(PuzzleTask[State]):
         """Instances as :class:`Given`."""
         bank = bank_of_both_splits(self.puzzle, self.bank_size)
         formulas = (CNF(*fields) for fields in zip(*bank.instances, strict=True))
-        sides = [occurrences(listed(formula), self.variables) for formula in formulas]
+        sides = [occurrences(clause_list(formula), self.variables) for formula in formulas]
         positive, negative = np.stack(sides, axis=1)
         budget = (bank.plans != STOP).sum(1) * 3 // 2
         return Bank(Given(positive, negative, budget.astype(np.int32)), bank.plans)
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """No variable has a value."""
+        """Begin with no values."""
         none = jnp.uint32(0)
         return State(none, none, none, jnp.zeros(self.variables, jnp.int8), jnp.int8(OPEN), jnp.int32(0))
 
@@ -229,7 +230,7 @@ class RefuteSAT(PuzzleTask[State]):
             return (~some & self.every_clause != 0).any()
 
         def close(case: State) -> State:
-            """The last variable with an untried value takes it; those after it have none."""
+            """Switch the last variable with an untried value to it, and take the values of those after it away."""
             untried = values(case.assigned & ~case.second, self.variables)
             last = jnp.where(untried, case.level, np.int8(-1)).max()
             bits = np.uint32(1) << np.arange(self.variables, dtype=np.uint32)
@@ -247,11 +248,11 @@ class RefuteSAT(PuzzleTask[State]):
         return closed._replace(outcome=jnp.where(model, np.int8(MODEL), closed.outcome))
 
     def _values(self, state: State) -> tuple[jax.Array, jax.Array]:
-        """Which variables have a value, and which are true: bool ``(n,)`` each."""
+        """Return which variables have a value, and which are true: bool ``(n,)`` each."""
         return values(state.assigned, self.variables), values(state.true, self.variables)
 
     def _left(self, state: State, params: Params) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """The clauses with at least one, two, three literals that are not false: uint32 ``(words,)`` each."""
+        """Return the clauses with at least one, two, three literals that are not false: uint32 ``(words,)`` each."""
         given, true = self._values(state)
         positive, negative = params.instance.positive, params.instance.negative
         literals = jnp.where(given & ~true, 0, positive) | jnp.where(true, 0, negative)
@@ -266,19 +267,19 @@ class RefuteSAT(PuzzleTask[State]):
         return one, two, three
 
     def _unmet(self, state: State, params: Params) -> jax.Array:
-        """The clauses without a true literal, uint32 ``(words,)``."""
+        """Return the clauses without a true literal, uint32 ``(words,)``."""
         given, true = self._values(state)
         literals = jnp.where(true, params.instance.positive, jnp.where(given, params.instance.negative, 0))
         return ~lax.reduce(literals, np.uint32(0), lax.bitwise_or, (1,)) & self.every_clause
 
     def _settled(self, state: State) -> jax.Array:
-        """The fraction of assignments settled."""
+        """Return the fraction of assignments settled."""
         second = values(state.second, self.variables)
         shares = jnp.where(second, np.float32(0.5) ** (state.level.astype(jnp.float32) + 1), 0).sum()
         return jnp.where(state.outcome == OPEN, shares, 1.0).astype(self.dtype)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Values, second values, occurrences by length, and the two fractions: ``(8 n + 2,)``."""
+        """Return the values, the second values, the occurrences by length, and the two fractions: ``(8 n + 2,)``."""
         given, true = self._values(state)
         unmet = self._unmet(state, params)
         one, two, three = self._left(state, params)
@@ -294,7 +295,7 @@ class RefuteSAT(PuzzleTask[State]):
         return jnp.concatenate([value, second, *counts, self.stack(self._settled(state), left)])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """Describe the entries in the order of :meth:`observation`."""
         each = (self.variables,)
         counts = (
             Component(
@@ -315,36 +316,36 @@ class RefuteSAT(PuzzleTask[State]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """A variable and its first value each."""
+        """Describe each action: a variable and its first value."""
         meaning = "[variable, value]: branch on the variable, first with the value true, or false"
         return (Component("branch", meaning, shape=(self.variables, 2)),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """What the step settles, and 1 for the decision."""
+        """Give the fraction that the step settles, and 1 for the decision."""
         decided = (state.outcome == OPEN) & (next_state.outcome != OPEN)
         return self._settled(next_state) - self._settled(state) + decided.astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Whether the formula is decided, or the branchings are used up."""
+        """Return whether the formula is decided, or the branchings are used up."""
         return (state.outcome != OPEN) | (state.used >= params.instance.budget)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success``: the formula is decided."""
+        """Report ``success``: the formula is decided."""
         return {"success": state.outcome != OPEN, "settled": self._settled(state), "branchings": state.used}
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
-        """Both values of the variables without one, bool ``(2 n,)``."""
+        """Return both values of the variables without one, bool ``(2 n,)``."""
         return jnp.repeat(~values(state.assigned, self.variables), 2)
 
     # -- host side ----------------------------------------------------------------------------------------------------
 
     def _case(self, state: State) -> dict[int, bool | None]:
-        """The value of each variable, None for none."""
+        """Return the value of each variable, None for none."""
         given, true = (np.asarray(part).tolist() for part in self._values(state))
         return {v: (t if g else None) for v, (g, t) in enumerate(zip(given, true, strict=True), 1)}
 
     def describe(self, state: State, params: Params) -> str:
-        """The formula in DIMACS CNF, and the case at hand."""
+        """Show the formula in DIMACS CNF, and the case at hand."""
         order = sorted(
             (v for v, value in self._case(state).items() if value is not None), key=lambda v: state.level[v - 1]
         )
@@ -362,12 +363,12 @@ class RefuteSAT(PuzzleTask[State]):
         return Formula(params.instance.positive, params.instance.negative)
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         n = self.variables
         return f"Answer 'V' (1 to {n}) to branch on variable V, first with the value true, or '-V', first with false."
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """``7`` or ``-7``: variables count from 1.
+        """Read ``7`` or ``-7``: variables count from 1.
 
         Raises:
             ValueError: anything else.
@@ -378,14 +379,14 @@ class RefuteSAT(PuzzleTask[State]):
         return np.asarray(2 * int(match[2]) - 2 + len(match[1]), self.action_space.dtype)
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
-        """The only reason there is."""
+        """Return the only reason there is."""
         return f"variable {int(action) // 2 + 1} has a value already"
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """A model, a refutation, or no branching left."""
+        """Say whether a model, a refutation or the limit of branchings ended it."""
         ends = {MODEL: "a model is found", REFUTED: "every case is closed: there is no model"}
         return ends.get(int(state.outcome), f"the {int(params.instance.budget)} branchings are used up")
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """The formula in the case at hand: :func:`.clause_picture.picture_of`."""
+        """Draw the formula in the case at hand: :func:`.clause_picture.picture_of`."""
         return picture_of(clauses_of(self._formula(params)), self._case(state), self.picture_shape)

@@ -21,12 +21,11 @@ import numpy as np
 from rlbench_suite.card import SPLITS, TaskCard
 from rlbench_suite.dice import Dice
 
-from .cnf import CNF, ModelPuzzle, cnf, quiet_clause
-from .cnf import clauses_of as listed
+from .cnf import CNF, ModelPuzzle, clause_list, cnf, quiet_clause
 from .cnf_search import Search
 from .dimacs import clauses_in, clauses_of, from_dimacs
 from .flips import FlipTask, PuzzleFlips, State
-from .formula import MOST_VARIABLES, Formula, as_word, clause_count, judge, planted_formula
+from .formula import MOST_VARIABLES, Formula, as_bits, clause_count, judge, planted_formula
 
 
 class SATPuzzle(ModelPuzzle):
@@ -36,7 +35,7 @@ class SATPuzzle(ModelPuzzle):
     difficulty_is = "decisions of a DPLL search until it has a model"
     most_variables = 200
     longest_formula = 1800
-    """Variables of a formula of one's own, at most: an assignment must fit into an answer."""
+    """Most variables of a formula of your own: an assignment must fit into an answer."""
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
@@ -46,23 +45,25 @@ class SATPuzzle(ModelPuzzle):
         self.variables = int(tier)
 
     def compose(self, dice: Dice) -> CNF:
-        """Clauses drawn independently around a hidden model."""
+        """Draw clauses independently around a hidden model."""
         n = self.variables
         model = sum(dice.below(2) << v for v in range(n))
         return cnf([quiet_clause(dice, n, model) for _ in range(clause_count(n))], n)
 
     def split_of(self, instance: CNF) -> str:
-        """Whether the number of variables that occur an odd number of times is divisible by 4 (train), or not."""
+        """Return whether the number of variables that occur an odd number of times is divisible by 4 (train), or
+        not.
+        """
         occurrences = np.bincount(np.abs(instance.clauses[instance.clauses != 0]))
         return SPLITS[int((occurrences % 2).sum() % 4 != 0)]
 
     def difficulty(self, instance: CNF) -> float:
-        """Decisions of :class:`.cnf_search.Search`."""
-        return float(Search(listed(instance), int(instance.variables)).decisions)
+        """Count the decisions of :class:`.cnf_search.Search`."""
+        return float(Search(clause_list(instance), int(instance.variables)).decisions)
 
     @classmethod
     def from_dimacs(cls, text: str) -> CNF:
-        """The instance of a DIMACS CNF text: clauses of any length. Repeated literals are dropped.
+        """Return the instance of a DIMACS CNF text: clauses of any length. Repeated literals are dropped.
 
         Raises:
             ValueError: not DIMACS CNF, no clause, or more variables than fit into an answer.
@@ -89,22 +90,22 @@ class SAT(FlipTask[Formula]):
         self.play_on(n := round(difficulty), clause_count(n))
 
     def formula(self, params: Formula) -> Formula:
-        """The context itself."""
+        """Return the context itself."""
         return params
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Formula:
-        """A formula of the split: :func:`.formula.planted_formula`. The planted model is not kept."""
+        """Return a formula of the split: :func:`.formula.planted_formula`. The planted model is not kept."""
         return planted_formula(key, self.variables, self.clauses, split)
 
     def initial(self, key: jax.Array, params: Formula) -> State:
-        """A uniform assignment. One that is a model (one in 2**n / models) has its first clause made false instead."""
+        """Begin with a uniform assignment. If it is a model (one in 2**n / models is), make its first clause false."""
         assignment = jax.random.key_data(key)[0] & np.uint32(2**self.variables - 1)  # a key is random bits enough
         solved = (judge(params, assignment, self.every_clause).unsatisfied == 0).all()
-        holds, denies = (as_word(side[0] & 1 != 0) for side in params)
+        holds, denies = (as_bits(side[0] & 1 != 0) for side in params)
         return self.judged(jnp.where(solved, assignment & ~holds | denies, assignment), params)
 
     def params_from_dimacs(self, text: str) -> Formula:
-        """A formula of one's own to play, of as many variables and clauses as this task's.
+        """Read a formula of your own to play, with as many variables and clauses as this task has.
 
         Raises:
             ValueError: not DIMACS CNF, or of another size.
@@ -120,14 +121,14 @@ class SAT(FlipTask[Formula]):
 
 
 class SAT50Puzzle(SATPuzzle):
-    """Up to 64 variables, drawn by the host and played interactively from a bank."""
+    """Formulas of up to 64 variables, drawn on the host and played interactively from a bank."""
 
     name = "SAT50"
     most_variables = 64
 
 
 class SAT50(PuzzleFlips):
-    """Flipping variables of formulas beyond one word."""
+    """The game on formulas of up to 64 variables, which need two words."""
 
     puzzle_class = SAT50Puzzle
     picture_shape = (520, 1100, 3)

@@ -5,9 +5,9 @@ the clauses uniformly among the C(k, n) (2**n - 1) that it satisfies. ``difficul
 ``SaturnPuzzle.sizes``, where (n, k, l) stand; ``SaturnPuzzle.comparable`` gives the number D(n, k, l) by which Liu et
 al. order them.
 
-The leak is known and part of the construction: a literal agrees with the hidden assignment with probability
-2**(n-1) / (2**n - 1), 4/7 for n = 3, so a vote of each variable's signs (the ``heuristic``) finds models far more often
-than chance, as the card's scores show. SAT-v0 is planted such that signs tell nothing.
+The construction has a known leak: a literal agrees with the hidden assignment with probability 2**(n-1) / (2**n - 1),
+4/7 for n = 3, so a vote of each variable's signs (the ``heuristic``) finds models far more often than chance, as the
+card's scores show. In SAT-v0 the signs tell nothing.
 
 Half of all assignments are models of a formula (3, 5, 5), so that random flips find one nearly always, and there are
 few such formulas: no tier of the card has that size.
@@ -19,7 +19,7 @@ import math
 
 from rlbench_suite.dice import Dice
 
-from .cnf import CNF, ModelPuzzle, agreeing, clauses_of, cnf, scope
+from .cnf import CNF, ModelPuzzle, agreeing, clause_list, cnf, scope
 from .dimacs import Clause
 from .flips import PuzzleFlips
 from .truth_tables import models_of
@@ -45,7 +45,7 @@ class SaturnPuzzle(ModelPuzzle):
         return math.log2(variables) + 2 * math.log2(clauses) - length + variables / length
 
     def compose(self, dice: Dice) -> CNF:
-        """Different clauses that a hidden assignment satisfies."""
+        """Draw different clauses that a hidden assignment satisfies."""
         length, variables, count = self.size
         model = dice.below(2**variables)
         clauses: dict[Clause, None] = {}
@@ -55,12 +55,12 @@ class SaturnPuzzle(ModelPuzzle):
         return cnf(list(clauses), variables)
 
     def chance(self, instance: CNF) -> float:
-        """The exact probability that a uniform assignment is a model."""
+        """Return the exact probability that a uniform assignment is a model."""
         variables = int(instance.variables)
-        return models_of(clauses_of(instance), variables).bit_count() / 2**variables
+        return models_of(clause_list(instance), variables).bit_count() / 2**variables
 
     def difficulty(self, instance: CNF) -> float:
-        """Bits of :meth:`chance`."""
+        """Return :meth:`chance` in bits."""
         return -math.log2(self.chance(instance))
 
 

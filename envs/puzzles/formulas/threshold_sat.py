@@ -1,11 +1,11 @@
 """rlsuite/ThresholdSAT-v0: find a model of a random 3-SAT formula, or say that it has none.
 
-Formulas are uniform and nothing is planted in them. They have as many clauses as leave a model to half of all formulas
-of the size (:func:`.cnf.half_satisfiable`: 4.65, 4.34 and 4.30 a variable for 20, 50 and 75 variables), where search is
-hardest (Mitchell, Selman & Levesque 1992). Of every two seeds, one gets a formula with a model and the other one
-without, as an exact search has found; they are drawn until one is of the kind. So to answer ``UNSATISFIABLE`` always is
-right for exactly half of them, in either split, which is the chance that any other player has to beat; a guess tosses a
-coin and then has to guess a model, too. ``difficulty`` is the number of variables.
+Formulas are uniform and nothing is planted in them. They have the number of clauses at which half of all formulas of
+the size have a model (:func:`.cnf.half_satisfiable`: 4.65, 4.34 and 4.30 a variable for 20, 50 and 75 variables), where
+search is hardest (Mitchell, Selman & Levesque 1992). Of every two seeds, one gets a formula with a model and the other
+one without, as an exact search has found; they are drawn until one is of the seed's kind. So the answer
+``UNSATISFIABLE`` is right for exactly half of them in either split, and every other player has to beat that. A guess
+tosses a coin and then has to guess a model, too. ``difficulty`` is the number of variables.
 
 Interactively, it is the game of :mod:`.flips` with one more action:
 
@@ -18,7 +18,7 @@ reward         decrease of the fraction of clauses that are unsatisfied; +1 on r
 termination    a model, the last action, or ``4 n`` flips
 =============  =====================================================================================================
 
-So a solved episode returns 1 and what was unsatisfied at first, of either kind: 1 + 1/8 on average.
+So a solved episode of either kind returns 1 plus the fraction unsatisfied at first: 1 + 1/8 on average.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from rlbench_suite.task import Task
 
 from ..shared.puzzle_task import Params, PuzzleTask
 from . import flips
-from .cnf import CNFPuzzle, DecidedCNF, as_answer, clauses_of, cnf, half_satisfiable, judge_model, uniform_clause
+from .cnf import CNFPuzzle, DecidedCNF, as_answer, clause_list, cnf, half_satisfiable, judge_model, uniform_clause
 from .cnf_search import Search
 
 UNSATISFIABLE = "UNSATISFIABLE"
@@ -63,7 +63,7 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
         self.clauses = half_satisfiable(self.variables)
 
     def compose(self, dice: Dice) -> DecidedCNF:
-        """Uniform formulas, until one has a model, or none, as it is this seed's turn."""
+        """Draw uniform formulas until one has a model, or has none, whichever is this seed's turn."""
         n, satisfiable = self.variables, dice.share(2)
         while True:
             clauses = [uniform_clause(dice, n) for _ in range(self.clauses)]
@@ -71,7 +71,7 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
                 return DecidedCNF(*cnf(clauses, n), np.int8(satisfiable))
 
     def question(self, instance: DecidedCNF) -> str:
-        """The formula, in DIMACS CNF; both kinds of answer."""
+        """State the formula, in DIMACS CNF; both kinds of answer."""
         return (
             f"Find an assignment of true or false to the {instance.variables} variables of a formula such that every "
             f"clause is satisfied, or find out that there is none. {self.dimacs(instance)}\n"
@@ -80,35 +80,35 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
         )
 
     def judge(self, instance: DecidedCNF, answer: str) -> Verdict:
-        """Any model; the word where the generator's search has found none."""
+        """Accept any model, and the word where the generator's search has found none."""
         if answer != UNSATISFIABLE:
             return judge_model(instance, self.assignment(instance, answer))
         return wrong("the formula has a model") if instance.satisfiable else RIGHT
 
     def solve(self, instance: DecidedCNF) -> str:
-        """By :class:`.cnf_search.Search`."""
-        model = Search(clauses_of(instance), self.variables).model
+        """Search with :class:`.cnf_search.Search`."""
+        model = Search(clause_list(instance), self.variables).model
         return UNSATISFIABLE if model is None else as_answer([model >> v & 1 == 1 for v in range(self.variables)])
 
     def difficulty(self, instance: DecidedCNF) -> float:
-        """Decisions of that search."""
-        return float(Search(clauses_of(instance), self.variables).decisions)
+        """Count the decisions of :class:`.cnf_search.Search`."""
+        return float(Search(clause_list(instance), self.variables).decisions)
 
     def guess(self, instance: DecidedCNF, dice: Dice) -> str:
-        """By a coin, the word or a uniform assignment."""
+        """Toss a coin for the word or a uniform assignment."""
         return UNSATISFIABLE if dice.below(2) else super().guess(instance, dice)
 
     def heuristic(self, instance: DecidedCNF) -> str:
-        """Every variable by a vote of its signs; if that is no model, the word."""
+        """Set every variable by a vote of its signs; if that is no model, answer with the word."""
         vote = super().heuristic(instance)
         return vote if judge_model(instance, self.assignment(instance, vote)).solved else UNSATISFIABLE
 
     def constants(self) -> Sequence[str]:
-        """The word, all true, all false."""
+        """Return the word, all true, all false."""
         return [UNSATISFIABLE, *super().constants()]
 
     def plan(self, instance: DecidedCNF) -> list[int]:
-        """Flips from the all-false assignment to a model; or the last action."""
+        """Return the flips from the all-false assignment to a model, or the last action where there is no model."""
         return super().plan(instance) if instance.satisfiable else [self.variables]
 
 
@@ -125,21 +125,21 @@ class Given(NamedTuple):
 
     formula: flips.Given
     satisfiable: np.ndarray
-    """int8: 1 if it has a model."""
+    """int8: 1 if it has a model, 0 if not."""
 
 
-class Deciding(NamedTuple):
-    """An assignment, and what was said."""
+class DecisionState(NamedTuple):
+    """An assignment, and the claim."""
 
     game: flips.State
     claimed: jax.Array
-    """bool: that there is no model."""
+    """bool: the player has claimed that there is no model."""
     used: jax.Array
-    """int32: flips."""
+    """int32: flips so far."""
 
 
-class ThresholdSAT(PuzzleTask[Deciding]):
-    """Flipping variables until every clause is satisfied, or saying that they cannot be."""
+class ThresholdSAT(PuzzleTask[DecisionState]):
+    """The game of flipping variables until every clause is satisfied, or claiming that they cannot be."""
 
     puzzle: ThresholdSATPuzzle
     puzzle_class = ThresholdSATPuzzle
@@ -165,78 +165,78 @@ class ThresholdSAT(PuzzleTask[Deciding]):
 
     @staticmethod
     def _formula(params: Params) -> Params:
-        """The context of the game without the last action."""
+        """Return the context of the game without the last action."""
         return Params(params.instance.formula, params.plan)
 
-    def initial(self, key: jax.Array, params: Params) -> Deciding:
-        """A uniform assignment that is no model."""
-        return Deciding(self._flips.initial(key, self._formula(params)), jnp.bool_(False), jnp.int32(0))
+    def initial(self, key: jax.Array, params: Params) -> DecisionState:
+        """Begin with a uniform assignment that is no model."""
+        return DecisionState(self._flips.initial(key, self._formula(params)), jnp.bool_(False), jnp.int32(0))
 
-    def transition(self, state: Deciding, action: jax.Array, key: jax.Array, params: Params) -> Deciding:
-        """Flip, or say it."""
+    def transition(self, state: DecisionState, action: jax.Array, key: jax.Array, params: Params) -> DecisionState:
+        """Flip a variable, or say that there is no model."""
         claims = action == self.puzzle.variables
         flipped = self._flips.transition(state.game, action, key, self._formula(params))
         game = jax.tree.map(lambda old, new: jnp.where(claims, old, new), state.game, flipped)
-        return Deciding(game, claims, state.used + 1)
+        return DecisionState(game, claims, state.used + 1)
 
-    def observation(self, state: Deciding, key: jax.Array, params: Params) -> jax.Array:
-        """What the game shows, and the fraction of the flips left."""
+    def observation(self, state: DecisionState, key: jax.Array, params: Params) -> jax.Array:
+        """Return the game's observation, and the fraction of the flips left."""
         left = (self.most - state.used).astype(self.dtype) / self.most
         return jnp.concatenate([self._flips.observation(state.game, key, self._formula(params)), left[None]])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """As of the game, and what is left of it."""
+        """Describe the game's entries, then the fraction of the flips left."""
         return *self._flips.observation_components(), Component("flips_left", "fraction of the flips that are left")
 
     def action_components(self) -> tuple[Component, ...]:
-        """As of the game, and the answer that there is no model."""
+        """Describe the game's actions, then the answer that there is no model."""
         last = Component("unsatisfiable", "say that the formula has no model, which ends the episode")
         return *self._flips.action_components(), last
 
     def reward(
-        self, state: Deciding, action: jax.Array, next_state: Deciding, key: jax.Array, params: Params
+        self, state: DecisionState, action: jax.Array, next_state: DecisionState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """The fraction of clauses won, and 1 for the right end."""
+        """Give the fraction of clauses won, and 1 for the right end."""
         won = self._flips.reward(state.game, action, next_state.game, key, self._formula(params))
         left = self._unsatisfied(state, params).astype(self.dtype) / self.puzzle.clauses
         right = ~state.claimed & self._rightly(next_state, params)
         return won + jnp.where(right, 1 + left, 0)
 
-    def terminal(self, state: Deciding, key: jax.Array, params: Params) -> jax.Array:
-        """Whether there is a model, it was said that there is none, or no flip is left."""
+    def terminal(self, state: DecisionState, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether there is a model, the player has claimed that there is none, or no flip is left."""
         return (self._unsatisfied(state, params) == 0) | state.claimed | (state.used >= self.most)
 
-    def info(self, state: Deciding, params: Params) -> dict[str, jax.Array]:
-        """``success``: a model, or rightly said that there is none."""
+    def info(self, state: DecisionState, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: a model is found, or the player said rightly that there is none."""
         unsatisfied = self._unsatisfied(state, params)
         return {"success": (unsatisfied == 0) | self._rightly(state, params), "unsatisfied": unsatisfied}
 
-    def action_mask(self, state: Deciding, params: Params) -> jax.Array:
-        """The variables of unsatisfied clauses, and the last action."""
+    def action_mask(self, state: DecisionState, params: Params) -> jax.Array:
+        """Return the variables of unsatisfied clauses, and the last action."""
         return jnp.append(self._flips.action_mask(state.game, self._formula(params)), True)
 
-    def _unsatisfied(self, state: Deciding, params: Params) -> jax.Array:
+    def _unsatisfied(self, state: DecisionState, params: Params) -> jax.Array:
         return self._flips.info(state.game, self._formula(params))["unsatisfied"]
 
     @staticmethod
-    def _rightly(state: Deciding, params: Params) -> jax.Array:
-        """Whether it was said that there is no model, and there is none."""
+    def _rightly(state: DecisionState, params: Params) -> jax.Array:
+        """Return whether the player has claimed rightly that there is no model."""
         return state.claimed & (params.instance.satisfiable == 0)
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Deciding, params: Params) -> str:
-        """As the game does, and the last action."""
+    def describe(self, state: DecisionState, params: Params) -> str:
+        """Show the game, and the last action."""
         said = "c Said: unsatisfiable." if bool(state.claimed) else "c You may also say: unsatisfiable"
         left = f"c Flips left: {self.most - int(state.used)}"
         return "\n".join([self._flips.describe(state.game, self._formula(params)), said, left])
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return f"{self._flips.how_to_act()} Or answer 'unsatisfiable' to say that there is no model, and end."
 
-    def parse(self, text: str, state: Deciding, params: Params) -> np.ndarray:
-        """``flip 7``, ``7``, or the word.
+    def parse(self, text: str, state: DecisionState, params: Params) -> np.ndarray:
+        """Read ``flip 7``, ``7``, or the word.
 
         Raises:
             ValueError: anything else.
@@ -245,37 +245,37 @@ class ThresholdSAT(PuzzleTask[Deciding]):
             return np.asarray(self.puzzle.variables, self.action_space.dtype)
         return self._flips.parse(text, state.game, self._formula(params))
 
-    def why_illegal(self, action: np.ndarray, state: Deciding, params: Params) -> str:
-        """Which flips are legal instead."""
+    def why_illegal(self, action: np.ndarray, state: DecisionState, params: Params) -> str:
+        """Say which flips are legal instead."""
         return self._flips.why_illegal(action, state.game, self._formula(params))
 
-    def why_over(self, state: Deciding, params: Params, info: dict[str, Any]) -> str:
-        """A model, a claim, or no flip left."""
+    def why_over(self, state: DecisionState, params: Params, info: dict[str, Any]) -> str:
+        """Say whether a model, a claim or the limit of flips ended it."""
         if bool(state.claimed):
             return "the formula has a model" if int(params.instance.satisfiable) else "there is no model indeed"
         found = not info["unsatisfied"]
         return "every clause is satisfied" if found else f"the {self.most} flips are used up"
 
-    def draw(self, state: Deciding, params: Params) -> np.ndarray:
-        """As the game does."""
+    def draw(self, state: DecisionState, params: Params) -> np.ndarray:
+        """Draw as the game does."""
         return self._flips.draw(state.game, self._formula(params))
 
 
-class Decides(NamedTuple):
+class DecidingPlayer(NamedTuple):
     """Walks straight to the model that the exact solver found when the bank was built, or says that there is none."""
 
     @classmethod
-    def for_task(cls, task: Task[Any, Any]) -> Decides:
-        """The player of this task."""
+    def for_task(cls, task: Task[Any, Any]) -> DecidingPlayer:
+        """Return the player of this task."""
         return cls()
 
     def initial(self, params: Params) -> jax.Array:
-        """The variables that are true in the model, bool ``(n,)``; the plan flips them."""
+        """Begin with the variables that are true in the model, bool ``(n,)``; the plan flips them."""
         variables = np.arange(params.instance.formula.positive.shape[-1])
         return (params.plan[:, None] == variables).any(0)
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The first legal variable that brings the assignment nearer."""
+        """Return the first legal variable that brings the assignment nearer."""
         legal = jnp.asarray(view.action_mask)[:-1]
         differs = flips.values(view.state.game.assignment, legal.shape[-1]) != memory
         flip = jnp.argmax(legal & differs)

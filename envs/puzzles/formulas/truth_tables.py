@@ -1,6 +1,7 @@
-"""Truth tables: what a formula says of every assignment at once, as whole numbers with one bit an assignment.
+"""Truth tables: the value of a formula under every assignment at once, as whole numbers with one bit an assignment.
 
-Assignment a gives variable v = 1, 2, ... the value of bit v - 1 of a. Exact, without search, up to some 20 variables.
+Assignment a gives variable v = 1, 2, ... the value of bit v - 1 of a. The tables are exact and need no search, up to
+some 20 variables.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 COUNTABLE = 24
-"""Most variables: tables have two to this power bits."""
+"""Largest number of variables: tables have two to this power bits."""
 
 
 @cache
 def value_table(variable: int, variables: int) -> int:
-    """The assignments in which a variable (0, 1, ...) is true: 2**variable zeros, as many ones, and so on."""
+    """Return the assignments in which a variable (0, 1, ...) is true: 2**variable zeros, as many ones, and so on."""
     period = 2 << variable
     table = ((1 << period // 2) - 1) << period // 2
     while period < 1 << variables:
@@ -24,7 +25,7 @@ def value_table(variable: int, variables: int) -> int:
 
 
 def satisfying(clause: Iterable[int], variables: int) -> int:
-    """The assignments that satisfy a clause."""
+    """Return the assignments that satisfy a clause."""
     every, found = (1 << (1 << variables)) - 1, 0
     for literal in clause:
         table = value_table(abs(literal) - 1, variables)
@@ -33,7 +34,7 @@ def satisfying(clause: Iterable[int], variables: int) -> int:
 
 
 def models_of(clauses: Iterable[Iterable[int]], variables: int) -> int:
-    """The assignments that satisfy every clause."""
+    """Return the assignments that satisfy every clause."""
     models = (1 << (1 << variables)) - 1
     for clause in clauses:
         models &= satisfying(clause, variables)
@@ -41,7 +42,7 @@ def models_of(clauses: Iterable[Iterable[int]], variables: int) -> int:
 
 
 def least_unsatisfied(clauses: Sequence[Iterable[int]], variables: int) -> tuple[int, int]:
-    """The least number of clauses that an assignment leaves unsatisfied, and the assignments that leave so many.
+    """Return the least number of clauses that an assignment leaves unsatisfied, and the assignments that leave so many.
 
     Digit i of every assignment's count, in binary, is one table; a clause is added to all counts at once, carry by
     carry.

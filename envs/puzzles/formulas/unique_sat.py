@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rlbench_suite.dice import Dice
 
-from .cnf import CNF, ModelPuzzle, clauses_of, cnf, quiet_clause
+from .cnf import CNF, ModelPuzzle, clause_list, cnf, quiet_clause
 from .cnf_search import Search
 from .flips import PuzzleFlips
 
@@ -27,18 +27,18 @@ class UniqueSATPuzzle(ModelPuzzle):
         self.variables = int(tier)
 
     def compose(self, dice: Dice) -> CNF | None:
-        """A planted formula; None if it has a second model."""
+        """Draw a planted formula; None if it has a second model."""
         n = self.variables
         model = dice.below(2**n)
         clauses = [quiet_clause(dice, n, model) for _ in range(self.clauses_a_variable * n)]
         return cnf(clauses, n) if Search(clauses, n, most_models=2).models == 1 else None
 
     def difficulty(self, instance: CNF) -> float:
-        """Decisions of :class:`.cnf_search.Search`."""
-        return float(Search(clauses_of(instance), int(instance.variables), most_models=2).decisions)
+        """Count the decisions of :class:`.cnf_search.Search`."""
+        return float(Search(clause_list(instance), int(instance.variables), most_models=2).decisions)
 
 
 class UniqueSAT(PuzzleFlips):
-    """Flipping variables until every clause is satisfied."""
+    """The game of flipping variables until every clause is satisfied."""
 
     puzzle_class = UniqueSATPuzzle

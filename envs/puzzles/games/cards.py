@@ -10,7 +10,7 @@ _card = partial(puzzle_card, __name__)
 CARDS = (
     _card(
         "TicTacToe", "tic_tac_toe:TicTacToe", "tic_tac_toe:TicTacToePuzzle",
-        "masked", "text", "game", player="tic_tac_toe:Perfect",
+        "masked", "text", "game", player="tic_tac_toe:PerfectPlayer",
         summary="Play tic-tac-toe on 4 x 4 cells from a given position as well as can be, against a perfect opponent.",
         source="solved by retrograde analysis",
         horizon=4, optimum=1.0, variant=True,

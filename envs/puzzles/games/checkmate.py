@@ -54,14 +54,14 @@ from .chess_moves import (
 )
 
 PIECES = (QUEEN, ROOK, ROOK, BISHOP, BISHOP, KNIGHT, KNIGHT, PAWN, PAWN, PAWN, PAWN)
-"""What a side draws from, beside its king."""
+"""Pieces that a side draws from, beside its king."""
 MOST_PIECES = 16
 MOVES = 64 * 64
 _MOVE = re.compile(r"[a-h][1-8][a-h][1-8][qrbn]?")
 
 
 class Instance(NamedTuple):
-    """White to move and mate."""
+    """A position with white to move and mate."""
 
     board: np.ndarray
     """int8 ``(64,)``: from a1 along the ranks; 1 to 6 for white pawn, knight, bishop, rook, queen and king, the
@@ -83,7 +83,7 @@ class CheckmatePuzzle(Puzzle[Instance]):
         self.of_black = int(tier) - self.of_white
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Pieces on random squares; None if that is no position of white to move and mate."""
+        """Draw pieces on random squares; None if that is no position of white to move and mate."""
         board = [0] * 64
         squares = dice.sample(range(64), self.of_white + self.of_black)
         for side, count in ((WHITE, self.of_white), (BLACK, self.of_black)):
@@ -98,7 +98,7 @@ class CheckmatePuzzle(Puzzle[Instance]):
         return Instance(np.array(board, np.int8)) if any(m.promotion in (0, QUEEN) for m in found) else None
 
     def canonical(self, instance: Instance) -> bytes:
-        """The lesser of the position and its mirror image; without pawns, the least of all eight."""
+        """Return the lesser of the position and its mirror image; without pawns, the least of all eight."""
         board = (instance.board + KING).tolist()
         symmetries = square_symmetries(8)
         if (abs(instance.board) == PAWN).any():
@@ -106,7 +106,7 @@ class CheckmatePuzzle(Puzzle[Instance]):
         return least([board[i] for i in order] for order in symmetries)
 
     def question(self, instance: Instance) -> str:
-        """The position, and what to answer."""
+        """State the position, and what to answer."""
         return (
             "Chess: white is to move and checkmates with this move. Nobody may castle, and no pawn can be captured in "
             f"passing now. White's pieces are K Q R B N P, black's k q r b n p:\n\n{diagram(instance.board.tolist())}"
@@ -116,7 +116,7 @@ class CheckmatePuzzle(Puzzle[Instance]):
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Format, then the rules of chess, then whether it is checkmate."""
+        """Check the format, then the rules of chess, then whether it is checkmate."""
         if _MOVE.fullmatch(answer) is None:
             raise Malformed("expected a move such as e2e4, or e7e8q where a pawn reaches the last rank")
         board = instance.board.tolist()
@@ -126,31 +126,31 @@ class CheckmatePuzzle(Puzzle[Instance]):
         return wrong(f"{answer} is not checkmate" if legal else f"{answer} is not a legal move")
 
     def solve(self, instance: Instance) -> str:
-        """The first move found that is checkmate."""
+        """Return the first move found that is checkmate."""
         return move_name(mates(instance.board.tolist(), WHITE)[0])
 
     def plan(self, instance: Instance) -> list[int]:
-        """The first one that the task's actions can say."""
+        """Return the first one that the task's actions can say."""
         return [_action(move) for move in mates(instance.board.tolist(), WHITE) if move.promotion in (0, QUEEN)][:1]
 
     def difficulty(self, instance: Instance) -> float:
-        """The reciprocal of what a player of random legal moves scores."""
+        """Return one divided by the score of a player of random legal moves."""
         board = instance.board.tolist()
         return len(list(legal_moves(board, WHITE))) / len(mates(board, WHITE))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Any legal move."""
+        """Play any legal move."""
         return move_name(dice.choice(list(legal_moves(instance.board.tolist(), WHITE))))
 
     def heuristic(self, instance: Instance) -> str:
-        """A check by the heaviest piece that can give one."""
+        """Return a check by the heaviest piece that can give one."""
         board = instance.board.tolist()
         king = board.index(BLACK * KING)
         legal = list(legal_moves(board, WHITE))
         return move_name(max(legal, key=lambda m: (attacked(moved(board, m)[0], king, WHITE), board[m.start])))
 
     def constants(self) -> Sequence[str]:
-        """Moves of a rook or queen to the last rank."""
+        """Return the moves of a rook or queen to the last rank."""
         return [f"{file}1{file}8" for file in "abcdefgh"]
 
 
@@ -163,13 +163,13 @@ def _letter(piece: int) -> str:
 
 
 def diagram(board: Sequence[int]) -> str:
-    """The board from white's side, ranks and files named."""
+    """Return the board from white's side, ranks and files named."""
     ranks = [" ".join([str(r + 1), *map(_letter, board[8 * r : 8 * r + 8])]) for r in reversed(range(8))]
     return "\n".join([*ranks, "  a b c d e f g h"])
 
 
 def fen(board: Sequence[int]) -> str:
-    """Forsyth-Edwards notation, white to move."""
+    """Write the position in Forsyth-Edwards notation, white to move."""
     ranks = ("".join(map(_letter, board[8 * r : 8 * r + 8])) for r in reversed(range(8)))
     return "/".join(re.sub(r"\.+", lambda run: str(len(run[0])), rank) for rank in ranks) + " w - - 0 1"
 
@@ -177,35 +177,35 @@ def fen(board: Sequence[int]) -> str:
 # -- the interactive form --------------------------------------------------------------------------------------------
 
 
-class Chances(NamedTuple):
-    """A position with what its moves are, as the task's actions."""
+class PositionMoves(NamedTuple):
+    """A position and its moves, as the task's actions."""
 
     board: Any
     legal: Any
     """uint32 ``(128,)``: a bit for every action."""
     mating: Any
-    """uint32 ``(128,)``."""
+    """uint32 ``(128,)``: a bit for every action that mates."""
 
 
-def chances(boards: np.ndarray) -> Chances:
+def chances(boards: np.ndarray) -> PositionMoves:
     """Find the moves of some positions ``(count, 64)``."""
     flags = np.zeros((2, len(boards), MOVES), bool)
     for number, board in enumerate(boards.tolist()):
         for which, found in enumerate((legal_moves(board, WHITE), mates(board, WHITE))):
             flags[which, number, [_action(move) for move in found if move.promotion in (0, QUEEN)]] = True
     words = np.packbits(flags, axis=2, bitorder="little").view("<u4").astype(np.uint32)
-    return Chances(boards, *words)
+    return PositionMoves(boards, *words)
 
 
 class State(NamedTuple):
-    """What was played."""
+    """The move played so far."""
 
     action: jax.Array
     """int32: -1 before the move."""
 
 
 class CheckmateInOne(PuzzleTask[State]):
-    """One move, to be checkmate."""
+    """The interactive form: one move, which must checkmate."""
 
     puzzle: CheckmatePuzzle
     puzzle_class = CheckmatePuzzle
@@ -228,20 +228,20 @@ class CheckmateInOne(PuzzleTask[State]):
         return bank._replace(instances=chances(bank.instances.board))
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Nothing played."""
+        """Begin with no move."""
         return State(jnp.int32(-1))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """The move."""
+        """Return the move."""
         return State(action.astype(jnp.int32))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Which piece stands where."""
+        """Return which piece stands on each square."""
         pieces = np.array([side * piece for side in (WHITE, BLACK) for piece in range(PAWN, KING + 1)], np.int8)
         return (params.instance.board[:, None] == pieces).astype(self.dtype).reshape(-1)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """Pieces on squares."""
+        """Describe the piece on each square."""
         meaning = (
             "[square, piece]: which piece stands there, one-hot: pawn, knight, bishop, rook, queen, king of white, "
             "then of black; squares a1, b1, ... h8"
@@ -249,26 +249,26 @@ class CheckmateInOne(PuzzleTask[State]):
         return (Component("board", meaning, shape=(64, 12)),)
 
     def action_components(self) -> tuple[Component, ...]:
-        """From a square to a square."""
+        """Describe each action: from a square to a square."""
         meaning = (
             "[from, to]: move a piece between two squares, a1, b1, ... h8; a pawn on the last rank becomes a queen"
         )
         return (Component("move", meaning, shape=(64, 64)),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """1 for checkmate."""
+        """Give 1 for checkmate."""
         return ((state.action < 0) & self._success(next_state, params)).astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Whether the move was made."""
+        """Return whether the move was made."""
         return state.action >= 0
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success``: the move was checkmate."""
+        """Report ``success``: the move was checkmate."""
         return {"success": self._success(state, params)}
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
-        """Legal moves, bool ``(4096,)``."""
+        """Return the legal moves, bool ``(4096,)``."""
         return (params.instance.legal[:, None] >> np.arange(32, dtype=np.uint32) & 1 != 0).reshape(-1)
 
     def _success(self, state: State, params: Params) -> jax.Array:
@@ -279,15 +279,15 @@ class CheckmateInOne(PuzzleTask[State]):
     # -- host side ----------------------------------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
-        """The board."""
+        """Show the board."""
         return f"White is to move and checkmates.\n\n{diagram(np.asarray(params.instance.board).tolist())}"
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return "Answer with a move such as e2e4; a pawn that reaches the last rank becomes a queen."
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """``e2e4``; a ``q`` may follow.
+        """Read ``e2e4``; a ``q`` may follow.
 
         Raises:
             ValueError: anything else.
@@ -299,16 +299,16 @@ class CheckmateInOne(PuzzleTask[State]):
         return np.asarray(64 * start + end, self.action_space.dtype)
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
-        """Not one of chess."""
+        """Say that the laws of chess forbid the move."""
         start, end = divmod(int(action), 64)
         return f"{square_name(start)}{square_name(end)} is not a legal move"
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """Whether it was checkmate."""
+        """Return whether it was checkmate."""
         return "it is checkmate" if info["success"] else "the move was no checkmate"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """The board before the move, white's pieces in blue; the move as a line."""
+        """Draw the board before the move, white's pieces in blue; the move as a line."""
         board = Board(8, 8, self.picture_shape)
         for square, piece in enumerate(np.asarray(params.instance.board).tolist()):
             row, column = 7 - square // 8, square % 8

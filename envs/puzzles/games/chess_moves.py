@@ -1,4 +1,4 @@
-"""The moves of chess, but for castling: enough for positions in which nobody may castle.
+"""The moves of chess without castling, enough for positions in which nobody may castle.
 
 A board is a list of 64 pieces, from a1 along the ranks to h8; white pieces are positive, black ones negative, 0 is an
 empty square. A side is 1 (white) or -1 (black).
@@ -13,11 +13,11 @@ PAWN, KNIGHT, BISHOP, ROOK, QUEEN, KING = range(1, 7)
 LETTERS = ".PNBRQK"
 WHITE, BLACK = 1, -1
 NOWHERE = -1
-"""No square to capture on in passing."""
+"""Value for positions without a square to capture on in passing."""
 
 
 class Move(NamedTuple):
-    """From a square to a square; ``promotion`` is the piece that a pawn becomes on the last rank, else 0."""
+    """A move from a square to a square; ``promotion`` is the piece that a pawn becomes on the last rank, else 0."""
 
     start: int
     end: int
@@ -40,7 +40,7 @@ _RAYS = {
     for piece, ways in ((ROOK, _STRAIGHT), (BISHOP, _DIAGONAL), (QUEEN, _STRAIGHT + _DIAGONAL))
 }
 _CAPTURES = {side: [_steps(square, (side, 1), (side, -1)) for square in range(64)] for side in (WHITE, BLACK)}
-"""Where a pawn captures."""
+"""Squares on which a pawn captures."""
 
 
 def _bits(squares: Iterable[int]) -> int:
@@ -52,11 +52,11 @@ _REACH = (
     + [[_bits(end for ray in rays for end in ray) for rays in _RAYS[piece]] for piece in (BISHOP, ROOK, QUEEN)]
     + [[_bits(ends) for ends in _KING]]
 )
-"""For each piece but pawns, and each square, the squares that it could get to if no other piece were there."""
+"""Squares that each piece but pawns could get to from each square if no other piece were there."""
 
 
 def attacked(board: Sequence[int], square: int, side: int) -> bool:
-    """Whether a piece of the side could capture on a square."""
+    """Return whether a piece of the side could capture on a square."""
     for piece, near in ((KNIGHT, _KNIGHT[square]), (KING, _KING[square]), (PAWN, _CAPTURES[-side][square])):
         wanted = side * piece
         for other in near:
@@ -75,8 +75,8 @@ def attacked(board: Sequence[int], square: int, side: int) -> bool:
 
 
 def moves(board: Sequence[int], side: int, passing: int) -> Iterator[Move]:
-    """The moves of a side, those that leave its king to be captured included. ``passing`` is the square that a pawn has
-    just passed over, or :data:`NOWHERE`.
+    """Return the moves of a side, those that leave its king to be captured included. ``passing`` is the square that a
+    pawn has just passed over, or :data:`NOWHERE`.
     """
     for start, owned in enumerate(board):
         if owned * side > 0:
@@ -84,7 +84,7 @@ def moves(board: Sequence[int], side: int, passing: int) -> Iterator[Move]:
 
 
 def _moves_of(board: Sequence[int], side: int, start: int, passing: int) -> Iterator[Move]:
-    """Of the piece on a square."""
+    """Yield the moves of the piece on a square."""
     piece = board[start] * side
     if piece == PAWN:
         yield from _pawn_moves(board, side, start, passing)
@@ -117,7 +117,7 @@ def _pawn_moves(board: Sequence[int], side: int, start: int, passing: int) -> It
 
 
 def moved(board: Sequence[int], move: Move) -> tuple[list[int], int]:
-    """The board after a move, and the square that a pawn passed over."""
+    """Return the board after a move, and the square that a pawn passed over."""
     after = list(board)
     piece = after[move.start]
     side = 1 if piece > 0 else -1
@@ -130,7 +130,7 @@ def moved(board: Sequence[int], move: Move) -> tuple[list[int], int]:
 
 
 def legal_moves(board: Sequence[int], side: int, passing: int = NOWHERE) -> Iterator[Move]:
-    """The moves of a side that do not leave its king to be captured."""
+    """Return the moves of a side that do not leave its king to be captured."""
     for move in moves(board, side, passing):
         after, _ = moved(board, move)
         if not attacked(after, after.index(side * KING), -side):
@@ -138,7 +138,7 @@ def legal_moves(board: Sequence[int], side: int, passing: int = NOWHERE) -> Iter
 
 
 def mates(board: Sequence[int], side: int) -> list[Move]:
-    """The moves of a side that checkmate the other, which is not in check."""
+    """Return the moves of a side that checkmate the other, which is not in check."""
     king, own_king = board.index(-side * KING), board.index(side * KING)
     near, opening = _checks(board, king, side)
     found = []
@@ -160,8 +160,9 @@ def mates(board: Sequence[int], side: int) -> list[Move]:
 
 
 def _checks(board: Sequence[int], king: int, side: int) -> tuple[list[int], set[int]]:
-    """What can give check to a king: for each piece of the side, as bits, the squares on which one would, unless it
-    becomes another there; and the squares that pieces may leave to let another one give check."""
+    """Find what can give check to a king: for each piece of the side, the squares from which it would, as bits, unless
+    it becomes another piece there; and the squares whose piece may leave to let another one give check.
+    """
     near = [0, _bits(_CAPTURES[-side][king]), _bits(_KNIGHT[king]), 0, 0, 0, 0]
     opening: set[int] = set()
     for piece in (BISHOP, ROOK):
@@ -185,7 +186,7 @@ def _checks(board: Sequence[int], king: int, side: int) -> tuple[list[int], set[
 
 
 def _may_move(board: list[int], king: int, side: int, passing: int) -> bool:
-    """Whether a side whose king stands there has a legal move; most often the king itself has."""
+    """Return whether a side whose king stands there has a legal move; most often the king itself has."""
     board[king] = 0
     flight = any(board[end] * side <= 0 and not attacked(board, end, -side) for end in _KING[king])
     board[king] = side * KING
@@ -198,11 +199,11 @@ def _may_move(board: list[int], king: int, side: int, passing: int) -> bool:
 
 
 def square_name(square: int) -> str:
-    """``e4``."""
+    """Name a square, as ``e4``."""
     return "abcdefgh"[square % 8] + str(square // 8 + 1)
 
 
 def move_name(move: Move) -> str:
-    """``e2e4``, ``e7e8q``."""
+    """Name a move, as ``e2e4`` or ``e7e8q``."""
     promotion = LETTERS[move.promotion].lower() if move.promotion else ""
     return square_name(move.start) + square_name(move.end) + promotion

@@ -10,10 +10,10 @@ reward         1 when the game ends as well for X as it could from the first pos
 termination    four in a row, or no empty cell left
 =============  =====================================================================================================
 
-The opponent plays a move that is best for it, each of them with equal probability. Positions are random ones with as
-many O as X or one more, in which some moves are best and some are not, but none completes four in a row, and nor would
-one of O. ``difficulty`` (of the task) is the number of empty cells. Every game from there is solved to the end. Up to
-rotation and reflection, some 6,700 positions with 4 empty cells come up, and some 24,000 with 6.
+The opponent plays one of its best moves, each with equal probability. Positions are random, with as many O as X or one
+more. Some moves are best and some are not, and no move of either side completes four in a row. ``difficulty`` (of the
+task) is the number of empty cells. Every game from there is solved to the end. Up to rotation and reflection, some
+6,700 positions with 4 empty cells come up, and some 24,000 with 6.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rlbench_suite.policy import View
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 from rlbench_suite.task import Task
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import FILLED, INK, Board
 from ..shared.puzzle_task import Params, PuzzleTask
 from ..shared.symmetry import least, square_symmetries
@@ -56,7 +56,7 @@ _LINES_OF = [[line for line in LINES if line >> cell & 1] for cell in range(CELL
 
 
 class Position(NamedTuple):
-    """X is to move."""
+    """A position with X to move."""
 
     cells: np.ndarray
     """int8 ``(16,)``: 0 empty, 1 X, 2 O; in reading order."""
@@ -76,7 +76,7 @@ class TicTacToePuzzle(Puzzle[Position]):
         self.empty = int(tier)
 
     def compose(self, dice: Dice) -> Position | None:
-        """Symbols at random; None if a move could complete four in a row, or if all moves are equally good."""
+        """Draw symbols at random; None if a move could complete four in a row, or if all moves are equally good."""
         stones = CELLS - self.empty
         cells = [0] * CELLS
         for number, cell in enumerate(dice.sample(range(CELLS), stones)):
@@ -89,12 +89,12 @@ class TicTacToePuzzle(Puzzle[Position]):
         return Position(np.array(cells, np.int8)) if len(set(values.values())) > 1 else None
 
     def canonical(self, instance: Position) -> bytes:
-        """The least of the eight rotations and reflections."""
+        """Return the least of the eight rotations and reflections."""
         cells = instance.cells.tolist()
         return least([cells[i] for i in order] for order in square_symmetries(SIDE))
 
     def question(self, instance: Position) -> str:
-        """The rules, the position, and what to answer."""
+        """State the rules, the position, and what to answer."""
         return (
             "Tic-tac-toe on 4 x 4 cells: X and O take turns to put their symbol into an empty cell (_). Who first has "
             "four of them in a row, a column or a diagonal wins; if nobody has when the board is full, it is a draw. "
@@ -105,8 +105,8 @@ class TicTacToePuzzle(Puzzle[Position]):
         )
 
     def judge(self, instance: Position, answer: str) -> Verdict:
-        """Format, then whether the cell is empty, then the value of the move."""
-        row, column = reading.integers(answer, 1, SIDE, least=2, most=2, what="row or column")
+        """Check the format, then whether the cell is empty, then the value of the move."""
+        row, column = parsing.integers(answer, 1, SIDE, least=2, most=2, what="row or column")
         values = self._values(instance)
         cell = (row - 1) * SIDE + column - 1
         if cell not in values:
@@ -118,22 +118,22 @@ class TicTacToePuzzle(Puzzle[Position]):
         return RIGHT
 
     def solve(self, instance: Position) -> str:
-        """The first of the best moves."""
+        """Return the first of the best moves."""
         return _named(self.plan(instance)[0])
 
     def plan(self, instance: Position) -> list[int]:
-        """The first of the best moves, and no more: what follows depends on the opponent's choices."""
+        """Return the first of the best moves, and no more: what follows depends on the opponent's choices."""
         values = self._values(instance)
         return [max(values, key=values.__getitem__)]
 
     def difficulty(self, instance: Position) -> float:
-        """The size of the search's table."""
+        """Return the size of the search's table."""
         solver = Solver()
         solver.values_of_moves(*(_bits(instance.cells.tolist(), player) for player in (X, O)))
         return float(len(solver.known))
 
     def guess(self, instance: Position, dice: Dice) -> str:
-        """Any empty cell."""
+        """Play any empty cell."""
         return _named(dice.choice(np.flatnonzero(instance.cells == 0).tolist()))
 
     def heuristic(self, instance: Position) -> str:
@@ -148,7 +148,7 @@ class TicTacToePuzzle(Puzzle[Position]):
         return _named(max(empty, key=merit))
 
     def constants(self) -> Sequence[str]:
-        """Every cell."""
+        """Return every cell."""
         return [_named(cell) for cell in range(CELLS)]
 
     @staticmethod
@@ -157,8 +157,8 @@ class TicTacToePuzzle(Puzzle[Position]):
 
 
 def values_of_moves(mine: int, theirs: int) -> dict[int, int]:
-    """What each move is worth to the player to move, by cell, where nobody has won: 1 for a win, 0 for a draw, -1 for a
-    loss.
+    """Return the value of each move for the player to move, by cell, where nobody has won: 1 for a win, 0 for a draw,
+    -1 for a loss.
 
     The same as :class:`Solver` finds, by far fewer positions. Only those lines count that one player can still complete
     in the moves that are left; cells on none of them are all alike; where a line can be completed at once, or must be
@@ -204,13 +204,13 @@ def values_of_moves(mine: int, theirs: int) -> dict[int, int]:
 
 
 class Solver:
-    """Values of positions by full search: 1 if the player to move wins, 0 for a draw, -1 for a loss."""
+    """Solves positions by full search: 1 if the player to move wins, 0 for a draw, -1 for a loss."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[int, int], int] = {}
 
     def values_of_moves(self, mine: int, theirs: int) -> dict[int, int]:
-        """What each move is worth to the player to move, by cell."""
+        """Return the value of each move for the player to move, by cell."""
         empty = [cell for cell in range(CELLS) if not (mine | theirs) >> cell & 1]
         return {cell: self._value_of_move(mine, theirs, cell) for cell in empty}
 
@@ -219,7 +219,7 @@ class Solver:
         return 1 if _completes(mine, cell) else -self.value(theirs, mine)
 
     def value(self, mine: int, theirs: int) -> int:
-        """Of a position in which nobody has won, for the player to move."""
+        """Return the value of a position in which nobody has won, for the player to move."""
         key = (mine, theirs)
         if key not in self.known:
             best = -1
@@ -235,7 +235,7 @@ class Solver:
 
 
 def _completes(player: int, cell: int) -> bool:
-    """Whether a player has a line through the cell."""
+    """Return whether a player has a line through the cell."""
     return any(player & line == line for line in _LINES_OF[cell])
 
 
@@ -248,26 +248,29 @@ def _named(cell: int) -> str:
 
 
 def written(cells: Sequence[int]) -> str:
-    """A position as the prompt shows it."""
+    """Return a position as the prompt shows it."""
     return "\n".join(" ".join(SYMBOLS[owner] for owner in cells[r * SIDE : (r + 1) * SIDE]) for r in range(SIDE))
 
 
 # -- the interactive form --------------------------------------------------------------------------------------------
 
 
-class Game(NamedTuple):
-    """A first position with the values of all that can follow: ``3**e`` ways to fill its ``e`` empty cells."""
+class GameTree(NamedTuple):
+    """A first position with the values of all positions that can follow: ``3**e`` ways to fill its ``e`` empty
+    cells.
+    """
 
     cells: Any
     weights: Any
-    """int32 ``(16,)``: what an X in the cell adds to the number of a position (an O twice that): 1, 3, 9, ... for the
-    empty cells in reading order, 0 for the others."""
+    """int32 ``(16,)``: what an X in the cell adds to the number of a position (an O adds twice that): 1, 3, 9, ... for
+    the empty cells in reading order, 0 for the others.
+    """
     values: Any
-    """int8 ``(3**e,)``: what the position of this number is worth to X: -1, 0, 1; 4 more where the game is over."""
+    """int8 ``(3**e,)``: value for X of the position of each number: -1, 0 or 1; 4 more if the game is over."""
 
 
-def games(positions: np.ndarray) -> Game:
-    """The games from some positions ``(count, 16)`` with equally many empty cells, by retrograde analysis."""
+def games(positions: np.ndarray) -> GameTree:
+    """Return the games from some positions ``(count, 16)`` with equally many empty cells, by retrograde analysis."""
     where = np.array([np.flatnonzero(cells == 0) for cells in positions])
     empty = where.shape[1]
     powers = 3 ** np.arange(empty)
@@ -290,7 +293,7 @@ def games(positions: np.ndarray) -> Game:
             after = values[:, number + (1 if of_x else 2) * free]
             best = after.max(1) if of_x else after.min(1)
             values[:, number] = np.where(over[:, number], values[:, number], best)
-    return Game(positions, weights, values + _OVER * over.astype(np.int8))
+    return GameTree(positions, weights, values + _OVER * over.astype(np.int8))
 
 
 class State(NamedTuple):
@@ -321,11 +324,11 @@ class TicTacToe(PuzzleTask[State]):
         return bank._replace(instances=games(bank.instances.cells))
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """The first position."""
+        """Begin with the first position."""
         return State(params.instance.cells)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """An X, and the opponent's O unless the game is over."""
+        """Return an X, and the opponent's O unless the game is over."""
         cells = jnp.where(np.arange(CELLS) == action, np.int8(X), state.cells)
         number = self._number(cells, params)
         replies = params.instance.values[number + O * params.instance.weights]
@@ -335,32 +338,32 @@ class TicTacToe(PuzzleTask[State]):
         return State(jnp.where(params.instance.values[number] > 1, cells, reply))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Cells one-hot."""
+        """Return the cells one-hot."""
         return (state.cells[:, None] == np.arange(3, dtype=np.int8)).astype(self.dtype).reshape(-1)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """Cells."""
+        """Describe the cells."""
         return (Component("cells", "[row, column, content]: nothing, X or O, one-hot", shape=(SIDE, SIDE, 3)),)
 
     def action_components(self) -> tuple[Component, ...]:
-        """A cell each."""
+        """Describe each action: a cell."""
         return (Component("mark", "[row, column]: put an X into the cell", shape=(SIDE, SIDE)),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """1 for an end as good as there could be."""
+        """Give 1 for an end as good as there could be."""
         moved = (state.cells != next_state.cells).any()
         return (moved & self._success(next_state, params)).astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Whether the game is over."""
+        """Return whether the game is over."""
         return self._entry(state, params) > 1
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success``: the game is over and ended as well as it could."""
+        """Report ``success``: the game is over and ended as well as it could."""
         return {"success": self._success(state, params), "value": self._value(state, params).astype(self.dtype)}
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
-        """Empty cells, bool ``(16,)``."""
+        """Return the empty cells, bool ``(16,)``."""
         return state.cells == 0
 
     def _number(self, cells: jax.Array, params: Params) -> jax.Array:
@@ -379,33 +382,33 @@ class TicTacToe(PuzzleTask[State]):
     # -- host side ----------------------------------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
-        """The rules in a line, and the board."""
+        """Show the rules in a line, and the board."""
         return f"Four in a row wins. You are X and to move:\n\n{written(np.asarray(state.cells).tolist())}"
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return "Answer 'ROW COLUMN', counted from 1, to put an X into an empty cell (_)."
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """``2 3``: row 2, column 3.
+        """Read ``2 3``: row 2, column 3.
 
         Raises:
             ValueError: anything else.
         """
-        row, column = reading.integers(" ".join(text.split()), 1, SIDE, least=2, most=2, what="row or column")
+        row, column = parsing.integers(" ".join(text.split()), 1, SIDE, least=2, most=2, what="row or column")
         return np.asarray((row - 1) * SIDE + column - 1, self.action_space.dtype)
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
-        """Taken already."""
+        """Say that the cell is taken."""
         row, column = divmod(int(action), SIDE)
         return f"row {row + 1}, column {column + 1} is not empty"
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """How the game ended."""
+        """Say how the game ended."""
         return {1: "X has won", 0: "the board is full, a draw", -1: "O has won"}[int(info["value"])]
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """The board; X in blue."""
+        """Draw the board; X in blue."""
         board = Board(SIDE, SIDE, self.picture_shape)
         for cell, owner in enumerate(np.asarray(state.cells).tolist()):
             row, column = divmod(cell, SIDE)
@@ -415,20 +418,20 @@ class TicTacToe(PuzzleTask[State]):
         return board.picture()
 
 
-class Perfect(NamedTuple):
+class PerfectPlayer(NamedTuple):
     """Plays the first move that loses nothing."""
 
     @classmethod
-    def for_task(cls, task: Task[Any, Any]) -> Perfect:
-        """The player of any task of this kind."""
+    def for_task(cls, task: Task[Any, Any]) -> PerfectPlayer:
+        """Return the player of any task of this kind."""
         return cls()
 
     def initial(self, params: Params) -> tuple[()]:
-        """No memory."""
+        """Begin without memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """The legal move after which the position is worth most."""
+        """Return the legal move after which the position is worth most."""
         game, cells = view.params.instance, view.state.cells
         after = game.values[(cells * game.weights).sum(dtype=jnp.int32) + game.weights]
         worth = after - _OVER * (after > 1)

@@ -1,11 +1,11 @@
 """rlsuite/Binairo-v0: zeros and ones, as many of each in every line, no three equal in a row, no two lines equal.
 
 ``difficulty`` is the side of the grid. Instances have exactly one solution: a cell is emptied only if no solution has
-the other symbol there. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a
+the other symbol in it. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a
 symbol that makes three in a row or that its row or column has enough of.
 
-On 4 x 4 cells there are only 72 full grids, and 33,880 instances with 6 cells to fill that are not the same by
-rotation, reflection or exchange of the symbols.
+On 4 x 4 cells there are only 72 full grids, and 33,880 instances with 6 cells to fill, up to rotation, reflection and
+exchange of the symbols.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
-from rlbench_suite.members import flags
 
-from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_words
+from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_bits
 from ..shared.symmetry import least, relabelled, square_symmetries
 from .line_solver import LineSolver, Options
 
@@ -62,7 +62,9 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         self._lines = [solver.arrangement(b + 1 for b in bits) for bits in numbers if not _flaw(bits)]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A full grid, emptied in random order as long as it has one solution; None if too little can be emptied."""
+        """Draw a full grid, emptied in random order as long as it has one solution; None if too little can be
+        emptied.
+        """
         solver = LineSolver(self.rows, 2)
         (full,) = solver.solutions([self._lines] * self.rows, [self._lines] * self.rows, 1, dice)
         cells = solver.cells(full)
@@ -79,12 +81,12 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """The least of the eight rotations and reflections, each with its first symbol named 0."""
+        """Return the least of the eight rotations and reflections, each with its first symbol named 0."""
         cells = instance.givens.tolist()
         return least(relabelled(cells[i] for i in order) for order in square_symmetries(self.rows))
 
     def rules(self) -> str:
-        """The rules."""
+        """State the rules."""
         half = self.rows // 2
         return (
             f"Binairo: fill the {self.rows} x {self.rows} grid with 0 and 1. Every row and every column holds {half} "
@@ -93,7 +95,7 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """The first line with a flaw, or the first two that are equal."""
+        """Name the first line with a flaw, or the first two that are equal."""
         for kind, lines in (("row", grid), ("column", [list(column) for column in zip(*grid, strict=True)])):
             for i, line in enumerate(lines):
                 if flaw := _flaw([value - 1 for value in line]):
@@ -103,7 +105,7 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """By search; the first found is the only one."""
+        """Search; the first solution found is the only one."""
         solver = LineSolver(self.rows, 2)
         found = solver.solutions(*self._options(instance.givens.tolist()), 1)
         if not found:
@@ -111,13 +113,13 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         return self.as_rows(solver.cells(found[0]))
 
     def difficulty(self, instance: Instance) -> float:
-        """Lines gone through by a search for a second solution."""
+        """Count the lines gone through by a search for a second solution."""
         solver = LineSolver(self.rows, 2)
         solver.solutions(*self._options(instance.givens.tolist()), 2)
         return float(solver.read)
 
     def heuristic(self, instance: Instance) -> str:
-        """Each cell in reading order gets 0, or 1 where a 0 would be one too many or the third in a row."""
+        """Put 0 into each cell in reading order, or 1 where a 0 would be one too many or the third in a row."""
         side, half = self.rows, self.rows // 2
         grid = self.given(instance)
         for r in range(side):
@@ -129,7 +131,7 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         return self.written(grid)
 
     def _options(self, cells: list[int]) -> tuple[Options, Options]:
-        """The arrangements of rows and columns that keep to the cells that are not 0."""
+        """Return the arrangements of rows and columns that keep to the cells that are not 0."""
         rows = self.as_rows(cells)
         return [self._fitting(row) for row in rows], [self._fitting(column) for column in zip(*rows, strict=True)]
 
@@ -139,14 +141,14 @@ class BinairoPuzzle(GridPuzzle[Instance]):
 
 
 def _flaw(bits: list[int]) -> str:
-    """What is wrong with a full line by itself; empty if nothing."""
+    """Say what is wrong with a full line by itself; empty if nothing is."""
     if any(bits[i] == bits[i + 1] == bits[i + 2] for i in range(len(bits) - 2)):
         return "has three equal symbols side by side"
     return "" if 2 * sum(bits) == len(bits) else "does not hold as many zeros as ones"
 
 
 def _third(line: list[int], i: int, value: int) -> bool:
-    """Whether a value at place ``i`` makes three in a row."""
+    """Return whether a value at place ``i`` makes three in a row."""
     return any(line[j:i] + line[i + 1 : j + 3] == [value, value] for j in range(max(i - 2, 0), i + 1))
 
 
@@ -162,7 +164,7 @@ class Binairo(FillTask):
         self.side = self.puzzle.rows
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Symbols that make no three in a row and are not too many."""
+        """Allow symbols that make no three in a row and are not too many."""
         rows = self._rows(cells)
         above: list[Any] = [_NONE, _NONE, *rows]
         below: list[Any] = [*rows, _NONE, _NONE]
@@ -174,10 +176,10 @@ class Binairo(FillTask):
             closed = thirds | enough | self._enough(row, _ZEROS) | self._enough(row, _ONES)
             empty = ~(row | row >> 1) & _ZEROS
             free.append((empty | empty << 1) & ~closed & self._lowest(self.side))
-        return flags(free, 2 * self.side)
+        return unpack_bits(free, 2 * self.side)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Whether every line is balanced, without three in a row, and unlike the others."""
+        """Return whether every line is balanced, without three in a row, and unlike the others."""
         side, rows = self.side, self._rows(cells)
         kept = [lax.population_count(row & _ONES) == side // 2 for row in rows]
         kept.append(self._balanced(rows) == self._lowest(side))
@@ -190,11 +192,13 @@ class Binairo(FillTask):
         return reduce(operator.and_, kept)
 
     def _rows(self, cells: jax.Array) -> list[jax.Array]:
-        """Each row as a uint16, two bits a cell: the symbols it has, in the order of actions."""
-        return rows_as_words(cells.astype(jnp.uint16), self.side, 2)
+        """Return each row as a uint16, two bits a cell: the symbols it has, in the order of actions."""
+        return rows_as_bits(cells.astype(jnp.uint16), self.side, 2)
 
     def _balanced(self, rows: list[jax.Array]) -> jax.Array:
-        """The symbols that a column has enough of, in the places of a row: their number in binary, digit by digit."""
+        """Return the symbols that a column has enough of, in the places of a row: their number in binary, digit by
+        digit.
+        """
         digits: list[Any] = [_NONE] * 4
         for row in rows:
             carried: Any = row
@@ -205,10 +209,10 @@ class Binairo(FillTask):
         return full
 
     def _enough(self, row: jax.Array, symbol: np.uint16) -> jax.Array:
-        """The bits of a symbol if a row has enough of it."""
+        """Return the bits of a symbol if a row has enough of it."""
         return jnp.where(lax.population_count(row & symbol) == self.side // 2, symbol, _NONE)
 
     @staticmethod
     def _lowest(cells: int) -> np.uint16:
-        """The bits of the first cells of a row."""
+        """Return the bits of the first cells of a row."""
         return np.uint16(4**cells - 1)

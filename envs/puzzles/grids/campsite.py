@@ -1,8 +1,8 @@
 """rlsuite/Campsite-v0: pitch a tent beside every tree, no two tents touching, by the counts of rows and columns.
 
-``difficulty`` is the side of the grid. Instances have exactly one arrangement that keeps the counts, in which no tents
-touch and tents and trees each have at least one neighbour of the other kind; it gives every tree a tent of its own.
-What the interactive task checks is therefore all that matters. ``judge`` checks the pairing too.
+``difficulty`` is the side of the grid. In an instance, exactly one arrangement keeps the counts, lets no tents touch,
+and puts a tent beside every tree and a tree beside every tent. It also gives every tree a tent of its own, so the
+interactive task need not check the pairing; ``judge`` does.
 
 See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a tent that touches another,
 has no tree beside it, or is one too many in its row or column, and grass that leaves a row or column too few cells for
@@ -22,13 +22,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.members import flags
 
 from ..shared.board import Board
-from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_words
+from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_bits
 from ..shared.symmetry import least, square_symmetries
 
 TENTS = {5: 5, 6: 7, 8: 12}
@@ -63,7 +63,9 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         self.rows = self.columns = int(tier)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Tents that do not touch at random, a tree beside each at random; None where that leads to no instance."""
+        """Draw tents that do not touch at random, a tree beside each at random; None where that leads to no
+        instance.
+        """
         side, most = self.rows, TENTS[self.rows]
         tents: set[int] = set()
         taken: set[int] = set()
@@ -87,7 +89,7 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         return instance if next(search, None) is None else None
 
     def canonical(self, instance: Instance) -> bytes:
-        """The least of the eight rotations and reflections."""
+        """Return the least of the eight rotations and reflections."""
         side, counts, forms = self.rows, instance.counts.tolist(), []
         cells = instance.givens.tolist()
         for order in square_symmetries(side):
@@ -101,7 +103,7 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         return least(forms)
 
     def rules(self) -> str:
-        """The rules."""
+        """State the rules."""
         return (
             f"Campsite: T is a tree, A a tent, . is grass. Put tents into some of the free cells of the {self.rows} x "
             f"{self.rows} grid, and grass into the others, so that trees and tents can be paired off: each tree with "
@@ -110,7 +112,7 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         )
 
     def clues(self, instance: Instance) -> str:
-        """Tents in each row and column."""
+        """State the number of tents in each row and column."""
         rows, columns = np.asarray(instance.counts).reshape(2, -1).tolist()
         return (
             f"Tents in the rows, from the top: {' '.join(map(str, rows))}\n"
@@ -118,7 +120,7 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """A wrong count, tents that touch, or a pairing that is impossible."""
+        """Name a wrong count, tents that touch, or the impossibility of a pairing."""
         counts, side = instance.counts.tolist(), self.rows
         for kind, lines, wanted in (
             ("row", grid, counts[:side]),
@@ -135,7 +137,7 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         return "" if self._paired(cells, tents) else "trees and tents cannot be paired off"
 
     def solution(self, instance: Instance) -> Grid:
-        """By search; the first found is the only one."""
+        """Search; the first solution found is the only one."""
         rows = next(_Search(self, instance).arrangements(), None)
         if rows is None:
             raise ValueError("this campsite has no solution")
@@ -146,14 +148,14 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         ]
 
     def difficulty(self, instance: Instance) -> float:
-        """Rows tried by a search for a second solution."""
+        """Count the rows tried by a search for a second solution."""
         search = _Search(self, instance)
         for _ in search.arrangements():
             pass
         return float(search.tried)
 
     def heuristic(self, instance: Instance) -> str:
-        """A tent wherever, in reading order, the counts leave room, a tree is beside it and no tent touches it."""
+        """Pitch a tent in reading order wherever the counts leave room, a tree is beside it and no tent touches it."""
         side, left = self.rows, instance.counts.tolist()
         cells = instance.givens.tolist()
         for cell, value in enumerate(instance.givens.tolist()):
@@ -168,7 +170,7 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         return self.written(self.as_rows(cells))
 
     def _around(self, cell: int, *, diagonally: bool = False) -> list[int]:
-        """The four neighbours of a cell, or all eight, as far as the grid goes."""
+        """Return the four neighbours of a cell, or all eight, as far as the grid goes."""
         side = self.rows
         row, column = divmod(cell, side)
         return [
@@ -179,7 +181,7 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         ]
 
     def _paired(self, cells: list[int], tents: list[int]) -> bool:
-        """Whether trees and tents can be paired off, by augmenting paths."""
+        """Return whether trees and tents can be paired off, by augmenting paths."""
         tent_of: dict[int, int] = {}
 
         def find(tent: int, asked: set[int]) -> bool:
@@ -211,8 +213,8 @@ class _Search:
         ]
 
     def arrangements(self) -> Iterator[list[int]]:
-        """The tents of each row, for every arrangement in which each tree has some tent beside it, and each tent some
-        tree.
+        """Return the tents of each row, for every arrangement in which each tree has some tent beside it, and each tent
+        some tree.
         """
         yield from self._extend([], self._counts[len(self._options) :])
 
@@ -233,11 +235,11 @@ class _Search:
                 yield from self._extend(longer, after)
 
     def _alone(self, rows: list[int], row: int) -> int:
-        """The trees of a row that have no tent beside them."""
+        """Return the trees of a row that have no tent beside them."""
         return self._trees[row] & ~self._beside(rows, row)
 
     def _beside(self, rows: list[int], row: int) -> int:
-        """The cells of a row that have a neighbour in these sets."""
+        """Return the cells of a row that have a neighbour in these sets."""
         here = rows[row]
         above = rows[row - 1] if row else 0
         below = rows[row + 1] if row + 1 < len(rows) else 0
@@ -261,7 +263,7 @@ class Campsite(FillTask):
         return 2 * self.puzzle.rows
 
     def facts(self, instance: Any) -> jax.Array:
-        """The counts, as fractions of the most tents that a line has room for."""
+        """Return the counts, as fractions of the most tents that a line has room for."""
         return instance.counts.astype(self.dtype) / self.dtype.type((self.side + 1) // 2)
 
     @property
@@ -275,7 +277,9 @@ class Campsite(FillTask):
         )
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Grass where the line has cells enough for its tents; tents beside trees, apart, and not too many."""
+        """Allow grass where the line keeps enough cells for its tents, and tents that stand beside a tree, apart, and
+        not too many.
+        """
         gaps, tents, trees = self._rows(cells)
         held, free = self._tally(tents), self._tally(gaps)
         left = [instance.counts[i] - count for i, count in enumerate(held)]
@@ -287,10 +291,10 @@ class Campsite(FillTask):
             touched = reduce(operator.or_, wide[max(r - 1, 0) : r + 2])
             tent = gap & fits[r] & ~touched & lacking[r]
             rows.append(gap & spare[r] | tent << 1)
-        return flags(rows, 2 * self.side)
+        return unpack_bits(rows, 2 * self.side)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Whether counts are right, tents apart, and trees and tents beside one another."""
+        """Return whether counts are right, tents apart, and trees and tents beside one another."""
         _, tents, trees = self._rows(cells)
         kept = [count == instance.counts[i] for i, count in enumerate(self._tally(tents))]
         kept += [row & row << 2 == 0 for row in tents]
@@ -300,8 +304,8 @@ class Campsite(FillTask):
         return reduce(operator.and_, kept)
 
     def _rows(self, cells: jax.Array) -> tuple[list[jax.Array], list[jax.Array], list[jax.Array]]:
-        """Row by row the empty cells, the tents and the trees: two bits a cell, of which the lower one tells."""
-        words = rows_as_words(cells.astype(jnp.uint32), self.side, 2)
+        """Return the empty cells, the tents and the trees of each row: two bits a cell, the lower one set."""
+        words = rows_as_bits(cells.astype(jnp.uint32), self.side, 2)
         every = np.uint32(sum(4**i for i in range(self.side)))
         pairs = [(word & every, word >> 1 & every) for word in words]
         gaps, tents, trees = ([] for _ in range(3))
@@ -312,25 +316,25 @@ class Campsite(FillTask):
         return gaps, tents, trees
 
     def _tally(self, rows: list[jax.Array]) -> list[jax.Array]:
-        """How many there are in each row, then in each column, int8."""
+        """Return how many there are in each row, then in each column, int8."""
         counts = [lax.population_count(row) for row in rows]
         counts += [reduce(operator.add, (row >> 2 * i & 1 for row in rows)) for i in range(self.side)]
         return [count.astype(jnp.int8) for count in counts]
 
     def _cross(self, lines: list[jax.Array]) -> list[jax.Array]:
-        """Row by row the cells of which the row and the column are among these."""
+        """Return for each row the cells whose row and column are among these."""
         columns = reduce(operator.or_, (line.astype(jnp.uint32) << 2 * i for i, line in enumerate(lines[self.side :])))
         return [jnp.where(line, columns, 0) for line in lines[: self.side]]
 
     @staticmethod
     def _beside(rows: list[jax.Array]) -> list[jax.Array]:
-        """The cells that have one of these directly beside, above or below them."""
+        """Return the cells that have one of these directly beside, above or below them."""
         none = jnp.uint32(0)
         above, below = [none, *rows], [*rows[1:], none]
         return [row << 2 | row >> 2 | above[r] | below[r] for r, row in enumerate(rows)]
 
     def decorate(self, board: Board, instance: Any) -> None:
-        """The counts, on the left and above."""
+        """Draw the counts, on the left and above."""
         rows, columns = np.asarray(instance.counts).reshape(2, -1).tolist()
         for i in range(self.side):
             board.text(i, -1, str(rows[i]), scale=0.8)

@@ -1,13 +1,13 @@
 """rlsuite/Hitori-v0: blacken cells so that no number comes twice among the white ones of a row or column.
 
-Instances have exactly one solution. Cells are blackened in random order as long as the rules allow it, so that no
-further one could be; the white ones get random numbers that keep the rules, each black one a number that stands among
-the white of its row and column. While there is a second solution, the number of a black cell is drawn anew, a few
-times. ``difficulty`` (of the task) is the side; on boards of side 4 some instances repeat.
+Instances have exactly one solution. Cells are blackened in random order until the rules allow no further one. White
+cells get random numbers that keep the rules; each black cell gets a number that stands among the white cells of its row
+and column. While there is a second solution, the number of a black cell is drawn anew, a few times. ``difficulty`` (of
+the task) is the side; on boards of side 4 some instances repeat.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards. What is observed of the numbers is all that
-matters of them: which are equal to which others of their line. The mask forbids black beside black, and white in line
-with a white cell of the same number; whether the white cells hang together is judged when the grid is full.
+See :mod:`..shared.grid_filling` for actions, observations and rewards. The observation says which numbers of a line are
+equal, which is all that matters about them. The mask forbids black beside black, and white in line with a white cell of
+the same number. Whether the white cells are connected is judged when the grid is full.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from jax import lax
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.entries import union
+from rlbench_suite.reductions import union
 
 from ..shared.board import FILLED, GIVEN, INK, LINE, PAPER, Board
-from ..shared.grid_filling import CellFillTask, Filling, Grid, GridPuzzle, either
+from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, GridState, either
 from ..shared.puzzle_task import Params
 from ..shared.symmetry import least, relabelled, square_symmetries
 
@@ -37,10 +37,10 @@ _MOST_REDRAWN = 30
 
 
 class Instance(NamedTuple):
-    """Numbers with one way to blacken them."""
+    """Numbers that can be blackened in one way."""
 
     givens: np.ndarray
-    """int8 ``(side**2,)``: zeros, for no cell is given its colour."""
+    """int8 ``(side**2,)``: zeros, because no cell's colour is given."""
     numbers: np.ndarray
     """int8 ``(side**2,)``: from 1 to the side."""
 
@@ -76,7 +76,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         """The other cells of its row and column."""
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Colours, then numbers; None if none were found that leave one solution."""
+        """Draw colours, then numbers; None if no numbers were found that leave one solution."""
         black = self._blackened(dice)
         numbers = self._white_numbers(black, dice)
         if numbers is None:
@@ -93,12 +93,14 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """The least of the eight rotations and reflections, numbers renamed in the order in which they come up."""
+        """Return the least of the eight rotations and reflections, numbers renamed in the order in which they come
+        up.
+        """
         numbers = instance.numbers.tolist()
         return least(relabelled(numbers[i] for i in order) for order in square_symmetries(self.rows))
 
     def rules(self) -> str:
-        """The rules."""
+        """State the rules."""
         return (
             "Hitori: every cell of the table of numbers becomes black (#) or stays white (.). Among the white cells of "
             "a row no number comes twice, nor among those of a column. No two black cells share an edge. All white "
@@ -106,12 +108,12 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         )
 
     def clues(self, instance: Instance) -> str:
-        """The numbers."""
+        """State the numbers."""
         rows = self.as_rows(instance.numbers.tolist())
         return "The numbers:\n" + "\n".join(" ".join(map(str, row)) for row in rows)
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """The first repeated number, black neighbours, or white in pieces."""
+        """Name the first repeated number, black neighbours, or white in pieces."""
         numbers = instance.numbers.tolist()
         black = sum(1 << c for c, value in enumerate(v for row in grid for v in row) if value == BLACK)
         for cell, same in enumerate(self._repeats(numbers)):
@@ -123,21 +125,22 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return "" if self._connected(self._every & ~black) else "the white cells do not hang together"
 
     def solution(self, instance: Instance) -> Grid:
-        """By search; the first found is the only one."""
+        """Search; the first solution found is the only one."""
         for black in self._solutions(instance.numbers.tolist()):
             return self._coloured(black)
         raise ValueError("these numbers have no solution")
 
     def difficulty(self, instance: Instance) -> float:
-        """Colours tried by a search for all solutions."""
+        """Count the colours tried by a search for all solutions."""
         tried = [0]
         for _ in self._solutions(instance.numbers.tolist(), tried):
             pass
         return float(tried[0])
 
     def heuristic(self, instance: Instance) -> str:
-        """In reading order, black where the number comes again in line with it among the cells not yet black, unless a
-        neighbour is black."""
+        """Blacken in reading order each cell whose number comes again in line with it among the cells not yet black,
+        unless a neighbour is black.
+        """
         black = 0
         for cell, same in enumerate(self._repeats(instance.numbers.tolist())):
             if same & ~black and not self._beside[cell] & black:
@@ -147,7 +150,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
     # -- generation --------------------------------------------------------------------------------------------------
 
     def _blackened(self, dice: Dice) -> int:
-        """Black cells, to which none can be added."""
+        """Draw black cells to which none can be added."""
         black = 0
         for cell in dice.shuffled(range(self.rows**2)):
             more = black | 1 << cell
@@ -156,7 +159,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return black
 
     def _white_numbers(self, black: int, dice: Dice) -> list[int] | None:
-        """Random numbers for the white cells, 0 for the black ones; None if they ran out in some cell."""
+        """Draw numbers for the white cells, 0 for the black ones; None if some cell had no number left."""
         side = self.rows
         numbers = [0] * side * side
         in_columns = [0] * side
@@ -176,7 +179,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return numbers
 
     def _number_in_line(self, cell: int, black: int, numbers: Sequence[int], dice: Dice) -> int:
-        """A number from among the white of both lines of a black cell; of one line, where they share none."""
+        """Return a number from among the white of both lines of a black cell; of one line, where they share none."""
         side = self.rows
         row, column = divmod(cell, side)
         across, down = (
@@ -188,12 +191,12 @@ class HitoriPuzzle(GridPuzzle[Instance]):
     # -- search: a bit for every cell --------------------------------------------------------------------------------
 
     def _solutions(self, numbers: Sequence[int], tried: list[int] | None = None) -> Iterator[int]:
-        """All ways to blacken, each as the bits of the black cells."""
+        """Return all ways to blacken, each as the bits of the black cells."""
         repeats = self._repeats(numbers)
         order = sorted(range(len(numbers)), key=lambda cell: -repeats[cell].bit_count())
 
         def search(black: int, white: int, start: int) -> Iterator[int]:
-            """All cells of ``order`` before ``start`` have a colour."""
+            """Search on, given that all cells of ``order`` before ``start`` have a colour."""
             while start < len(order) and (black | white) >> order[start] & 1:
                 start += 1
             if start == len(order):
@@ -211,7 +214,9 @@ class HitoriPuzzle(GridPuzzle[Instance]):
     def _implied(
         self, repeats: Sequence[int], black: int, white: int, cell: int, colour: int
     ) -> tuple[int, int] | None:
-        """Black and white cells after a cell got its colour and what follows from it; None if that breaks a rule."""
+        """Return the black and the white cells after a cell got its colour and what follows from it; None if that
+        breaks a rule.
+        """
         new_black, new_white = (1 << cell, 0) if colour == BLACK else (0, 1 << cell)
         while new_black or new_white:
             black |= new_black
@@ -231,20 +236,20 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return black, white
 
     def _repeats(self, numbers: Sequence[int]) -> list[int]:
-        """The cells in line with each that hold the same number."""
+        """Return the cells in line with each that hold the same number."""
         with_number = [0] * (self.rows + 1)
         for cell, number in enumerate(numbers):
             with_number[number] |= 1 << cell
         return [with_number[number] & self._in_line[cell] for cell, number in enumerate(numbers)]
 
     def _spread(self, cells: int) -> int:
-        """The neighbours of some cells."""
+        """Return the neighbours of some cells."""
         side = self.rows
         left, right = (cells & self._not_first) >> 1, cells << 1 & self._not_first
         return (left | right | cells << side | cells >> side) & self._every
 
     def _reached(self, start: int, ground: int) -> int:
-        """The cells of the ground that can be walked to."""
+        """Return the cells of the ground that can be walked to."""
         reached, before = start, 0
         while reached != before:
             before = reached
@@ -276,7 +281,7 @@ class Hitori(CellFillTask):
         return side * side * (side - 1)
 
     def facts(self, instance: Any) -> jax.Array:
-        """Whether two cells of a row have the same number, for all pairs and rows; then those of columns."""
+        """Return whether two cells of a row have the same number, for all pairs and rows; then those of columns."""
         numbers = instance.numbers.reshape(self.side, self.side)
         equal = [
             jnp.concatenate([lines[:, i : i + 1] == lines[:, i + 1 :] for i in range(self.side - 1)], axis=1)
@@ -293,7 +298,7 @@ class Hitori(CellFillTask):
         return (Component("equal", meaning, shape=shape),)
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Black without black neighbours; white where its number is not among the white of its lines."""
+        """Allow black without black neighbours, and white where no white cell of its lines has its number."""
         grid = cells.reshape(self.side, self.side)
         padded = jnp.pad(grid == BLACK, 1)
         beside = padded[:-2, 1:-1] | padded[2:, 1:-1] | padded[1:-1, :-2] | padded[1:-1, 2:]
@@ -303,7 +308,7 @@ class Hitori(CellFillTask):
         return either(~beside, taken & number == 0)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Whether black cells stand apart, white ones hang together, and no white number comes again."""
+        """Return whether black cells stand apart, white ones hang together, and no white number comes again."""
         grid = cells.reshape(self.side, self.side)
         black = grid == BLACK
         apart = ~(black[1:] & black[:-1]).any() & ~(black[:, 1:] & black[:, :-1]).any()
@@ -316,7 +321,7 @@ class Hitori(CellFillTask):
         return apart & different[0] & different[1] & self._connected(~black)
 
     def _numbers(self, instance: Any) -> jax.Array:
-        """The number of each cell as a bit, uint16 ``(side, side)``."""
+        """Return the number of each cell as a bit, uint16 ``(side, side)``."""
         return (np.uint16(1) << (instance.numbers - 1).astype(jnp.uint16)).reshape(self.side, self.side)
 
     @staticmethod
@@ -324,8 +329,8 @@ class Hitori(CellFillTask):
         return union(bits, axis)
 
     def _connected(self, cells: jax.Array) -> jax.Array:
-        """Whether some cells hang together: from the first of them, rows (as words) are flooded in both directions over
-        distances that double, then their neighbours, until nothing changes.
+        """Return whether some cells hang together: from the first of them, rows (as words) are flooded in both
+        directions over distances that double, then their neighbours, until nothing changes.
         """
         ground = self._union(cells.astype(jnp.uint16) << self.places, 1)
         first = jnp.argmax(ground != 0)
@@ -349,8 +354,8 @@ class Hitori(CellFillTask):
         )
         return (reached == ground).all()
 
-    def draw(self, state: Filling, params: Params) -> np.ndarray:
-        """The numbers; those not yet coloured on grey."""
+    def draw(self, state: GridState, params: Params) -> np.ndarray:
+        """Draw the numbers; those not yet coloured on grey."""
         board = Board(self.side, self.side, self.picture_shape)
         papers, inks = (GIVEN, INK, PAPER), (INK, LINE, FILLED)
         for cell, value in enumerate(np.asarray(state.cells).tolist()):

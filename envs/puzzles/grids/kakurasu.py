@@ -1,12 +1,11 @@
 """rlsuite/Kakurasu-v0: fill cells so that the numbers of the filled ones add up to the clue of every row and column.
 
-Instances have exactly one solution: random fillings are searched for a second one, and kept where there is none.
-``difficulty`` (of the task) is the side. See :mod:`..shared.grid_filling` for actions, observations and rewards; the
-mask forbids what takes a line beyond its clue, and what leaves too little to reach it. A grid that is filled in is
-therefore right.
+Instances have exactly one solution: a random filling is kept if a search finds no second one. ``difficulty`` (of the
+task) is the side. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids to exceed
+the clue of a line and to leave too little to reach it, so a full grid is right.
 
-Small boards are few: up to swapping rows with columns there are 32,670 instances of side 4, and 286 of side 3, as
-enumerating all fillings shows. From side 5 on seeds hardly ever repeat one.
+There are few small boards: up to swapping rows with columns, 32,670 instances of side 4 and 286 of side 3, as an
+enumeration of all fillings shows. From side 5 on, seeds hardly ever repeat an instance.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import numpy as np
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.entries import summed
+from rlbench_suite.reductions import summed
 
 from ..shared.board import Board
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, either
@@ -34,11 +33,11 @@ class Instance(NamedTuple):
     """Clues with one solution."""
 
     givens: np.ndarray
-    """int8 ``(side**2,)``: zeros, for nothing is given."""
+    """int8 ``(side**2,)``: zeros, because nothing is given."""
     row_sums: np.ndarray
-    """int8 ``(side,)``: what the column numbers of the filled cells of each row add up to."""
+    """int8 ``(side,)``: sum of the column numbers of the filled cells of each row."""
     column_sums: np.ndarray
-    """int8 ``(side,)``: what the row numbers of the filled cells of each column add up to."""
+    """int8 ``(side,)``: sum of the row numbers of the filled cells of each column."""
 
 
 class KakurasuPuzzle(GridPuzzle[Instance]):
@@ -55,14 +54,16 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         super().__init__(tier)
         side = self.square(2, LARGEST_SIDE)
         self._sum = [sum(c + 1 for c in range(side) if row >> c & 1) for row in range(2**side)]
-        """What a row adds up to; bit c is its column c + 1."""
+        """Sum of each filling of a row; bit c of a filling is column c + 1."""
         self._ones = [sum(1 << 8 * c for c in range(side) if row >> c & 1) for row in range(2**side)]
         """A row with a byte for each cell."""
         tops = 128 * self._ones[-1]
         self._limits = [
             (tops - r * self._ones[-1], tops - (r * (r - 1) // 2 + 1) * self._ones[-1]) for r in range(side + 1)
         ]
-        """What sets the top bit of bytes that are at least r, and of those that the rows before r cannot make."""
+        """Numbers to add for each r: the first sets the top bit of bytes that are at least r, the second that of bytes
+        that the rows before r cannot make.
+        """
         self._fitting: list[list[list[tuple[int, int, int]]]] = [
             [[] for _ in range(self._sum[-1] + 1)] for _ in range(side + 1)
         ]
@@ -86,7 +87,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         """The same by cells."""
 
     def compose(self, dice: Dice) -> Instance:
-        """The clues of a uniformly random filling."""
+        """Draw the clues of a uniformly random filling."""
         side = self.rows
         sums = 0
         for counted, word in zip(self._counted, dice.words(side), strict=True):
@@ -95,16 +96,16 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         return Instance(np.zeros(side**2, np.int8), clues[side:], clues[:side])
 
     def admits(self, instance: Instance) -> bool:
-        """Whether there is no second solution."""
+        """Return whether there is no second solution."""
         return len(self._solutions(*self._sums(instance), 2)[0]) == 1
 
     def canonical(self, instance: Instance) -> bytes:
-        """The lesser of the two ways to say which clues are those of the rows."""
+        """Return the lesser of the two ways to say which clues are those of the rows."""
         rows, columns = instance.row_sums.tobytes(), instance.column_sums.tobytes()
         return min(rows + columns, columns + rows)
 
     def rules(self) -> str:
-        """The rules."""
+        """State the rules."""
         return (
             "Kakurasu: every cell is filled (#) or blank (.). A filled cell counts its column's number (1, 2, 3, ... "
             "from the left) towards its row's clue, and its row's number (1, 2, 3, ... from the top) towards its "
@@ -112,19 +113,19 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         )
 
     def clues(self, instance: Instance) -> str:
-        """The sums."""
+        """State the sums."""
         rows, columns = (" ".join(map(str, sums.tolist())) for sums in (instance.row_sums, instance.column_sums))
         return f"Clues of the rows, from the top: {rows}\nClues of the columns, from the left: {columns}"
 
     def sound(self, instance: Instance, cells: bytes) -> bool:
-        """All lines at once, a byte for each row or column; no sum exceeds 36."""
+        """Check all lines at once, a byte for each row or column; no sum exceeds 36."""
         side, sums = self.rows, 0
         for r, added in enumerate(self._added):
             sums += added[cells[r * side : (r + 1) * side]]
         return sums.to_bytes(2 * side, "little") == instance.column_sums.tobytes() + instance.row_sums.tobytes()
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """The first line that misses its clue."""
+        """Name the first line that misses its clue."""
         across = list(zip(*grid, strict=True))
         for kind, lines, sums in (("row", grid, instance.row_sums), ("column", across, instance.column_sums)):
             for number, (line, wanted) in enumerate(zip(lines, sums.tolist(), strict=True), 1):
@@ -134,11 +135,11 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """By search; the first found is the only one."""
+        """Search; the first solution found is the only one."""
         return self.as_rows(b"".join([self._cells[row] for row in self._first(instance)]))
 
     def solve(self, instance: Instance) -> str:
-        """The same, put together of lines."""
+        """Return the same grid as text, put together of lines."""
         return "\n".join([self._lines[row] for row in self._first(instance)])
 
     def _first(self, instance: Instance) -> tuple[int, ...]:
@@ -148,11 +149,11 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         return found[0]
 
     def difficulty(self, instance: Instance) -> float:
-        """Rows tried by a search for all solutions."""
+        """Count the rows tried by a search for all solutions."""
         return float(self._solutions(*self._sums(instance))[1])
 
     def heuristic(self, instance: Instance) -> str:
-        """Each row from its last cell: fill what exceeds neither what its row nor what its column still lacks."""
+        """Fill each row from its last cell wherever neither its row nor its column would exceed its clue."""
         lacking = instance.column_sums.tolist()
         grid = []
         for r, wanted in enumerate(instance.row_sums.tolist(), 1):
@@ -168,11 +169,12 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
 
     @staticmethod
     def _sums(instance: Instance) -> tuple[bytes, int]:
-        """The sums of the rows, and those of the columns as bytes of a number."""
+        """Return the sums of the rows, and those of the columns as bytes of a number."""
         return instance.row_sums.tobytes(), int.from_bytes(instance.column_sums.tobytes(), "little")
 
     def _solutions(self, row_sums: bytes, lacking: int, most: float = math.inf) -> tuple[list[tuple[int, ...]], int]:
-        """All fillings, or ``most`` of them, a number for each row with a byte for each cell; and the rows tried.
+        """Return all fillings, or ``most`` of them, a number for each row with a byte for each cell; and the rows
+        tried.
 
         Rows are placed from the last: the numbers 1 to r make every sum up to r (r + 1) / 2, so what a column lacks
         with r rows left tells exactly whether it can still be had. Of the first two rows it tells which cells are
@@ -243,12 +245,12 @@ class Kakurasu(CellFillTask):
         return either(fits, spare)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Whether every line adds up to its clue."""
+        """Return whether every line adds up to its clue."""
         row_sums, column_sums = self._sums(cells == FILLED)
         return (row_sums == instance.row_sums).all() & (column_sums == instance.column_sums).all()
 
     def facts(self, instance: Any) -> jax.Array:
-        """Row clues, then column clues, as fractions of the largest sum."""
+        """Return row clues, then column clues, as fractions of the largest sum."""
         most = self.dtype.type(2 / (self.side * (self.side + 1)))
         return jnp.concatenate([instance.row_sums, instance.column_sums]).astype(self.dtype) * most
 
@@ -263,12 +265,12 @@ class Kakurasu(CellFillTask):
         )
 
     def _sums(self, counted: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """What rows and columns add up to if these cells count; int8 ``(side,)`` each."""
+        """Sum the numbers of these cells by rows and by columns; int8 ``(side,)`` each."""
         grid = counted.reshape(self.side, self.side).astype(jnp.int8)
         return summed(grid * self.numbers, 1), summed(grid * self.numbers[:, None])
 
     def decorate(self, board: Board, instance: Any) -> None:
-        """Numbers of rows and columns at the upper left, clues at the lower right."""
+        """Draw numbers of rows and columns at the upper left, clues at the lower right."""
         for k in range(self.side):
             board.text(k, -1, str(k + 1), scale=0.6)
             board.text(-1, k, str(k + 1), scale=0.6)

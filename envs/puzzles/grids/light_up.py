@@ -1,14 +1,14 @@
 """rlsuite/LightUp-v0: bulbs that light every cell, none of which lights another (Akari).
 
-Instances have exactly one solution, and no number of a wall could be left out. Walls are scattered, bulbs put into
-random unlit cells until none is left, all walls numbered; where that has one solution, numbers are taken away in random
-order as long as it stays the only one. ``difficulty`` (of the task) is the side; there are some
-6,000 instances of side 4.
+Instances have exactly one solution, which would not be the only one without any of the walls' numbers. Walls are
+scattered, bulbs are put into random unlit cells until none is left, and all walls are numbered. If that has one
+solution, numbers are taken away in random order as long as it stays the only one. ``difficulty`` (of the task) is the
+side; there are some 6,000 instances of side 4.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids a bulb in a lit cell; bulbs
-beside a wall beyond its number; darkness in a cell that is unlit and sees neither a bulb nor an unlit empty cell, or in
-an unlit one beside a wall that needs it for its number. What it allows may still take the light from cells that were
-left dark. Which cells are lit is observed too.
+See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids a bulb in a lit cell, and more
+bulbs beside a wall than its number. It forbids darkness in an unlit cell that sees neither a bulb nor an unlit empty
+cell, or that a wall needs for its number. A legal action may still take the light from cells that were left dark. Which
+cells are lit is observed too.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ import numpy as np
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.entries import union
+from rlbench_suite.reductions import union
 
 from ..shared.board import INK, PAPER, Board
-from ..shared.grid_filling import CellFillTask, Filling, Grid, GridPuzzle, either
+from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, GridState, either
 from ..shared.puzzle_task import Params
 from ..shared.symmetry import least, square_symmetries
 from .neighbours import neighbours
@@ -39,7 +39,7 @@ WALL_SHARE = 0.22
 
 
 class Instance(NamedTuple):
-    """Walls with one arrangement of bulbs."""
+    """Walls that leave one arrangement of bulbs."""
 
     givens: np.ndarray
     """int8 ``(side**2,)``: walls, and 0 for the cells."""
@@ -62,7 +62,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         self._beside = neighbours(side, diagonally=False)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Walls, bulbs, numbers, fewer numbers; None if there are other solutions with every number shown."""
+        """Draw walls, bulbs and numbers, then hide numbers; None if every number together leaves other solutions."""
         cells = self.rows**2
         givens = [0] * cells
         for wall in dice.sample(range(cells), self.walls):
@@ -86,12 +86,12 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         return Instance(np.array(givens, np.int8))
 
     def canonical(self, instance: Instance) -> bytes:
-        """The least of the eight rotations and reflections."""
+        """Return the least of the eight rotations and reflections."""
         cells = instance.givens.tolist()
         return least([cells[i] for i in order] for order in square_symmetries(self.rows))
 
     def rules(self) -> str:
-        """The rules."""
+        """State the rules."""
         return (
             "Light Up: put bulbs (*) into some of the empty cells and leave the others dark (.). A bulb lights its own "
             "cell and all cells in the four directions along its row and column, up to the first wall (# or a digit). "
@@ -100,7 +100,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """The first cell that is not lit, bulb that is lit by another, or number that is missed."""
+        """Name the first cell that is not lit, bulb that is lit by another, or number that is missed."""
         cells = [value for row in grid for value in row]
         seen = self._seen_from(cells)
         bulbs = sum(1 << cell for cell, value in enumerate(cells) if value == BULB)
@@ -115,22 +115,23 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """By search; the first found is the only one."""
+        """Search; the first solution found is the only one."""
         givens = instance.givens.tolist()
         for bulbs in self._solutions(givens, self._seen_from(givens)):
             return self._with_bulbs(givens, bulbs)
         raise ValueError("these walls have no solution")
 
     def difficulty(self, instance: Instance) -> float:
-        """Bulbs tried by a search for all solutions."""
+        """Count the bulbs tried by a search for all solutions."""
         givens, tried = instance.givens.tolist(), [0]
         for _ in self._solutions(givens, self._seen_from(givens), tried):
             pass
         return float(tried[0])
 
     def heuristic(self, instance: Instance) -> str:
-        """Bulbs beside each wall as far as its number allows, then in every cell that is still unlit, all in reading
-        order; never beside a 0."""
+        """Put bulbs beside each wall up to its number, then into every cell that is still unlit, all in reading order;
+        never beside a 0.
+        """
         givens = instance.givens.tolist()
         seen = self._seen_from(givens)
         bulbs = barred = 0
@@ -151,7 +152,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
     # -- search: a bit for every cell --------------------------------------------------------------------------------
 
     def _seen_from(self, cells: Sequence[int]) -> list[int]:
-        """What a bulb in each cell would light, its own cell included; 0 for walls."""
+        """Return the cells that a bulb in each cell would light, its own included; 0 for walls."""
         side = self.rows
         seen = [0] * side * side
         for line in range(side):
@@ -169,12 +170,12 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         return len(list(islice(self._solutions(givens, seen), 2))) == 1
 
     def _solutions(self, givens: Sequence[int], seen: Sequence[int], tried: list[int] | None = None) -> Iterator[int]:
-        """All arrangements of bulbs, each as bits, and each once: after a place was tried it is barred."""
+        """Return all arrangements of bulbs, each as bits, and each once: after a place was tried it is barred."""
         numbered = [(self._beside[w], value - NUMBERED) for w, value in enumerate(givens) if value >= NUMBERED]
         every = sum(1 << cell for cell, value in enumerate(givens) if not value)
 
         def search(bulbs: int, free: int, unlit: int) -> Iterator[int]:
-            """``free`` are the cells that may still get a bulb; all of them are unlit."""
+            """Search on; ``free`` holds the cells that may still get a bulb, all of them unlit."""
             settled = self._settled(numbered, seen, bulbs, free, unlit)
             if settled is None:
                 return
@@ -200,8 +201,8 @@ class LightUpPuzzle(GridPuzzle[Instance]):
     def _settled(
         self, numbered: Sequence[tuple[int, int]], seen: Sequence[int], bulbs: int, free: int, unlit: int
     ) -> tuple[int, int, int] | None:
-        """What is left when every number has taken its last places, or barred those it does not need; None if one
-        cannot be had.
+        """Return the cells left when every number has taken its last places, or barred those it does not need; None if
+        one cannot be had.
         """
         changed = True
         while changed:
@@ -246,19 +247,21 @@ class LightUp(CellFillTask):
         self.places = np.arange(self.side, dtype=np.uint16)
         self.observation_space = self.box(0.0, 1.0, (self.cells * (self.shown + 1),))
 
-    def observation(self, state: Filling, key: jax.Array, params: Params) -> jax.Array:
-        """Symbols one-hot, then which cells are lit."""
+    def observation(self, state: GridState, key: jax.Array, params: Params) -> jax.Array:
+        """Return the symbols one-hot, then which cells are lit."""
         grid = state.cells.reshape(self.side, self.side)
         lit = (grid == BULB) | self._reached(grid == BULB, grid >= WALL)
         return jnp.concatenate([super().observation(state, key, params), lit.astype(self.dtype).reshape(-1)])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """Cells, then light."""
+        """Describe the cells, then the light."""
         lit = Component("lit", "[row, column]: whether the cell is lit", shape=(self.side, self.side))
         return *super().observation_components(), lit
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Bulbs where it is unlit and no number is reached; darkness where there is light or hope of it."""
+        """Allow bulbs in unlit cells where no number is exceeded, and darkness in cells that are lit or can still be
+        lit.
+        """
         grid = cells.reshape(self.side, self.side)
         bulbs, walls = grid == BULB, grid >= WALL
         lit = bulbs | self._reached(bulbs, walls)
@@ -271,7 +274,7 @@ class LightUp(CellFillTask):
         return either(bulb, dark)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Whether all is lit, no bulb lights another, and every number is kept."""
+        """Return whether all is lit, no bulb lights another, and every number is kept."""
         grid = cells.reshape(self.side, self.side)
         bulbs, walls = grid == BULB, grid >= WALL
         lit = self._reached(bulbs, walls)
@@ -279,8 +282,8 @@ class LightUp(CellFillTask):
         return (kept & (walls | (lit != bulbs))).all()
 
     def _reached(self, sources: jax.Array, walls: jax.Array) -> jax.Array:
-        """Cells lit by a source other than themselves, bool ``(side, side)``: every line is a word whose bits spread
-        in both directions at once, over distances that double (Kogge & Stone 1973).
+        """Return the cells lit by a source other than themselves, bool ``(side, side)``. Every line is a word whose
+        bits spread in both directions at once, over distances that double (Kogge & Stone 1973).
         """
         start, free = (self._words(which) for which in (sources, ~walls))
         up = down = start
@@ -294,19 +297,19 @@ class LightUp(CellFillTask):
         return lines[0] | lines[1].T
 
     def _words(self, cells: jax.Array) -> jax.Array:
-        """Rows, then columns, as uint16 ``(2, side)``."""
+        """Return rows, then columns, as uint16 ``(2, side)``."""
         bits = cells.astype(jnp.uint16)
         across, down = bits << self.places, bits << self.places[:, None]
         return jnp.stack([union(across, 1), union(down)])
 
     @staticmethod
     def _beside(cells: jax.Array) -> jax.Array:
-        """How many of the four neighbours of each cell, int8 ``(side, side)``."""
+        """Return how many of the four neighbours of each cell, int8 ``(side, side)``."""
         padded = jnp.pad(cells.astype(jnp.int8), 1)
         return padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
 
     def decorate(self, board: Board, instance: Any) -> None:
-        """Walls in black, their numbers in white."""
+        """Draw walls in black, their numbers in white."""
         for cell, value in enumerate(np.asarray(instance.givens).tolist()):
             if value:
                 row, column = divmod(cell, self.side)

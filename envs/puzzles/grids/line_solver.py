@@ -1,7 +1,7 @@
-"""Square grids whose rows and columns each are one of some arrangements, no two rows and no two columns equal.
+"""Solve square grids in which every row and column is one of some arrangements, no two rows and no two columns equal.
 
-An arrangement of a line is an integer: cell ``i`` of the line holds symbol ``v`` (1 to ``symbols``) where bit
-``i * symbols + v - 1`` is set.
+An arrangement of a line is an integer: cell ``i`` of the line holds symbol ``v`` (1 to ``symbols``) where bit ``i *
+symbols + v - 1`` is set.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class LineSolver:
 
     Args:
         side: cells of a line.
-        symbols: how many symbols there are.
+        symbols: number of symbols.
     """
 
     def __init__(self, side: int, symbols: int) -> None:
@@ -32,16 +32,18 @@ class LineSolver:
         self._every = 2 ** (side * symbols) - 1
 
     def arrangement(self, values: Iterable[int]) -> int:
-        """The arrangement with these symbols, 1 to ``symbols``."""
+        """Return the arrangement with these symbols, 1 to ``symbols``."""
         return sum(1 << i * self.symbols + value - 1 for i, value in enumerate(values))
 
     def cells(self, rows: Iterable[int]) -> list[int]:
-        """The symbols of a grid in reading order, from the arrangements of its rows."""
+        """Return the symbols of a grid in reading order, from the arrangements of its rows."""
         places = range(0, self.side * self.symbols, self.symbols)
         return [(row >> place & self._any).bit_length() for row in rows for place in places]
 
     def solutions(self, rows: Options, columns: Options, most: int, dice: Dice | None = None) -> list[list[int]]:
-        """The arrangements of the rows of at most ``most`` solutions; tried in random order if there are dice."""
+        """Return the arrangements of the rows of at most ``most`` solutions; tried in random order if there are
+        dice.
+        """
         rows, columns = list(rows), list(columns)
         if not self._narrow(rows, columns):
             return []
@@ -64,7 +66,7 @@ class LineSolver:
         return found
 
     def _narrow(self, rows: Options, columns: Options) -> bool:
-        """Drop, in place, what does not fit until all does; False if a line has nothing left."""
+        """Drop, in place, arrangements that do not fit until all do; False if a line has none left."""
         lines, across = rows, columns
         quiet = 0
         while quiet < 2:

@@ -1,13 +1,12 @@
 """rlsuite/Minesweeper-v0: mark every hidden cell of a board as mine or safe.
 
-A static board, to reason about: nothing is uncovered. Instances have exactly one solution, and no number could be
-hidden: mines are scattered, all other cells shown, and where numbers and the count of mines leave one solution, numbers
-are hidden in random order as long as it stays the only one. ``difficulty`` (of the task) is the side; 22 % of the cells
-are mines. There are some 12,000 instances of side 4.
+The board is static: nothing is uncovered, and reasoning is enough. Instances have exactly one solution, which would not
+be the only one if any number were hidden. Mines are scattered and all other cells shown; if the numbers and the count
+of mines leave one solution, numbers are hidden in random order as long as it stays the only one. ``difficulty`` (of the
+task) is the side; 22 % of the cells are mines. There are some 12,000 instances of side 4.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids what takes the mines around a
-number, or all mines, beyond their count, and what leaves too few cells to reach it; a grid that is filled in is
-therefore right.
+See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids to exceed the mines around a
+number, or the count of all mines, and to leave too few cells to reach them, so a full grid is right.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.dice import Dice
-from rlbench_suite.members import flags
 
-from ..shared.grid_filling import FillTask, Grid, GridPuzzle, at_least, rows_as_words
+from ..shared.grid_filling import FillTask, Grid, GridPuzzle, at_least, rows_as_bits
 from ..shared.symmetry import least, square_symmetries
 from .neighbours import neighbours
 
@@ -36,14 +35,14 @@ LARGEST_SIDE = 9
 MINE_SHARE = 0.22
 
 Number = list[Any]
-"""A number for each cell of a row: its binary digits from the lowest on, each a word with a bit for each cell."""
+"""Number for each cell of a row: its binary digits from the lowest on, each a word with a bit for each cell."""
 _DIGITS = 4
 _HALF = 16
 _NONE = np.uint32(0)
 
 
 class Instance(NamedTuple):
-    """Numbers with one arrangement of mines."""
+    """Numbers that leave one arrangement of mines."""
 
     givens: np.ndarray
     """int8 ``(side**2,)``: numbers shown, and 0 for a hidden cell."""
@@ -66,7 +65,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         self._around = neighbours(side, diagonally=True)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Mines, all numbers, fewer numbers; None if there are other solutions with every number shown."""
+        """Draw mines and all numbers, then hide numbers; None if every number together leaves other solutions."""
         cells = self.rows**2
         mines = sum(1 << cell for cell in dice.sample(range(cells), self.mines))
         safe = [cell for cell in range(cells) if not mines >> cell & 1]
@@ -82,19 +81,19 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         return Instance(np.array(givens, np.int8))
 
     def canonical(self, instance: Instance) -> bytes:
-        """The least of the eight rotations and reflections."""
+        """Return the least of the eight rotations and reflections."""
         cells = instance.givens.tolist()
         return least([cells[i] for i in order] for order in square_symmetries(self.rows))
 
     def rules(self) -> str:
-        """The rules."""
+        """State the rules."""
         return (
             "Minesweeper: every hidden cell is a mine (*) or safe (.). A digit is a safe cell with exactly that many "
             f"mines among the up to eight cells around it, diagonals included. There are exactly {self.mines} mines."
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """Too many or few mines, or the first number that is missed."""
+        """Name a wrong count of mines, or the first number that is missed."""
         cells = [value for row in grid for value in row]
         mines = sum(1 << cell for cell, value in enumerate(cells) if value == MINE)
         if (count := mines.bit_count()) != self.mines:
@@ -106,21 +105,21 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """By search; the first found is the only one."""
+        """Search; the first solution found is the only one."""
         givens = instance.givens.tolist()
         for mines in self._solutions(givens):
             return self._marked(givens, mines)
         raise ValueError("these numbers have no solution")
 
     def difficulty(self, instance: Instance) -> float:
-        """Cells guessed by a search for all solutions."""
+        """Count the cells guessed by a search for all solutions."""
         guessed = [0]
         for _ in self._solutions(instance.givens.tolist(), guessed):
             pass
         return float(guessed[0])
 
     def heuristic(self, instance: Instance) -> str:
-        """A mine where some number has no more hidden cells around it than mines; safe elsewhere."""
+        """Mark a mine where some number has no more hidden cells around it than mines, and safe elsewhere."""
         givens, mines = instance.givens.tolist(), 0
         hidden = sum(1 << cell for cell, value in enumerate(givens) if not value)
         for cell, value in enumerate(givens):
@@ -135,7 +134,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         return len(list(islice(self._solutions(givens), 2))) == 1
 
     def _solutions(self, givens: Sequence[int], guessed: list[int] | None = None) -> Iterator[int]:
-        """All arrangements of mines, each as bits."""
+        """Return all arrangements of mines, each as bits."""
         hidden = sum(1 << cell for cell, value in enumerate(givens) if not value)
         counts = [(self._around[c] & hidden, value - SHOWN) for c, value in enumerate(givens) if value]
         counts.append((hidden, self.mines))
@@ -160,7 +159,9 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
 
     @staticmethod
     def _settled(counts: Sequence[tuple[int, int]], mines: int, unknown: int) -> tuple[int, int] | None:
-        """Mines and unknown cells when all that single counts force is known; None if one cannot be had."""
+        """Return the mines and the unknown cells when all that single counts force is known; None if a count cannot be
+        had.
+        """
         before = -1
         while before != unknown:
             before = unknown
@@ -189,7 +190,7 @@ class Minesweeper(FillTask):
     puzzle_class = MinesweeperPuzzle
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """What every number around, and the count of all mines, still has room for."""
+        """Return the marks that every number around and the count of all mines still have room for."""
         rows = self._rows(cells)
         more, left = self.puzzle.mines - _count(rows.mines), _count(rows.unknown)
         near_full, near_tight = _beside(rows.full()), _beside(rows.tight())
@@ -199,20 +200,20 @@ class Minesweeper(FillTask):
             for c in range(self.puzzle.columns)
             for near, spare in ((near_full, more > 0), (near_tight, more < left))
         ]
-        return flags(free, 1)
+        return unpack_bits(free, 1)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Whether every number and the count of all mines is kept."""
+        """Return whether every number and the count of all mines is kept."""
         rows = self._rows(cells)
         found = zip(rows.full(), rows.tight(), rows.shown, strict=True)
         kept = (full & tight == shown for full, tight, shown in found)
         return reduce(operator.and_, kept) & (_count(rows.mines) == self.puzzle.mines)
 
     def _rows(self, cells: jax.Array) -> Rows:
-        """What the rows hold."""
+        """Return the marks and numbers of the rows."""
         columns = self.puzzle.columns
         digits = (cells >> 2 * k & 1 | (cells >> 2 * k + 1 & 1).astype(jnp.uint32) << _HALF for k in range(2))
-        words = [rows_as_words(pair.astype(jnp.uint32), columns, 1) for pair in digits]
+        words = [rows_as_bits(pair.astype(jnp.uint32), columns, 1) for pair in digits]
         symbols = [
             [part for word in pair for part in (word & np.uint32(2**_HALF - 1), word >> _HALF)]
             for pair in zip(*words, strict=True)
@@ -235,32 +236,32 @@ class Rows(NamedTuple):
     shown: list[jax.Array]
 
     def full(self) -> list[jax.Array]:
-        """The cells with a number that have all their mines."""
+        """Return the cells with a number that have all their mines."""
         showing = zip(self.shown, self.symbols, _symbols(self.mines), strict=True)
         return [shown & at_least(count, symbol) for shown, symbol, count in showing]
 
     def tight(self) -> list[jax.Array]:
-        """The cells with a number around which all that is unknown must be mines."""
+        """Return the cells with a number around which all that is unknown must be mines."""
         possible = [one | other for one, other in zip(self.mines, self.unknown, strict=True)]
         showing = zip(self.shown, self.symbols, _symbols(possible), strict=True)
         return [shown & at_least(symbol, count) for shown, symbol, count in showing]
 
 
 def _symbols(rows: list[jax.Array]) -> list[Number]:
-    """The symbol of the number around each cell."""
+    """Return the symbol of the number around each cell."""
     least = [np.uint32(2**32 - 1) if SHOWN >> k & 1 else _NONE for k in range(_DIGITS)]
     return [_plus(count, least) for count in _around(rows)]
 
 
 def _around(rows: list[jax.Array]) -> list[Number]:
-    """How many there are around each cell, itself included."""
+    """Return how many there are around each cell, itself included."""
     numbers: list[Number] = [[row, *[_NONE] * (_DIGITS - 1)] for row in (_NONE, *rows, _NONE)]
     lines: list[Number] = [reduce(_plus, numbers[r : r + 3]) for r in range(len(rows))]
     return [reduce(_plus, (line, [d << 1 for d in line], [d >> 1 for d in line])) for line in lines]
 
 
 def _plus(one: Number, other: Number) -> Number:
-    """The sums, cell by cell."""
+    """Return the sums, cell by cell."""
     carried, total = _NONE, []
     for a, b in zip(one, other, strict=True):
         total.append(a ^ b ^ carried)
@@ -269,11 +270,11 @@ def _plus(one: Number, other: Number) -> Number:
 
 
 def _beside(rows: list[jax.Array]) -> list[jax.Array]:
-    """The cells around these, themselves included."""
+    """Return the cells around these, themselves included."""
     wide: list[Any] = [_NONE, *(row | row << 1 | row >> 1 for row in rows), _NONE]
     return [reduce(operator.or_, wide[r : r + 3]) for r in range(len(rows))]
 
 
 def _count(rows: list[jax.Array]) -> jax.Array:
-    """How many cells there are in all, int32."""
+    """Return how many cells there are in all, int32."""
     return reduce(operator.add, (lax.population_count(row) for row in rows)).astype(jnp.int32)

@@ -1,11 +1,11 @@
-"""Which cells of a square board lie beside which."""
+"""Neighbours of the cells of a square board."""
 
 from __future__ import annotations
 
 
 def neighbours(side: int, *, diagonally: bool) -> list[int]:
-    """For each cell in reading order, the cells that share a border with it, or also those that share a corner, as
-    bits.
+    """Return for each cell in reading order the cells that share a border with it, or also those that share a corner,
+    as bits.
     """
     nearest = 2 if diagonally else 1
     return [

@@ -29,7 +29,7 @@ from ..shared.symmetry import least, square_symmetries
 from .line_solver import LineSolver, Options
 
 SHAPES = {4: (10, 4), 5: (0, 6), 6: (0, 8)}
-"""Side to how many towers are given, at least, and how many clues are hidden."""
+"""Least number of given towers, and number of hidden clues, by side."""
 EDGES = ("above, column", "below, column", "the left, row", "the right, row")
 
 
@@ -39,7 +39,7 @@ class Instance(NamedTuple):
     givens: np.ndarray
     """int8 ``(side**2,)``: 0 for a cell to fill."""
     clues: np.ndarray
-    """int8 ``(4 * side,)``: what is seen from above, below, left and right, columns and rows in order; 0 if hidden."""
+    """int8 ``(4 * side,)``: clues from above, below, left and right, columns and rows in order; 0 if hidden."""
 
 
 class SkyscraperPuzzle(GridPuzzle[Instance]):
@@ -67,12 +67,12 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
                     self._fitting.setdefault((first, last), []).append(solver.arrangement(heights))
 
     def seen(self, heights: Sequence[int]) -> int:
-        """The clue of a line, from its beginning."""
+        """Return the clue of a line, from its beginning."""
         return sum(height > max(heights[:i], default=0) for i, height in enumerate(heights))
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A Latin square, with towers given until it is the only one with its clues; then clues are hidden in random
-        order as long as it stays the only one. None if too few can be hidden.
+        """Draw a Latin square, with towers given until it is the only one with its clues; then clues are hidden in
+        random order as long as it stays the only one. None if too few can be hidden.
         """
         side, solver = self.rows, LineSolver(self.rows, self.rows)
         towers, hidden = SHAPES[side]
@@ -94,7 +94,7 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """The least of the eight rotations and reflections."""
+        """Return the least of the eight rotations and reflections."""
         cells, clues, side = instance.givens.tolist(), instance.clues.tolist(), self.rows
         width = side + 2
         framed = [0] * width**2  # a margin for the clues turns with the grid
@@ -106,7 +106,7 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         return least([framed[i] for i in order] for order in square_symmetries(width))
 
     def rules(self) -> str:
-        """The rules."""
+        """State the rules."""
         side = self.rows
         return (
             f"{self.name}: fill the {side} x {side} grid with the heights of towers, so that every row and every "
@@ -115,7 +115,7 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         )
 
     def clues(self, instance: Instance) -> str:
-        """A line for each edge."""
+        """State a line for each edge."""
         names = (
             "Clues from above, column by column from the left",
             "Clues from below, column by column from the left",
@@ -127,7 +127,7 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         return "\n".join((*lines, "(- is no clue)"))
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """The first line that is no permutation, or the first clue that is wrong."""
+        """Name the first line that is no permutation, or the first clue that is wrong."""
         for kind, lines in (("row", grid), ("column", list(zip(*grid, strict=True)))):
             for i, line in enumerate(lines):
                 if len(set(line)) < self.rows:
@@ -139,7 +139,7 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """By search; the first found is the only one."""
+        """Search; the first solution found is the only one."""
         solver = LineSolver(self.rows, self.rows)
         found = solver.solutions(*self._options(instance.givens.tolist(), instance.clues.tolist()), 1)
         if not found:
@@ -147,13 +147,13 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         return self.as_rows(solver.cells(found[0]))
 
     def difficulty(self, instance: Instance) -> float:
-        """Lines gone through by a search for a second solution."""
+        """Count the lines gone through by a search for a second solution."""
         solver = LineSolver(self.rows, self.rows)
         solver.solutions(*self._options(instance.givens.tolist(), instance.clues.tolist()), 2)
         return float(solver.read)
 
     def heuristic(self, instance: Instance) -> str:
-        """Each cell in reading order gets the least height that its row and column lack, or 1 if they lack none."""
+        """Put into each cell in reading order the least height that its row and column lack, or 1 if they lack none."""
         grid = self.given(instance)
         for row in grid:
             for c, value in enumerate(row):
@@ -163,7 +163,7 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         return self.written(grid)
 
     def _clues(self, grid: Grid) -> list[int]:
-        """All clues of a full grid, in the order of an instance."""
+        """Return all clues of a full grid, in the order of an instance."""
         columns = list(zip(*grid, strict=True))
         lines = (*columns, *(column[::-1] for column in columns), *grid, *(row[::-1] for row in grid))
         return [self.seen(line) for line in lines]
@@ -171,8 +171,8 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
     def _options(
         self, givens: list[int], clues: list[int], unlike: tuple[int, int] | None = None
     ) -> tuple[Options, Options]:
-        """The arrangements of rows and columns that keep givens and clues; with ``unlike``, a place and a clue, only
-        those in which that place has another clue.
+        """Return the arrangements of rows and columns that keep givens and clues; with ``unlike``, a place and a clue,
+        only those in which that place has another clue.
         """
         side, every = self.rows, 2**self.rows - 1
         grid = self.as_rows(givens)
@@ -191,13 +191,13 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
 
 
 class SumSkyscraperPuzzle(SkyscraperPuzzle):
-    """With the sum of the heights that are seen as clue."""
+    """The same with the sum of the heights that are seen as clue."""
 
     name = "SumSkyscraper"
     tells = "the sum of the heights of the towers that are seen"
 
     def seen(self, heights: Sequence[int]) -> int:
-        """The clue of a line, from its beginning."""
+        """Return the clue of a line, from its beginning."""
         return sum(height for i, height in enumerate(heights) if height > max(heights[:i], default=0))
 
 
@@ -217,7 +217,7 @@ class Skyscraper(CellFillTask):
         return 4 * self.puzzle.rows * self.puzzle.greatest
 
     def facts(self, instance: Any) -> jax.Array:
-        """The clues, one-hot."""
+        """Return the clues, one-hot."""
         one_hot = instance.clues[:, None] == np.arange(1, self.puzzle.greatest + 1, dtype=np.int8)
         return one_hot.astype(self.dtype).reshape(-1)
 
@@ -229,11 +229,11 @@ class Skyscraper(CellFillTask):
         return (Component("clues", meaning, shape=(4, self.side, self.puzzle.greatest)),)
 
     def worth(self, heights: jax.Array) -> jax.Array:
-        """What a tower adds to a clue when it is seen."""
+        """Return what a tower adds to a clue when it is seen."""
         return jnp.ones_like(heights)
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Heights that the row and the column lack, unless a last one is against a clue."""
+        """Allow heights that the row and the column lack, unless the last one of a line contradicts a clue."""
         side = self.side
         grid = cells.reshape(side, side)
         edges = instance.clues.reshape(2, 2, side)
@@ -243,7 +243,7 @@ class Skyscraper(CellFillTask):
         return (used.reshape(-1, 1) >> heights) & 1 == 0
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Whether every line has every height and agrees with its clues."""
+        """Return whether every line has every height and agrees with its clues."""
         grid = cells.reshape(self.side, self.side)
         edges = instance.clues.reshape(2, 2, self.side)
         every = np.uint8(2**self.side - 1)
@@ -254,14 +254,14 @@ class Skyscraper(CellFillTask):
         return jnp.stack(kept).all()
 
     def _heights(self, lines: jax.Array) -> jax.Array:
-        """The heights in each line as a set of bits, uint8 ``(side,)``."""
+        """Return the heights in each line as a set of bits, uint8 ``(side,)``."""
         found = jnp.zeros(self.side, jnp.uint8)
         for i in range(self.side):
             found |= jnp.uint8(1) << lines[:, i].astype(jnp.uint8) >> 1
         return found
 
     def _closed(self, lines: jax.Array, ends: jax.Array) -> jax.Array:
-        """The heights that must not be added to each line, as a set of bits."""
+        """Return the heights that must not be added to each line, as a set of bits."""
         held = jnp.zeros(self.side, jnp.int8)
         gaps = jnp.zeros(self.side, jnp.int8)
         for i in range(self.side):
@@ -273,7 +273,7 @@ class Skyscraper(CellFillTask):
         return jnp.where(wrong, np.uint8(2**self.side - 1), self._heights(lines))
 
     def _agrees(self, lines: jax.Array, ends: jax.Array) -> jax.Array:
-        """Whether full lines have the clues at their ends, ``(2, side)``."""
+        """Return whether full lines have the clues at their ends, ``(2, side)``."""
         agrees = jnp.ones(self.side, bool)
         for clues, order in ((ends[0], range(self.side)), (ends[1], range(self.side - 1, -1, -1))):
             seen = highest = jnp.zeros(self.side, jnp.int8)
@@ -285,7 +285,7 @@ class Skyscraper(CellFillTask):
         return agrees
 
     def decorate(self, board: Board, instance: Any) -> None:
-        """The clues around the grid."""
+        """Draw the clues around the grid."""
         for place, clue in enumerate(np.asarray(instance.clues).tolist()):
             edge, i = divmod(place, self.side)
             row, column = ((-1, i), (self.side, i), (i, -1), (i, self.side))[edge]
@@ -294,10 +294,10 @@ class Skyscraper(CellFillTask):
 
 
 class SumSkyscraper(Skyscraper):
-    """With the sum of the heights that are seen as clue."""
+    """The same with the sum of the heights that are seen as clue."""
 
     puzzle_class = SumSkyscraperPuzzle
 
     def worth(self, heights: jax.Array) -> jax.Array:
-        """Its height."""
+        """Return the height of the tower."""
         return heights

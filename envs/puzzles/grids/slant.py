@@ -1,12 +1,12 @@
 r"""rlsuite/Slant-v0: a diagonal in every cell, so many at each numbered corner, and no loop (Gokigen Naname).
 
-Instances have exactly one solution, and no number could be left out: cells get a random diagonal in random order, the
-other one where it would close a loop; where the numbers of all corners leave one solution, they are taken away in
-random order as long as it stays the only one. ``difficulty`` (of the task) is the side; on boards of side 3 some
-instances repeat.
+Instances have exactly one solution, which would not be the only one without any of the numbers. Cells get a random
+diagonal in random order, the other one if it would close a loop. If the numbers of all corners leave one solution, they
+are taken away in random order as long as it stays the only one. ``difficulty`` (of the task) is the side; on boards of
+side 3 some instances repeat.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids what takes the diagonals at a
-corner beyond its number, and what leaves too few cells to reach it; loops are judged when the grid is full.
+See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids to exceed the number of a
+corner and to leave too few cells to reach it; loops are judged when the grid is full.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.members import flags
 
 from ..shared.board import FILLED, LINE, PAPER, Board
-from ..shared.grid_filling import Filling, FillTask, Grid, GridPuzzle, at_least, rows_as_words
+from ..shared.grid_filling import FillTask, Grid, GridPuzzle, GridState, at_least, rows_as_bits
 from ..shared.puzzle_task import Params
 from ..shared.symmetry import least, square_symmetries
 
@@ -37,16 +37,16 @@ NO_CLUE = -1
 LARGEST_SIDE = 8
 
 _State = tuple[int, int, list[int]]
-"""Cells with a slash, cells with a backslash, and for every corner the corners that it hangs together with."""
+"""Cells with a slash, cells with a backslash, and for every corner the corners that it is connected with."""
 
 
 class Instance(NamedTuple):
     """Numbers at corners that leave one solution."""
 
     givens: np.ndarray
-    """int8 ``(side**2,)``: zeros, for no diagonal is given."""
+    """int8 ``(side**2,)``: zeros, because no diagonal is given."""
     corners: np.ndarray
-    """int8 ``((side + 1)**2,)``: how many diagonals end at each corner; -1 where it is not told."""
+    """int8 ``((side + 1)**2,)``: number of diagonals that end at each corner; -1 where it is hidden."""
 
 
 class SlantPuzzle(GridPuzzle[Instance]):
@@ -68,7 +68,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         ]
         """For each cell the corners that its slash ends at, then those of its backslash."""
         self._slashes_at, self._backslashes_at = ([0] * (side + 1) ** 2 for _ in range(2))
-        """For each corner the cells, as bits, of which a slash (a backslash) ends there."""
+        """Cells, as bits, whose slash (or backslash) ends at each corner."""
         for cell, ends in enumerate(self._ends):
             for corner in ends[:2]:
                 self._slashes_at[corner] |= 1 << cell
@@ -76,7 +76,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
                 self._backslashes_at[corner] |= 1 << cell
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Diagonals, all numbers, fewer numbers; None if there are other solutions with every number shown."""
+        """Draw diagonals and all numbers, then hide numbers; None if every number together leaves other solutions."""
         side = self.rows
         state: _State = (0, 0, [1 << corner for corner in range((side + 1) ** 2)])
         for cell in dice.shuffled(range(side * side)):
@@ -99,12 +99,12 @@ class SlantPuzzle(GridPuzzle[Instance]):
         return Instance(np.zeros(side * side, np.int8), np.array(corners, np.int8))
 
     def canonical(self, instance: Instance) -> bytes:
-        """The least of the eight rotations and reflections."""
+        """Return the least of the eight rotations and reflections."""
         corners = (instance.corners - NO_CLUE).tolist()
         return least([corners[i] for i in order] for order in square_symmetries(self.rows + 1))
 
     def rules(self) -> str:
-        """The rules."""
+        """State the rules."""
         return (
             "Slant: every cell gets a diagonal, / or \\, from corner to corner. A number at a corner of cells says how "
             "many of the up to four diagonals around it end there. The diagonals form no loop: there is no closed "
@@ -112,7 +112,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         )
 
     def clues(self, instance: Instance) -> str:
-        """The numbers."""
+        """State the numbers."""
         shown = ["." if number == NO_CLUE else str(number) for number in instance.corners.tolist()]
         count = self.columns + 1
         lines = [" ".join(shown[start : start + count]) for start in range(0, len(shown), count)]
@@ -122,7 +122,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """The first number that is missed, or a loop."""
+        """Name the first number that is missed, or a loop."""
         found = [0] * (self.rows + 1) ** 2
         state: _State | None = (0, 0, [1 << corner for corner in range(len(found))])
         for cell, symbol in enumerate(value for row in grid for value in row):
@@ -136,20 +136,22 @@ class SlantPuzzle(GridPuzzle[Instance]):
         return "" if state else "the diagonals form a loop"
 
     def solution(self, instance: Instance) -> Grid:
-        """By search; the first found is the only one."""
+        """Search; the first solution found is the only one."""
         for slashes in self._solutions(instance.corners.tolist()):
             return self.as_rows([SLASH if slashes >> cell & 1 else BACKSLASH for cell in range(self.rows**2)])
         raise ValueError("these corners have no solution")
 
     def difficulty(self, instance: Instance) -> float:
-        """Cells guessed by a search for all solutions."""
+        """Count the cells guessed by a search for all solutions."""
         guessed = [0]
         for _ in self._solutions(instance.corners.tolist(), guessed):
             pass
         return float(guessed[0])
 
     def heuristic(self, instance: Instance) -> str:
-        """In reading order, the diagonal whose ends still lack more than those of the other, by their numbers."""
+        """Choose, in reading order, the diagonal whose ends still lack more than those of the other, by their
+        numbers.
+        """
         lacking = [2 if number == NO_CLUE else number for number in instance.corners.tolist()]
         cells = []
         for a, b, c, d in self._ends:
@@ -165,7 +167,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         return len(list(islice(self._solutions(corners), 2))) == 1
 
     def _solutions(self, corners: Sequence[int], guessed: list[int] | None = None) -> Iterator[int]:
-        """All ways to fill the grid, each as the bits of the cells with a slash."""
+        """Return all ways to fill the grid, each as the bits of the cells with a slash."""
         every = 2 ** (self.rows**2) - 1
         counts = [
             (self._slashes_at[corner], self._backslashes_at[corner], number)
@@ -192,7 +194,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         return search((0, 0, [1 << corner for corner in range(len(corners))]))
 
     def _settled(self, counts: Sequence[tuple[int, int, int]], state: _State) -> _State | None:
-        """The grid when all that single corners and loops force is filled in; None if that breaks a rule."""
+        """Return the grid when all that single corners and loops force is filled in; None if that breaks a rule."""
         before = -1
         while before != (known := state[0] | state[1]):
             before = known
@@ -216,7 +218,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         return state
 
     def _without_loops(self, state: _State) -> _State:
-        """The grid with the other diagonal wherever one would close a loop; both never do."""
+        """Replace each diagonal that would close a loop by the other one; both never would."""
         unknown = 2 ** (self.rows**2) - 1 & ~(state[0] | state[1])
         while unknown:
             cell = (unknown & -unknown).bit_length() - 1
@@ -229,7 +231,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         return state
 
     def _with(self, state: _State, cell: int, symbol: int) -> _State | None:
-        """The grid with one more diagonal; None if it closes a loop."""
+        """Return the grid with one more diagonal; None if it closes a loop."""
         slashes, backslashes, together = state
         a, b = self._ends[cell][:2] if symbol == SLASH else self._ends[cell][2:]
         if together[a] >> b & 1:
@@ -262,7 +264,7 @@ class Slant(FillTask):
         return 5 * (self.puzzle.rows + 1) ** 2
 
     def facts(self, instance: Any) -> jax.Array:
-        """The numbers one-hot, corners in reading order; zeros where there is none."""
+        """Return the numbers one-hot, corners in reading order; zeros where there is none."""
         return (instance.corners[:, None] == np.arange(5, dtype=np.int8)).astype(self.dtype).reshape(-1)
 
     @property
@@ -273,7 +275,7 @@ class Slant(FillTask):
         return (Component("corners", meaning, shape=(self.side + 1, self.side + 1, 5)),)
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """A diagonal whose ends need one more, while those of the other can do without."""
+        """Return a diagonal whose ends need one more, while those of the other can do without."""
         (slashes, backslashes), told = self._rows(cells), self._numbers(instance)
         unknown = [self._first(self.side) & ~(s | b) for s, b in zip(slashes, backslashes, strict=True)]
         full = self._full(self._ending(slashes, backslashes), told)
@@ -284,10 +286,10 @@ class Slant(FillTask):
             slash = full[r] >> 2 | full[r + 1] | tight[r] | tight[r + 1] >> 2
             backslash = full[r] | full[r + 1] >> 2 | tight[r] >> 2 | tight[r + 1]
             rows.append(free & ~slash | (free & ~backslash) << 1)
-        return flags(rows, 2 * self.side)
+        return unpack_bits(rows, 2 * self.side)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Whether every number is kept and there is no loop."""
+        """Return whether every number is kept and there is no loop."""
         (slashes, backslashes), told = self._rows(cells), self._numbers(instance)
         counts = self._ending(slashes, backslashes)
         found = zip(self._full(counts, told), self._tight(counts, told), told, strict=True)
@@ -296,18 +298,20 @@ class Slant(FillTask):
 
     @staticmethod
     def _first(count: int) -> np.uint32:
-        """The first cells of a row: two bits each, of which the lower one tells."""
+        """Return a mask of the first cells of a row, with the lower of the two bits of each cell."""
         return np.uint32(sum(4**i for i in range(count)))
 
     def _rows(self, cells: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
-        """Row by row the cells with a slash, and those with a backslash."""
-        words = rows_as_words(cells.astype(jnp.uint32), self.side, 2)
+        """Return the cells of each row with a slash, and those with a backslash."""
+        words = rows_as_bits(cells.astype(jnp.uint32), self.side, 2)
         return [word & self._first(self.side) for word in words], [word >> 1 & self._first(self.side) for word in words]
 
     def _numbers(self, instance: Any) -> list[list[jax.Array]]:
-        """Row by row the numbers at corners, one more each and 0 for none: three binary digits, from the lowest on."""
+        """Return the numbers at the corners of each row, one more each and 0 for none, as three sets of binary digits,
+        the lowest first.
+        """
         numbers, corners = (instance.corners + 1).astype(jnp.uint32), self.side + 1
-        words = (rows_as_words(part, corners, 2) for part in (numbers & 3, numbers >> 2))
+        words = (rows_as_bits(part, corners, 2) for part in (numbers & 3, numbers >> 2))
         return [
             [low & self._first(corners), low >> 1 & self._first(corners), high]
             for low, high in zip(*words, strict=True)
@@ -315,18 +319,18 @@ class Slant(FillTask):
 
     @staticmethod
     def _full(counts: list[list[jax.Array]], told: list[list[jax.Array]]) -> list[jax.Array]:
-        """Row by row the corners that have the diagonals that are told."""
+        """Return the corners of each row that have the diagonals that their numbers ask for."""
         pairs = zip(counts, told, strict=True)
         return [at_least(count, number) & reduce(operator.or_, number) for count, number in pairs]
 
     @staticmethod
     def _tight(counts: list[list[jax.Array]], told: list[list[jax.Array]]) -> list[jax.Array]:
-        """Row by row the corners that need all the diagonals that are counted."""
+        """Return the corners of each row that need all the diagonals that are counted."""
         return [at_least(number, count) for count, number in zip(counts, told, strict=True)]
 
     @staticmethod
     def _ending(slashes: list[jax.Array], backslashes: list[jax.Array]) -> list[list[jax.Array]]:
-        """Row by row how many diagonals end at each corner, in digits and one more, as the numbers are."""
+        """Count the diagonals that end at each corner, row by row, in digits and one more, as the numbers are."""
         none = jnp.uint32(0)
         s, b = ([none, *rows, none] for rows in (slashes, backslashes))
         counts = []
@@ -339,8 +343,8 @@ class Slant(FillTask):
         return counts
 
     def _is_forest(self, slashes: jax.Array, backslashes: jax.Array) -> jax.Array:
-        """Whether nothing is left when diagonals that end where no other does are taken away, again and again. Rows of
-        cells and of corners are words.
+        """Return whether nothing is left when diagonals that end where no other does are taken away, again and again.
+        Rows of cells and of corners are words.
         """
 
         def pruned(edges: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -359,8 +363,8 @@ class Slant(FillTask):
         )
         return (s | b == 0).all()
 
-    def draw(self, state: Filling, params: Params) -> np.ndarray:
-        """The diagonals, and the numbers at the corners."""
+    def draw(self, state: GridState, params: Params) -> np.ndarray:
+        """Draw the diagonals, and the numbers at the corners."""
         side = self.side
         board = Board(side, side, self.picture_shape)
         for cell, value in enumerate(np.asarray(state.cells).tolist()):

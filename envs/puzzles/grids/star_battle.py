@@ -1,9 +1,9 @@
 """rlsuite/StarBattle-v0: one star in every row, column and region, no two of them touching.
 
-``difficulty`` is the side of the grid. Instances have exactly one solution: as long as there is another, a cell of it
-changes to a neighbouring region. On the smallest grid some cells are given. See :mod:`..shared.grid_filling` for
-actions, observations and rewards; the mask forbids a star that touches another or is the second of its row, column or
-region, and an empty cell that leaves one of them without a place for its star. Regions are observed one-hot.
+``difficulty`` is the side of the grid. Instances have exactly one solution: as long as there is a second one, one of
+its cells moves to a neighbouring region. On the smallest grid some cells are given. See :mod:`..shared.grid_filling`
+for actions, observations and rewards; the mask forbids a star that touches another or is the second of its row, column
+or region, and an empty cell that leaves one of them without a place for its star. Regions are observed one-hot.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from jax import lax
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.entries import union
+from rlbench_suite.reductions import union
 
 from ..shared.board import Board
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, either
 from ..shared.symmetry import least, relabelled, square_symmetries
 
 SHOWN = {5: 12, 6: 0, 7: 0}
-"""Side to how many cells are given."""
+"""Number of given cells, by side."""
 NOTHING, STAR = 1, 2
 REPAIRS = 60
-"""Changes of a cell's region before a draw is given up."""
+"""Changes of a cell's region before a draw is abandoned."""
 
 
 class Instance(NamedTuple):
@@ -63,7 +63,7 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         ]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Stars at random, regions grown around them, repaired until there is one solution; None if that fails."""
+        """Draw stars at random, regions grown around them, repaired until there is one solution; None if that fails."""
         side = self.rows
         columns = dice.shuffled(range(side))
         if any(abs(one - other) < 2 for one, other in pairwise(columns)):
@@ -92,7 +92,9 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """The least of the eight rotations and reflections, regions renamed in the order in which they come up."""
+        """Return the least of the eight rotations and reflections, regions renamed in the order in which they come
+        up.
+        """
         givens, regions = instance.givens.tolist(), instance.regions.tolist()
         return least(
             relabelled(regions[i] + 1 for i in order) + [givens[i] for i in order]
@@ -100,7 +102,7 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         )
 
     def rules(self) -> str:
-        """The rules."""
+        """State the rules."""
         return (
             f"Star Battle: put stars (*) into the {self.rows} x {self.rows} grid and leave the other cells empty (.). "
             "Every row, every column and every region holds exactly one star, and no two stars touch, not even "
@@ -108,13 +110,13 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         )
 
     def clues(self, instance: Instance) -> str:
-        """The regions."""
+        """State the regions."""
         names = ["ABCDEFG"[region] for region in instance.regions.tolist()]
         rows = (names[r * self.columns : (r + 1) * self.columns] for r in range(self.rows))
         return "\n".join(("Regions:", *(" ".join(row) for row in rows)))
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """A unit with another number of stars, or two stars that touch."""
+        """Name a unit with another number of stars, or two stars that touch."""
         side, regions = self.rows, instance.regions.tolist()
         stars = [r * side + c for r in range(side) for c in range(side) if grid[r][c] == STAR]
         for kind, unit_of in (
@@ -131,20 +133,20 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """By search; the first found is the only one."""
+        """Search; the first solution found is the only one."""
         found = _Search(self, instance.givens.tolist(), instance.regions.tolist()).solutions(1)
         if not found:
             raise ValueError("this grid has no solution")
         return self.as_rows([STAR if cell in found[0] else NOTHING for cell in range(self.rows**2)])
 
     def difficulty(self, instance: Instance) -> float:
-        """Stars tried by a search for a second solution."""
+        """Count the stars tried by a search for a second solution."""
         search = _Search(self, instance.givens.tolist(), instance.regions.tolist())
         search.solutions(2)
         return float(search.tried)
 
     def heuristic(self, instance: Instance) -> str:
-        """Stars in reading order, wherever none so far is in the way."""
+        """Place stars in reading order, wherever no star so far is in the way."""
         side, regions = self.rows, instance.regions.tolist()
         cells = instance.givens.tolist()
         stars = [cell for cell, value in enumerate(cells) if value == STAR]
@@ -162,7 +164,7 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         return self.written(self.as_rows(cells))
 
     def _grown(self, seeds: list[int], dice: Dice) -> list[int]:
-        """A region around each seed: again and again, a random border cell joins a region beside it."""
+        """Return a region around each seed: again and again, a random border cell joins a region beside it."""
         regions = [-1] * self.rows**2
         for region, seed in enumerate(seeds):
             regions[seed] = region
@@ -177,7 +179,7 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         return regions
 
     def _dispensable(self, cell: int, regions: list[int]) -> bool:
-        """Whether the region of a cell hangs together without it."""
+        """Return whether the region of a cell hangs together without it."""
         rest = {other for other, region in enumerate(regions) if region == regions[cell] and other != cell}
         reached = [next(iter(rest))] if rest else []
         seen = set(reached)
@@ -202,7 +204,7 @@ class _Search:
             self._open.append(sum(1 << c for c, value in enumerate(row) if value == wanted))
 
     def solutions(self, most: int) -> list[list[int]]:
-        """The cells with stars, row by row, of at most ``most`` solutions."""
+        """Return the cells with stars, row by row, of at most ``most`` solutions."""
         return self._extend([], 0, 0, 0, most)
 
     def _extend(self, stars: list[int], columns: int, regions: int, above: int, most: int) -> list[list[int]]:
@@ -240,7 +242,7 @@ class StarBattle(CellFillTask):
         return self.puzzle.rows**3
 
     def facts(self, instance: Any) -> jax.Array:
-        """The regions, one-hot."""
+        """Return the regions, one-hot."""
         return self._members(instance).astype(self.dtype).reshape(-1)
 
     @property
@@ -251,7 +253,9 @@ class StarBattle(CellFillTask):
         return (Component("regions", meaning, shape=(self.side,) * 3),)
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Stars that are the first of their units and touch none; empty cells that leave each a place."""
+        """Allow stars that are the first of their units and touch none, and empty cells that leave every unit a
+        place.
+        """
         side, places = self.side, np.arange(self.side, dtype=np.uint8)
         members = self._members(instance)
         stars, gaps = (cells == value for value in (STAR, 0))
@@ -270,7 +274,7 @@ class StarBattle(CellFillTask):
         return either(nothing, star)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Whether every unit has one star and no two touch."""
+        """Return whether every unit has one star and no two touch."""
         stars = cells == STAR
         rows = self._places(stars)
         touching = rows[1:] & (rows[:-1] << 1 | rows[:-1] >> 1)
@@ -279,12 +283,12 @@ class StarBattle(CellFillTask):
         return single & (self._members(instance) & stars[:, None]).any(0).all()
 
     def _members(self, instance: Any) -> jax.Array:
-        """Which region each cell belongs to, bool ``(cells, side)``."""
+        """Return the region of each cell one-hot, bool ``(cells, side)``."""
         members: jax.Array = instance.regions[:, None] == np.arange(self.side, dtype=np.int8)
         return members
 
     def _places(self, marked: jax.Array) -> jax.Array:
-        """For each row the set of columns that are marked, uint8 ``(side,)``."""
+        """Return the marked columns of each row as a set, uint8 ``(side,)``."""
         grid = marked.reshape(self.side, self.side).astype(jnp.uint8)
         found = jnp.zeros(self.side, jnp.uint8)
         for i in range(self.side):
@@ -292,7 +296,7 @@ class StarBattle(CellFillTask):
         return found
 
     def decorate(self, board: Board, instance: Any) -> None:
-        """The borders of the regions."""
+        """Draw the borders of the regions."""
         side = self.side
         regions = np.pad(np.asarray(instance.regions).reshape(side, side), 1, constant_values=-1)
         for r in range(side + 1):

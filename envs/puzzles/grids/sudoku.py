@@ -1,14 +1,14 @@
 """rlsuite/Sudoku-v0 and rlsuite/Sudoku4-v0: every row, column and box holds every digit once.
 
-Instances have exactly one solution: a cell is emptied only if no other digit there can be completed. ``difficulty`` is
+Instances have exactly one solution: a cell is emptied only if no other digit in it can be completed. ``difficulty`` is
 the number of cells to fill. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a
 digit that stands in the cell's row, column or box.
 
-There are few 4 x 4 puzzles: up to names of digits, rotation and reflection 11,658 with 6 cells to fill, 11,208 with 9,
-1,494 with 11, both splits together.
+There are few 4 x 4 puzzles: up to names of digits, rotation and reflection there are 11,658 with 6 cells to fill,
+11,208 with 9 and 1,494 with 11, both splits together.
 
-Full grids are filled cell by cell with a random digit that fits, with backtracking, so that every grid can come up, but
-not with equal probability.
+Full grids are filled cell by cell with a random digit that fits, with backtracking. So every grid can come up, but not
+with equal probability.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.dice import Dice
-from rlbench_suite.entries import union
+from rlbench_suite.reductions import union
 
 from ..shared.board import Board
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle
@@ -61,7 +61,9 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         self._sums = _UnitSums(self.box)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A full grid, emptied in random order as long as it has one solution; None if too little can be emptied."""
+        """Draw a full grid, emptied in random order as long as it has one solution; None if too little can be
+        emptied.
+        """
         side = self.rows
         cells = bytearray(side**2)
         if not self._fill([self._every] * side, self._every, cells, dice):
@@ -83,22 +85,24 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """The least of the eight rotations and reflections, digits renamed in the order in which they come up."""
+        """Return the least of the eight rotations and reflections, digits renamed in the order in which they come
+        up.
+        """
         return min(map(renamed, square_forms(instance.givens.tobytes(), self.rows)))
 
     def rules(self) -> str:
-        """The rules."""
+        """State the rules."""
         return (
             f"Sudoku: every row, every column and every {self.box} x {self.box} box holds each of "
             f"{' '.join(self.symbols)} exactly once. The boxes divide the grid, beginning at its upper left corner."
         )
 
     def sound(self, instance: Instance, cells: bytes) -> bool:
-        """All units at once."""
+        """Check all units at once."""
         return self._sums.full(cells)
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """The first unit that lacks a digit."""
+        """Name the first unit that lacks a digit."""
         side = self.box
         boxes = (  # hardly ever looked at
             [value for row in grid[r : r + side] for value in row[c : c + side]]
@@ -112,14 +116,14 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """By search; the first found is the only one."""
+        """Search; the first solution found is the only one."""
         cells = bytearray(instance.givens.tobytes())
         if not self._complete(*self._opened(cells), cells):
             raise ValueError("this grid has no solution")
         return self.as_rows(cells)
 
     def difficulty(self, instance: Instance) -> float:
-        """Digits tried by a search for a second solution."""
+        """Count the digits tried by a search for a second solution."""
         tried = 0
 
         def search(fits: list[int], empty: int) -> None:
@@ -136,7 +140,7 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return float(tried)
 
     def heuristic(self, instance: Instance) -> str:
-        """Each cell in reading order gets the least digit that fits, or 1 where none does."""
+        """Put into each cell in reading order the least digit that fits, or 1 where none does."""
         cells = bytearray(instance.givens.tobytes())
         fits, _ = self._opened(cells)
         for cell in range(len(cells)):
@@ -149,12 +153,12 @@ class SudokuPuzzle(GridPuzzle[Instance]):
     # -- search: for each digit the set of the cells that it fits, a bit each; filled cells do not matter in it -------
 
     def _opened(self, cells: bytes | bytearray) -> tuple[list[int], int]:
-        """The cells that each digit fits, and the empty cells."""
+        """Return the cells that each digit fits, and the empty cells."""
         empty = int(cells.translate(_EMPTY)[::-1], 2)
         return [self._fitting(cells, digit) for digit in range(self.rows)], empty
 
     def _fitting(self, cells: bytes | bytearray, digit: int) -> int:
-        """The cells in whose units the digit is not."""
+        """Return the cells in whose units the digit is not."""
         found, at = self._every, cells.find(digit + 1)
         while at >= 0:
             found &= self._others[at]
@@ -162,14 +166,14 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return found
 
     def _with(self, fits: list[int], cell: int, digit: int) -> list[int]:
-        """The cells that each digit fits once this one is in this cell."""
+        """Return the cells that each digit fits once this one is in this cell."""
         narrowed = fits.copy()
         narrowed[digit] &= self._others[cell]
         return narrowed
 
     @staticmethod
     def _fewest(fits: list[int], empty: int) -> int:
-        """The first empty cell that at most one digit fits; where there is none, the first that fewest fit."""
+        """Return the first empty cell that at most one digit fits; where there is none, the first that fewest fit."""
         ones = twos = fours = eights = 0  # counts all cells at once: a bit of their number of digits in each
         for places in fits:
             carry = ones & places
@@ -227,7 +231,7 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return True
 
     def _branch(self, fits: list[int], empty: int, cells: bytearray) -> bool:
-        """Try every digit in the cell that fewest fit."""
+        """Try every digit in the cell that the fewest fit."""
         cell = self._fewest(fits, empty)
         for digit, places in enumerate(fits):
             if places >> cell & 1:
@@ -237,7 +241,7 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return False
 
     def _other_solution(self, fits: list[int], empty: int, cell: int, digit: int) -> bool:
-        """Whether the grid can be completed with another digit in the cell just emptied."""
+        """Return whether the grid can be completed with another digit in the cell just emptied."""
         scratch = bytearray(self.rows**2)
         for other, places in enumerate(fits):
             fitting = places >> cell & 1 and other != digit
@@ -247,15 +251,15 @@ class SudokuPuzzle(GridPuzzle[Instance]):
 
 
 _EMPTY = b"1" + b"0" * 255
-"""Translates cells to binary digits."""
+"""Table that turns cells to binary digits."""
 
 
 class _UnitSums:
-    """Tells whether every unit of a full grid has every digit.
+    """Checks whether every unit of a full grid has every digit.
 
-    Digit d counts as 2**d, and every cell has 16 bits of one long number. As many powers of two as there are bits in
-    2**side - 1 have that sum only if they are all different. Multiplying adds up the cells of each row at the last of
-    them, and of each box; the remainder of 2**(16 side) - 1 adds up the rows themselves, which are its digits.
+    Digit d counts as 2**d, and every cell has 16 bits of one long number. ``side`` powers of two sum to 2**side - 1
+    only if all are different. A multiplication adds up the cells of each row at the row's last cell, and those of each
+    box. The remainder modulo 2**(16 side) - 1 adds up the rows, which are its digits.
     """
 
     def __init__(self, box: int) -> None:
@@ -273,7 +277,7 @@ class _UnitSums:
         self._columns, self._full_columns = 2**row - 1, full * self._across
 
     def full(self, cells: bytes) -> bool:
-        """``cells`` are digits from 1 on, row by row."""
+        """Return whether a full grid keeps every rule; ``cells`` are digits from 1 on, row by row."""
         wide = bytearray(2 * len(cells))
         wide[::2], wide[1::2] = cells.translate(self._low), cells.translate(self._high)
         word = int.from_bytes(wide, "little")
@@ -285,7 +289,7 @@ class _UnitSums:
 
 
 class Sudoku4Puzzle(SudokuPuzzle):
-    """On 4 x 4 cells."""
+    """The puzzle on 4 x 4 cells."""
 
     name = "Sudoku4"
     box = 2
@@ -316,18 +320,18 @@ class Sudoku(CellFillTask):
         self.side, self.box_side = self.puzzle.rows, self.puzzle.box
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Digits that are not in the row, column or box."""
+        """Allow digits that are not in the row, column or box."""
         rows, columns, boxes = self._units(cells)
         side, box = self.side, self.box_side
         used = rows[:, None] | columns[None, :] | jnp.repeat(jnp.repeat(boxes, box, axis=0), box, axis=1)
         return (used.reshape(-1, 1) >> np.arange(side, dtype=np.uint16)) & 1 == 0
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Whether every unit has every digit."""
+        """Return whether every unit has every digit."""
         return jnp.stack([(unit == 2**self.side - 1).all() for unit in self._units(cells)]).all()
 
     def _units(self, cells: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """The digits of rows, columns ``(side,)`` and boxes ``(box, box)``, as sets of bits."""
+        """Return the digits of rows, columns ``(side,)`` and boxes ``(box, box)``, as sets of bits."""
         side, box, none = self.side, self.box_side, np.uint16(0)
         digits = jnp.where(cells > 0, np.uint16(1) << (cells - 1).astype(jnp.uint16), none).reshape(side, side)
         boxes = digits.reshape(box, box, box, box)
@@ -338,13 +342,13 @@ class Sudoku(CellFillTask):
         )
 
     def decorate(self, board: Board, instance: Any) -> None:
-        """The borders of the boxes."""
+        """Draw the borders of the boxes."""
         for k in range(0, self.side + 1, self.box_side):
             board.line(k, 0, k, self.side)
             board.line(0, k, self.side, k)
 
 
 class Sudoku4(Sudoku):
-    """On 4 x 4 cells."""
+    """The task on 4 x 4 cells."""
 
     puzzle_class = Sudoku4Puzzle

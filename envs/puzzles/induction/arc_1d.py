@@ -1,8 +1,8 @@
-"""rlsuite/Arc1D-v0: infer from examples what is done to a strip of coloured cells, and do it to another one.
+"""rlsuite/Arc1D-v0: infer from examples what is done to a strip of coloured cells, and do it to another strip.
 
-``difficulty`` is the number of steps that are done. See :mod:`.composed_rules` for what is proven, and for actions,
-observations and rewards. Instances that differ by names of colours, by reflection or by the order of their examples
-are one: the family of rules is closed under the first two.
+``difficulty`` is the number of steps of the rule. See :mod:`.composed_rules` for proofs, actions, observations and
+rewards. Instances that differ by names of colours, by reflection or by the order of their examples are one: the family
+of rules is closed under the first two.
 
 The puzzle is the one-dimensional ARC of Xu et al. (2024, arXiv:2305.18354), with steps that can be composed.
 """
@@ -18,17 +18,17 @@ import numpy as np
 
 from rlbench_suite.dice import Dice
 
-from ..shared import answer as reading
+from ..shared import parsing
 from .composed_rules import InductionPuzzle, InductionTask, Instance, Step, in_order, packed, picked
 
 COLOURS = (1, 2, 3)
-"""Beside 0, the colour of the ground."""
+"""Colours beside 0, the colour of the ground."""
 
 _VIEWS = [(way, bytes((0, *names)).ljust(256)) for way in (1, -1) for names in permutations(COLOURS)]
-"""Directions, and what translates colours to other names."""
+"""Directions, each with a table that renames colours."""
 
 Where = Callable[[Any, Any], Any]
-"""Some cells of strips: bool ``(n, width)``."""
+"""Function that selects cells of strips: bool ``(n, width)``."""
 
 
 def _mirror(rows: Any, of: Any) -> Any:
@@ -36,12 +36,12 @@ def _mirror(rows: Any, of: Any) -> Any:
 
 
 def _mirrored(step: Step) -> Step:
-    """The same from right to left."""
+    """Mirror the strip."""
     return lambda rows, of: step(rows[:, ::-1], of)[:, ::-1]
 
 
 def _left(rows: Any, of: Any) -> Any:
-    """The cell to the left of each; ground beyond the end."""
+    """Return the cell to the left of each; ground beyond the end."""
     return of.pad(rows[:, :-1], ((0, 0), (1, 0)))
 
 
@@ -50,7 +50,7 @@ def _right(rows: Any, of: Any) -> Any:
 
 
 def _nearest_left(rows: Any, of: Any) -> Any:
-    """The colour of the nearest coloured cell at or to the left of each; ground where there is none."""
+    """Return the colour of the nearest coloured cell at or to the left of each; ground where there is none."""
     width = rows.shape[1]
     at_or_left = np.tril(np.ones((width, width), bool))
     places = of.where((rows != 0)[:, None, :] & at_or_left, np.arange(width), -1).max(axis=2)
@@ -63,7 +63,7 @@ def _gaps_filled(rows: Any, of: Any) -> Any:
 
 
 def _painted(where: Where, colour: int) -> Step:
-    """Another colour for some cells."""
+    """Paint some cells in another colour."""
     return lambda rows, of: of.where(where(rows, of), np.int8(colour), rows)
 
 
@@ -76,7 +76,7 @@ def _inside(rows: Any, of: Any) -> Any:
 
 
 def _block_lengths(rows: Any, of: Any) -> Any:
-    """The length of the block of each coloured cell, 0 for ground."""
+    """Return the length of the block of each coloured cell, 0 for ground."""
     number = of.cumsum(rows != _left(rows, of), axis=1)
     together = (number[:, :, None] == number[:, None, :]).sum(axis=2)
     return of.where(rows != 0, together, 0)
@@ -88,7 +88,7 @@ def _longest(rows: Any, of: Any) -> Any:
 
 
 def _swapped(one: int, other: int) -> Step:
-    """Two colours change places."""
+    """Exchange two colours."""
     names = np.arange(4, dtype=np.int8)
     names[[one, other]] = other, one
     return lambda rows, of: sum(of.where(rows == old, np.int8(new), np.int8(0)) for old, new in enumerate(names))
@@ -103,19 +103,19 @@ def _of_colour(colour: int) -> Where:
 
 
 def _grown(rows: Any, of: Any) -> Any:
-    """Blocks one cell longer to the right."""
+    """Make blocks one cell longer to the right."""
     return of.where(rows == 0, _left(rows, of), rows)
 
 
 @cache
 def _least(strip: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
-    """The least that a strip can look like, and in which views."""
+    """Return the least that a strip can look like, and in which views."""
     forms = [strip[::way].translate(names) for way, names in _VIEWS]
     return min(forms), [view for form, view in zip(forms, _VIEWS, strict=True) if form == min(forms)]
 
 
 class Arc1DPuzzle(InductionPuzzle):
-    """Strips of cells in three colours."""
+    """The puzzle on strips of cells in three colours."""
 
     name = "Arc1D"
     symbols = "0123"
@@ -149,38 +149,42 @@ class Arc1DPuzzle(InductionPuzzle):
 
     @staticmethod
     def weights(rows: np.ndarray) -> np.ndarray:
-        """Each cell is most often as the one to its left, and sooner ground than another colour."""
+        """Return how often each row is drawn: each cell mostly equals the one to its left, and is sooner ground than
+        another colour.
+        """
         left, cells = rows[:, :-1], rows[:, 1:]
         return np.where(cells == left, 3, np.where(cells == 0, 2, 1)).prod(axis=1)
 
     @staticmethod
     def worth_showing(rows: np.ndarray) -> np.ndarray:
-        """No empty strips."""
+        """Leave out empty strips."""
         shown: np.ndarray = (rows != 0).any(axis=1)
         return shown
 
     def rules(self) -> str:
-        """What a strip is."""
+        """State what a strip is."""
         return (
             f"A strip has {self.width} cells. Each has a colour, 1, 2 or 3, or is empty: 0. Coloured cells of the same "
             "colour in a row, as many as there are, make a block."
         )
 
     def how_to_answer(self) -> str:
-        """A strip."""
+        """Return a strip."""
         return f"Answer with the strip: {self.width} symbols among 0 1 2 3 separated by single spaces, on one line."
 
     def read(self, answer: str) -> list[int]:
-        """A strip."""
-        return reading.grid(answer, 1, self.width, self.symbols)[0]
+        """Return a strip."""
+        return parsing.grid(answer, 1, self.width, self.symbols)[0]
 
     @staticmethod
     def least(row: bytes) -> bytes:
-        """The least of all names of colours and both directions."""
+        """Return the least of all names of colours and both directions."""
         return _least(row)[0]
 
     def canonical(self, instance: Instance) -> bytes:
-        """The query in the least of all names of colours and both directions; of several, with the least examples."""
+        """Return the query in the least of all names of colours and both directions; of several, with the least
+        examples.
+        """
         inputs, outputs = instance.inputs.tobytes(), instance.outputs.tobytes()
         query, views = _least(instance.query.tobytes())
         return query + min(
@@ -191,16 +195,16 @@ class Arc1DPuzzle(InductionPuzzle):
         )
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Cells of the query, each with a colour at random, or left as it is."""
+        """Give each cell of the query a colour at random, or leave it as it is."""
         return self.written([dice.choice((*COLOURS, 0, value)) for value in instance.query.tolist()])
 
     def constants(self) -> Sequence[str]:
-        """One colour throughout."""
+        """Return a strip of one colour."""
         return [self.written([colour] * self.width) for colour in range(len(self.symbols))]
 
 
 class Arc1D(InductionTask):
-    """Strips."""
+    """The task on strips."""
 
     puzzle_class = Arc1DPuzzle
     bank_size = 1024

@@ -1,12 +1,12 @@
-"""Puzzles of induction: a hidden rule is shown by examples and is to be applied to something new.
+"""Puzzles of induction: examples show a hidden rule, which is then applied to something new.
 
 A rule is one to ``tier`` steps, one after another; the prompt names all steps there are. An instance is kept only if
-every rule that fits all of its examples makes the same of the query, proven by applying every rule there is; and only
-if no rule of fewer than ``tier`` steps fits. So there is one answer, whatever rule a player may have found.
-Rows are drawn from a pool, the same in every process, for which what every rule makes of it is computed once.
+all rules that fit its examples agree on the query, which is proven by applying every rule, and if no rule of fewer than
+``tier`` steps fits. So there is one answer, whichever fitting rule a player has found. Rows are drawn from a pool, the
+same in every process; the results of every rule on the pool are computed once.
 
-One-shot, the answer is what the rule makes of the query. Interactively, the rule is put together, and each step is seen
-at once in all rows:
+One-shot, the answer is the result of the rule on the query. Interactively, the player puts the rule together and sees
+the effect of each step on all rows:
 
 =============  =====================================================================================================
 action         the step to apply, ``Discrete(steps)``, numbered as in the prompt
@@ -38,102 +38,103 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice, stream_of
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, split_by, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import Board
 from ..shared.puzzle_task import Params, PuzzleTask
 
 _BECOMES = 16
-"""Stands between a row and what becomes of it; the next number ends a line."""
+"""Number between a row and its output in bytes; the next number ends a line."""
 _ARROW, _LINE = bytes((_BECOMES,)), bytes((_BECOMES + 1,))
 _POOL = 512
-"""Different rows that instances are made of, so that what rules make of them is known: 10**10 choices of three
-examples and a query, for each rule."""
+"""Number of different rows that instances are made of. It is small, so that the results of all rules are known, and
+large enough for 10**10 choices of three examples and a query, for each rule.
+"""
 _QUERIES = 30
-"""Tried for some examples, until all rules that fit make the same of one."""
+"""Number of queries tried for some examples, until all rules that fit agree on one."""
 
 
 class Step(Protocol):
-    """What a step does to many rows at once."""
+    """A step, applied to many rows at once."""
 
     def __call__(self, rows: Any, of: Any) -> Any:
-        """Int8 ``(n, width)`` in and out, computed by NumPy or by JAX's: ``of``."""
+        """Apply the step to int8 ``(n, width)``; ``of`` is NumPy or JAX's, which computes it."""
 
 
 class Instance(NamedTuple):
-    """Examples of a rule, and what to apply it to; entries are indices of symbols."""
+    """Examples of a rule, and a query; entries are indices of symbols."""
 
     inputs: np.ndarray
     """int8 ``(examples, width)``."""
     outputs: np.ndarray
-    """int8 ``(examples, width)``: what the rule makes of each."""
+    """int8 ``(examples, width)``: output of the rule for each input."""
     query: np.ndarray
     """int8 ``(width,)``."""
     target: np.ndarray
-    """int8 ``(width,)``: what every rule that fits makes of the query. For the verifier; no solver reads it."""
+    """int8 ``(width,)``: result of every rule that fits on the query. It is for the verifier; no solver reads it."""
 
 
 def picked(rows: Any, source: Any, blank: int, of: Any) -> Any:
-    """Each entry taken from the place that ``source`` ``(n, width)`` says; blank where that is no place."""
+    """Take each entry from the place that ``source`` ``(n, width)`` names; blank where there is no such place."""
     chosen = source[:, :, None] == np.arange(rows.shape[1])
     return of.where(chosen, rows[:, None, :] - np.int8(blank), 0).sum(axis=2, dtype=np.int8) + np.int8(blank)
 
 
 def packed(rows: Any, keep: Any, blank: int, of: Any) -> Any:
-    """The entries to keep, from the left on in their order; blanks behind them."""
+    """Return the entries to keep, from the left on in their order; blanks behind them."""
     place = of.cumsum(keep, axis=1) - 1
     chosen = keep[:, :, None] & (place[:, :, None] == np.arange(rows.shape[1]))
     return of.where(chosen, rows[:, :, None] - np.int8(blank), 0).sum(axis=1, dtype=np.int8) + np.int8(blank)
 
 
-class Known(NamedTuple):
-    """All that there is to know. Rows are numbered: entries are the digits of a row's number. So are rules: steps,
-    counted from 1, are the digits, and a 0 waits; a rule that is shorter waits first, and again where it waits later.
+class RuleTables(NamedTuple):
+    """Everything known about rows and rules. The entries of a row are the digits of its number. The digits of a rule's
+    number are its steps, counted from 1; a 0 waits, and a shorter rule waits first and stays waiting.
     """
 
     entries: np.ndarray
-    """int8 ``(rows, width)``: every row there is."""
+    """int8 ``(rows, width)``: entries of every row."""
     worth_showing: np.ndarray
-    """bool ``(rows,)``: whether each can be an output."""
+    """bool ``(rows,)``: true for rows that can be an output."""
     following: np.ndarray
-    """int32 ``(rows, 1 + steps)``: each row, then what each step makes of it."""
+    """int32 ``(rows, 1 + steps)``: each row, then its result under each step."""
     pool: list[int]
-    """The rows that instances are made of."""
+    """Rows that instances are made of."""
     made: np.ndarray
-    """int32 ``(pool, rules)``: what each rule makes of each row of the pool."""
+    """int32 ``(pool, rules)``: result of each rule on each row of the pool."""
     sides: list[str]
-    """The split of each row of the pool, as a query."""
-    shown: dict[int, Shown]
-    """For rules met so far, what :meth:`shown_by` finds."""
+    """Split of each row of the pool, as a query."""
+    shown: dict[int, ShownRows]
+    """Results of :meth:`shown_by` for the rules met so far."""
 
-    def shown_by(self, rule: int) -> Shown:
-        """Which rows of the pool show what a rule does."""
+    def shown_by(self, rule: int) -> ShownRows:
+        """Return the rows of the pool that show what a rule does."""
         if rule not in self.shown:
             made = self.made[:, rule]
             rows = ((made != self.pool) & self.worth_showing[made]).nonzero()[0].tolist()
             queries = {split: [row for row in rows if self.sides[row] == split] for split in SPLITS}
-            self.shown[rule] = Shown(rows, queries)
+            self.shown[rule] = ShownRows(rows, queries)
         return self.shown[rule]
 
 
-class Shown(NamedTuple):
-    """Rows of the pool, by their places there, that a rule changes into what is worth showing."""
+class ShownRows(NamedTuple):
+    """Rows of the pool, by their places in it, that a rule changes into a row worth showing."""
 
     rows: list[int]
     queries: dict[str, list[int]]
-    """Those of each split."""
+    """Numbers of the queries of each split."""
 
 
 class InductionPuzzle(Puzzle[Instance]):
     """``tier`` is the number of steps of the rule, 1 to 3."""
 
     difficulty_is = "how often the rules must be halved until those that fit the examples are left"
-    #: The steps there are, by what they do, in words.
+    #: The steps by their descriptions in words.
     steps: ClassVar[Mapping[str, Step]]
-    #: What may stand in a row.
+    #: Symbols that a row may hold.
     symbols: ClassVar[str]
-    #: The entry that only fills a row up.
+    #: Entry that only pads a row.
     unwritten: ClassVar[bytes] = b""
-    #: For each tier, the examples of the rule and the entries of a row.
+    #: For each tier, number of examples and number of entries of a row.
     sizes: ClassVar[Mapping[float, tuple[int, int]]]
 
     def __init__(self, tier: float) -> None:
@@ -149,7 +150,7 @@ class InductionPuzzle(Puzzle[Instance]):
         """The examples that were searched last, and the rules that fit them: who makes an instance solves it next."""
 
     @cached_property
-    def _known(self) -> Known:
+    def _known(self) -> RuleTables:
         return _all(type(self), self.width, self.tier)
 
     # -- what a puzzle defines ------------------------------------------------------------------------------------
@@ -157,15 +158,15 @@ class InductionPuzzle(Puzzle[Instance]):
     @staticmethod
     @abc.abstractmethod
     def weights(rows: np.ndarray) -> np.ndarray:
-        """How often each of some rows ``(n, width)`` is drawn, to apply rules to: int ``(n,)``."""
+        """Return how often each of some rows ``(n, width)`` is drawn, to apply rules to: int ``(n,)``."""
 
     @abc.abstractmethod
     def rules(self) -> str:
-        """What rows are, in words."""
+        """State what rows are."""
 
     @abc.abstractmethod
     def read(self, answer: str) -> list[int]:
-        """The row that an answer writes.
+        """Return the row that an answer writes.
 
         Raises:
             Malformed: it writes none.
@@ -173,10 +174,10 @@ class InductionPuzzle(Puzzle[Instance]):
 
     @abc.abstractmethod
     def how_to_answer(self) -> str:
-        """The format of an answer, in words."""
+        """Return the format of an answer, in words."""
 
     def written(self, row: Sequence[int]) -> str:
-        """A row as an answer is written."""
+        """Return a row as an answer is written."""
         return " ".join(bytes(row).translate(self._letters, self.unwritten).decode())
 
     @cached_property
@@ -187,22 +188,23 @@ class InductionPuzzle(Puzzle[Instance]):
     @staticmethod
     @abc.abstractmethod
     def worth_showing(rows: np.ndarray) -> np.ndarray:
-        """Whether each of some rows ``(n, width)`` can be an output: bool ``(n,)``."""
+        """Return whether each of some rows ``(n, width)`` can be an output: bool ``(n,)``."""
 
     # -- the puzzle -----------------------------------------------------------------------------------------------
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Of one of the splits."""
+        """Draw an instance of the first split."""
         return self._asking(dice, SPLITS[0])
 
     def draws(self, dice: Dice, split: str) -> Iterator[Instance | None]:
-        """Of the split that is wanted only."""
+        """Yield instances of the wanted split only."""
         while True:
             yield self._asking(dice, split)
 
     def _asking(self, dice: Dice, split: str) -> Instance | None:
-        """Examples of a random rule, and a query of the split of which all rules that fit make the same; None if a
-        shorter rule fits, or the rule has too little to show."""
+        """Draw examples of a random rule, and a query of the split on which all rules that fit agree; None if a shorter
+        rule fits, or the rule has too little to show.
+        """
         known, shorter = self._known, self._shorter
         item, count = known.made.item, known.made.shape[1]
         rule = shorter + dice.below(count - shorter)
@@ -228,15 +230,15 @@ class InductionPuzzle(Puzzle[Instance]):
 
     @staticmethod
     def least(row: bytes) -> bytes:
-        """The same for rows that are one in disguise."""
+        """Return the same row for rows that are one in disguise."""
         return row
 
     def split_of(self, instance: Instance) -> str:
-        """By its query alone: what one split asks, whatever the rule, the other does not."""
+        """Return the split of the query alone: a query of one split is never asked in the other, whatever the rule."""
         return split_by(self.least(instance.query.tobytes()))
 
     def _fitting(self, instance: Instance) -> list[int]:
-        """Every rule that fits, the shortest first."""
+        """Return every rule that fits, the shortest first."""
         examples = instance.inputs.tobytes() + instance.outputs.tobytes()
         searched, fitting = self._searched
         if examples != searched:
@@ -246,16 +248,16 @@ class InductionPuzzle(Puzzle[Instance]):
         return fitting
 
     def _numbers(self, rows: np.ndarray) -> list[int]:
-        """The numbers of some rows ``(n, width)``."""
+        """Return the numbers of some rows ``(n, width)``."""
         digits, base = rows.tobytes().translate(_DIGITS), len(self.symbols)
         return [int(digits[at : at + self.width], base) for at in range(0, len(digits), self.width)]
 
     def canonical(self, instance: Instance) -> bytes:
-        """The order of the examples does not matter."""
+        """Return the least form; the order of the examples does not matter."""
         return in_order(self.width, instance.inputs.tobytes(), instance.outputs.tobytes()) + instance.query.tobytes()
 
     def question(self, instance: Instance) -> str:
-        """Rows, steps, examples, query, format."""
+        """State the rows, steps, examples, query and format."""
         inputs, outputs = instance.inputs.tobytes(), instance.outputs.tobytes()
         pairs = _LINE.join([inputs[these] + _ARROW + outputs[these] for these in self._each])
         examples = self.written(pairs).replace(">", "->").replace(" \n ", "\n")
@@ -266,26 +268,26 @@ class InductionPuzzle(Puzzle[Instance]):
 
     @cached_property
     def _told(self) -> str:
-        """What rows and rules are."""
+        """Rows and rules in words."""
         steps = "\n".join(f"{number}. {step}" for number, step in enumerate(self.steps, 1))
         most = "one of these steps" if self.tier == 1 else f"one to {self.tier:g} of these steps, one after another"
         again = "" if self.tier == 1 else "; a step may come twice"
         return f"{self.rules()}\n\nA hidden rule is {most}{again}:\n{steps}"
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """What the rules that fit make of the query: they all agree."""
+        """Compare with the result of the rules that fit, which all agree on the query."""
         right = self.read(answer) == instance.target.tolist()
         return RIGHT if right else wrong("no rule that fits the examples makes this of the query")
 
     def solve(self, instance: Instance) -> str:
-        """By applying every rule to every example."""
+        """Apply every rule to every example."""
         known, row = self._known, int(instance.query.tobytes().translate(_DIGITS), len(self.symbols))
         for step in self.plan(instance):
             row = known.following.item(row, step + 1)
         return self.written(known.entries[row].tobytes())
 
     def plan(self, instance: Instance) -> list[int]:
-        """The steps of the first rule that fits."""
+        """Return the steps of the first rule that fits."""
         rule, steps = self._fitting(instance)[0], []
         while rule:
             rule, step = divmod(rule, 1 + len(self.steps))
@@ -293,18 +295,18 @@ class InductionPuzzle(Puzzle[Instance]):
         return steps[::-1]
 
     def difficulty(self, instance: Instance) -> float:
-        """Doublings from the number of rules that fit to the number of all."""
+        """Return log2 of the number of all rules divided by the number of those that fit."""
         count = sum(len(self.steps) ** steps for steps in range(1, int(self.tier) + 1))
         return math.log2(count / len(self._fitting(instance)))
 
     def heuristic(self, instance: Instance) -> str:
-        """Each place is copied from the place from which the examples would most often copy it."""
+        """Copy each place from the place from which the examples would most often copy it."""
         same = (instance.outputs[:, :, None] == instance.inputs[:, None, :]).sum(axis=0)
         return self.written(instance.query[same.argmax(axis=1)].tolist())
 
 
 def _by_all(following: np.ndarray, rows: Sequence[int], tier: float) -> np.ndarray:
-    """What each rule makes of some rows, int32 ``(n, rules)``."""
+    """Return the result of each rule for some rows, int32 ``(n, rules)``."""
     made = following.take(rows, 0)
     for _ in range(int(tier) - 1):
         made = following.take(made, 0)
@@ -312,7 +314,7 @@ def _by_all(following: np.ndarray, rows: Sequence[int], tier: float) -> np.ndarr
 
 
 def _fitting(made: np.ndarray, rows: Sequence[int], outputs: Sequence[int]) -> list[int]:
-    """The rules that make these outputs of some rows of what :func:`_by_all` gives, in order."""
+    """Return the rules that make these outputs of some rows of what :func:`_by_all` gives, in order."""
     item, rules = made.item, (made[rows[0]] == outputs[0]).nonzero()[0].tolist()
     for row, output in zip(rows[1:], outputs[1:], strict=True):
         rules = [rule for rule in rules if item(row, rule) == output]
@@ -320,17 +322,17 @@ def _fitting(made: np.ndarray, rows: Sequence[int], outputs: Sequence[int]) -> l
 
 
 def in_order(width: int, inputs: bytes, outputs: bytes) -> bytes:
-    """Each input and what becomes of it, in order."""
+    """Return each input and what becomes of it, in order."""
     return b"".join(sorted([inputs[at : at + width] + outputs[at : at + width] for at in range(0, len(inputs), width)]))
 
 
 _DIGITS = b"0123456789a".ljust(256)
-"""Translates entries to digits of the number of a row."""
+"""Table that turns entries to digits of the number of a row."""
 
 
 @cache
-def _all(puzzle: type[InductionPuzzle], width: int, tier: float) -> Known:
-    """Half a second for 11**5 rows, once in a process."""
+def _all(puzzle: type[InductionPuzzle], width: int, tier: float) -> RuleTables:
+    """Compute the table of all rules, which takes half a second for 11**5 rows, once in a process."""
     base = len(puzzle.symbols)
     entries = np.indices((base,) * width, np.int8).reshape(width, -1).T.copy()
     numbers = np.arange(len(entries), dtype=np.int32)
@@ -340,25 +342,27 @@ def _all(puzzle: type[InductionPuzzle], width: int, tier: float) -> Known:
     drawn, dice = numbers.repeat(puzzle.weights(entries)), Dice(stream_of(puzzle.name), width)
     pool = list(dict.fromkeys(drawn.item(dice.below(len(drawn))) for _ in range(4 * _POOL)))[:_POOL]
     sides = [split_by(puzzle.least(entries[row].tobytes())) for row in pool]
-    return Known(entries, puzzle.worth_showing(entries), following, pool, _by_all(following, pool, tier), sides, {})
+    return RuleTables(
+        entries, puzzle.worth_showing(entries), following, pool, _by_all(following, pool, tier), sides, {}
+    )
 
 
-class Rewriting(NamedTuple):
-    """The rows as the steps so far have made them."""
+class RewritingState(NamedTuple):
+    """The rows after the steps so far."""
 
     rows: jax.Array
     """int8 ``(examples + 1, width)``: examples, then the query."""
     made: jax.Array
-    """int32: steps made."""
+    """int32: steps applied so far."""
 
 
-class InductionTask(PuzzleTask[Rewriting]):
+class InductionTask(PuzzleTask[RewritingState]):
     """The interactive form."""
 
     puzzle: InductionPuzzle
     measures: ClassVar[dict[str, str]] = {"alike": "fraction of the examples' entries that are as in their output"}
     picture_shape: ClassVar[tuple[int, int, int]] = (400, 400, 3)
-    #: The paper of each symbol in pictures; none to write the symbols.
+    #: Background colour of each symbol in pictures; none to write the symbols.
     papers: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
@@ -369,19 +373,19 @@ class InductionTask(PuzzleTask[Rewriting]):
         self.observation_space = self.box(0.0, 1.0, (self.entries * (3 * len(puzzle.symbols) + puzzle.width),))
         self.reward_space = self.box(-float(self.entries), self.entries + 1.0)  # a step may mend what others did harm
 
-    def initial(self, key: jax.Array, params: Params) -> Rewriting:
-        """Inputs and query."""
-        return Rewriting(jnp.concatenate([params.instance.inputs, params.instance.query[None]]), jnp.int32(0))
+    def initial(self, key: jax.Array, params: Params) -> RewritingState:
+        """Begin with the inputs and the query."""
+        return RewritingState(jnp.concatenate([params.instance.inputs, params.instance.query[None]]), jnp.int32(0))
 
-    def transition(self, state: Rewriting, action: jax.Array, key: jax.Array, params: Params) -> Rewriting:
+    def transition(self, state: RewritingState, action: jax.Array, key: jax.Array, params: Params) -> RewritingState:
         """Apply a step to all rows."""
         rows = state.rows
         for number, step in enumerate(self.puzzle.steps.values()):
             rows = jnp.where(action == number, step(state.rows, jnp), rows)
-        return Rewriting(rows, state.made + 1)
+        return RewritingState(rows, state.made + 1)
 
-    def observation(self, state: Rewriting, key: jax.Array, params: Params) -> jax.Array:
-        """Entries one-hot, then which of them are equal."""
+    def observation(self, state: RewritingState, key: jax.Array, params: Params) -> jax.Array:
+        """Return the entries one-hot, then which of them are equal."""
         rows, outputs = state.rows[:-1], params.instance.outputs
         symbols = np.arange(len(self.puzzle.symbols), dtype=np.int8)
         change = (outputs - rows) % np.int8(len(symbols))
@@ -390,7 +394,7 @@ class InductionTask(PuzzleTask[Rewriting]):
         return jnp.concatenate([flag.astype(self.dtype).reshape(-1) for flag in flags])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """Describe the entries in the order of :meth:`observation`."""
         examples, width, symbols = self.puzzle.examples, self.puzzle.width, len(self.puzzle.symbols)
         shape = (examples, width, symbols)
         return (
@@ -407,35 +411,35 @@ class InductionTask(PuzzleTask[Rewriting]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """The steps, in words."""
+        """Describe the steps, in words."""
         return singles({f"step {number}": step for number, step in enumerate(self.puzzle.steps, 1)})
 
     def reward(
-        self, state: Rewriting, action: jax.Array, next_state: Rewriting, key: jax.Array, params: Params
+        self, state: RewritingState, action: jax.Array, next_state: RewritingState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Progress, and 1 for a rule that fits."""
+        """Give progress, and 1 for a rule that fits."""
         before, after = self._alike(state, params), self._alike(next_state, params)
         at_first = self._alike(self.initial(key, params), params)
         progress = (after - before).astype(self.dtype) / (self.entries - at_first).astype(self.dtype)
         return progress + ((before < self.entries) & (after == self.entries)).astype(self.dtype)
 
-    def terminal(self, state: Rewriting, key: jax.Array, params: Params) -> jax.Array:
-        """Whether the rule fits, or is as long as it may be."""
+    def terminal(self, state: RewritingState, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether the rule fits, or is as long as it may be."""
         return (self._alike(state, params) == self.entries) | (state.made == int(self.puzzle.tier))
 
-    def info(self, state: Rewriting, params: Params) -> dict[str, jax.Array]:
-        """``success``: every example is its output, so the query is the answer."""
+    def info(self, state: RewritingState, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: every example is its output, so the query is the answer."""
         alike = self._alike(state, params)
         return {"success": alike == self.entries, "alike": alike.astype(self.dtype) / self.entries}
 
     @staticmethod
-    def _alike(state: Rewriting, params: Params) -> jax.Array:
+    def _alike(state: RewritingState, params: Params) -> jax.Array:
         return (state.rows[:-1] == params.instance.outputs).sum(dtype=jnp.int32)
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Rewriting, params: Params) -> str:
-        """Steps, rows as they are, and what is to become of them."""
+    def describe(self, state: RewritingState, params: Params) -> str:
+        """Show the steps, the rows as they are, and the outputs that they are to become."""
         puzzle = self.puzzle
         steps = "\n".join(f"{number}. {step}" for number, step in enumerate(puzzle.steps, 1))
         *rows, query = np.asarray(state.rows).tolist()
@@ -448,27 +452,27 @@ class InductionTask(PuzzleTask[Rewriting]):
         )
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return f"Answer with the number of the step to apply to every row, 1 to {len(self.puzzle.steps)}."
 
-    def parse(self, text: str, state: Rewriting, params: Params) -> np.ndarray:
-        """The number of a step, counted from 1.
+    def parse(self, text: str, state: RewritingState, params: Params) -> np.ndarray:
+        """Read the number of a step, counted from 1.
 
         Raises:
             ValueError: anything else.
         """
-        number = reading.integer(text.strip(), 1, len(self.puzzle.steps), "step")
+        number = parsing.integer(text.strip(), 1, len(self.puzzle.steps), "step")
         return np.asarray(number - 1, self.action_space.dtype)
 
-    def why_over(self, state: Rewriting, params: Params, info: dict[str, Any]) -> str:
-        """The rule fits, or is too long."""
+    def why_over(self, state: RewritingState, params: Params, info: dict[str, Any]) -> str:
+        """Say whether the rule fits or is too long."""
         fits = info["success"]
         return (
             "every example is its output" if fits else "a rule has no more steps, and not every example is its output"
         )
 
-    def draw(self, state: Rewriting, params: Params) -> np.ndarray:
-        """Each example above its output, then the query."""
+    def draw(self, state: RewritingState, params: Params) -> np.ndarray:
+        """Draw each example above its output, then the query."""
         *rows, query = np.asarray(state.rows).tolist()
         pairs = zip(rows, np.asarray(params.instance.outputs).tolist(), strict=True)
         lines = [line for pair in pairs for line in (*pair, None)] + [query]

@@ -1,9 +1,9 @@
-"""Horn clauses ``target(X,Y) :- parent(X,Z), female(Z).`` over small worlds: their text, what they entail, and all of
-them up to a size.
+"""Horn clauses ``target(X,Y) :- parent(X,Z), female(Z).`` over small worlds: their text, their consequences, and a list
+of all of them up to a size.
 
-A world has objects, one binary relation, and a mark that an object has or has not. A rule's body is a conjunction of
-literals; variables other than X and Y are bound existentially, and different variables may stand for one object. So
-the pairs of which a rule makes the target hold are found by plain finite evaluation, in any order of the literals.
+A world has objects, one binary relation, and a mark that some objects have. A rule's body is a conjunction of literals.
+Variables other than X and Y are bound existentially, and different variables may stand for one object. So plain finite
+evaluation, in any order of the literals, finds the pairs for which a rule makes the target hold.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from rlbench_suite.puzzle import Malformed
 RELATION, MARKED, UNMARKED = range(3)
 X, Y = range(2)
 VARIABLES = "XYZWVUTSRQPONMLKJIHGFEDCBA"
-"""How variables 0, 1, 2, ... are written."""
+"""Names of variables 0, 1, 2, ..."""
 OBJECTS = "abcdefghijklmnopqrstuvwxyz"
 SIDE = 8
-"""Objects of the worlds that :func:`truths` is for: their pairs are the bits of one word."""
+"""Number of objects of the worlds that :func:`truths` is for: their pairs are the bits of one word."""
 
 Literal = tuple[int, int, int]
-"""A predicate, and the one or two variables it is about (a mark has the same one twice)."""
+"""A predicate, and its one or two variables (a mark has the same one twice)."""
 
 
 class World(NamedTuple):
-    """What holds of objects 0, 1, 2, ..."""
+    """Facts about objects 0, 1, 2, ..."""
 
     relation: np.ndarray
-    """bool ``(n, n)``."""
+    """bool ``(n, n)``: pairs that are related."""
     marked: np.ndarray
-    """bool ``(n,)``."""
+    """bool ``(n,)``: objects with the mark."""
 
 
 class Vocabulary(NamedTuple):
@@ -48,12 +48,12 @@ class Vocabulary(NamedTuple):
 
 
 def written(body: Sequence[Literal], vocabulary: Vocabulary) -> str:
-    """A rule as text."""
+    """Return a rule as text."""
     return f"target(X,Y) :- {', '.join(literal_text(literal, vocabulary) for literal in body)}."
 
 
 def literal_text(literal: Literal, vocabulary: Vocabulary) -> str:
-    """A literal as text."""
+    """Return a literal as text."""
     predicate, one, other = literal
     about = (one, other) if predicate == RELATION else (one,)
     return f"{vocabulary[predicate]}({','.join(VARIABLES[variable] for variable in about)})"
@@ -64,7 +64,7 @@ _HEAD = ["target", "(", "X", ",", "Y", ")", ":-"]
 
 
 def read(text: str, vocabulary: Vocabulary, most_literals: int, most_fresh: int) -> list[Literal]:
-    """The body of a rule; its fresh variables are numbered in the order in which they come up.
+    """Return the body of a rule; its fresh variables are numbered in the order in which they come up.
 
     Raises:
         Malformed: not ``target(X,Y) :- literal, ..., literal.``, or longer than allowed.
@@ -102,7 +102,7 @@ def read(text: str, vocabulary: Vocabulary, most_literals: int, most_fresh: int)
 
 
 def _tokens(text: str) -> list[str]:
-    """The tokens of a text; spaces and line breaks between them mean nothing."""
+    """Return the tokens of a text; spaces and line breaks between them mean nothing."""
     tokens, place = [], 0
     while place < len(text):
         if text[place] in " \n":
@@ -116,7 +116,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _at(tokens: list[str], place: int) -> str:
-    """The token there; nothing behind the last."""
+    """Return the token at a place; nothing after the last."""
     return tokens[place] if place < len(tokens) else ""
 
 
@@ -124,8 +124,8 @@ def _at(tokens: list[str], place: int) -> str:
 
 
 def extension(body: Sequence[Literal], world: World) -> np.ndarray:
-    """The pairs of objects of which a rule makes the target hold: bool ``(n, n)``. It takes time and memory of one bit
-    for each assignment of objects to the variables.
+    """Return the pairs of objects for which a rule makes the target hold: bool ``(n, n)``. It takes time and memory of
+    one bit for each assignment of objects to the variables.
     """
     count = 1 + max(Y, *(variable for literal in body for variable in literal[1:]))
     every = np.ones((len(world.marked),) * 2 + (1,) * (count - 2), bool)
@@ -135,7 +135,7 @@ def extension(body: Sequence[Literal], world: World) -> np.ndarray:
 
 
 def _truth(literal: Literal, world: World, variables: int) -> np.ndarray:
-    """Where a literal is true: bool, an axis for each variable, of length 1 for those that it is not about."""
+    """Return where a literal is true: bool, an axis for each variable, of length 1 for those that it is not about."""
     predicate, one, other = literal
     if predicate != RELATION:
         holds = world.marked == (predicate == MARKED)
@@ -151,8 +151,8 @@ def _truth(literal: Literal, world: World, variables: int) -> np.ndarray:
 
 @cache
 def literals(fresh: int) -> tuple[Literal, ...]:
-    """The literals over X, Y and so many fresh variables, none about a variable and itself: no object is related to
-    itself.
+    """Return the literals over X, Y and so many fresh variables, none that relates a variable to itself: no object is
+    related to itself.
     """
     variables = range(2 + fresh)
     pairs = ((RELATION, one, other) for one, other in permutations(variables, 2))
@@ -162,7 +162,7 @@ def literals(fresh: int) -> tuple[Literal, ...]:
 
 @cache
 def bodies(most: int, fresh: int) -> tuple[tuple[int, ...], ...]:
-    """Sets of 1 to ``most`` literals, as their increasing places in :func:`literals`, the small ones first.
+    """Return the sets of 1 to ``most`` literals, as their increasing places in :func:`literals`, the small ones first.
 
     Left out are those that can never hold (an object marked and unmarked), and all but the first of those that differ
     by the names of fresh variables.
@@ -186,15 +186,15 @@ def bodies(most: int, fresh: int) -> tuple[tuple[int, ...], ...]:
 
 @cache
 def by_size(most: int, fresh: int) -> tuple[np.ndarray, ...]:
-    """:func:`bodies` as arrays ``(rules, size)`` for sizes 1 to ``most``."""
+    """Return :func:`bodies` as arrays ``(rules, size)`` for sizes 1 to ``most``."""
     every = bodies(most, fresh)
     return tuple(np.array([body for body in every if len(body) == size]) for size in range(1, most + 1))
 
 
 @cache
 def connected(most: int, fresh: int) -> tuple[int, ...]:
-    """The places in :func:`bodies` of those with ``most`` literals in which X and Y occur, and in which relations link
-    every fresh variable that occurs to X or Y.
+    """Return the places in :func:`bodies` of those with ``most`` literals in which X and Y occur, and in which
+    relations link every fresh variable that occurs to X or Y.
     """
     every = literals(fresh)
     found = []
@@ -210,7 +210,7 @@ def connected(most: int, fresh: int) -> tuple[int, ...]:
 
 
 def truths(world: World, fresh: int) -> np.ndarray:
-    """Where each of :func:`literals` is true in a world of ``SIDE`` objects: uint64 ``(literals, cases)``.
+    """Return where each of :func:`literals` is true in a world of ``SIDE`` objects: uint64 ``(literals, cases)``.
 
     A case gives every fresh variable an object, and bit 8 x + y is for the objects x and y of X and Y.
     """
@@ -222,7 +222,9 @@ def truths(world: World, fresh: int) -> np.ndarray:
 
 
 def extensions(tables: np.ndarray, most: int, fresh: int) -> np.ndarray:
-    """The pairs of which each of :func:`bodies` makes the target hold, from the tables of :func:`truths`: uint64."""
+    """Return the pairs for which each of :func:`bodies` makes the target hold, from the tables of :func:`truths`:
+    uint64.
+    """
     found = []
     for places in by_size(most, fresh):
         cases = reduce(np.bitwise_and, (tables[column] for column in places.T))

@@ -1,10 +1,10 @@
 """rlsuite/ListFunctions-v0: infer from examples what a function does to a list of digits, and apply it.
 
-``difficulty`` is the number of steps that the function is composed of. See :mod:`.composed_rules` for what is proven,
-and for actions, observations and rewards.
+``difficulty`` is the number of steps that the function is composed of. See :mod:`.composed_rules` for proofs, actions,
+observations and rewards.
 
-The puzzle is Rule's (2020, "The child as hacker", hdl.handle.net/1721.1/129232), with a family small enough to say what
-all of it would answer.
+The puzzle is Rule's (2020, "The child as hacker", hdl.handle.net/1721.1/129232), with a family so small that the
+answers of all its functions are known.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ import numpy as np
 
 from rlbench_suite.dice import Dice
 
-from ..shared import answer as reading
+from ..shared import parsing
 from .composed_rules import InductionPuzzle, InductionTask, Instance, Step, packed, picked
 
 END = 10
-"""Fills a row behind a list that is shorter."""
+"""Entry that fills a row behind a shorter list."""
 
 
 def _turned(by: int, direction: int = 1) -> Step:
-    """Entries from ``by`` places on, around the end; or, with -1 for ``direction``, backwards from there."""
+    """Return the step that starts the list ``by`` places on and goes around the end; with -1 for ``direction``,
+    backwards.
+    """
 
     def step(rows: Any, of: Any) -> Any:
         count = (rows != END).sum(axis=1, keepdims=True)
@@ -41,7 +43,7 @@ def _kept(keep: Callable[[Any], Any]) -> Step:
 
 
 def _mapped(digit: Callable[[Any, Any], Any]) -> Step:
-    """A function of each digit; what it makes of ``END`` does not matter."""
+    """Return a function of each digit; what it makes of ``END`` does not matter."""
     return lambda rows, of: of.where(rows == END, END, digit(rows, of) % 10).astype(np.int8)
 
 
@@ -65,7 +67,7 @@ def _without_repeats(rows: Any, of: Any) -> Any:
 
 
 class ListFunctionsPuzzle(InductionPuzzle):
-    """Lists of digits; arithmetic is modulo 10."""
+    """The puzzle on lists of digits; arithmetic is modulo 10."""
 
     name = "ListFunctions"
     symbols, unwritten = "0123456789.", bytes((END,))
@@ -102,48 +104,48 @@ class ListFunctionsPuzzle(InductionPuzzle):
 
     @staticmethod
     def weights(rows: np.ndarray) -> np.ndarray:
-        """As many lists that fill the row as lists that are one shorter."""
+        """Weigh the rows so that lists of full length come up as often as lists that are one shorter."""
         full, shorter = (rows != END).all(axis=1), (rows[:, :-1] != END).all(axis=1)
         return np.where(full, 1, 10 * shorter)
 
     @staticmethod
     def worth_showing(rows: np.ndarray) -> np.ndarray:
-        """No empty lists."""
+        """Leave out empty lists."""
         shown: np.ndarray = rows[:, 0] != END
         return shown
 
     def rules(self) -> str:
-        """What a list is."""
+        """State what a list is."""
         return (
             f"A list has up to {self.width} entries, digits from 0 to 9. Sums, differences and products are taken "
             "modulo 10."
         )
 
     def how_to_answer(self) -> str:
-        """Digits."""
+        """Ask for digits."""
         return "Answer with the list: digits separated by single spaces."
 
     def read(self, answer: str) -> list[int]:
-        """Digits, then what fills the row."""
-        row = reading.integers(answer, 0, 9, least=1, most=self.width, what="digit")
+        """Read digits, then add what fills the row."""
+        row = parsing.integers(answer, 0, 9, least=1, most=self.width, what="digit")
         return row + [END] * (self.width - len(row))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Digits at random, as many as an example's output has."""
+        """Draw digits at random, as many as an example's output has."""
         like = dice.choice(instance.outputs.tolist())
         return self.written([END if value == END else dice.below(10) for value in like])
 
     def heuristic(self, instance: Instance) -> str:
-        """As in any induction; never an empty list."""
+        """Copy places as in any induction; never answer with an empty list."""
         return super().heuristic(instance) or "0"
 
     def constants(self) -> Sequence[str]:
-        """Each digit alone."""
+        """Return each digit alone."""
         return list("0123456789")
 
 
 class ListFunctions(InductionTask):
-    """Lists of digits."""
+    """The task on lists of digits."""
 
     puzzle_class = ListFunctionsPuzzle
     bank_size = 2048

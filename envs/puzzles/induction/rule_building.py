@@ -1,4 +1,4 @@
-"""rlsuite/RuleInduction-v0, interactive: put the body of a clause together from the literals that it can have.
+"""rlsuite/RuleInduction-v0, interactive: put the body of a clause together, literal by literal.
 
 =============  =====================================================================================================
 action         the literal to add, ``Discrete(literals)``, numbered as in :func:`.horn_rules.literals`; legal are those
@@ -34,7 +34,7 @@ from rlbench_suite.bank import Bank, bank_of_both_splits
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import FILLED, GIVEN, INK, LINE, PAPER
 from ..shared.puzzle_task import Params, PuzzleTask
 from .horn_rules import OBJECTS, SIDE, VARIABLES, Literal, Vocabulary, literal_text, literals, truths, written
@@ -45,35 +45,37 @@ GENERAL = Vocabulary("relation", "marked", "unmarked")
 
 
 class Given(NamedTuple):
-    """What is shown of an instance, and where literals are true; pairs of objects are the bits 8 x + y of two words."""
+    """The parts of an instance that are shown, and where literals are true; pairs of objects are the bits 8 x + y of
+    two words.
+    """
 
     kind: np.ndarray
-    """int8."""
+    """int8: kind of the world."""
     relation: np.ndarray
-    """int8 ``(8, 8)``."""
+    """int8 ``(8, 8)``: the relation."""
     marked: np.ndarray
-    """int8 ``(8,)``."""
+    """int8 ``(8,)``: the marks."""
     examples: np.ndarray
-    """int8 ``(most, 3)``."""
+    """int8 ``(most, 3)``: the examples."""
     tables: np.ndarray
     """uint32 ``(literals, cases, 2)``: :func:`.horn_rules.truths`."""
     positive: np.ndarray
-    """uint32 ``(2,)``: pairs of which the target is shown to hold."""
+    """uint32 ``(2,)``: pairs for which the target is shown to hold."""
     negative: np.ndarray
-    """uint32 ``(2,)``: pairs of which it is shown not to hold."""
+    """uint32 ``(2,)``: pairs for which it is shown not to hold."""
 
 
-class Rule(NamedTuple):
-    """A body, and where it is true."""
+class RuleState(NamedTuple):
+    """A body, and the pairs for which it is true."""
 
     chosen: jax.Array
-    """uint32: its literals."""
+    """uint32: literals of the body, as bits."""
     cases: jax.Array
     """uint32 ``(cases, 2)``: the pairs for which it is true, for each choice of objects for the other variables."""
 
 
-class RuleInduction(PuzzleTask[Rule]):
-    """Adding a literal to the body."""
+class RuleInduction(PuzzleTask[RuleState]):
+    """The interactive form: add a literal to the body."""
 
     puzzle: RuleInductionPuzzle
     puzzle_class = RuleInductionPuzzle
@@ -113,19 +115,19 @@ class RuleInduction(PuzzleTask[Rule]):
         )
         return Bank(given, bank.plans)
 
-    def initial(self, key: jax.Array, params: Params) -> Rule:
-        """No literal: it covers everything."""
+    def initial(self, key: jax.Array, params: Params) -> RuleState:
+        """Begin with no literal: the rule covers everything."""
         cases = jnp.full(params.instance.tables.shape[-2:], np.uint32(2**32 - 1))
-        return Rule(jnp.uint32(0), cases)
+        return RuleState(jnp.uint32(0), cases)
 
-    def transition(self, state: Rule, action: jax.Array, key: jax.Array, params: Params) -> Rule:
+    def transition(self, state: RuleState, action: jax.Array, key: jax.Array, params: Params) -> RuleState:
         """Add a literal."""
         one_hot = (np.arange(len(self.literals)) == action)[:, None, None]
         added = lax.reduce(jnp.where(one_hot, params.instance.tables, 0), np.uint32(0), lax.bitwise_or, (0,))
-        return Rule(state.chosen | np.uint32(1) << action.astype(jnp.uint32), state.cases & added)
+        return RuleState(state.chosen | np.uint32(1) << action.astype(jnp.uint32), state.cases & added)
 
-    def observation(self, state: Rule, key: jax.Array, params: Params) -> jax.Array:
-        """World, examples, body, what each literal would do, what is left."""
+    def observation(self, state: RuleState, key: jax.Array, params: Params) -> jax.Array:
+        """Return the world, the examples, the body, what each literal would do, and the literals left."""
         given = params.instance
         bits = np.arange(32, dtype=np.uint32)
         labels = (
@@ -147,7 +149,7 @@ class RuleInduction(PuzzleTask[Rule]):
         return jnp.concatenate(parts)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """Describe the entries in the order of :meth:`observation`."""
         pairs, each = (SIDE, SIDE), (len(self.literals),)
         return (
             Component("relation", "[object, object]: whether the first is related to the second", shape=pairs),
@@ -163,7 +165,7 @@ class RuleInduction(PuzzleTask[Rule]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """Literals, of families and of graphs."""
+        """Describe the literals of families and of graphs."""
         return singles(
             {
                 literal_text(literal, GENERAL): "add it to the body: "
@@ -172,31 +174,35 @@ class RuleInduction(PuzzleTask[Rule]):
             }
         )
 
-    def reward(self, state: Rule, action: jax.Array, next_state: Rule, key: jax.Array, params: Params) -> jax.Array:
-        """Change of Youden's index, and 1 for a rule that fits."""
+    def reward(
+        self, state: RuleState, action: jax.Array, next_state: RuleState, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Give the change of Youden's index, and 1 for a rule that fits."""
         before, after = self._index(state, params), self._index(next_state, params)
         fits = ~self._fits(state, params) & self._fits(next_state, params)
         return after - before + fits.astype(self.dtype)
 
-    def terminal(self, state: Rule, key: jax.Array, params: Params) -> jax.Array:
-        """Whether it fits, or is as long as it may be."""
+    def terminal(self, state: RuleState, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether it fits, or is as long as it may be."""
         return self._fits(state, params) | (lax.population_count(state.chosen) >= self.puzzle.most)
 
-    def info(self, state: Rule, params: Params) -> dict[str, jax.Array]:
-        """``success``: the rule fits, so it is right in all worlds."""
+    def info(self, state: RuleState, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: the rule fits, so it is right in all worlds."""
         covered, kept = (shares[0] for shares in self._kept(state.cases[None], params))
         return {"success": self._fits(state, params), "covered": covered, "excluded": 1 - kept}
 
-    def action_mask(self, state: Rule, params: Params) -> jax.Array:
-        """The literals that are not in the body."""
+    def action_mask(self, state: RuleState, params: Params) -> jax.Array:
+        """Return the literals that are not in the body."""
         return ~self._chosen(state)
 
-    def _chosen(self, state: Rule) -> jax.Array:
-        """bool ``(literals,)``."""
+    def _chosen(self, state: RuleState) -> jax.Array:
+        """Return the literals of the body, bool ``(literals,)``."""
         return state.chosen >> np.arange(len(self.literals), dtype=np.uint32) & 1 != 0
 
     def _kept(self, cases: jax.Array, params: Params) -> tuple[jax.Array, jax.Array]:
-        """What bodies, given by their cases ``(k, cases, 2)``, cover of the positive and of the negative examples."""
+        """Return the shares of the positive and of the negative examples that bodies, given by their cases ``(k, cases,
+        2)``, cover.
+        """
         pairs = lax.reduce(cases, np.uint32(0), lax.bitwise_or, (1,))
         positive, negative = params.instance.positive, params.instance.negative
 
@@ -206,25 +212,25 @@ class RuleInduction(PuzzleTask[Rule]):
 
         return share(positive), share(negative)
 
-    def _index(self, state: Rule, params: Params) -> jax.Array:
-        """Youden's index of the body."""
+    def _index(self, state: RuleState, params: Params) -> jax.Array:
+        """Return Youden's index of the body."""
         covered, kept = self._kept(state.cases[None], params)
         return (covered - kept)[0]
 
     @staticmethod
-    def _fits(state: Rule, params: Params) -> jax.Array:
+    def _fits(state: RuleState, params: Params) -> jax.Array:
         pairs = lax.reduce(state.cases, np.uint32(0), lax.bitwise_or, (0,))
         given = params.instance
         return ((~pairs & given.positive == 0) & (pairs & given.negative == 0)).all()
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def _body(self, state: Rule) -> list[Literal]:
-        """The literals, in the order of their numbers."""
+    def _body(self, state: RuleState) -> list[Literal]:
+        """Return the literals, in the order of their numbers."""
         return [literal for place, literal in enumerate(self.literals) if int(state.chosen) >> place & 1]
 
-    def describe(self, state: Rule, params: Params) -> str:
-        """World, examples, and the rule so far."""
+    def describe(self, state: RuleState, params: Params) -> str:
+        """Show the world, the examples and the rule so far."""
         body, covers = self._body(state), self.info(state, params)
         rule = written(body, VOCABULARIES[int(params.instance.kind)]) if body else "target(X,Y) always holds."
         return (
@@ -234,33 +240,33 @@ class RuleInduction(PuzzleTask[Rule]):
         )
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         names = ", ".join(VARIABLES[: 2 + self.puzzle.fresh])
         return f"Answer with a literal to add, such as parent(X,Y) or red(X), over the variables {names}."
 
-    def parse(self, text: str, state: Rule, params: Params) -> np.ndarray:
-        """A literal.
+    def parse(self, text: str, state: RuleState, params: Params) -> np.ndarray:
+        """Read a literal.
 
         Raises:
             ValueError: anything else.
         """
         vocabulary = VOCABULARIES[int(params.instance.kind)]
-        place = reading.word(text.strip(), [literal_text(literal, vocabulary) for literal in self.literals])
+        place = parsing.word(text.strip(), [literal_text(literal, vocabulary) for literal in self.literals])
         return np.asarray(place, self.action_space.dtype)
 
-    def why_illegal(self, action: np.ndarray, state: Rule, params: Params) -> str:
-        """The only reason there is."""
+    def why_illegal(self, action: np.ndarray, state: RuleState, params: Params) -> str:
+        """Return the only reason there is."""
         literal = literal_text(self.literals[int(action)], VOCABULARIES[int(params.instance.kind)])
         return f"{literal} is in the rule already"
 
-    def why_over(self, state: Rule, params: Params, info: dict[str, Any]) -> str:
-        """The rule fits, or is as long as it may be."""
+    def why_over(self, state: RuleState, params: Params, info: dict[str, Any]) -> str:
+        """Say whether the rule fits or is as long as it may be."""
         if info["success"]:
             return "the rule fits all examples, and is right in other worlds too"
         return f"the rule has {self.puzzle.most} literals, and does not fit all examples"
 
-    def draw(self, state: Rule, params: Params) -> np.ndarray:
-        """The world on a circle; beside it the pairs, examples as signs, those that the rule covers on blue."""
+    def draw(self, state: RuleState, params: Params) -> np.ndarray:
+        """Draw the world on a circle; beside it the pairs, examples as signs, those that the rule covers on blue."""
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), PAPER)
         pen, font = ImageDraw.Draw(image), ImageFont.load_default(14)
@@ -295,5 +301,5 @@ class RuleInduction(PuzzleTask[Rule]):
 
 
 def _count(words: jax.Array) -> jax.Array:
-    """Bits in sets of two words, axis -1."""
+    """Count the bits in sets of two words, axis -1."""
     return lax.population_count(words).sum(axis=-1)

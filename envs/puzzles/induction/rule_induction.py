@@ -1,14 +1,14 @@
 """rlsuite/RuleInduction-v0: find the rule behind examples in a small world of relations.
 
-Inductive logic programming (Muggleton 1991, doi:10.1007/BF03037089). A world is a family (parents, women, men) or a
-coloured graph (edges, red and blue nodes). A hidden Horn clause says of which pairs a target holds; some examples are
-shown. The answer is a clause, and it is right if it says the same as the hidden one of every example, and of every pair
-of unseen worlds: some of the size of the one shown, and some larger.
+This is inductive logic programming (Muggleton 1991, doi:10.1007/BF03037089). A world is a family (parents, women, men)
+or a coloured graph (edges, red and blue nodes). A hidden Horn clause decides for which pairs a target holds, and some
+examples are shown. The answer is a clause. It is right if it agrees with the hidden one on every example and on every
+pair of unseen worlds: some of the size of the one shown, and some larger.
 
-That is fair, because the shown examples are enough: all clauses of at most as many literals and variables as the hidden
-one has at most are enumerated, and those that agree with the examples agree with the hidden clause on every pair of the
-shown world and of the unseen ones. None of them has fewer literals than the hidden one. Longer clauses may be answered
-too; of these, some fit the examples and are wrong elsewhere.
+That is fair, because the shown examples are enough. All clauses up to the largest size of a hidden clause are
+enumerated. Those that agree with the examples agree with the hidden clause on every pair of the shown world and of the
+unseen ones, and none of them has fewer literals than the hidden one. Longer answers are allowed too; some of them fit
+the examples and are wrong elsewhere.
 
 ``difficulty`` is the number of literals of the hidden clause: 2 and 3 with one variable beside X and Y, 4 with two.
 
@@ -46,13 +46,15 @@ from .horn_rules import (
 FAMILY, GRAPH = range(2)
 VOCABULARIES = (Vocabulary("parent", "female", "male"), Vocabulary("edge", "red", "blue"))
 LARGER = 12
-"""Objects of the larger unseen worlds."""
+"""Number of objects of the larger unseen worlds."""
 UNSEEN = 2
-"""Unseen worlds of either size."""
+"""Number of unseen worlds of either size."""
 MOST_LITERALS, MOST_FRESH = 4, 3
-"""Of an answer."""
+"""Largest numbers of literals and of fresh variables in an answer."""
 _SIZES = {2: (1, 10), 3: (1, 14), 4: (2, 20)}
-"""For each number of literals: variables beside X and Y of the hidden rule, and shown examples, at most."""
+"""For each number of literals: number of variables beside X and Y in the hidden rule, and largest number of shown
+examples.
+"""
 _TRIES = 20
 UNSHOWN = -1
 
@@ -67,15 +69,15 @@ class Instance(NamedTuple):
     marked: np.ndarray
     """int8 ``(8,)``: 1 for the women, and for the red nodes."""
     examples: np.ndarray
-    """int8 ``(most, 3)``: two objects, and whether the target holds of them; rows of -1 behind the last."""
+    """int8 ``(most, 3)``: two objects, and 1 if the target holds for them; rows of -1 behind the last."""
     same_relation: np.ndarray
     """int8 ``(2, 8, 8)``: unseen worlds of the same size."""
     same_marked: np.ndarray
     """int8 ``(2, 8)``."""
     same_target: np.ndarray
-    """int8 ``(2, 8, 8)``: 1 where the target holds. For the verifier; no solver reads it."""
+    """int8 ``(2, 8, 8)``: 1 where the target holds. It is for the verifier; no solver reads it."""
     larger_relation: np.ndarray
-    """int8 ``(2, 12, 12)``: likewise, larger ones."""
+    """int8 ``(2, 12, 12)``: the larger unseen worlds."""
     larger_marked: np.ndarray
     """int8 ``(2, 12)``."""
     larger_target: np.ndarray
@@ -83,7 +85,7 @@ class Instance(NamedTuple):
 
 
 def family(dice: Dice, people: int) -> World:
-    """A random family: one couple's descendants, and those who marry them; women are marked."""
+    """Return a random family: one couple's descendants, and those who marry them; women are marked."""
     female = [True, False, *(dice.below(2) == 1 for _ in range(people - 2))]
     related = np.zeros((people, people), bool)
     generation: list[int | None] = [0, 0]
@@ -108,24 +110,26 @@ def family(dice: Dice, people: int) -> World:
 
 
 def graph(dice: Dice, nodes: int) -> World:
-    """A random directed graph without loops, a quarter of all edges; half of the nodes are marked, on average."""
+    """Return a random directed graph without loops, a quarter of all edges; half of the nodes are marked, on
+    average.
+    """
     related = [[one != other and dice.below(4) == 0 for other in range(nodes)] for one in range(nodes)]
     return World(np.array(related), np.array([dice.below(2) == 1 for _ in range(nodes)]))
 
 
 def shown_world(instance: Any) -> World:
-    """The world that the prompt shows."""
+    """Return the world that the prompt shows."""
     return World(np.asarray(instance.relation) != 0, np.asarray(instance.marked) != 0)
 
 
-def pairs_word(pairs: np.ndarray) -> np.uint64:
-    """Pairs of objects, bool ``(8, 8)``, as the bits 8 x + y of a word."""
+def pairs_as_bits(pairs: np.ndarray) -> np.uint64:
+    """Return pairs of objects, bool ``(8, 8)``, as the bits 8 x + y of a word."""
     word: np.uint64 = np.packbits(pairs, bitorder="little").view("<u8")[0]
     return word
 
 
 def told(instance: Any) -> str:
-    """The facts and examples of an instance, in words."""
+    """State the facts and examples of an instance, in words."""
     kind, world = int(instance.kind), shown_world(instance)
     vocabulary, names = VOCABULARIES[kind], OBJECTS[:SIDE]
     facts = [f"{vocabulary.relation}({names[one]},{names[other]})." for one, other in np.argwhere(world.relation)]
@@ -163,7 +167,7 @@ class RuleInductionPuzzle(Puzzle[Instance]):
     # -- the generator --------------------------------------------------------------------------------------------
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A random rule in random worlds; None if no few examples single it out."""
+        """Draw a random rule in random worlds; None if no few examples single it out."""
         kind = dice.below(2)
         worlds = [(family, graph)[kind](dice, n) for n in (SIDE, *[SIDE] * UNSEEN, *[LARGER] * UNSEEN)]
         shown, *unseen = worlds
@@ -183,7 +187,7 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         return None
 
     def _targets(self, rules: Sequence[int], worlds: Sequence[World]) -> list[np.ndarray] | None:
-        """What all of the rules say in worlds; None where they do not agree."""
+        """Return where the rules hold in each world; None unless they all agree."""
         first, *others = (self.body(bodies(self.most, self.fresh)[rule]) for rule in rules)
         targets = [extension(first, world) for world in worlds]
         for target, world in zip(targets[::-1], worlds[::-1], strict=True):
@@ -192,8 +196,8 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         return targets
 
     def _examples(self, dice: Dice, found: np.ndarray, rule: int) -> np.ndarray | None:
-        """Two pairs of either kind, and one for each rule that says otherwise of some pair and fits all before; None if
-        there are too many.
+        """Draw two pairs of either kind, and one for each rule that disagrees about some pair and fits all before; None
+        if there are too many.
         """
         target = int(found[rule])
         order = dice.shuffled(range(SIDE * SIDE))
@@ -212,11 +216,13 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         return rows
 
     def body(self, places: Sequence[int]) -> list[Literal]:
-        """The literals at some places in :func:`.horn_rules.literals`."""
+        """Return the literals at some places in :func:`.horn_rules.literals`."""
         return [literals(self.fresh)[place] for place in places]
 
     def canonical(self, instance: Instance) -> bytes:
-        """Of what is shown: objects renamed, marks exchanged, X and Y exchanged; in graphs, edges turned round."""
+        """Return the least form of what is shown: objects renamed, marks exchanged, X and Y exchanged; in graphs, edges
+        turned round.
+        """
         world = shown_world(instance)
         labels = np.full((SIDE, SIDE), 2, np.int8)
         for one, other, holds in instance.examples.tolist():
@@ -234,7 +240,7 @@ class RuleInductionPuzzle(Puzzle[Instance]):
     # -- one-shot ---------------------------------------------------------------------------------------------------
 
     def question(self, instance: Instance) -> str:
-        """World, examples, form of the rule, format."""
+        """State the world, the examples, the form of the rule and the format."""
         vocabulary = VOCABULARIES[int(instance.kind)]
         more = "one variable" if self.fresh == 1 else f"{self.fresh} variables"
         example = written([(0, 2, 0), (1, 1, 1)], vocabulary)
@@ -251,7 +257,7 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """What the rule says of the examples, then of the unseen worlds."""
+        """Check the rule on the examples, then on the unseen worlds."""
         body = read(answer, VOCABULARIES[int(instance.kind)], MOST_LITERALS, MOST_FRESH)
         says = extension(body, shown_world(instance))
         for one, other, holds in instance.examples.tolist():
@@ -268,30 +274,30 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         return RIGHT
 
     def _fitting(self, instance: Instance) -> np.ndarray:
-        """The places in :func:`.horn_rules.bodies` of the rules that fit the examples."""
+        """Return the places in :func:`.horn_rules.bodies` of the rules that fit the examples."""
         found = extensions(truths(shown_world(instance), self.fresh), self.most, self.fresh)
         positive, negative = example_words(instance.examples)
         return np.flatnonzero((found & positive == positive) & (found & negative == 0))
 
     def plan(self, instance: Instance) -> list[int]:
-        """The literals of the first rule that fits."""
+        """Return the literals of the first rule that fits."""
         return list(bodies(self.most, self.fresh)[self._fitting(instance)[0]])
 
     def solve(self, instance: Instance) -> str:
-        """The first rule that fits, by trying all of them."""
+        """Return the first rule that fits, by trying all of them."""
         return written(self.body(self.plan(instance)), VOCABULARIES[int(instance.kind)])
 
     def difficulty(self, instance: Instance) -> float:
-        """From the place of the first that fits."""
+        """Return log2 of the place of the first rule that fits, counted from 1."""
         return math.log2(1 + int(self._fitting(instance)[0]))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Any rule of the hidden one's size that links its variables."""
+        """Draw any rule of the hidden one's size that links its variables."""
         rule = dice.choice(connected(self.most, self.fresh))
         return written(self.body(bodies(self.most, self.fresh)[rule]), VOCABULARIES[int(instance.kind)])
 
     def heuristic(self, instance: Instance) -> str:
-        """Literal by literal, the one after which the examples are told apart best."""
+        """Add literal by literal the one that tells the examples apart best."""
         tables = truths(shown_world(instance), self.fresh)
         positive, negative = (int(word) for word in example_words(instance.examples))
         cases = np.full(tables.shape[1], ~np.uint64(0))
@@ -311,17 +317,17 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         return written(self.body(chosen), VOCABULARIES[int(instance.kind)])
 
     def constants(self) -> Sequence[str]:
-        """Each relation as it is."""
+        """Return each relation as it is."""
         return [written([(0, 0, 1)], vocabulary) for vocabulary in VOCABULARIES]
 
 
 def _agreeing(rules: np.ndarray, pair: int, target: int) -> np.ndarray:
-    """Those of the words that say of a pair what the target says."""
+    """Return the rules that agree with the target about a pair."""
     return rules[(rules >> np.uint64(pair) & np.uint64(1)) == np.uint64(target >> pair & 1)]
 
 
 def _instance(kind: int, worlds: Sequence[World], targets: Sequence[np.ndarray], examples: np.ndarray) -> Instance:
-    """The shown world first, then those of the same size, then the larger ones."""
+    """Stack the shown world, then the other worlds of the same size, then the larger ones."""
     same, larger = slice(1, 1 + UNSEEN), slice(1 + UNSEEN, None)
 
     def stacked(arrays: Sequence[np.ndarray]) -> np.ndarray:
@@ -342,16 +348,18 @@ def _instance(kind: int, worlds: Sequence[World], targets: Sequence[np.ndarray],
 
 
 def example_words(examples: np.ndarray) -> tuple[np.uint64, np.uint64]:
-    """The pairs of which the target holds, and of which it does not, as words: see :func:`pairs_word`."""
+    """Return the pairs for which the target holds, and those for which it does not, as bits: see
+    :func:`pairs_as_bits`.
+    """
     positive, negative = (np.zeros((SIDE, SIDE), bool) for _ in range(2))
     for one, other, holds in examples.tolist():
         if holds != UNSHOWN:
             (positive if holds else negative)[one, other] = True
-    return pairs_word(positive), pairs_word(negative)
+    return pairs_as_bits(positive), pairs_as_bits(negative)
 
 
 def _least(relation: list[list[bool]], marked: list[bool], labels: list[list[int]]) -> bytes:
-    """The least form of a world with examples over all names of its objects."""
+    """Return the least form of a world with examples over all names of its objects."""
     every = range(SIDE)
 
     def look(colours: Sequence[int]) -> list[Any]:

@@ -1,15 +1,16 @@
 """rlsuite/Entailment-v0: do the premises entail the conclusion, contradict it, or neither?
 
-Sentences of monadic first-order logic without equality: "every", "no" and "some" over up to three of k properties, and
-a thing with a name. What a thing is like is one of 2**k kinds. A sentence about all says of some kinds that nothing is
-of them, one about some that something is of one of them; so sentences can be true together exactly if each of the
-latter, and the named thing, finds a kind that none of the former forbids. This decides every case, and shows that what
-can be true at all is true in a world with one thing for each such sentence (and one at least).
+Sentences are those of monadic first-order logic without equality: "every", "no" and "some" over up to three of k
+properties, and a thing with a name. A thing is of one of 2**k kinds. A sentence about all forbids some kinds; a
+sentence about some asks for a thing of one of its kinds. So sentences can be true together exactly if each of the
+latter, and the named thing, finds a kind that none of the former forbids. This decides every case. It also shows that
+sentences that can be true together are true in a world with one thing for each sentence about some (and at least one
+thing).
 
-Premises never contradict each other. More than half of them make a derivation of the conclusion or of its denial, which
-is spoiled where the answer is "neither"; the others are any. Of every three seeds, each gets another answer.
-``difficulty`` is how many premises settle the question. Of three premises there are a few thousand different puzzles,
-of more far more.
+Premises never contradict each other. At least half of them make a derivation of the conclusion or of its denial, which
+is spoiled where the answer is "neither"; the others are random. Of every three seeds, each gets another answer.
+``difficulty`` is the number of premises that settle the question. Three premises make a few thousand different puzzles,
+more premises far more.
 
 =============  =====================================================================================================
 action         0 entailed, 1 contradicted, 2 neither
@@ -38,7 +39,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import FILLED, INK, PAPER
 from ..shared.naming import least_naming
 from ..shared.puzzle_task import Params, PuzzleTask
@@ -54,7 +55,7 @@ property p, -(p + 1) its absence."""
 
 
 class Instance(NamedTuple):
-    """Premises, and a conclusion in the last row."""
+    """Premises, with the conclusion in the last row."""
 
     forms: np.ndarray
     """int8 ``(premises + 1,)``: ``ALL``, ``SOME`` or ``NAMED``."""
@@ -63,8 +64,9 @@ class Instance(NamedTuple):
 
 
 class EntailmentPuzzle(Puzzle[Instance]):
-    """``tier`` is the number of premises; half of them, rounded up, make a derivation, and there is one property more
-    than those."""
+    """``tier`` is the number of premises. Half of them, rounded up, make a derivation, and there is one property more
+    than those.
+    """
 
     name = "Entailment"
     difficulty_is = "fewest premises that give the answer alone; all of them for 'neither'"
@@ -85,7 +87,9 @@ class EntailmentPuzzle(Puzzle[Instance]):
     # -- the decision -----------------------------------------------------------------------------------------------
 
     def about(self, sentence: Sentence) -> int:
-        """The kinds that a sentence is about: there is nothing of them, or something, or the named thing is of one."""
+        """Return the kinds that a sentence is about. It says that no thing is of them, that some thing is, or that the
+        named thing is.
+        """
         form, one, other, states = sentence
         found = self._every
         for literal in (one, other, -states if form == ALL else states):
@@ -95,7 +99,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
         return found
 
     def consistent(self, sentences: Sequence[Sentence]) -> bool:
-        """Whether sentences can be true together, in a world that is not empty."""
+        """Return whether sentences can be true together, in a world that is not empty."""
         possible, named, some = self._every, self._every, []
         for sentence in sentences:
             kinds = self.about(sentence)
@@ -108,7 +112,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
         return bool(possible & named) and all(kinds & possible for kinds in some)
 
     def decide(self, premises: Sequence[Sentence], conclusion: Sentence) -> int:
-        """The answer, a place in ``ANSWERS``; the premises are consistent."""
+        """Return the answer, a place in ``ANSWERS``; the premises are consistent."""
         if not self.consistent([*premises, _denied(conclusion)]):
             return 0
         return 2 if self.consistent([*premises, conclusion]) else 1
@@ -116,15 +120,15 @@ class EntailmentPuzzle(Puzzle[Instance]):
     # -- the generator ----------------------------------------------------------------------------------------------
 
     def compose(self, dice: Dice) -> Instance:
-        """An instance with the answer whose turn it is at this seed."""
+        """Draw an instance with the answer whose turn it is at this seed."""
         asked = dice.share(3)
         while (instance := self._attempt(asked, dice)) is None:
             pass
         return instance
 
     def _attempt(self, asked: int, dice: Dice) -> Instance | None:
-        """A derivation with the conclusion or its denial, for "neither" with a premise turned around; None if that
-        gives another answer.
+        """Return a derivation with the conclusion or its denial, for "neither" with a premise turned around; None if
+        that gives another answer.
         """
         premises, conclusion = self._derivation(dice)
         if asked == 2:
@@ -140,7 +144,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
         return Instance(np.array(forms, np.int8), np.array(literals, np.int8))
 
     def _sentence(self, dice: Dice) -> Sentence:
-        """Any sentence."""
+        """Draw any sentence."""
         form = dice.below(3)
         literals = [literal if dice.below(2) else -literal for literal in dice.sample(range(1, self.properties + 1), 3)]
         if form == NAMED:
@@ -148,7 +152,9 @@ class EntailmentPuzzle(Puzzle[Instance]):
         return form, literals[0], literals[1] * dice.below(2), literals[2]
 
     def _derivation(self, dice: Dice) -> tuple[list[Sentence], Sentence]:
-        """Premises, and a conclusion that follows: each step adds a property that things known to have others have."""
+        """Draw premises and a conclusion that follows: each step adds a property that things known to have others
+        have.
+        """
         fresh = [literal if dice.below(2) else -literal for literal in dice.shuffled(range(1, self.properties + 1))]
         form = dice.below(3)
         start = fresh.pop()
@@ -172,7 +178,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
         return premises, (form, subject, 0, known[-1])
 
     def _spoiled(self, sentence: Sentence, dice: Dice) -> Sentence:
-        """A sentence made another: its converse, or a literal denied."""
+        """Return a sentence made another: its converse, or a literal denied."""
         form, one, other, states = sentence
         if form == ALL and not other and dice.below(2):
             return form, states, 0, one
@@ -183,7 +189,9 @@ class EntailmentPuzzle(Puzzle[Instance]):
     # -- the one-shot form ------------------------------------------------------------------------------------------
 
     def canonical(self, instance: Instance) -> bytes:
-        """Properties renamed, premises reordered, sentences that say the same written the same."""
+        """Return the least form: properties renamed, premises reordered, sentences that say the same written the
+        same.
+        """
         said = [self._conjunction(sentence) for sentence in sentences_of(instance)]
         last = len(said) - 1
 
@@ -206,12 +214,12 @@ class EntailmentPuzzle(Puzzle[Instance]):
 
     @staticmethod
     def _conjunction(sentence: Sentence) -> tuple[int, tuple[int, ...]]:
-        """The form, and what the things have in common that a sentence is about."""
+        """Return the form, and what the things have in common that a sentence is about."""
         form, one, other, states = sentence
         return form, tuple({literal for literal in (one, other, -states if form == ALL else states) if literal})
 
     def question(self, instance: Instance) -> str:
-        """Premises, conclusion, and what the answers mean."""
+        """State the premises, the conclusion, and what the answers mean."""
         return (
             "Premises:\n"
             + "\n".join(f"{number}. {words(s)}." for number, s in enumerate(sentences_of(instance)[:-1], 1))
@@ -223,23 +231,23 @@ class EntailmentPuzzle(Puzzle[Instance]):
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """The answer against the decision."""
-        given = reading.word(answer, ANSWERS)
+        """Compare the answer with the decision."""
+        given = parsing.word(answer, ANSWERS)
         *premises, conclusion = sentences_of(instance)
         right = self.decide(premises, conclusion)
         return RIGHT if given == right else wrong(f"the conclusion is {ANSWERS[right]}")
 
     def solve(self, instance: Instance) -> str:
-        """By the decision procedure."""
+        """Decide by the decision procedure."""
         return ANSWERS[self.plan(instance)[0]]
 
     def plan(self, instance: Instance) -> list[int]:
-        """The answer."""
+        """Return the answer."""
         *premises, conclusion = sentences_of(instance)
         return [self.decide(premises, conclusion)]
 
     def difficulty(self, instance: Instance) -> float:
-        """By trying sets of premises, the small ones first."""
+        """Count the fewest premises that settle the answer."""
         *premises, conclusion = sentences_of(instance)
         answer = self.decide(premises, conclusion)
         for size in range(self.premises if answer == 2 else 1, self.premises):
@@ -248,28 +256,30 @@ class EntailmentPuzzle(Puzzle[Instance]):
         return float(self.premises)
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Any answer."""
+        """Give any answer."""
         return dice.choice(ANSWERS)
 
     def heuristic(self, instance: Instance) -> str:
-        """Entailed if the conclusion has a negation and a premise has, or neither has; else contradicted."""
+        """Answer "entailed" if both the conclusion and a premise have a negation, or neither has; else
+        "contradicted".
+        """
         *premises, conclusion = (words(sentence) for sentence in sentences_of(instance))
         negative = any("not " in text or text.startswith("No ") for text in premises)
         return ANSWERS[negative != ("not " in conclusion or conclusion.startswith("No "))]
 
     def constants(self) -> Sequence[str]:
-        """The three answers."""
+        """Return the three answers."""
         return ANSWERS
 
 
 def sentences_of(instance: Instance) -> list[Sentence]:
-    """The premises, and the conclusion last."""
+    """Return the premises, and the conclusion last."""
     rows = zip(instance.forms.tolist(), instance.literals.tolist(), strict=True)
     return [(form, *literals) for form, literals in rows]
 
 
 def _denied(sentence: Sentence) -> Sentence:
-    """What is true where a sentence is false."""
+    """Return the sentence that is true exactly where this one is false."""
     form, one, other, states = sentence
     return {ALL: SOME, SOME: ALL, NAMED: NAMED}[form], one, other, -states
 
@@ -279,12 +289,12 @@ def _has(literal: int) -> str:
 
 
 def words(sentence: Sentence) -> str:
-    """A sentence in English."""
+    """Return a sentence in English."""
     form, one, other, states = sentence
     if form == NAMED:
         return f"{NAME} is {_has(states)}"
     if other or one < 0:
-        first, second = sorted((one, other), reverse=True)  # what it has before what it has not
+        first, second = sorted((one, other), reverse=True)  # properties it has come before those it lacks
         if first < 0 and second < 0:
             which = f"neither {PROPERTIES[-first - 1]} nor {PROPERTIES[-second - 1]}"
         else:
@@ -295,14 +305,14 @@ def words(sentence: Sentence) -> str:
     return f"{'Every' if states > 0 else 'No'} {_has(one)} thing is {PROPERTIES[abs(states) - 1]}"
 
 
-class Answered(NamedTuple):
-    """What was answered."""
+class AnswerState(NamedTuple):
+    """The answer that was given."""
 
     answer: jax.Array
-    """int32: a place in ``ANSWERS``, counted from 1; 0 before the answer."""
+    """int32: index in ``ANSWERS``, counted from 1; 0 before the answer."""
 
 
-class Entailment(PuzzleTask[Answered]):
+class Entailment(PuzzleTask[AnswerState]):
     """Entailment as a choice."""
 
     puzzle: EntailmentPuzzle
@@ -318,21 +328,21 @@ class Entailment(PuzzleTask[Answered]):
         self.observation_space = self.box(0.0, 1.0, ((self.puzzle.premises + 1) * (3 + self.kinds),))
         self.reward_space = self.box(0.0, 1.0)
 
-    def initial(self, key: jax.Array, params: Params) -> Answered:
-        """Nothing is answered."""
-        return Answered(jnp.int32(0))
+    def initial(self, key: jax.Array, params: Params) -> AnswerState:
+        """Begin without an answer."""
+        return AnswerState(jnp.int32(0))
 
-    def transition(self, state: Answered, action: jax.Array, key: jax.Array, params: Params) -> Answered:
-        """Answer."""
-        return Answered(action.astype(jnp.int32) + 1)
+    def transition(self, state: AnswerState, action: jax.Array, key: jax.Array, params: Params) -> AnswerState:
+        """Give the answer."""
+        return AnswerState(action.astype(jnp.int32) + 1)
 
-    def observation(self, state: Answered, key: jax.Array, params: Params) -> jax.Array:
-        """Forms and kinds of all sentences."""
+    def observation(self, state: AnswerState, key: jax.Array, params: Params) -> jax.Array:
+        """Return the forms and kinds of all sentences."""
         forms = params.instance.forms[:, None] == np.arange(3)
         return jnp.concatenate([forms, self._about(params.instance)], axis=1).astype(self.dtype).reshape(-1)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """A form and kinds for each sentence."""
+        """Describe the form and the kinds of each sentence."""
         sentences = [*(f"premise_{i}" for i in range(1, self.puzzle.premises + 1)), "conclusion"]
         form = "what it is about, one-hot: all things, something, the named thing"
         kinds = "which kinds of things it says there is none of, one of, or the named thing is of; bit p is property p"
@@ -346,29 +356,29 @@ class Entailment(PuzzleTask[Answered]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """The three answers."""
+        """Describe the three answers."""
         says = ("the premises entail the conclusion", "they contradict it", "they do neither")
         return singles(dict(zip(ANSWERS, says, strict=True)))
 
     def reward(
-        self, state: Answered, action: jax.Array, next_state: Answered, key: jax.Array, params: Params
+        self, state: AnswerState, action: jax.Array, next_state: AnswerState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """1 for the right answer."""
+        """Give 1 for the right answer."""
         return ((state.answer == 0) & self._right(next_state, params)).astype(self.dtype)
 
-    def terminal(self, state: Answered, key: jax.Array, params: Params) -> jax.Array:
-        """Whether there is an answer."""
+    def terminal(self, state: AnswerState, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether there is an answer."""
         return state.answer > 0
 
-    def info(self, state: Answered, params: Params) -> dict[str, jax.Array]:
-        """``success``: the answer is right."""
+    def info(self, state: AnswerState, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: the answer is right."""
         return {"success": self._right(state, params), "answer": state.answer}
 
-    def _right(self, state: Answered, params: Params) -> jax.Array:
+    def _right(self, state: AnswerState, params: Params) -> jax.Array:
         return state.answer == self.decision(params.instance) + 1
 
     def decision(self, instance: Any) -> jax.Array:
-        """The right answer, a place in ``ANSWERS``."""
+        """Return the right answer, a place in ``ANSWERS``."""
         forms, about = instance.forms[:-1, None], self._about(instance)
         premises, conclusion = about[:-1], about[-1]
         form = instance.forms[-1]
@@ -385,42 +395,42 @@ class Entailment(PuzzleTask[Answered]):
         return jnp.where(~false, 0, jnp.where(~consistent(conclusion, form), 1, 2))
 
     def _about(self, instance: Any) -> jax.Array:
-        """The kinds that each sentence is about: bool ``(premises + 1, kinds)``."""
+        """Return the kinds that each sentence is about: bool ``(premises + 1, kinds)``."""
         one, other, states = (self._has(instance.literals[:, place, None]) for place in range(3))
         return one & other & (states != (instance.forms[:, None] == ALL))
 
     def _has(self, literal: jax.Array) -> jax.Array:
-        """The kinds of which a literal is true; all for 0."""
+        """Return the kinds for which a literal is true; all kinds for 0."""
         shift = jnp.maximum(jnp.abs(literal) - 1, 0).astype(jnp.int32)
         return (literal == 0) | ((np.arange(self.kinds) >> shift & 1 != 0) == (literal > 0))
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Answered, params: Params) -> str:
-        """What is asked, and what was answered."""
+    def describe(self, state: AnswerState, params: Params) -> str:
+        """Show the question, and the answer."""
         number = int(state.answer)
         return self.puzzle.question(params.instance) + (f"\n\nAnswered: {ANSWERS[number - 1]}" if number else "")
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return f"Answer one of {', '.join(ANSWERS)}."
 
-    def parse(self, text: str, state: Answered, params: Params) -> np.ndarray:
-        """One of the three words.
+    def parse(self, text: str, state: AnswerState, params: Params) -> np.ndarray:
+        """Read one of the three words.
 
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), ANSWERS), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), ANSWERS), self.action_space.dtype)
 
-    def why_over(self, state: Answered, params: Params, info: dict[str, Any]) -> str:
-        """Right or wrong."""
+    def why_over(self, state: AnswerState, params: Params, info: dict[str, Any]) -> str:
+        """Say whether the answer was right."""
         right = ANSWERS[int(self.decision(params.instance))]
         given = ANSWERS[int(state.answer) - 1]
         return f"the answer '{given}' is right" if given == right else f"the conclusion is {right}, not {given}"
 
-    def draw(self, state: Answered, params: Params) -> np.ndarray:
-        """The sentences, and the answer below."""
+    def draw(self, state: AnswerState, params: Params) -> np.ndarray:
+        """Draw the sentences, and the answer below."""
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), PAPER)
         pen, font = ImageDraw.Draw(image), ImageFont.load_default(16)

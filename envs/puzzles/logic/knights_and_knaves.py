@@ -1,12 +1,12 @@
 """rlsuite/KnightsAndKnaves-v0: knights tell the truth, knaves lie; say who is what (Smullyan 1978).
 
 Everybody says one thing, about one or two people or about how many knights there are. Exactly one assignment makes
-every knight's sentence true and every knave's false. ``difficulty`` is how long a depth-first search takes to find
-that. See :mod:`..shared.grid_filling` for actions, observations and rewards: people are the cells of one row, and the
-mask forbids what makes a sentence wrong of which everybody concerned is known. After the cells come, for each speaker,
-whom the sentence is about (one-hot, twice) and when it is true (a bit a case).
+every knight's sentence true and every knave's false. ``difficulty`` is how long a depth-first search takes to find it.
+See :mod:`..shared.grid_filling` for actions, observations and rewards: people are the cells of one row, and the mask
+forbids a kind that makes a sentence wrong once the kinds of all people in it are known. After the cells come, for each
+speaker, the people that the sentence is about (one-hot, twice) and the cases in which it is true (a bit a case).
 
-Of three people there are some 2,500 different puzzles, of four some 50,000, of more far more.
+Three people make some 2,500 different puzzles, four some 50,000, more people far more.
 """
 
 from __future__ import annotations
@@ -48,19 +48,22 @@ SWAPPED = {table: table & 0b1001 | (table & 0b0010) << 1 | (table & 0b0100) >> 1
 
 
 class Instance(NamedTuple):
-    """What everybody says."""
+    """The sentence of every person."""
 
     givens: np.ndarray
-    """int8 ``(people,)``: zeros, nobody's kind is given."""
+    """int8 ``(people,)``: zeros, because nobody's kind is given."""
     about: np.ndarray
-    """int8 ``(people, 2)``: whom each speaker's sentence is about; ``NOBODY`` where it is about one only, and twice
-    where it is about the number of knights."""
+    """int8 ``(people, 2)``: people that each speaker's sentence is about; ``NOBODY`` for a second one that is missing,
+    and twice if it is about the number of knights.
+    """
     truth: np.ndarray
-    """int16 ``(people,)``: truth table of each sentence, a bit a case; bit k for k knights where it is about those."""
+    """int16 ``(people,)``: truth table of each sentence, a bit a case; bit k for k knights if it is about their
+    number.
+    """
 
 
 Sentence = tuple[int, int, int]
-"""Whom it is about, and its truth table."""
+"""People that a sentence is about, and its truth table."""
 
 
 class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
@@ -87,7 +90,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         return (1 << 2**people) - 1, knight, number
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A random sentence of each; None if not exactly one assignment is left."""
+        """Draw a random sentence of each person; None unless exactly one assignment is left."""
         every, knight, _ = self._cases
         left, said = every, []
         for speaker in range(self.columns):
@@ -102,7 +105,9 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         return Instance(np.zeros(self.columns, np.int8), np.array(about, np.int8), np.array(truth, np.int16))
 
     def _sentence(self, speaker: int, dice: Dice) -> Sentence:
-        """Half about two people, a quarter about one, a quarter about the number of knights."""
+        """Draw a sentence: half of them about two people, a quarter about one, a quarter about the number of
+        knights.
+        """
         people = self.columns
         kind = dice.below(4)
         if kind == 0:
@@ -116,7 +121,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         return a, b, dice.choice(tuple(ABOUT_TWO))
 
     def _true_in(self, sentence: Sentence) -> int:
-        """The assignments in which a sentence is true."""
+        """Return the assignments in which a sentence is true."""
         every, knight, number = self._cases
         a, b, table = sentence
         if a == NOBODY:
@@ -129,7 +134,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         return sum(case for bit, case in enumerate(cases) if table >> bit & 1)  # the cases exclude each other
 
     def canonical(self, instance: Instance) -> bytes:
-        """People renamed, each sentence about two in either order."""
+        """Return the least form: people renamed, each sentence about two in either order."""
         said = _said(instance)
 
         def oriented(sentence: Sentence, colours: Sequence[int]) -> tuple[int, int, int]:
@@ -155,19 +160,19 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         return least_naming(len(said), look, form)
 
     def rules(self) -> str:
-        """The rules."""
+        """State the rules."""
         return (
             "Everybody here is either a knight or a knave. What a knight says is true, what a knave says is false. "
             "Exactly one assignment of kinds is possible."
         )
 
     def clues(self, instance: Instance) -> str:
-        """What everybody says."""
+        """State what everybody says."""
         sentences = (self.words(sentence) for sentence in _said(instance))
         return "\n".join(f"{name} says: {words}." for name, words in zip(NAMES, sentences, strict=False))
 
     def words(self, sentence: Sentence) -> str:
-        """A sentence in English."""
+        """Return a sentence in English."""
         a, b, table = sentence
         if a == NOBODY:
             count = (table & -table).bit_length() - 1
@@ -179,7 +184,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         return (ABOUT_ONE if b == NOBODY else ABOUT_TWO)[table].format(a=NAMES[a], b=NAMES[b])
 
     def question(self, instance: Instance) -> str:
-        """Rules, sentences, and the order of the answer."""
+        """State the rules, the sentences, and the order of the answer."""
         people = NAMES[: self.columns]
         return (
             f"{self.rules()}\n\n{self.clues(instance)}\n\nWho is what? Answer with one line of {self.columns} letters "
@@ -187,7 +192,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """The first whose words do not fit the kind."""
+        """Name the first person whose sentence does not fit the kind."""
         kinds = grid[0]
         for speaker, sentence in enumerate(_said(instance)):
             if _holds(sentence, kinds) != (kinds[speaker] == KNIGHT):
@@ -196,7 +201,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """By a truth table."""
+        """Search the truth table."""
         every, knight, _ = self._cases
         left = every
         for speaker, sentence in enumerate(_said(instance)):
@@ -207,7 +212,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         return [[KNIGHT if case >> person & 1 else KNAVE for person in range(self.columns)]]
 
     def difficulty(self, instance: Instance) -> float:
-        """Kinds tried, one person after the other, dropping what makes a sentence wrong that is settled."""
+        """Count the kinds that a search tries, person by person; it drops those that make a settled sentence wrong."""
         said = _said(instance)
         tried = 0
 
@@ -224,7 +229,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         return float(tried)
 
     def heuristic(self, instance: Instance) -> str:
-        """Everybody in turn is a knight, unless that makes a sentence wrong that is settled."""
+        """Make everybody in turn a knight, unless that makes a settled sentence wrong."""
         said = _said(instance)
         kinds: list[int] = []
         for _ in said:
@@ -233,7 +238,9 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
 
     @staticmethod
     def _settled_well(said: list[Sentence], kinds: list[int]) -> bool:
-        """Whether every sentence fits that is said by and about the first people only, who are of these kinds."""
+        """Return whether every sentence fits that is said by and about the first people only, who are of these
+        kinds.
+        """
         for speaker, sentence in enumerate(said):
             a, b, _ = sentence
             last = len(said) - 1 if a == NOBODY else max(speaker, a, b)
@@ -247,7 +254,7 @@ def _said(instance: Instance) -> list[Sentence]:
 
 
 def _holds(sentence: Sentence, kinds: Sequence[int]) -> bool:
-    """Whether a sentence is true of people of these kinds."""
+    """Return whether a sentence is true of people of these kinds."""
     a, b, table = sentence
     if a == NOBODY:
         return bool(table >> kinds.count(KNIGHT) & 1)
@@ -263,7 +270,7 @@ class KnightsAndKnaves(CellFillTask):
 
     @property
     def people(self) -> int:
-        """How many people there are."""
+        """Number of people."""
         return self.puzzle.columns
 
     @property
@@ -272,7 +279,7 @@ class KnightsAndKnaves(CellFillTask):
         return self.people * (2 * self.people + max(4, self.people + 1))
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Kinds that make no sentence wrong of which everybody concerned is known."""
+        """Allow kinds that make no sentence wrong about people who are all known."""
         here = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
         known = jnp.where(cells > 0, here, 0).sum(dtype=jnp.uint16) | here[:, None]
         knights = jnp.where(cells == KNIGHT, here, 0).sum(dtype=jnp.uint16)
@@ -281,19 +288,19 @@ class KnightsAndKnaves(CellFillTask):
         return ~(settled & ~self._fits(knights, instance)).any(axis=-1)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Whether every sentence fits its speaker."""
+        """Return whether every sentence fits its speaker."""
         here = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
         return self._fits(jnp.where(cells == KNIGHT, here, 0).sum(dtype=jnp.uint16), instance).all()
 
     def _concerned(self, instance: Any) -> jax.Array:
-        """Everybody on whom it depends whether a sentence fits, as a set of bits: uint16 ``(people,)``."""
+        """Return the people on whom it depends whether a sentence fits, as a set of bits: uint16 ``(people,)``."""
         a, b = instance.about[:, 0], instance.about[:, 1]
         here = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
         some = here | self._bit(a) | self._bit(b)
         return jnp.where(a == NOBODY, np.uint16(2**self.people - 1), some)
 
     def _fits(self, knights: jax.Array, instance: Any) -> jax.Array:
-        """Whether each sentence fits its speaker, with these knights (a set of bits): bool ``(..., people)``."""
+        """Return whether each sentence fits its speaker, with these knights (a set of bits): bool ``(..., people)``."""
         a, b = instance.about[:, 0], instance.about[:, 1]
         knights = knights[..., None]
         two = (knights & self._bit(a) != 0).astype(jnp.int16) + 2 * (knights & self._bit(b) != 0).astype(jnp.int16)
@@ -303,11 +310,11 @@ class KnightsAndKnaves(CellFillTask):
 
     @staticmethod
     def _bit(person: jax.Array) -> jax.Array:
-        """The set of one person; of none for ``NOBODY``."""
+        """Return the set of one person; of none for ``NOBODY``."""
         return jnp.where(person >= 0, np.uint16(1) << jnp.maximum(person, 0).astype(jnp.uint16), np.uint16(0))
 
     def facts(self, instance: Any) -> jax.Array:
-        """Whom the sentences are about, and their truth tables."""
+        """Return the people that the sentences are about, and the truth tables."""
         about = instance.about[..., None] == np.arange(self.people)
         truth = instance.truth[:, None] >> np.arange(max(4, self.people + 1), dtype=np.int16) & 1
         parts = (about.reshape(self.people, -1), truth)
@@ -325,7 +332,7 @@ class KnightsAndKnaves(CellFillTask):
         return (Component("sentences", meaning, shape=(self.people, 2 * self.people + cases)),)
 
     def decorate(self, board: Board, instance: Any) -> None:
-        """Names above, sentences below."""
+        """Draw names above, sentences below."""
         for person in range(self.people):
             board.text(-0.3, person, NAMES[person], INK, 0.3)
         for line, words in enumerate(self.puzzle.clues(instance).split("\n")):

@@ -5,11 +5,11 @@ truth values makes every true statement right and every false one wrong, proven 
 equally likely to be the one. ``difficulty`` is how long a depth-first search takes to find it.
 
 See :mod:`..shared.grid_filling` for actions, observations and rewards: statements are the cells of one row, and the
-mask forbids what makes a statement wrong that the values so far settle, whatever the others may be. After the cells
-come, for each statement, which ones it is about and with how many true ones among them it is right (a bit each); then
-the mask.
+mask forbids a value that makes a statement wrong whatever the open values are. After the cells come, for each
+statement, the statements that it is about and the numbers of true ones among them with which it is right (a bit each);
+then the mask.
 
-Of three statements there are some 2,000 different puzzles, of four far more.
+Three statements make some 2,000 different puzzles, four far more.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from rlbench_suite.bit_exact import computed_once
+from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.lanes import computed_once
-from rlbench_suite.members import flags
 
 from ..shared.board import INK, Board
-from ..shared.grid_filling import Filling, FillTask, Grid, GridPuzzle, rows_as_words
+from ..shared.grid_filling import FillTask, Grid, GridPuzzle, GridState, rows_as_bits
 from ..shared.naming import least_naming
 from ..shared.puzzle_task import Params
 
@@ -41,23 +41,26 @@ FEWEST, MOST = 3, 12
 _TRIES = 200
 
 Statement = tuple[int, int]
-"""Which statements it is about, a bit each; and with how many true ones among them it is right, a bit each."""
+"""Statements that a statement is about, a bit each; and the numbers of true ones among them with which it is right, a
+bit each.
+"""
 
 
 class Instance(NamedTuple):
-    """What the statements say."""
+    """Contents of the statements."""
 
     givens: np.ndarray
-    """int8 ``(statements,)``: zeros, no truth value is given."""
+    """int8 ``(statements,)``: zeros, because no truth value is given."""
     about: np.ndarray
-    """int16 ``(statements,)``: which statements each is about, a bit each."""
+    """int16 ``(statements,)``: statements that each is about, a bit each."""
     counts: np.ndarray
-    """int16 ``(statements,)``: with how many true ones among those each is right, bit k for k."""
+    """int16 ``(statements,)``: numbers of true ones among those with which each is right, bit k for k."""
 
 
 @cache
 def forms(size: int) -> tuple[dict[int, str], ...]:
-    """What can be said about ``size`` statements: groups of alike sentences, by the counts with which they are right.
+    """Return the sentences that can be said about ``size`` statements: groups of alike sentences, by the counts with
+    which they are right.
 
     ``{a}`` and ``{b}`` stand for numbers, ``{group}`` for a name of three or more.
     """
@@ -122,7 +125,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
     # -- assignments: a set of them is a number of 2**statements bits, one for each ------------------------------
 
     def _with_count(self, about: int) -> list[int]:
-        """For each number of true ones among some statements, the assignments with so many."""
+        """Return for each number the assignments in which so many of some statements are true."""
         if about not in self._by_count:
             cases = [self._every]
             for true in (self._true[k] for k in range(self.columns) if about >> k & 1):
@@ -131,19 +134,19 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         return self._by_count[about]
 
     def _right_in(self, statement: Statement) -> int:
-        """The assignments in which a statement says what is the case."""
+        """Return the assignments in which a statement says what is the case."""
         about, counts = statement
         return sum(case for k, case in enumerate(self._with_count(about)) if counts >> k & 1)  # no two overlap
 
     def _consistent(self, statements: Sequence[Statement]) -> int:
-        """The assignments that make every true statement right and every false one wrong."""
+        """Return the assignments that make every true statement right and every false one wrong."""
         left = self._every
         for true, statement in zip(self._true, statements, strict=True):
             left &= self._every ^ true ^ self._right_in(statement)
         return left
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Statements that fit a random assignment, until they fit no other.
+        """Draw statements that fit a random assignment, until they fit no other.
 
         The assignment stays while statements are drawn anew: else those that few statements fit alone would be rare.
         """
@@ -156,7 +159,8 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         return None
 
     def _statement(self, number: int, values: int, dice: Dice) -> Statement:
-        """A quarter about one other statement, a quarter about two, half about a group; right if it is to be true.
+        """Return a quarter about one other statement, a quarter about two, half about a group; right if it is to be
+        true.
 
         Whether a sentence is true or false is not to show from its wording. Few pairs make "both are true" right, so
         that of two statements the wording is drawn first.
@@ -178,7 +182,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
                 return about, dice.choice(fitting)
 
     def canonical(self, instance: Instance) -> bytes:
-        """Statements numbered anew."""
+        """Return the least form over all numberings of the statements."""
         statements = _statements(instance)
         members = [[k for k in range(self.columns) if about >> k & 1] for about, _ in statements]
         mentions = [
@@ -201,25 +205,25 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         return least_naming(self.columns, look, form)
 
     def rules(self) -> str:
-        """The rules."""
+        """State the rules."""
         return (
             "Each of the numbered statements is either true or false. It is true if what it says about these very "
             "statements is the case, and false if it is not. Exactly one assignment of truth values is possible."
         )
 
     def clues(self, instance: Instance) -> str:
-        """The statements."""
+        """State the statements."""
         return "\n".join(f"{k}. {self.words(said).capitalize()}." for k, said in enumerate(_statements(instance), 1))
 
     def words(self, statement: Statement) -> str:
-        """A statement in English."""
+        """Return a statement in English."""
         about, counts = statement
         numbers = [k + 1 for k in range(self.columns) if about >> k & 1]
         form = next(form for form in forms(len(numbers)) if counts in form)
         return form[counts].format(a=numbers[0], b=numbers[-1], group=self._groups.get(about))
 
     def question(self, instance: Instance) -> str:
-        """Rules, statements, and the order of the answer."""
+        """State the rules, the statements, and the order of the answer."""
         return (
             f"{self.rules()}\n\n{self.clues(instance)}\n\nWhich are true? Answer with one line of {self.columns} "
             "letters separated by single spaces, T for a true statement and F for a false one, in the order of their "
@@ -227,7 +231,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """The first statement whose value does not fit what it says."""
+        """Name the first statement whose value does not fit what it says."""
         true = sum(1 << k for k, value in enumerate(grid[0]) if value == TRUE)
         for number, (about, counts) in enumerate(_statements(instance)):
             right = counts >> (true & about).bit_count() & 1
@@ -237,7 +241,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """By enumeration."""
+        """Try all assignments."""
         left = self._consistent(_statements(instance))
         if not left:
             raise ValueError("these statements contradict each other")
@@ -245,7 +249,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         return [[TRUE if values >> k & 1 else FALSE for k in range(self.columns)]]
 
     def difficulty(self, instance: Instance) -> float:
-        """Values tried, one statement after the other, dropping what is settled and wrong."""
+        """Count the values that a search tries, statement by statement; it drops those that are settled and wrong."""
         statements = _statements(instance)
         tried = 0
 
@@ -262,7 +266,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         return float(tried)
 
     def heuristic(self, instance: Instance) -> str:
-        """Each statement in turn is true, unless that makes one wrong that is settled."""
+        """Make each statement in turn true, unless that makes a settled one wrong."""
         statements = _statements(instance)
         true = 0
         for number in range(self.columns):
@@ -276,8 +280,9 @@ def _statements(instance: Instance) -> list[Statement]:
 
 
 def _settled_well(statements: Sequence[Statement], known: int, true: int) -> bool:
-    """Whether the first ``known`` statements may have their values (a set: those that are true), as far as these
-    settle it."""
+    """Return whether the first ``known`` statements may have their values (a set: those that are true), as far as these
+    settle it.
+    """
     for number, (about, counts) in enumerate(statements[:known]):
         open_ones = (about >> known).bit_count()
         possible = ((2 << open_ones) - 1) << (true & about).bit_count()
@@ -305,7 +310,7 @@ class SelfReference(FillTask):
         return self.puzzle.columns * (2 * self.puzzle.columns + 1)
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Values that make no statement wrong that is settled then."""
+        """Allow values after which no settled statement is wrong."""
         true, unknown = self._sets(cells, TRUE), self._sets(cells, 0)
         free = []
         for i in range(self.cells):
@@ -313,18 +318,18 @@ class SelfReference(FillTask):
             rest = unknown & ~here
             values = (self._possible(told, rest, instance) for told in (true | here, true & ~here))
             free += [(unknown & here != 0) & possible for possible in values]
-        return flags(free, 1)
+        return unpack_bits(free, 1)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Whether every statement has the value that fits what it says."""
+        """Return whether every statement has the value that fits what it says."""
         return self._possible(self._sets(cells, TRUE), jnp.uint16(0), instance)
 
     def _sets(self, cells: jax.Array, value: int) -> jax.Array:
-        """The statements with a value, as a set: uint16."""
-        return rows_as_words((cells == value).astype(jnp.uint16), self.cells, 1)[0]
+        """Return the statements with a value, as a set: uint16."""
+        return rows_as_bits((cells == value).astype(jnp.uint16), self.cells, 1)[0]
 
     def _possible(self, true: jax.Array, unknown: jax.Array, instance: Any) -> jax.Array:
-        """Whether no statement with a value is settled to have the other one: bool.
+        """Return whether no statement with a value is settled to have the other one: bool.
 
         Args:
             true, unknown: sets of statements, uint16.
@@ -341,7 +346,7 @@ class SelfReference(FillTask):
         return reduce(operator.and_, kept)
 
     def facts(self, instance: Any) -> jax.Array:
-        """Which statements each is about, and with how many true ones it is right."""
+        """Return the statements that each one is about, and the numbers of true ones with which it is right."""
         numbers = np.arange(self.puzzle.columns + 1, dtype=np.int16)
 
         def shown(about: jax.Array, counts: jax.Array) -> jax.Array:
@@ -362,20 +367,20 @@ class SelfReference(FillTask):
         )
         return (Component("statements", meaning, shape=(count, 2 * count + 1)),)
 
-    def observation(self, state: Filling, key: jax.Array, params: Params) -> jax.Array:
-        """Cells and facts, then the values that are not forbidden."""
+    def observation(self, state: GridState, key: jax.Array, params: Params) -> jax.Array:
+        """Return the cells and facts, then the values that are not forbidden."""
         legal = self.action_mask(state, params).astype(self.dtype)
         return jnp.concatenate([super().observation(state, key, params), legal])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """Cells and facts, then the mask."""
+        """Describe the cells and facts, then the mask."""
         legal = Component(
             "legal", "[statement, value]: whether true, and false, is not forbidden", shape=(self.cells, 2)
         )
         return *super().observation_components(), legal
 
     def decorate(self, board: Board, instance: Any) -> None:
-        """Numbers above, statements below."""
+        """Draw numbers above, statements below."""
         count = self.puzzle.columns
         for number in range(count):
             board.text(-0.3, number, str(number + 1), INK, 0.3)

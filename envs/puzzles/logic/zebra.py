@@ -1,12 +1,13 @@
 """rlsuite/Zebra-v0: who lives in which house, from clues, as in the puzzle of the zebra (Life International 1962).
 
-As many attributes as houses; each value of an attribute belongs to one house. The clues leave one solution, and none of
-them can be spared. ``difficulty`` is how long a search takes to prove that. See :mod:`..shared.grid_filling` for
-actions, observations and rewards: rows are attributes, columns houses. The mask forbids a value that its row has
-already, and a house that a clue about the value rules out, given where the other value of that clue stands if it is
-placed. After the cells come the clues, one after the other: kind, first and second value (or house), each one-hot.
+There are as many attributes as houses, and each value of an attribute belongs to one house. The clues leave one
+solution, and none of them can be spared. ``difficulty`` is how long a search takes to prove that. See
+:mod:`..shared.grid_filling` for actions, observations and rewards: rows are attributes, columns houses. The mask
+forbids a value that its row has already, and a house that a clue about the value rules out, as far as the other value
+of that clue is placed. After the cells come the clues, one after the other: kind, first and second value (or house),
+each one-hot.
 
-Search is over whole rows: an attribute's values can stand in ``houses!`` orders, and a set of orders is a number.
+The search places whole rows: an attribute's values can stand in ``houses!`` orders, and a set of orders is a number.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ ATTRIBUTES = (
     ("drink", "the drinker of {}", ("ale", "beer", "coffee", "daiquiri", "espresso")),
     ("hobby", "the lover of {}", ("archery", "boxing", "chess", "dancing", "embroidery")),
 )
-"""What it is, how one speaks of who has it, and its values, by initials."""
+"""Attribute, the phrase for whoever has a value of it, and its values in the order of their initials."""
 Clue = tuple[int, int, int]
 """Kind, and two values; value v of attribute a has the number ``a * houses + v``."""
 
@@ -53,7 +54,7 @@ class Instance(NamedTuple):
     """Clues with one solution."""
 
     givens: np.ndarray
-    """int8 ``(houses**2,)``: zeros, no cell is given."""
+    """int8 ``(houses**2,)``: zeros, because no cell is given."""
     clues: np.ndarray
     """int8 ``(houses**2, 3)``: sorted; rows of zeros (``NONE``) after the last."""
 
@@ -78,8 +79,8 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         self._every = _bits(True for _ in self._orders)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Random true clues, each false of a wrong solution that the others leave, until there is none; then only those
-        that cannot be spared. None if they are too many.
+        """Draw random true clues, each false of a wrong solution that the others leave, until there is none; then only
+        those that cannot be spared. None if they are too many.
         """
         n = self.columns
         truth = [dice.choice(self._orders) for _ in range(n)]
@@ -99,7 +100,7 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         return Instance(np.zeros(n * n, np.int8), np.array(rows, np.int8))
 
     def _clue(self, truth: list[tuple[int, ...]], dice: Dice) -> Clue:
-        """A random clue that is true."""
+        """Return a random clue that is true."""
         n = self.columns
         while True:
             kind, a, b = dice.between(SAME, AT), dice.below(n), dice.below(n)
@@ -115,7 +116,7 @@ class ZebraPuzzle(GridPuzzle[Instance]):
             return (kind, min(one, other), max(one, other)) if kind in (SAME, APART, BESIDE) else (kind, one, other)
 
     def _true(self, clue: Clue, truth: Sequence[Sequence[int]]) -> bool:
-        """Whether a clue holds; ``truth`` gives the house of each value of each attribute."""
+        """Return whether a clue holds; ``truth`` gives the house of each value of each attribute."""
         kind, first, second = clue
         n = self.columns
         house = truth[first // n][first % n]
@@ -124,7 +125,7 @@ class ZebraPuzzle(GridPuzzle[Instance]):
     def _search(
         self, clues: list[Clue], but: Sequence[Sequence[int]] | None = None, tried: list[int] | None = None
     ) -> list[tuple[int, ...]] | None:
-        """A solution other than ``but``; None if there is none. ``tried`` gets an entry for each order tried."""
+        """Return a solution other than ``but``; None if there is none. ``tried`` gets an entry for each order tried."""
         n = self.columns
         free = [self._every] * n
         between: list[list[list[tuple[int, list[int]]]]] = [[[] for _ in range(n)] for _ in range(n)]
@@ -168,12 +169,12 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         return [found for found in order if found is not None] if descend(free, list(range(n))) else None
 
     def canonical(self, instance: Instance) -> bytes:
-        """Values and attributes renamed, the street seen from either side."""
+        """Return the least form: values and attributes renamed, the street seen from either side."""
         clues = _clues(instance)
         return min(self._named(clues), self._named([self._mirrored(clue) for clue in clues]))
 
     def _mirrored(self, clue: Clue) -> Clue:
-        """The clue of somebody on the other side of the street."""
+        """Return the clue of somebody on the other side of the street."""
         kind, first, second = clue
         if kind == AT:
             return AT, first, self.columns - 1 - second
@@ -203,7 +204,7 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         return least_naming(n * n, look, form)
 
     def rules(self) -> str:
-        """The rules, and what the letters mean in each row."""
+        """State the rules, and what the letters mean in each row."""
         n = self.columns
         rows = (
             f"Row {row}, {what}: " + ", ".join(f"{value[0].upper()} {value}" for value in values[:n])
@@ -217,11 +218,11 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         )
 
     def clues(self, instance: Instance) -> str:
-        """The clues, in words."""
+        """State the clues, in words."""
         return "Clues:\n" + "\n".join(f"{k}. {self.words(clue)}." for k, clue in enumerate(_clues(instance), 1))
 
     def words(self, clue: Clue) -> str:
-        """A clue in English."""
+        """Return a clue in English."""
         kind, first, second = clue
         text = WORDS[kind].format(self._who(first), second + 1 if kind == AT else self._who(second))
         return text[0].upper() + text[1:]
@@ -231,7 +232,7 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         return phrase.format(values[value % self.columns])
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """The first row that lacks a value, or the first clue that is false."""
+        """Name the first row that lacks a value, or the first clue that is false."""
         for number, row in enumerate(grid, 1):
             if len(set(row)) < self.columns:
                 return f"row {number} does not hold every value"
@@ -242,24 +243,26 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """By search."""
+        """Search."""
         found = self._search(_clues(instance))
         if found is None:
             raise ValueError("these clues contradict each other")
         return [[order.index(house) + 1 for house in range(self.columns)] for order in found]
 
     def difficulty(self, instance: Instance) -> float:
-        """Orders tried by a search for a second solution."""
+        """Count the orders tried by a search for a second solution."""
         clues, tried = _clues(instance), []  # type: ignore[var-annotated]
         self._search(clues, self._search(clues), tried)
         return float(len(tried))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Every row in any order."""
+        """Put the values of every row in any order."""
         return self.written([dice.shuffled(range(1, self.columns + 1)) for _ in range(self.rows)])
 
     def heuristic(self, instance: Instance) -> str:
-        """Cell by cell, the first value left in the row that makes no clue false whose values are both placed."""
+        """Fill cell by cell with the first value left in the row that makes no clue false whose values are both
+        placed.
+        """
         n, clues = self.columns, _clues(instance)
         placed: dict[int, int] = {}
         for cell in range(n * n):
@@ -285,12 +288,14 @@ def _clues(instance: Instance) -> list[Clue]:
 
 
 def _bits(flags: Any) -> int:
-    """The set of the numbers of those that are true."""
+    """Return the set of the numbers of those that are true."""
     return sum(1 << number for number, flag in enumerate(flags) if flag)
 
 
 def _compatible(kind: int, x: int, y: int) -> bool:
-    """Whether a clue allows its first value in house x and its second in house y; of AT, y is the house it names."""
+    """Return whether a clue allows its first value in house x and its second in house y; of AT, y is the house it
+    names.
+    """
     if kind in (SAME, AT):
         return x == y
     if kind == APART:
@@ -307,7 +312,7 @@ class Zebra(CellFillTask):
 
     @property
     def houses(self) -> int:
-        """How many houses there are."""
+        """Number of houses."""
         return self.puzzle.columns
 
     @property
@@ -316,7 +321,7 @@ class Zebra(CellFillTask):
         return self.houses**2 * (AT + 2 * self.houses**2)
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Values that are not in the row yet, in houses that every clue about them leaves open."""
+        """Allow values that are not in the row yet, in houses that every clue about them leaves open."""
         n, every = self.houses, np.uint8(2**self.houses - 1)
         placed = self._placed(cells)
         first, second, (kind, one, other) = self._sides(placed, instance)
@@ -329,21 +334,23 @@ class Zebra(CellFillTask):
         return fits.reshape(n * n, n)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Whether every value has a house and every clue is true."""
+        """Return whether every value has a house and every clue is true."""
         placed = self._placed(cells)
         first, second, (kind, _, other) = self._sides(placed, instance)
         for_first, _ = self._open(kind, first, second, other)
         return (placed != 0).all() & ((kind == NONE) | (first & for_first != 0)).all()
 
     def _placed(self, cells: jax.Array) -> jax.Array:
-        """The house of each value as a set: uint8 ``(values,)``, 0 where it is not placed."""
+        """Return the house of each value as a set: uint8 ``(values,)``, 0 where it is not placed."""
         n = self.houses
         here = np.uint8(1) << np.arange(n, dtype=np.uint8)
         is_there = cells.reshape(n, 1, n) == np.arange(1, n + 1, dtype=np.int8)[:, None]
         return jnp.where(is_there, here, np.uint8(0)).sum(axis=2, dtype=jnp.uint8).reshape(-1)
 
     def _sides(self, placed: jax.Array, instance: Any) -> tuple[jax.Array, jax.Array, tuple[jax.Array, ...]]:
-        """For each clue, the houses of its first and second value as sets (0: not placed), and its three numbers."""
+        """Return for each clue the houses of its first and second value as sets (0: not placed), and its three
+        numbers.
+        """
         kind, one, other = (instance.clues[:, column] for column in range(3))
         values = np.arange(self.houses**2, dtype=np.int8)
         first, second = (
@@ -355,7 +362,9 @@ class Zebra(CellFillTask):
     def _open(
         self, kind: jax.Array, first: jax.Array, second: jax.Array, other: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        """The houses that each clue leaves to its first and to its second value, given where the other one stands."""
+        """Return the houses that each clue leaves to its first and to its second value, given where the other one
+        stands.
+        """
         every = np.uint8(2**self.houses - 1)
         x, y = (jnp.where(side == 0, every, side) for side in (first, second))
         below = jnp.where(second == 0, np.uint8(every >> 1), second - np.uint8(1))
@@ -367,7 +376,7 @@ class Zebra(CellFillTask):
         return jnp.select(kinds, for_first, every), jnp.select(kinds, for_second, every)
 
     def facts(self, instance: Any) -> jax.Array:
-        """The clues, one-hot."""
+        """Return the clues, one-hot."""
         kind, one, other = (instance.clues[:, column, None] for column in range(3))
         values = np.arange(self.houses**2, dtype=np.int8)
         there = kind != NONE
@@ -387,7 +396,7 @@ class Zebra(CellFillTask):
         return (Component("clues", meaning, shape=(values, AT + 2 * values)),)
 
     def decorate(self, board: Board, instance: Any) -> None:
-        """Houses above, attributes at the left."""
+        """Draw houses above, attributes at the left."""
         for house in range(self.houses):
             board.text(-0.4, house, str(house + 1), INK, 0.5)
         for row in range(self.houses):

@@ -4,9 +4,9 @@ Each car may leave its place by at most three places, as a buffer before a paint
 Oertel 2004, doi:10.1016/S0166-218X(03)00442-6, on paint shops with a fixed order of cars). ``difficulty`` is the number
 of cars.
 
-The fewest changes are found by dynamic programming over the places: what matters at a place is which of the seven cars
-that may stand there are left, and the last colour. Of cars of one colour the foremost may go first, since two that are
-out of order can trade places and stay within their bounds.
+The fewest changes are found by dynamic programming over the places. The state at a place is the last colour and the set
+of cars left among the seven that may stand there. The foremost of the cars of one colour may always go first, because
+two that are out of order can trade places and stay within their bounds.
 
 =============  =====================================================================================================
 action         which car goes to the next place, by how far behind it it stands in the line: 0 to 6 for three before to
@@ -38,7 +38,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import Board
 from ..shared.puzzle_task import Params, PuzzleTask
 from ..shared.symmetry import least, relabelled
@@ -49,25 +49,27 @@ MOST = 28
 _PAINTS = ("#56b4e9", "#e69f00", "#009e73")
 _WINDOW = 2 * REACH + 1
 Chooser = Callable[[list[int], int], int]
-"""Takes the cars that may stand at a place and the car before it, -1 if there is none; gives one of the former."""
+"""Function of the cars that may stand at a place and of the car before it (-1 if there is none); it returns one of the
+former.
+"""
 
 
 class Instance(NamedTuple):
     """A line of cars."""
 
     colours: np.ndarray
-    """int8 ``(cars,)``: the colour of each, from 0."""
+    """int8 ``(cars,)``: colour of each car, from 0."""
     fewest: np.int16
     """Colour changes of the best order."""
 
 
 def changes(colours: Sequence[int]) -> int:
-    """How often the colour changes along a line."""
+    """Count the colour changes along a line."""
     return sum(one != other for one, other in pairwise(colours))
 
 
 def best_order(colours: Sequence[int]) -> list[int]:
-    """An order of the cars, counted from 0, with the fewest changes.
+    """Return an order of the cars, counted from 0, with the fewest changes.
 
     A state at a place is the set of the cars around it that are used (bit 0: the one three before) and the last colour.
     """
@@ -113,7 +115,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         self.count = int(tier)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Colours at random; None if no order is better than the line as it comes."""
+        """Draw colours at random; None if no order is better than the line as it comes."""
         colours = [dice.below(len(COLOURS)) for _ in range(self.count)]
         fewest = changes([colours[car] for car in best_order(colours)])
         if fewest == changes(colours):
@@ -126,12 +128,12 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         return len(COLOURS) ** self.count / 12
 
     def canonical(self, instance: Instance) -> bytes:
-        """The lesser of the line from either end, colours renamed in the order in which they come up."""
+        """Return the lesser of the line from either end, colours renamed in the order in which they come up."""
         colours = [colour + 1 for colour in instance.colours.tolist()]
         return least([relabelled(colours), relabelled(colours[::-1])])
 
     def question(self, instance: Instance) -> str:
-        """Rules, line, format."""
+        """State the rules, the line and the format."""
         return (
             f"{self.rules()}\n\nThe line:\n\n{self.shown(instance)}\n\n"
             "Reorder the cars so that the colour changes as rarely as possible from one car to the next. Answer with "
@@ -139,16 +141,16 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         )
 
     def rules(self) -> str:
-        """How far a car may go."""
+        """State how far a car may go."""
         return (
             f"{self.count} cars stand in a line at places 1 to {self.count}; car 1 at place 1, car 2 at place 2, and "
             f"so on. In a new order, every car may stand at most {REACH} places before or behind its old place."
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Every car once, none too far; then the changes."""
+        """Check that every car is there once and none too far, then count the changes."""
         n = self.count
-        order = [car - 1 for car in reading.integers(answer, 1, n, least=n, most=n, what="car")]
+        order = [car - 1 for car in parsing.integers(answer, 1, n, least=n, most=n, what="car")]
         if len(set(order)) < n:
             return wrong("a car stands in two places")
         for place, car in enumerate(order):
@@ -163,23 +165,23 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         return Verdict(valid=True, solved=True, optimal=False, score=max(0.0, saved), reason=reason)
 
     def solve(self, instance: Instance) -> str:
-        """By :func:`best_order`."""
+        """Order the cars by :func:`best_order`."""
         return self.written(best_order(instance.colours.tolist()))
 
     def plan(self, instance: Instance) -> list[int]:
-        """How far behind its new place each car stood."""
+        """Return how far behind its new place each car stood."""
         return [car - place + REACH for place, car in enumerate(best_order(instance.colours.tolist()))]
 
     def difficulty(self, instance: Instance) -> float:
-        """Changes of the best order."""
+        """Count the changes of the best order."""
         return float(instance.fewest)
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Each place gets a car at random among those that may stand there."""
+        """Put into each place a car at random among those that may stand there."""
         return self._placed(lambda options, last: dice.choice(options))
 
     def heuristic(self, instance: Instance) -> str:
-        """Each place gets the foremost car of the last colour, or the foremost of all where there is none."""
+        """Put into each place the foremost car of the last colour, or the foremost of all where there is none."""
         colours = instance.colours.tolist()
 
         def choose(options: list[int], last: int) -> int:
@@ -189,11 +191,11 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         return self._placed(choose)
 
     def constants(self) -> Sequence[str]:
-        """The line as it comes."""
+        """Return the line as it comes."""
         return [self.written(list(range(self.count)))]
 
     def _placed(self, choose: Chooser) -> str:
-        """An order made place by place."""
+        """Return an order made place by place."""
         left = list(range(self.count))
         order: list[int] = []
         for place in range(self.count):
@@ -205,17 +207,17 @@ class CarPaintingPuzzle(Puzzle[Instance]):
 
     @staticmethod
     def written(order: Sequence[int]) -> str:
-        """An order as an answer is written."""
+        """Return an order as an answer is written."""
         return " ".join(str(car + 1) for car in order)
 
     @staticmethod
     def shown(instance: Instance) -> str:
-        """Each car with its colour."""
+        """Return each car with its colour."""
         return " ".join(f"{car}:{COLOURS[colour]}" for car, colour in enumerate(instance.colours.tolist(), 1))
 
 
-class Lining(NamedTuple):
-    """The new order as far as it is made."""
+class LineState(NamedTuple):
+    """The new order so far."""
 
     order: jax.Array
     """int8 ``(cars,)``: the car at each place, counted from 0; -1 where there is none yet."""
@@ -224,12 +226,12 @@ class Lining(NamedTuple):
     place: jax.Array
     """int32: the next place."""
     last: jax.Array
-    """int32: the colour of the last car; -1 at the start."""
+    """int32: colour of the last car; -1 at the start."""
     changes: jax.Array
     """int32: colour changes so far."""
 
 
-class CarPainting(PuzzleTask[Lining]):
+class CarPainting(PuzzleTask[LineState]):
     """The interactive form."""
 
     puzzle: CarPaintingPuzzle
@@ -245,17 +247,17 @@ class CarPainting(PuzzleTask[Lining]):
         self.observation_space = self.box(0.0, 1.0, (size,))
         self.reward_space = self.box(-1.0, 1.0)
 
-    def initial(self, key: jax.Array, params: Params) -> Lining:
-        """No car at its place yet."""
+    def initial(self, key: jax.Array, params: Params) -> LineState:
+        """Begin with no car placed."""
         order = jnp.full(self.count, -1, jnp.int8)
-        return Lining(order, jnp.uint32(2**self.count - 1), jnp.int32(0), jnp.int32(-1), jnp.int32(0))
+        return LineState(order, jnp.uint32(2**self.count - 1), jnp.int32(0), jnp.int32(-1), jnp.int32(0))
 
-    def transition(self, state: Lining, action: jax.Array, key: jax.Array, params: Params) -> Lining:
-        """The next car."""
+    def transition(self, state: LineState, action: jax.Array, key: jax.Array, params: Params) -> LineState:
+        """Return the next car."""
         every = np.arange(self.count)
         car = state.place + action - REACH
         colour = jnp.where(every == car, params.instance.colours, 0).sum(dtype=jnp.int32)
-        return Lining(
+        return LineState(
             order=jnp.where(every == state.place, car.astype(jnp.int8), state.order),
             left=state.left & ~(np.uint32(1) << car.astype(jnp.uint32)),
             place=state.place + 1,
@@ -263,8 +265,8 @@ class CarPainting(PuzzleTask[Lining]):
             changes=state.changes + ((state.place > 0) & (colour != state.last)),
         )
 
-    def observation(self, state: Lining, key: jax.Array, params: Params) -> jax.Array:
-        """What is left, seen from the next place; the last colour; how far it got."""
+    def observation(self, state: LineState, key: jax.Array, params: Params) -> jax.Array:
+        """Return the cars left, as seen from the next place; the last colour; the places filled."""
         places = np.arange(self.count + REACH, dtype=np.uint32)
         names = np.arange(len(COLOURS))
         ahead = (self._of_colours(params) & state.left) << REACH >> state.place.astype(jnp.uint32)
@@ -273,7 +275,7 @@ class CarPainting(PuzzleTask[Lining]):
         return jnp.concatenate([part.astype(self.dtype) for part in parts])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """Describe the entries in the order of :meth:`observation`."""
         cars = f"[colour, place]: whether a car of the colour that is left stands there; from {REACH} before the next"
         return (
             Component("cars", f"{cars} place on", shape=(len(COLOURS), self.count + REACH)),
@@ -282,14 +284,16 @@ class CarPainting(PuzzleTask[Lining]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """A car each, by where it stands."""
+        """Describe each action: a car, by its place relative to the next one to fill."""
         where = {0: "at the next place itself"} | {
             by: f"{abs(by)} {'behind' if by > 0 else 'before'} the next place" for by in range(-REACH, REACH + 1) if by
         }
         return singles({f"car {by:+d}": f"the car {where[by]} goes there" for by in range(-REACH, REACH + 1)})
 
-    def reward(self, state: Lining, action: jax.Array, next_state: Lining, key: jax.Array, params: Params) -> jax.Array:
-        """Changes saved at this place, as a share of all that can be saved."""
+    def reward(
+        self, state: LineState, action: jax.Array, next_state: LineState, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Give the changes saved at this place, as a share of all that can be saved."""
         colours = params.instance.colours
         differs = colours[1:] != colours[:-1]
         here = (np.arange(1, self.count) == state.place) & (next_state.place > state.place)
@@ -298,31 +302,31 @@ class CarPainting(PuzzleTask[Lining]):
         possible = differs.sum(dtype=jnp.int32) - params.instance.fewest
         return saved.astype(self.dtype) / possible.astype(self.dtype)
 
-    def terminal(self, state: Lining, key: jax.Array, params: Params) -> jax.Array:
-        """Whether every place is filled."""
+    def terminal(self, state: LineState, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether every place is filled."""
         return state.place == self.count
 
-    def info(self, state: Lining, params: Params) -> dict[str, jax.Array]:
-        """``success``: every place is filled, with the fewest changes."""
+    def info(self, state: LineState, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: every place is filled, with the fewest changes."""
         done = (state.place == self.count) & (state.changes == params.instance.fewest)
         return {"success": done, "changes": state.changes}
 
-    def action_mask(self, state: Lining, params: Params) -> jax.Array:
-        """Cars that are left and near enough; only the foremost if it may go no farther, bool ``(7,)``."""
+    def action_mask(self, state: LineState, params: Params) -> jax.Array:
+        """Return the cars that are left and near enough; only the foremost if it may go no farther, bool ``(7,)``."""
         window = state.left << REACH >> state.place.astype(jnp.uint32)
         window = jnp.where(window & 1 == 1, np.uint32(1), window)
         return (window >> np.arange(_WINDOW, dtype=np.uint32)) & 1 == 1
 
     def _of_colours(self, params: Params) -> jax.Array:
-        """The cars of each colour, uint32 ``(colours,)``: bit i for car i."""
+        """Return the cars of each colour, uint32 ``(colours,)``: bit i for car i."""
         bits = np.uint32(1) << np.arange(self.count, dtype=np.uint32)
         mine = params.instance.colours == np.arange(len(COLOURS), dtype=np.int8)[:, None]
         return lax.reduce(jnp.where(mine, bits, np.uint32(0)), np.uint32(0), lax.bitwise_or, (1,))
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Lining, params: Params) -> str:
-        """Rules, line, and the new order so far."""
+    def describe(self, state: LineState, params: Params) -> str:
+        """Show the rules, the line and the new order so far."""
         made = [car for car in np.asarray(state.order).tolist() if car >= 0]
         paints = params.instance.colours.tolist()
         new = " ".join(f"{car + 1}:{COLOURS[paints[car]]}" for car in made) or "nothing yet"
@@ -332,22 +336,22 @@ class CarPainting(PuzzleTask[Lining]):
         )
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return "Answer with the number of the car that goes to the next place."
 
-    def parse(self, text: str, state: Lining, params: Params) -> np.ndarray:
-        """The number of a car, counted from 1.
+    def parse(self, text: str, state: LineState, params: Params) -> np.ndarray:
+        """Read the number of a car, counted from 1.
 
         Raises:
             ValueError: anything else, or a car that is more than three places away.
         """
         place = int(state.place)
         low, high = max(1, place + 1 - REACH), min(self.count, place + 1 + REACH)
-        car = reading.integer(text.strip(), low, high, "car")
+        car = parsing.integer(text.strip(), low, high, "car")
         return np.asarray(car - 1 - place + REACH, self.action_space.dtype)
 
-    def why_illegal(self, action: np.ndarray, state: Lining, params: Params) -> str:
-        """There is no such car, it has its place, or another one must go now."""
+    def why_illegal(self, action: np.ndarray, state: LineState, params: Params) -> str:
+        """Say that there is no such car, that it has its place, or that another one must go now."""
         car, first = int(state.place) + int(action) - REACH, int(state.place) - REACH
         if not 0 <= car < self.count:
             return f"there is no car {car + 1}"
@@ -355,12 +359,12 @@ class CarPainting(PuzzleTask[Lining]):
             return f"car {car + 1} has its place already"
         return f"car {first + 1} may not go any farther back than here"
 
-    def why_over(self, state: Lining, params: Params, info: dict[str, Any]) -> str:
-        """All are placed."""
+    def why_over(self, state: LineState, params: Params, info: dict[str, Any]) -> str:
+        """Say that all cars are placed."""
         return f"every car has its place; the colour changes {int(state.changes)} times"
 
-    def draw(self, state: Lining, params: Params) -> np.ndarray:
-        """The line above, the new order below."""
+    def draw(self, state: LineState, params: Params) -> np.ndarray:
+        """Draw the line above, the new order below."""
         board = Board(2, self.count, self.picture_shape)
         paints, left = params.instance.colours.tolist(), int(state.left)
         for place, car in enumerate(np.asarray(state.order).tolist()):

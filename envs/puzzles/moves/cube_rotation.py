@@ -1,11 +1,11 @@
 """rlsuite/CubeRotation-v0: a cube with coloured sides is turned; where is a colour now, and how is it turned back?
 
-``difficulty`` is the number of turns. One-shot, the colour on a named side after the turns is asked for. Interactively,
-the cube lies as the turns left it and is to be turned back by quarter turns: see :mod:`..shared.group`. The observation
-holds for each side, one-hot, the side at which its colour was at first.
+``difficulty`` is the number of turns. One-shot, the question is the colour on a named side after the turns.
+Interactively, the player turns the cube back by quarter turns: see :mod:`..shared.group`. The observation holds for
+each side, one-hot, the side at which its colour was at first.
 
-Colours are all different and only names, and the cube may
-be looked at from any of 24 sides: there are some 6**turns / 4 different puzzles.
+The colours are all different and only names, and the cube can be looked at from 24 directions, so there are some
+6**turns / 4 different puzzles.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import Board
-from ..shared.group import Group, Standing, UndoTask
+from ..shared.group import Group, GroupState, UndoTask
 from ..shared.puzzle_task import Params
 
 SIDES = ("top", "front", "bottom", "back", "left", "right")
@@ -37,16 +37,16 @@ _CYCLES = {
     "counterclockwise": ("front", "right", "back", "left"),
 }
 TURNS = tuple(_CYCLES)
-"""Clockwise and counterclockwise as seen from above."""
+"""Turns, clockwise and counterclockwise as seen from above."""
 
 Orientation = tuple[int, ...]
-"""For each side, the side at which what is there was at first."""
+"""Permutation: for each side, the side at which its colour was at first."""
 
 _START: Orientation = tuple(range(6))
 
 
 def _sources(cycle: Sequence[str]) -> Orientation:
-    """Each side of the cycle goes to where the next one is."""
+    """Return the permutation by which each side of the cycle goes to the place of the next one."""
     sources = list(_START)
     for place, side in enumerate(cycle):
         sources[SIDES.index(side)] = SIDES.index(cycle[place - 1])
@@ -57,7 +57,7 @@ _SOURCES = tuple(_sources(cycle) for cycle in _CYCLES.values())
 
 
 def turned(orientation: Sequence[int], turn: int) -> Orientation:
-    """The orientation after a quarter turn."""
+    """Return the orientation after a quarter turn."""
     return tuple(orientation[source] for source in _SOURCES[turn])
 
 
@@ -66,9 +66,9 @@ CUBE: Group[Orientation] = Group(_START, TURNS, turned)
 
 
 def _views() -> list[list[bytes]]:
-    """What translates turns (0 to 5) and then a side (6 to 11) to how they are named by who looks at the cube from
-    elsewhere. For each turn, the four of the 24 views in which that turn has the number 0, so that puzzles that begin
-    with it are named least.
+    """Return tables that translate turns (0 to 5) and then a side (6 to 11) into the names of someone who looks at the
+    cube from elsewhere. For each turn they hold the four of the 24 views in which that turn has the number 0, because
+    the least form begins with it.
     """
     found: list[list[bytes]] = [[] for _ in TURNS]
     for sides in CUBE.elements:
@@ -89,13 +89,13 @@ class Instance(NamedTuple):
     """A cube, turns, and a question."""
 
     colours: np.ndarray
-    """int8 ``(6,)``: of each side at first, an index of :data:`COLOURS`."""
+    """int8 ``(6,)``: colour of each side at first, an index of :data:`COLOURS`."""
     turns: np.ndarray
     """int8 ``(difficulty,)``: indices of :data:`TURNS`."""
     asked: np.int8
     """The side that is asked for."""
     element: np.int8
-    """How the cube lies after the turns, numbered as in :data:`CUBE`; never 0."""
+    """int8: orientation of the cube after the turns, numbered as in :data:`CUBE`; never 0."""
 
 
 _RULES = (
@@ -122,7 +122,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         return 6**self.tier / 4
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Colours, turns and side at random; None if the turns cancel."""
+        """Draw colours, turns and side at random; None if the turns cancel."""
         turns = bytearray([word * len(TURNS) >> 64 for word in dice.words(int(self.tier))])
         colours = bytearray(dice.shuffled(range(6)))
         element = self._after(turns)
@@ -132,12 +132,12 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         return Instance(np.frombuffer(colours, np.int8), np.frombuffer(turns, np.int8), asked, np.int8(element))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Turns and side as seen from where they come first; colours are only names."""
+        """Return the least form of the turns and the side under all views; colours are only names."""
         form = instance.turns.tobytes() + bytes((6 + int(instance.asked),))
         return min([form.translate(view) for view in _VIEWS[form[0]]])
 
     def question(self, instance: Instance) -> str:
-        """What turns are, the cube, the turns, the side."""
+        """State what turns are, the cube, the turns and the side."""
         colours = instance.colours.tolist()
         sides = ", ".join([f"{side} {COLOURS[colour]}" for side, colour in zip(SIDES, colours, strict=True)])
         turns = ", ".join([TURNS[turn] for turn in instance.turns.tolist()])
@@ -147,12 +147,12 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         )
 
     def rules(self) -> str:
-        """What a turn is."""
+        """State what a turn is."""
         return _RULES
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Make the turns."""
-        given = reading.word(answer, COLOURS)
+        given = parsing.word(answer, COLOURS)
         return RIGHT if given == self._colour(instance) else wrong("another colour is there")
 
     def solve(self, instance: Instance) -> str:
@@ -160,7 +160,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         return COLOURS[self._colour(instance)]
 
     def plan(self, instance: Instance) -> list[int]:
-        """Quarter turns that lead back."""
+        """Return the quarter turns that lead back."""
         return CUBE.way_back(int(instance.element))
 
     def difficulty(self, instance: Instance) -> float:
@@ -173,7 +173,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         return float(moves)
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Any colour."""
+        """Name any colour."""
         return dice.choice(COLOURS)
 
     def heuristic(self, instance: Instance) -> str:
@@ -182,17 +182,17 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         return COLOURS[instance.colours[orientation[instance.asked]]]
 
     def constants(self) -> Sequence[str]:
-        """Each colour."""
+        """Return each colour."""
         return COLOURS
 
     def _colour(self, instance: Instance) -> int:
-        """At the side that is asked for, after the turns."""
+        """Return the colour at the side that is asked for, after the turns."""
         orientation = CUBE.elements[self._after(instance.turns.tobytes())]
         return int(instance.colours[orientation[instance.asked]])
 
     @staticmethod
     def _after(turns: Iterable[int]) -> int:
-        """The number of how the cube then lies."""
+        """Return the number of the cube's orientation after the turns."""
         element = 0
         for turn in turns:
             element = CUBE.following[element][turn]
@@ -200,42 +200,42 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
 
 class CubeRotation(UndoTask):
-    """Turn the cube back."""
+    """The interactive form: turn the cube back."""
 
     puzzle: CubeRotationPuzzle
     puzzle_class = CubeRotationPuzzle
     group = CUBE
 
     def flags(self) -> np.ndarray:
-        """Where the colour of each side was at first."""
+        """Return for each side where its colour was at first."""
         return np.eye(6, dtype=bool)[np.array(CUBE.elements)].reshape(len(CUBE.elements), 36)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """A side for each side."""
+        """Describe the side of each colour."""
         meaning = f"[side, side]: at which side the colour of a side was at first, one-hot: {', '.join(SIDES)}"
         return (Component("origins", meaning, shape=(6, 6)),)
 
     def action_components(self) -> tuple[Component, ...]:
-        """Quarter turns."""
+        """Describe the quarter turns."""
         ways = {turn: " to the ".join((*cycle, cycle[0])) for turn, cycle in _CYCLES.items()}
         return singles({turn: f"a quarter turn: {way}" for turn, way in ways.items()})
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Standing, params: Params) -> str:
-        """What turns are, how the cube lies, and how it is to lie."""
+    def describe(self, state: GroupState, params: Params) -> str:
+        """Show what turns are, how the cube lies, and how it is to lie."""
         colours = [COLOURS[number] for number in np.asarray(params.instance.colours).tolist()]
         sources = CUBE.elements[int(state.element)]
         now = ", ".join(f"{side} {colours[source]}" for side, source in zip(SIDES, sources, strict=True))
         goal = ", ".join(f"{side} {colour}" for side, colour in zip(SIDES, colours, strict=True))
         return f"{self.puzzle.rules()}\n\nThe sides now: {now}.\nThe sides as they are to be: {goal}."
 
-    def why_over(self, state: Standing, params: Params, info: dict[str, Any]) -> str:
-        """The only end there is."""
+    def why_over(self, state: GroupState, params: Params, info: dict[str, Any]) -> str:
+        """Return the only end there is."""
         return "the cube lies as it is to lie"
 
-    def draw(self, state: Standing, params: Params) -> np.ndarray:
-        """The cube unfolded, above how it is to lie."""
+    def draw(self, state: GroupState, params: Params) -> np.ndarray:
+        """Draw the cube unfolded, above how it is to lie."""
         board = Board(7, 4, self.picture_shape)
         colours = np.asarray(params.instance.colours).tolist()
         places = ((0, 1), (1, 1), (2, 1), (1, 3), (1, 0), (1, 2))

@@ -1,12 +1,12 @@
 """rlsuite/Jigsaw-v0: put the shuffled patches of a picture back into their places.
 
 A random picture (:mod:`.random_pictures`) is cut into n x n square patches. Cuts run along lines of pixels, and both
-patches keep the line, so that the borders of neighbours agree. So do others: the pattern of the picture repeats from
-patch to patch, and only the shapes on it tell them apart. But of all arrangements of the patches in a square, the
-picture alone has borders that agree everywhere; an exhaustive search proves it for every instance. ``tier`` is n.
-``difficulty`` is how many patches that search tries.
+patches keep the line, so that the borders of neighbours agree. Other borders agree too: the pattern of the picture
+repeats from patch to patch, and only the shapes on it tell patches apart. But the picture is the only square
+arrangement of the patches whose borders agree everywhere; an exhaustive search proves it for every instance. ``tier``
+is n. ``difficulty`` is the number of patches that the search tries.
 
-One-shot, a patch is described by the colours of its four borders, and the answer is what patch to put where.
+One-shot, a patch is described by the colours of its four borders, and the answer says which patch to put where.
 Interactively, two patches change places a step:
 
 =============  =====================================================================================================
@@ -22,8 +22,8 @@ reward         decrease of the number of patches out of place, divided by what i
 termination    the picture is restored
 =============  =====================================================================================================
 
-The first part telescopes to 1 at the goal, whatever the way. Fewest swaps are the patches less the cycles of their
-permutation, so the best return is exactly 19/10.
+The first part telescopes to 1 at the goal, whatever the way. The fewest swaps are the number of patches minus the
+number of cycles of their permutation, so the best return is exactly 19/10.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
 from ..shared.symmetry import least, relabelled
 from .random_pictures import CODES, NAMES, lit, painted
@@ -51,25 +51,25 @@ from .random_pictures import CODES, NAMES, lit, painted
 SIDE = 12
 """Pixels along a patch; the last line of one is the first of the next."""
 POINTS = (1, 5, 10)
-"""The pixels of a border that the structured observation shows."""
+"""Pixels of a border that the structured observation shows."""
 PRICE = 0.1
-"""What the fewest swaps cost together."""
+"""Price of the fewest swaps, all together."""
 _MOST_TRIED = 5_000
-"""A picture whose patches take more than this to tell apart is too plain."""
+"""Limit of the search: a picture whose patches take more trials to tell apart is too plain."""
 
 Borders = tuple[bytes, bytes, bytes, bytes]
-"""The colours of a patch along its top and bottom from the left, and along its left and right from the top."""
+"""Colours of a patch along its top and bottom from the left, and along its left and right from the top."""
 
 
 class Instance(NamedTuple):
-    """A picture, and how its patches lie."""
+    """A picture, and the places of its patches."""
 
     patches: np.ndarray
     """int8 ``(n**2, 12, 12)``: colours of the patches by the place in which they belong, in reading order."""
     cells: np.ndarray
     """int8 ``(n**2,)``: the patch that lies in each place."""
     shortest: np.int16
-    """The fewest swaps that restore the picture."""
+    """Fewest swaps that restore the picture."""
 
 
 class JigsawPuzzle(Puzzle[Instance]):
@@ -100,8 +100,9 @@ class JigsawPuzzle(Puzzle[Instance]):
         return Instance(patches, np.array(cells, np.int8), np.int16(len(swaps)))
 
     def canonical(self, instance: Instance) -> bytes:
-        """The lines along which the picture is cut, and its frame: the least of their rotations and reflections,
-        colours renamed in the order in which they come up. How the patches lie does not matter."""
+        """Return the lines along which the picture is cut, and its frame: the least of their rotations and reflections,
+        colours renamed in the order in which they come up. How the patches lie does not matter.
+        """
         step = SIDE - 1
         size = self.side * step + 1
         picture = np.zeros((size, size), np.int8)
@@ -113,7 +114,7 @@ class JigsawPuzzle(Puzzle[Instance]):
         return least(relabelled((form[shown] + 1).tolist()) for turn in turned for form in (turn, turn.T))
 
     def question(self, instance: Instance) -> str:
-        """What was done, the patches, the format."""
+        """State what was done, the patches and the format."""
         n = self.side
         return (
             f"{self.rules()}\n\n{self.listed(instance, instance.cells.tolist(), 'patch')}\n\n"
@@ -123,7 +124,7 @@ class JigsawPuzzle(Puzzle[Instance]):
         )
 
     def rules(self) -> str:
-        """The rules, and what colours are called."""
+        """State the rules, and what colours are called."""
         n = self.side
         colours = ", ".join(f"{code} ({name})" for code, name in zip(CODES, NAMES, strict=True))
         return (
@@ -135,7 +136,7 @@ class JigsawPuzzle(Puzzle[Instance]):
         )
 
     def listed(self, instance: Instance, cells: Sequence[int], what: str) -> str:
-        """The borders of the patches as they lie, a line each."""
+        """Return the borders of the patches as they lie, a line each."""
         lines = []
         for number, patch in enumerate(cells, 1):
             top, bottom, left, right = (
@@ -145,8 +146,8 @@ class JigsawPuzzle(Puzzle[Instance]):
         return "\n".join(lines)
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Every patch once, then every two borders that meet."""
-        numbers = reading.integers(answer, 1, self.cells, least=self.cells, most=self.cells, what="patch")
+        """Check that every patch is there once, then every two borders that meet."""
+        numbers = parsing.integers(answer, 1, self.cells, least=self.cells, most=self.cells, what="patch")
         for number in numbers:
             if numbers.count(number) > 1:
                 return wrong(f"patch {number} is used more than once")
@@ -161,25 +162,25 @@ class JigsawPuzzle(Puzzle[Instance]):
         return RIGHT
 
     def solution(self, instance: Instance) -> list[int]:
-        """For each place, the place in which its patch lies, by exact search."""
+        """Return for each place the place in which its patch lies, by exact search."""
         arrangements, _ = self._arrangements(self._shown(instance))
         return arrangements[0]
 
     def solve(self, instance: Instance) -> str:
-        """The arrangement of :meth:`solution`."""
+        """Return the arrangement of :meth:`solution`."""
         return _written(self.solution(instance))
 
     def plan(self, instance: Instance) -> list[int]:
-        """The fewest swaps."""
+        """Return the fewest swaps."""
         pairs = list(combinations(range(self.cells), 2))
         return [pairs.index(swap) for swap in restoring_swaps(np.argsort(self.solution(instance)).tolist())]
 
     def difficulty(self, instance: Instance) -> float:
-        """Patches tried by the search for a second arrangement."""
+        """Count the patches tried by the search for a second arrangement."""
         return float(self._arrangements(self._shown(instance))[1])
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Any order."""
+        """Return any order."""
         return _written(dice.shuffled(range(self.cells)))
 
     def heuristic(self, instance: Instance) -> str:
@@ -199,16 +200,17 @@ class JigsawPuzzle(Puzzle[Instance]):
         return _written(order)
 
     def constants(self) -> Sequence[str]:
-        """The patches as they lie, and backwards."""
+        """Return the patches as they lie, and backwards."""
         return [_written(range(self.cells)), _written(range(self.cells - 1, -1, -1))]
 
     def _shown(self, instance: Instance) -> list[Borders]:
-        """The borders of the patches in the order in which they lie."""
+        """Return the borders of the patches in the order in which they lie."""
         return [_borders(patch) for patch in instance.patches[instance.cells]]
 
     def _arrangements(self, borders: Sequence[Borders]) -> tuple[list[list[int]], int]:
-        """At most two arrangements, the patch of each place, in which borders agree; and how many patches the search
-        tried, which gives up beyond ``_MOST_TRIED``. Sets of patches are bits."""
+        """Return at most two arrangements, the patch of each place, in which borders agree; and how many patches the
+        search tried, which gives up beyond ``_MOST_TRIED``. Sets of patches are bits.
+        """
         n, cells = self.side, self.cells
         with_top: dict[bytes, int] = {}
         with_left: dict[bytes, int] = {}
@@ -243,18 +245,18 @@ class JigsawPuzzle(Puzzle[Instance]):
 
 
 def _borders(patch: np.ndarray) -> Borders:
-    """Top, bottom, left, right."""
+    """Return the top, bottom, left and right borders."""
     return patch[0].tobytes(), patch[-1].tobytes(), patch[:, 0].tobytes(), patch[:, -1].tobytes()
 
 
 def _written(patches: Sequence[int]) -> str:
-    """Patches, counted from 0, as an answer is written."""
+    """Write patches, counted from 0, as an answer."""
     return " ".join(str(patch + 1) for patch in patches)
 
 
 def restoring_swaps(cells: Sequence[int]) -> list[tuple[int, int]]:
-    """The fewest swaps of two places that bring every patch to the place of its number: each puts one patch, the last
-    of a cycle two, where they belong.
+    """Return the fewest swaps of two places that bring every patch to the place of its number: each puts one patch, the
+    last of a cycle two, where they belong.
 
     Args:
         cells: the patch that lies in each place, numbered by the place in which it belongs.
@@ -268,14 +270,14 @@ def restoring_swaps(cells: Sequence[int]) -> list[tuple[int, int]]:
     return swaps
 
 
-class Lying(NamedTuple):
-    """How the patches lie."""
+class PatchState(NamedTuple):
+    """Places of the patches."""
 
     cells: jax.Array
     """int8 ``(n**2,)``: the patch in each place, numbered by the place in which it belongs."""
 
 
-class Jigsaw(PuzzleTask[Lying]):
+class Jigsaw(PuzzleTask[PatchState]):
     """The interactive form."""
 
     puzzle: JigsawPuzzle
@@ -298,20 +300,20 @@ class Jigsaw(PuzzleTask[Lying]):
         # A swap puts at most two patches into place or out of it, of at least two.
         self.reward_space = self.box(-1.0 - PRICE, 2.0)
 
-    def initial(self, key: jax.Array, params: Params) -> Lying:
-        """As the instance says."""
-        return Lying(params.instance.cells)
+    def initial(self, key: jax.Array, params: Params) -> PatchState:
+        """Begin as the instance says."""
+        return PatchState(params.instance.cells)
 
-    def transition(self, state: Lying, action: jax.Array, key: jax.Array, params: Params) -> Lying:
+    def transition(self, state: PatchState, action: jax.Array, key: jax.Array, params: Params) -> PatchState:
         """Swap two patches."""
         one, other = jnp.asarray(self.pairs)[action]
         place = np.arange(self.cells, dtype=np.int8)
         here, there = place == one, place == other
         patch, other_patch = (jnp.where(at, state.cells, 0).sum(dtype=jnp.int8) for at in (here, there))
-        return Lying(jnp.where(here, other_patch, jnp.where(there, patch, state.cells)))
+        return PatchState(jnp.where(here, other_patch, jnp.where(there, patch, state.cells)))
 
-    def observation(self, state: Lying, key: jax.Array, params: Params) -> jax.Array:
-        """The picture, or borders and how they would agree."""
+    def observation(self, state: PatchState, key: jax.Array, params: Params) -> jax.Array:
+        """Return the picture, or borders and how they would agree."""
         patches = params.instance.patches
         if self.in_pixels:
             return lit(self._joined(patches[state.cells]), jnp.where)
@@ -326,7 +328,7 @@ class Jigsaw(PuzzleTask[Lying]):
         return jnp.concatenate([part.reshape(-1).astype(self.dtype) for part in (lights, *agree)])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """Describe the entries in the order of :meth:`observation`."""
         if self.in_pixels:
             picture = "[y, x, channel]: the picture as it lies; red, green, blue"
             return (Component("picture", picture, shape=self.observation_space.shape or ()),)
@@ -343,64 +345,66 @@ class Jigsaw(PuzzleTask[Lying]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """Two places each."""
+        """Describe each action: two places."""
         meaning = "swap the patches at two places; pairs (0, 1), (0, 2), ... in reading order"
         return (Component("swap", meaning, shape=(len(self.pairs),)),)
 
-    def reward(self, state: Lying, action: jax.Array, next_state: Lying, key: jax.Array, params: Params) -> jax.Array:
-        """Progress, 1 at the goal, and the price of a swap."""
+    def reward(
+        self, state: PatchState, action: jax.Array, next_state: PatchState, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Give progress, 1 at the goal, and the price of a swap."""
         before, after = self._misplaced(state), self._misplaced(next_state)
-        at_first = self._misplaced(Lying(params.instance.cells)).astype(self.dtype)
+        at_first = self._misplaced(PatchState(params.instance.cells)).astype(self.dtype)
         progress = (before - after).astype(self.dtype) / at_first
         arrived = (before > 0) & (after == 0)
         return progress + arrived.astype(self.dtype) - PRICE / params.instance.shortest.astype(self.dtype)
 
-    def terminal(self, state: Lying, key: jax.Array, params: Params) -> jax.Array:
-        """Whether the picture is restored."""
+    def terminal(self, state: PatchState, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether the picture is restored."""
         return self._misplaced(state) == 0
 
-    def info(self, state: Lying, params: Params) -> dict[str, jax.Array]:
-        """``success``: the picture is restored."""
+    def info(self, state: PatchState, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: the picture is restored."""
         misplaced = self._misplaced(state)
         return {"success": misplaced == 0, "misplaced": misplaced}
 
-    def _misplaced(self, state: Lying) -> jax.Array:
+    def _misplaced(self, state: PatchState) -> jax.Array:
         return (state.cells != np.arange(self.cells, dtype=np.int8)).sum(dtype=jnp.int32)
 
     def _joined(self, patches: jax.Array) -> jax.Array:
-        """Patches ``(n**2, 12, 12)`` as one picture."""
+        """Join patches ``(n**2, 12, 12)`` to one picture."""
         n = self.side
         return patches.reshape(n, n, SIDE, SIDE).swapaxes(1, 2).reshape(n * SIDE, n * SIDE)
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Lying, params: Params) -> str:
-        """The rules, and the borders of the patches as they lie."""
+    def describe(self, state: PatchState, params: Params) -> str:
+        """Show the rules, and the borders of the patches as they lie."""
         listed = self.puzzle.listed(params.instance, np.asarray(state.cells).tolist(), "place")
         return f"{self.puzzle.rules()}\n\nPlaces are numbered in reading order.\n\n{listed}"
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return f"Answer with the numbers of two places, 1 to {self.cells}, to swap the patches that lie there."
 
-    def parse(self, text: str, state: Lying, params: Params) -> np.ndarray:
-        """``2 5``: swap what lies in the second place and in the fifth.
+    def parse(self, text: str, state: PatchState, params: Params) -> np.ndarray:
+        """Read ``2 5``: swap what lies in the second place and in the fifth.
 
         Raises:
             ValueError: anything else.
         """
-        one, other = sorted(reading.integers(text.strip(), 1, self.cells, least=2, most=2, what="place"))
+        one, other = sorted(parsing.integers(text.strip(), 1, self.cells, least=2, most=2, what="place"))
         if one == other:
             raise ValueError(f"expected two different places, got {one} twice")
         action = np.flatnonzero((self.pairs == (one - 1, other - 1)).all(axis=1))[0]
         return np.asarray(action, self.action_space.dtype)
 
-    def why_over(self, state: Lying, params: Params, info: dict[str, Any]) -> str:
-        """The only end there is."""
+    def why_over(self, state: PatchState, params: Params, info: dict[str, Any]) -> str:
+        """Return the only end there is."""
         return "the picture is restored"
 
-    def draw(self, state: Lying, params: Params) -> np.ndarray:
-        """The picture as it lies, enlarged, with gaps between the patches."""
+    def draw(self, state: PatchState, params: Params) -> np.ndarray:
+        """Draw the picture as it lies, enlarged, with gaps between the patches."""
         n, (height, width, _) = self.side, self.picture_shape
         board = Image.new("RGB", (width, height), "#b8bec7")
         room = height // n

@@ -1,8 +1,8 @@
-"""Pictures drawn at random in eight colours: a pattern that repeats like that of a wallpaper, made of bands of a smooth
-field, and discs, frames and lines on it.
+"""Pictures drawn at random in eight colours: bands of a smooth field that repeat like the pattern of a wallpaper, with
+discs, frames and lines on it.
 
-Whole numbers only, so that a picture is the same on every machine. A colour is three bits, one for each of red, green
-and blue light: 0 is black, 1 red, 2 green, 4 blue, 7 white.
+All numbers are whole, so that a picture is the same on every machine. A colour is three bits, one for each of red,
+green and blue light: 0 is black, 1 red, 2 green, 4 blue, 7 white.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from rlbench_suite.dice import Dice
 
 COLOURS = 8
 CODES = "KRGYBMCW"
-"""Black, red, green, yellow, blue, magenta, cyan, white."""
+"""Codes of black, red, green, yellow, blue, magenta, cyan and white."""
 NAMES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 DARK, BRIGHT = 40, 225
 """Levels of a light, of 255."""
 
 _WAVES, _BANDS = 2, 4
 _SHAPES = 3
-"""On every two repeats of the pattern."""
+"""Shapes on every two repeats of the pattern."""
 
 
 def painted(dice: Dice, repeats: int, period: int) -> np.ndarray:
-    """A picture whose pattern repeats downward and to the right, were it not for the shapes on it.
+    """Return a picture whose pattern repeats downward and to the right, were it not for the shapes on it.
 
     Args:
         dice: what draws it.
@@ -51,7 +51,7 @@ def painted(dice: Dice, repeats: int, period: int) -> np.ndarray:
 
 
 def _shape(dice: Dice, side: int, row: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """Where a disc, a frame or a line is: bool ``(side, side)``."""
+    """Return the pixels of a disc, a frame or a line: bool ``(side, side)``."""
     size, kind = dice.between(2, 5), dice.below(3)
     row, column = row - dice.below(side), column - dice.below(side)
     around = np.maximum(np.abs(row), np.abs(column))
@@ -64,6 +64,6 @@ def _shape(dice: Dice, side: int, row: np.ndarray, column: np.ndarray) -> np.nda
 
 
 def lit(picture: Any, where: Any) -> Any:
-    """The lights of colours: a last axis of three is added, uint8. ``where`` is NumPy's or JAX's."""
+    """Return the lights of colours: a last axis of three is added, uint8. ``where`` is NumPy's or JAX's."""
     bits = picture[..., None] >> np.arange(3, dtype=np.int8) & np.int8(1)
     return where(bits > 0, np.uint8(BRIGHT), np.uint8(DARK))

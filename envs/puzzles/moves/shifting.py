@@ -1,12 +1,12 @@
 """rlsuite/NinePuzzle-v0 and rlsuite/SixteenPuzzle-v0: shift whole rows and columns around until tiles are in order.
 
 ``difficulty`` is the number of moves of a shortest solution; a move shifts one row or column by one cell, and the tile
-that leaves at one border comes in at the other. See :mod:`.tiles` for actions, observations and rewards; every
-move can be made anywhere.
+that leaves at one border comes in at the other. See :mod:`.tiles` for actions, observations and rewards; every move can
+be made anywhere.
 
 On 3 x 3 cells, half of the 362,880 arrangements can be solved: 736 need 3 moves, 28,674 need 5 and 54,741 need 7, none
-more than 8. On 4 x 4 cells, 2,032 need 3 and 230,480 need 5. Where the board begins does not matter to shifts, so up to
-72 (128 on 4 x 4) of them are one puzzle: rotated, reflected, and every row and column moved on.
+more than 8. On 4 x 4 cells, 2,032 need 3 and 230,480 need 5. Up to 72 arrangements (128 on 4 x 4) are one puzzle:
+rotated, reflected, and with every row and column moved on, because shifts do not depend on where the board begins.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ShiftingPuzzle(PermutingPuzzle):
 
     @classmethod
     def sources(cls) -> dict[str, np.ndarray]:
-        """``R1+`` to the right, ``R1-`` to the left, ``C1+`` down, ``C1-`` up."""
+        """Return the moves: ``R1+`` shifts to the right, ``R1-`` to the left, ``C1+`` down, ``C1-`` up."""
         board = np.arange(cls.side**2).reshape(cls.side, cls.side)
         sources = {}
         for line in range(cls.side):
@@ -39,7 +39,7 @@ class ShiftingPuzzle(PermutingPuzzle):
         return dict(sorted(sources.items()))
 
     def symmetries(self) -> Iterable[Sequence[int]]:
-        """Rotations and reflections, and every displacement around the rings."""
+        """Return rotations, reflections and every displacement around the rings."""
         for order in square_symmetries(self.side):
             board = np.array(order).reshape(self.side, self.side)
             for down in range(self.side):
@@ -47,7 +47,7 @@ class ShiftingPuzzle(PermutingPuzzle):
                     yield np.roll(board, (down, right), (0, 1)).ravel().tolist()
 
     def rules(self) -> str:
-        """What a move is."""
+        """State what a move is."""
         return (
             f"Tiles lie on {self.side} x {self.side} cells. A move shifts one row or one column by one cell; the tile "
             f"that leaves the board at one end comes in at the other. R2+ shifts row 2 to the right, R2- to the left; "
@@ -56,20 +56,20 @@ class ShiftingPuzzle(PermutingPuzzle):
         )
 
     def meaning(self, move: str) -> str:
-        """A line's way."""
+        """Describe the direction of a line."""
         way = {"R+": "right", "R-": "left", "C+": "down", "C-": "up"}[move[0] + move[-1]]
         return f"shift {'row' if move[0] == 'R' else 'column'} {move[1:-1]} {way} by one cell"
 
 
 class NinePuzzle(ShiftingPuzzle):
-    """On 3 x 3 cells."""
+    """The puzzle on 3 x 3 cells."""
 
     name = "NinePuzzle"
     side, hardest, reach, stride = 3, 8, 8, 3
 
 
 class SixteenPuzzle(ShiftingPuzzle):
-    """On 4 x 4 cells."""
+    """The puzzle on 4 x 4 cells."""
 
     name = "SixteenPuzzle"
     side, hardest, reach, stride = 4, 7, 4, 4
@@ -77,12 +77,12 @@ class SixteenPuzzle(ShiftingPuzzle):
 
 
 class Nine(PermutingTask):
-    """On 3 x 3 cells."""
+    """The task on 3 x 3 cells."""
 
     puzzle_class = NinePuzzle
 
 
 class Sixteen(PermutingTask):
-    """On 4 x 4 cells."""
+    """The task on 4 x 4 cells."""
 
     puzzle_class = SixteenPuzzle

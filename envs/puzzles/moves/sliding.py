@@ -1,11 +1,11 @@
 """rlsuite/EightPuzzle-v0 and rlsuite/FifteenPuzzle-v0: slide tiles into a hole until they are in order.
 
-``difficulty`` is the number of moves of a shortest solution. See :mod:`.tiles` for actions, observations and
-rewards: an action is the direction in which the hole moves, and the mask forbids leaving the board.
+``difficulty`` is the number of moves of a shortest solution. See :mod:`.tiles` for actions, observations and rewards:
+an action is the direction in which the hole moves, and the mask forbids leaving the board.
 
 On 3 x 3 cells, 181,440 arrangements can be solved, all within 31 moves (Reinefeld 1993); 116 of them need 8 moves,
-17,110 need 20 and 3,910 need 27. On 4 x 4 cells, 446 need 8 moves, 1,637,383 need 20 and 19,826,318 need 24
-(OEIS A089484). Reflection in the falling diagonal makes two of one.
+17,110 need 20 and 3,910 need 27. On 4 x 4 cells, 446 need 8 moves, 1,637,383 need 20 and 19,826,318 need 24 (OEIS
+A089484). Two arrangements that are reflections in the falling diagonal are one puzzle.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..shared.puzzle_task import Params
-from .tiles import Arrangement, RearrangementPuzzle, RearrangementTask
+from .tiles import BoardState, RearrangementPuzzle, RearrangementTask
 
 MOVES = ("U", "D", "L", "R")
 _WAYS = ((-1, 0), (1, 0), (0, -1), (0, 1))
@@ -26,7 +26,7 @@ _WORDS = ("up", "down", "left", "right")
 
 
 class SlidingPuzzle(RearrangementPuzzle):
-    """A board with a hole, which belongs into the last cell."""
+    """A board with a hole, which belongs in the last cell."""
 
     moves = MOVES
     stride = 1
@@ -40,7 +40,7 @@ class SlidingPuzzle(RearrangementPuzzle):
              for down, right in _WAYS]
             for r in range(side) for c in range(side)
         ]  # fmt: skip
-        """Where the hole of each cell gets by each move; None if off the board."""
+        """Cell that the hole of each cell gets to by each move; None if off the board."""
 
     def after_of(self, position: bytes, move: int) -> bytes | None:
         """Swap the hole with the tile there."""
@@ -53,7 +53,7 @@ class SlidingPuzzle(RearrangementPuzzle):
         return bytes(board)
 
     def expanded(self, boards: np.ndarray) -> np.ndarray:
-        """By every move that can be made."""
+        """Make every move that can be made."""
         holes = np.argmax(boards == self.blank, axis=1)
         made = []
         for move in range(4):
@@ -66,12 +66,14 @@ class SlidingPuzzle(RearrangementPuzzle):
         return np.concatenate(made)
 
     def symmetries(self) -> Iterable[Sequence[int]]:
-        """The hole's corner stays where it is: the identity, and the reflection in the falling diagonal."""
+        """Return the symmetries that leave the hole's corner where it is: the identity, and the reflection in the
+        falling diagonal.
+        """
         board = np.arange(self.cells).reshape(self.side, self.side)
         return board.ravel().tolist(), board.T.ravel().tolist()
 
     def rules(self) -> str:
-        """What a move is."""
+        """State what a move is."""
         ways = ", ".join(f"{letter} ({word})" for letter, word in zip(MOVES, _WORDS, strict=True))
         return (
             f"A sliding puzzle on {self.side} x {self.side} cells: _ is a hole. A move swaps the hole with a tile "
@@ -79,19 +81,19 @@ class SlidingPuzzle(RearrangementPuzzle):
         )
 
     def meaning(self, move: str) -> str:
-        """The hole's way."""
+        """Describe the direction of the hole."""
         return f"the hole moves {_WORDS[MOVES.index(move)]}"
 
 
 class EightPuzzle(SlidingPuzzle):
-    """On 3 x 3 cells."""
+    """The puzzle on 3 x 3 cells."""
 
     name = "EightPuzzle"
     side, blank, hardest, reach = 3, 8, 31, 31
 
 
 class FifteenPuzzle(SlidingPuzzle):
-    """On 4 x 4 cells."""
+    """The puzzle on 4 x 4 cells."""
 
     name = "FifteenPuzzle"
     side, blank, hardest, reach = 4, 15, 36, 16
@@ -112,25 +114,25 @@ class Sliding(RearrangementTask):
         tile = jnp.where(target, grid, 0).sum(dtype=jnp.int8)
         return jnp.where(hole, tile, jnp.where(target, np.int8(self.puzzle.blank), grid))
 
-    def action_mask(self, state: Arrangement, params: Params) -> jax.Array:
-        """The directions in which there is a tile, bool ``(4,)``."""
+    def action_mask(self, state: BoardState, params: Params) -> jax.Array:
+        """Return the directions in which there is a tile, bool ``(4,)``."""
         side = self.puzzle.side
         hole = (state.cells == self.puzzle.blank).reshape(side, side)
         return ~jnp.stack([hole[0].any(), hole[-1].any(), hole[:, 0].any(), hole[:, -1].any()])
 
-    def why_illegal(self, action: np.ndarray, state: Arrangement, params: Params) -> str:
-        """Off the board."""
+    def why_illegal(self, action: np.ndarray, state: BoardState, params: Params) -> str:
+        """Say that the move leads off the board."""
         return f"the hole cannot move {_WORDS[int(action)]}: it is at that border"
 
 
 class Eight(Sliding):
-    """On 3 x 3 cells."""
+    """The task on 3 x 3 cells."""
 
     puzzle_class = EightPuzzle
 
 
 class Fifteen(Sliding):
-    """On 4 x 4 cells."""
+    """The task on 4 x 4 cells."""
 
     puzzle_class = FifteenPuzzle
     bank_size = 512

@@ -1,13 +1,12 @@
 """rlsuite/StackPermutation-v0: let 1, 2, 3, ... pass through a stack so that they come out in a given order.
 
-``difficulty`` is how many numbers there are. Of every two one-shot instances one is impossible. An order is possible
-exactly if no three of its numbers, wherever they stand, go high, low, middle (Knuth, The Art of Computer Programming 1,
-section 2.2.1, exercise 5). Possible and impossible orders are made alike: two numbers of a random possible order trade
-places, and that is repeated until the result is of the kind whose turn it is. The interactive form has possible orders
-only.
+``difficulty`` is the number of numbers. Of every two one-shot instances one is impossible. An order is possible exactly
+if no three of its numbers, wherever they stand, go high, low, middle (Knuth, The Art of Computer Programming 1, section
+2.2.1, exercise 5). Possible and impossible orders are made alike: two numbers of a random possible order trade places,
+again and again until the result is of the seed's kind. The interactive form has possible orders only.
 
-Orders of 6 numbers are few: 132 are possible, and 496 others are two numbers away from one. With 14, 2,674,440 are
-possible.
+There are few orders of 6 numbers: 132 are possible, and 496 others differ from a possible one by two numbers. With 14
+numbers, 2,674,440 are possible.
 
 =============  =====================================================================================================
 action         0 push the next number, 1 pop the top; legal while there is one
@@ -36,7 +35,7 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import FILLED, GIVEN, Board
 from ..shared.puzzle_task import Params, PuzzleTask
 
@@ -54,8 +53,8 @@ class Instance(NamedTuple):
 
 
 def operations(order: Sequence[int]) -> tuple[list[int], bool]:
-    """Pops what is wanted as soon as it is on top, and pushes otherwise. The only way there can be: a number that is on
-    top and wanted next is buried by another push until after its turn.
+    """Pop the wanted number as soon as it is on top, and push otherwise. There is no other way: a number that is on top
+    and wanted next would be buried by another push until after its turn.
 
     Returns:
         The operations until everything is out or nothing more can be pushed, and whether everything is out.
@@ -76,7 +75,7 @@ def operations(order: Sequence[int]) -> tuple[list[int], bool]:
 
 
 class StackPermutationPuzzle(Puzzle[Instance]):
-    """``tier`` is how many numbers there are."""
+    """``tier`` is the number of numbers."""
 
     name = "StackPermutation"
     difficulty_is = "pushes and pops until the order is reached, or cannot be"
@@ -89,7 +88,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         self.count = int(tier)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """An order of the kind whose turn it is at this seed."""
+        """Draw an order, possible or not, whichever is this seed's turn."""
         return self._of_kind(dice, possible=dice.share(2) == 1)
 
     def _of_kind(self, dice: Dice, *, possible: bool) -> Instance:
@@ -101,7 +100,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
                 return Instance(np.array(order, np.int8))
 
     def _possible(self, dice: Dice) -> list[int]:
-        """What comes out of random pushes and pops."""
+        """Return the output of random pushes and pops."""
         stack: list[int] = []
         order: list[int] = []
         pushed = 0
@@ -115,19 +114,20 @@ class StackPermutationPuzzle(Puzzle[Instance]):
 
     @property
     def space(self) -> float:
-        """How many orders come up; of more than 6 numbers at least as many as twice the possible ones, a Catalan
-        number."""
+        """Number of different orders. Beyond 6 numbers it is at least twice the number of possible ones, a Catalan
+        number.
+        """
         catalan = 1
         for k in range(self.count):
             catalan = catalan * 2 * (2 * k + 1) // (k + 2)
         return self.few.get(self.tier, 2.0 * catalan)
 
     def canonical(self, instance: Instance) -> bytes:
-        """The order itself: no two are one puzzle in disguise."""
+        """Return the order itself: no two are one puzzle in disguise."""
         return instance.order.tobytes()
 
     def question(self, instance: Instance) -> str:
-        """Rules, order, format."""
+        """State the rules, the order and the format."""
         n = self.count
         return (
             f"The numbers 1 to {n} arrive in this order. 'push' puts the next one on top of a stack; 'pop' takes the "
@@ -148,7 +148,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         stack: list[int] = []
         pushed = popped = 0
         for number, word in enumerate(words, 1):
-            if reading.word(word, OPERATIONS) == PUSH:
+            if parsing.word(word, OPERATIONS) == PUSH:
                 if pushed == self.count:
                     return wrong(f"operation {number}: nothing is left to push")
                 pushed += 1
@@ -162,20 +162,20 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         return RIGHT
 
     def solve(self, instance: Instance) -> str:
-        """By :func:`operations`."""
+        """Return :func:`operations` as text."""
         made, possible = operations(instance.order.tolist())
         return self.written(made) if possible else IMPOSSIBLE
 
     def plan(self, instance: Instance) -> list[int]:
-        """Actions are operations."""
+        """Return the operations, which are the actions."""
         return operations(instance.order.tolist())[0]
 
     def difficulty(self, instance: Instance) -> float:
-        """How many operations :func:`operations` makes."""
+        """Return how many operations :func:`operations` makes."""
         return float(len(operations(instance.order.tolist())[0]))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """``impossible`` half of the time, otherwise operations at random, those that can be made."""
+        """Answer ``impossible`` half of the time, otherwise operations at random that can be made."""
         if dice.below(2):
             return IMPOSSIBLE
         made: list[int] = []
@@ -187,8 +187,9 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         return self.written(made)
 
     def heuristic(self, instance: Instance) -> str:
-        """``impossible`` if three numbers that stand side by side go high, low, middle; otherwise the operations of a
-        possible order, ended by pops."""
+        """Answer ``impossible`` if three numbers that stand side by side go high, low, middle; otherwise the operations
+        of a possible order, ended by pops.
+        """
         order = instance.order.tolist()
         if any(low < middle < high for high, low, middle in zip(order, order[1:], order[2:], strict=False)):
             return IMPOSSIBLE
@@ -196,45 +197,45 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         return self.written(made + [POP] * (2 * self.count - len(made)))
 
     def constants(self) -> Sequence[str]:
-        """``impossible``, all pushes before all pops, and the two in turn."""
+        """Return ``impossible``, all pushes before all pops, and the two in turn."""
         push, pop = OPERATIONS
         return [IMPOSSIBLE, " ".join([push] * self.count + [pop] * self.count), " ".join([push, pop] * self.count)]
 
     @staticmethod
     def written(made: Sequence[int]) -> str:
-        """Operations as an answer is written."""
+        """Write operations as an answer."""
         return " ".join(OPERATIONS[operation] for operation in made)
 
     @staticmethod
     def shown(instance: Instance) -> str:
-        """The order as text."""
+        """Return the order as text."""
         return " ".join(map(str, instance.order.tolist()))
 
 
 class PossiblePermutationPuzzle(StackPermutationPuzzle):
-    """Possible orders only."""
+    """The puzzle with possible orders only."""
 
     name = "StackPermutation, possible"
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A possible order."""
+        """Draw a possible order."""
         return self._of_kind(dice, possible=True)
 
 
-class Passing(NamedTuple):
-    """What is where. A stack of numbers that arrive in order is the set of them: the greatest is on top."""
+class StackState(NamedTuple):
+    """Places of the numbers. A stack of numbers that arrive in order is their set: the greatest is on top."""
 
     stack: jax.Array
     """uint32: bit v is set if number v + 1 is in the stack."""
     pushed: jax.Array
-    """int32: how many were pushed."""
+    """int32: number of numbers pushed."""
     popped: jax.Array
-    """int32: how many came out in their turn."""
+    """int32: number of numbers that came out in their turn."""
     failed: jax.Array
-    """bool: one came out that was not wanted."""
+    """bool: a number came out of turn."""
 
 
-class StackPermutation(PuzzleTask[Passing]):
+class StackPermutation(PuzzleTask[StackState]):
     """The interactive form."""
 
     puzzle: StackPermutationPuzzle
@@ -250,21 +251,23 @@ class StackPermutation(PuzzleTask[Passing]):
         self.observation_space = self.box(low, 1.0)
         self.reward_space = self.box(0.0, 1.0 + 1.0 / self.count)
 
-    def initial(self, key: jax.Array, params: Params) -> Passing:
-        """An empty stack."""
-        return Passing(jnp.uint32(0), jnp.int32(0), jnp.int32(0), jnp.bool_(False))
+    def initial(self, key: jax.Array, params: Params) -> StackState:
+        """Begin with an empty stack."""
+        return StackState(jnp.uint32(0), jnp.int32(0), jnp.int32(0), jnp.bool_(False))
 
-    def transition(self, state: Passing, action: jax.Array, key: jax.Array, params: Params) -> Passing:
+    def transition(self, state: StackState, action: jax.Array, key: jax.Array, params: Params) -> StackState:
         """Push or pop."""
         push = action == PUSH
         one = np.uint32(1)
         top = self._top(state)
         right = ~push & (top == self._wanted(state, params))
         moved = one << jnp.where(push, state.pushed, top).astype(jnp.uint32)
-        return Passing(state.stack ^ moved, state.pushed + push, state.popped + right, state.failed | (~push & ~right))
+        return StackState(
+            state.stack ^ moved, state.pushed + push, state.popped + right, state.failed | (~push & ~right)
+        )
 
-    def observation(self, state: Passing, key: jax.Array, params: Params) -> jax.Array:
-        """When each number is due, where it is, and what is wanted."""
+    def observation(self, state: StackState, key: jax.Array, params: Params) -> jax.Array:
+        """Return when each number is due, where it is, and which one is wanted."""
         every = np.arange(self.count)
         here = params.instance.order == every[:, None] + 1  # number, place: cheaper than sorting
         turn = jnp.where(here, every, 0).sum(axis=1)
@@ -275,7 +278,7 @@ class StackPermutation(PuzzleTask[Passing]):
         return jnp.concatenate([part.astype(self.dtype) for part in parts])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """Describe the entries in the order of :meth:`observation`."""
         each = (self.count,)
         due = "how many numbers come out before each number from now on; negative once it is out"
         return (
@@ -287,46 +290,46 @@ class StackPermutation(PuzzleTask[Passing]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """Two operations."""
+        """Describe the two operations."""
         meanings = ("put the next number onto the stack", "take the top of the stack out")
         return singles(dict(zip(OPERATIONS, meanings, strict=True)))
 
     def reward(
-        self, state: Passing, action: jax.Array, next_state: Passing, key: jax.Array, params: Params
+        self, state: StackState, action: jax.Array, next_state: StackState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """A share for each number, 1 for the last."""
+        """Give a share for each number, 1 for the last."""
         out = next_state.popped - state.popped
         return out.astype(self.dtype) / self.count + ((out > 0) & self._done(next_state)).astype(self.dtype)
 
-    def terminal(self, state: Passing, key: jax.Array, params: Params) -> jax.Array:
-        """Whether all is out, or something came out that was not wanted."""
+    def terminal(self, state: StackState, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether all is out, or something came out that was not wanted."""
         return state.failed | self._done(state)
 
-    def info(self, state: Passing, params: Params) -> dict[str, jax.Array]:
-        """``success``: everything came out in its turn."""
+    def info(self, state: StackState, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: everything came out in its turn."""
         return {"success": self._done(state), "out": state.popped.astype(self.dtype) / self.count}
 
-    def action_mask(self, state: Passing, params: Params) -> jax.Array:
+    def action_mask(self, state: StackState, params: Params) -> jax.Array:
         """Push while numbers are left, pop while the stack is not empty."""
         return jnp.stack([state.pushed < self.count, state.stack != 0])
 
-    def _done(self, state: Passing) -> jax.Array:
+    def _done(self, state: StackState) -> jax.Array:
         return state.popped == self.count
 
     @staticmethod
-    def _top(state: Passing) -> jax.Array:
-        """The top of the stack, counted from 0; -1 if it is empty."""
+    def _top(state: StackState) -> jax.Array:
+        """Return the top of the stack, counted from 0; -1 if it is empty."""
         return 31 - lax.clz(state.stack).astype(jnp.int32)
 
-    def _wanted(self, state: Passing, params: Params) -> jax.Array:
-        """The number that is to come out next, counted from 0; -1 at the end."""
+    def _wanted(self, state: StackState, params: Params) -> jax.Array:
+        """Return the number that is to come out next, counted from 0; -1 at the end."""
         here = np.arange(self.count) == state.popped
         return jnp.where(here, params.instance.order, 0).sum(dtype=jnp.int32) - 1
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Passing, params: Params) -> str:
-        """The order, what came out, the stack, and what comes next."""
+    def describe(self, state: StackState, params: Params) -> str:
+        """Show the order, the numbers that came out, the stack and the next number."""
         n, popped, pushed = self.count, int(state.popped), int(state.pushed)
         stack = self._stack(state)
         return "\n".join([
@@ -338,27 +341,27 @@ class StackPermutation(PuzzleTask[Passing]):
         ])  # fmt: skip
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return "Answer 'push' or 'pop'."
 
-    def parse(self, text: str, state: Passing, params: Params) -> np.ndarray:
-        """``push`` or ``pop``.
+    def parse(self, text: str, state: StackState, params: Params) -> np.ndarray:
+        """Read ``push`` or ``pop``.
 
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), OPERATIONS), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), OPERATIONS), self.action_space.dtype)
 
-    def why_illegal(self, action: np.ndarray, state: Passing, params: Params) -> str:
-        """Nothing there."""
+    def why_illegal(self, action: np.ndarray, state: StackState, params: Params) -> str:
+        """Say that there is nothing to push or to pop."""
         return "nothing is left to push" if int(action) == PUSH else "the stack is empty"
 
-    def why_over(self, state: Passing, params: Params, info: dict[str, Any]) -> str:
-        """Done, or failed."""
+    def why_over(self, state: StackState, params: Params, info: dict[str, Any]) -> str:
+        """Say whether the order is complete or a wrong number came out."""
         return "a number came out that was not wanted next" if bool(state.failed) else "everything is out, in order"
 
-    def draw(self, state: Passing, params: Params) -> np.ndarray:
-        """The order above, blue as far as it is out; the stack below, its top on the right."""
+    def draw(self, state: StackState, params: Params) -> np.ndarray:
+        """Draw the order above, blue as far as it came out, and the stack below, its top on the right."""
         board = Board(2, self.count, self.picture_shape)
         popped, stack = int(state.popped), self._stack(state)
         for place, number in enumerate(params.instance.order.tolist()):
@@ -370,5 +373,5 @@ class StackPermutation(PuzzleTask[Passing]):
         return board.picture()
 
     @staticmethod
-    def _stack(state: Passing) -> list[int]:
+    def _stack(state: StackState) -> list[int]:
         return [v + 1 for v in range(MOST) if int(state.stack) >> v & 1]

@@ -1,12 +1,12 @@
 """Puzzles in which tiles on a square board are brought into order by moves that can be undone.
 
 Tiles are numbered by the cell in which they belong, so that ``0, 1, 2, ...`` in reading order is the goal. Instances
-are arrangements whose shortest solution has exactly ``tier`` moves. How far an arrangement is from the goal is found by
-breadth-first search from there, as deep as the board allows, and beyond by iterative deepening from the arrangement
-(Korf 1985, doi:10.1016/0004-3702(85)90084-0) until it meets what the first search has seen.
+are arrangements whose shortest solution has exactly ``tier`` moves. Breadth-first search from the goal finds the
+distances, as deep as the board allows. Beyond, iterative deepening from the arrangement (Korf 1985,
+doi:10.1016/0004-3702(85)90084-0) goes on until it meets an arrangement that the first search has seen.
 
-Where the breadth-first search reaches the tier, instances are uniform among the arrangements at that distance;
-otherwise they are random walks outward from its last level that turn out to be shortest ways.
+If the breadth-first search reaches the tier, instances are uniform among the arrangements at that distance; otherwise
+they are ends of random walks outward from its last level that turn out to be shortest ways.
 
 =============  =====================================================================================================
 action         one of the moves; the mask leaves out those that cannot be made, where there are such
@@ -31,20 +31,20 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
-from rlbench_suite.entries import summed
-from rlbench_suite.lanes import computed_once
+from rlbench_suite.reductions import summed
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import Board
 from ..shared.puzzle_task import Params, PuzzleTask
 from ..shared.shortest_moves import MovesPuzzle
 from ..shared.symmetry import least, square_symmetries
 
 PRICE = 0.1
-"""What the moves of a shortest solution cost together."""
+"""Price of the moves of a shortest solution, all together."""
 
 
 class Instance(NamedTuple):
@@ -62,11 +62,11 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
     side: ClassVar[int]
     #: The largest tier.
     hardest: ClassVar[int]
-    #: How far from the goal the breadth-first search goes.
+    #: Depth of the breadth-first search from the goal.
     reach: ClassVar[int]
-    #: By how much one move changes :meth:`apart`, at most.
+    #: Largest change of :meth:`apart` by one move.
     stride: ClassVar[int]
-    #: Whether distances wrap around the board.
+    #: True if distances wrap around the board.
     wraps: ClassVar[bool] = False
     #: The tile that is a hole, if there is one; it does not count in :meth:`apart`.
     blank: ClassVar[int | None] = None
@@ -88,27 +88,28 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
 
     @abc.abstractmethod
     def expanded(self, boards: np.ndarray) -> np.ndarray:
-        """All that one move makes of some arrangements, uint8 ``(count, cells)``, in any order."""
+        """Return all that one move makes of some arrangements, uint8 ``(count, cells)``, in any order."""
 
     @abc.abstractmethod
     def rules(self) -> str:
-        """What a move is, and how it is written."""
+        """State what a move is, and how it is written."""
 
     def symmetries(self) -> Iterable[Sequence[int]]:
-        """Ways to renumber the cells that keep moves and goal: for each cell, the one that goes there."""
+        """Return the ways to renumber the cells that keep moves and goal: for each cell, the one that goes there."""
         return square_symmetries(self.side)
 
     @abc.abstractmethod
     def meaning(self, move: str) -> str:
-        """What a move does, by its name."""
+        """Describe a move by its name."""
 
     # -- the puzzle -----------------------------------------------------------------------------------------------
 
     @property
     def space(self) -> float:
-        """How many puzzles there are at this tier, disguises counted once: as many as there are arrangements that a
-        symmetry leaves as they are, on average over the symmetries (Burnside's lemma). Beyond the levels of the
-        breadth-first search, what the tests have counted."""
+        """Number of puzzles at this tier, disguises counted once: the mean, over the symmetries, of the number of
+        arrangements that each leaves as they are (Burnside's lemma). Beyond the levels of the breadth-first search, the
+        tests have counted it.
+        """
         levels, symmetries = _levels(type(self)), _renumberings(type(self))
         if self.tier >= len(levels):
             return super().space
@@ -117,7 +118,7 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         return float(np.mean(kept))
 
     def compose(self, dice: Dice) -> Instance | None:
-        """An arrangement at distance ``tier``; None if a walk was not a shortest way."""
+        """Draw an arrangement at distance ``tier``; None if a walk was not a shortest way."""
         length = int(self.tier)
         levels = _levels(type(self))
         inside = min(length, len(levels) - 1)
@@ -132,12 +133,12 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         return Instance(np.frombuffer(position, np.int8), np.int16(length))
 
     def canonical(self, instance: Instance) -> bytes:
-        """The least of what the symmetries of the board make of it, tiles renumbered with their cells."""
+        """Return the least of what the symmetries of the board make of it, tiles renumbered with their cells."""
         tiles = instance.cells.tolist()
         return least([number[tiles[cell]] for cell in order] for order, number in _renumberings(type(self)))
 
     def question(self, instance: Instance) -> str:
-        """Rules, goal, board, format."""
+        """State the rules, the goal, the board and the format."""
         board = self.shown(self.start(instance))
         return (
             f"{self.rules()}\n\nThe goal:\n\n{self.shown(self.goal)}\n\nThe board:\n\n{board}\n\n"
@@ -145,28 +146,28 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         )
 
     def start(self, instance: Instance) -> bytes:
-        """The arrangement."""
+        """Return the arrangement."""
         return instance.cells.tobytes()
 
     def apart(self, instance: Instance, position: bytes) -> int:
-        """Summed distances of the tiles from their cells: rows apart plus columns apart."""
+        """Sum the distances of the tiles from their cells: rows apart plus columns apart."""
         return self.apart_of(position)
 
     def apart_of(self, position: bytes) -> int:
-        """See :meth:`apart`."""
+        """Compute :meth:`apart`."""
         table = self._apart
         return sum([table[tile][cell] for cell, tile in enumerate(position)])
 
     @abc.abstractmethod
     def after_of(self, position: bytes, move: int) -> bytes | None:
-        """See :meth:`after`."""
+        """Compute :meth:`after`."""
 
     def after(self, instance: Instance, position: bytes, move: int) -> bytes | None:
-        """Where a move leads."""
+        """Return the position after a move."""
         return self.after_of(position, move)
 
     def options_of(self, position: bytes) -> list[tuple[int, bytes]]:
-        """The moves that can be made, and where they lead."""
+        """Return the moves that can be made, and where they lead."""
         tried = ((move, self.after_of(position, move)) for move in range(len(self.moves)))
         return [(move, place) for move, place in tried if place is not None]
 
@@ -179,17 +180,17 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         return moves
 
     def shown(self, position: bytes) -> str:
-        """The board as text, tiles counted from 1, the blank as ``_``."""
+        """Return the board as text, tiles counted from 1, the blank as ``_``."""
         width = len(str(self.cells))
         rows = (position[r * self.side : (r + 1) * self.side] for r in range(self.side))
         return "\n".join(" ".join(self.label(tile).rjust(width) for tile in row) for row in rows)
 
     def label(self, tile: int) -> str:
-        """What is written on a tile."""
+        """Return the text on a tile."""
         return "_" if tile == self.blank else str(tile + 1)
 
     def _search(self, position: bytes, limit: int) -> list[int] | None:
-        """Moves from a position to the goal, at most ``limit``; None if there are none."""
+        """Find at most ``limit`` moves from a position to the goal; None if there are none."""
         known = _depths(type(self))
         reach = len(_levels(type(self))) - 1
 
@@ -207,7 +208,7 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         return search(position, None, limit)
 
     def _descent(self, position: bytes, depth: int) -> list[int]:
-        """Moves to the goal from a position that the breadth-first search has seen."""
+        """Return moves to the goal from a position that the breadth-first search has seen."""
         known = _depths(type(self))
         moves = []
         for left in range(depth - 1, -1, -1):
@@ -228,7 +229,7 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
 
 @cache
 def _levels(puzzle_class: type[RearrangementPuzzle]) -> list[np.ndarray]:
-    """Arrangements by their distance from the goal: uint8 ``(count, cells)`` each, in a fixed order."""
+    """Return arrangements by their distance from the goal: uint8 ``(count, cells)`` each, in a fixed order."""
     puzzle = puzzle_class(2)
     weights = np.uint64(16) ** np.arange(puzzle.cells, dtype=np.uint64)
     level = np.frombuffer(puzzle.goal, np.uint8)[None]
@@ -247,7 +248,7 @@ def _levels(puzzle_class: type[RearrangementPuzzle]) -> list[np.ndarray]:
 
 @cache
 def _depths(puzzle_class: type[RearrangementPuzzle]) -> dict[bytes, int]:
-    """The distance from the goal of every arrangement in the levels."""
+    """Return the distance from the goal of every arrangement in the levels."""
     levels = _levels(puzzle_class)
     cells = levels[0].shape[1]
     depths = {}
@@ -259,11 +260,11 @@ def _depths(puzzle_class: type[RearrangementPuzzle]) -> dict[bytes, int]:
 
 @cache
 def _renumberings(puzzle_class: type[RearrangementPuzzle]) -> list[tuple[Sequence[int], list[int]]]:
-    """Each symmetry, with the new number of each cell."""
+    """Return each symmetry, with the new number of each cell."""
     return [(order, np.argsort(order).tolist()) for order in puzzle_class(2).symmetries()]
 
 
-class Arrangement(NamedTuple):
+class BoardState(NamedTuple):
     """The board."""
 
     cells: jax.Array
@@ -271,10 +272,10 @@ class Arrangement(NamedTuple):
     apart: jax.Array
     """int32: summed distances of the tiles from their cells."""
     at_first: jax.Array
-    """int32: the same at the start."""
+    """int32: summed distances at the start."""
 
 
-class RearrangementTask(PuzzleTask[Arrangement]):
+class RearrangementTask(PuzzleTask[BoardState]):
     """The interactive form. Subclasses define :meth:`moved`, and :meth:`action_mask` where not every move can be made
     everywhere.
     """
@@ -293,50 +294,50 @@ class RearrangementTask(PuzzleTask[Arrangement]):
 
     @abc.abstractmethod
     def moved(self, grid: jax.Array, action: jax.Array) -> jax.Array:
-        """The board after a move that can be made: int8 ``(side, side)``."""
+        """Return the board after a move that can be made: int8 ``(side, side)``."""
 
-    def initial(self, key: jax.Array, params: Params) -> Arrangement:
-        """The arrangement of the instance."""
+    def initial(self, key: jax.Array, params: Params) -> BoardState:
+        """Begin with the arrangement of the instance."""
         apart = self._apart(params.instance.cells)
-        return Arrangement(params.instance.cells, apart, apart)
+        return BoardState(params.instance.cells, apart, apart)
 
-    def transition(self, state: Arrangement, action: jax.Array, key: jax.Array, params: Params) -> Arrangement:
+    def transition(self, state: BoardState, action: jax.Array, key: jax.Array, params: Params) -> BoardState:
         """Make a move."""
         cells = computed_once(self._moved)(state.cells, action)
-        return Arrangement(cells, self._apart(cells), state.at_first)
+        return BoardState(cells, self._apart(cells), state.at_first)
 
     def _moved(self, cells: jax.Array, action: jax.Array) -> jax.Array:
         side = self.puzzle.side
         return self.moved(cells.reshape(side, side), action).reshape(-1)
 
-    def observation(self, state: Arrangement, key: jax.Array, params: Params) -> jax.Array:
-        """Tiles one-hot."""
+    def observation(self, state: BoardState, key: jax.Array, params: Params) -> jax.Array:
+        """Return the tiles one-hot."""
         return self._one_hot(state.cells).astype(self.dtype).reshape(-1)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """A tile a cell."""
+        """Describe the tile of each cell."""
         meaning = f"[cell, tile]: which tile lies in the cell, one-hot; {self.numbering}"
         return (Component("tiles", meaning, shape=(self.cells, self.cells)),)
 
     def action_components(self) -> tuple[Component, ...]:
-        """The moves."""
+        """Describe the moves."""
         return singles({move: self.puzzle.meaning(move) for move in self.puzzle.moves})
 
     def reward(
-        self, state: Arrangement, action: jax.Array, next_state: Arrangement, key: jax.Array, params: Params
+        self, state: BoardState, action: jax.Array, next_state: BoardState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Progress, 1 at the goal, and the price of a move."""
+        """Give progress, 1 at the goal, and the price of a move."""
         progress = (state.apart - next_state.apart).astype(self.dtype) / state.at_first.astype(self.dtype)
         price = PRICE / params.instance.shortest.astype(self.dtype)
         arrived = (state.apart > 0) & (next_state.apart == 0)
         return progress + arrived.astype(self.dtype) - price
 
-    def terminal(self, state: Arrangement, key: jax.Array, params: Params) -> jax.Array:
-        """Whether every tile is in its cell."""
+    def terminal(self, state: BoardState, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether every tile is in its cell."""
         return state.apart == 0
 
-    def info(self, state: Arrangement, params: Params) -> dict[str, jax.Array]:
-        """``success``: every tile is in its cell."""
+    def info(self, state: BoardState, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: every tile is in its cell."""
         return {"success": state.apart == 0, "apart": state.apart}
 
     def _one_hot(self, cells: jax.Array) -> jax.Array:
@@ -350,30 +351,30 @@ class RearrangementTask(PuzzleTask[Arrangement]):
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Arrangement, params: Params) -> str:
-        """Rules, goal and the board as it is."""
+    def describe(self, state: BoardState, params: Params) -> str:
+        """Show the rules, the goal and the board as it is."""
         puzzle = self.puzzle
         board = puzzle.shown(np.asarray(state.cells).tobytes())
         return f"{puzzle.rules()}\n\nThe goal:\n\n{puzzle.shown(puzzle.goal)}\n\nThe board:\n\n{board}"
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return f"Answer with one move: {', '.join(self.puzzle.moves)}."
 
-    def parse(self, text: str, state: Arrangement, params: Params) -> np.ndarray:
-        """The name of a move.
+    def parse(self, text: str, state: BoardState, params: Params) -> np.ndarray:
+        """Read the name of a move.
 
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), self.puzzle.moves), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), self.puzzle.moves), self.action_space.dtype)
 
-    def why_over(self, state: Arrangement, params: Params, info: dict[str, Any]) -> str:
-        """The only end there is."""
+    def why_over(self, state: BoardState, params: Params, info: dict[str, Any]) -> str:
+        """Return the only end there is."""
         return "every tile is in its cell"
 
-    def draw(self, state: Arrangement, params: Params) -> np.ndarray:
-        """The board; tiles in their cells on grey."""
+    def draw(self, state: BoardState, params: Params) -> np.ndarray:
+        """Draw the board; tiles in their cells on grey."""
         side = self.puzzle.side
         board = Board(side, side, self.picture_shape)
         for cell, tile in enumerate(np.asarray(state.cells).tolist()):
@@ -384,7 +385,7 @@ class RearrangementTask(PuzzleTask[Arrangement]):
 
 
 class PermutingPuzzle(RearrangementPuzzle):
-    """Every move can be made anywhere, and permutes the same cells.
+    """A board on which every move can be made anywhere and permutes the same cells.
 
     Subclasses define :meth:`sources`.
     """
@@ -392,7 +393,7 @@ class PermutingPuzzle(RearrangementPuzzle):
     @classmethod
     @abc.abstractmethod
     def sources(cls) -> dict[str, np.ndarray]:
-        """For each move, by its name: the cell from which each cell's tile comes, ``(side, side)``."""
+        """Return for each move, by its name, the cell from which each cell's tile comes, ``(side, side)``."""
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
@@ -403,16 +404,16 @@ class PermutingPuzzle(RearrangementPuzzle):
         self._source = [row.tobytes() for row in self.source]
 
     def after_of(self, position: bytes, move: int) -> bytes:
-        """Every cell's new tile; ``translate`` looks them up in a table of 256."""
+        """Return every cell's new tile; ``translate`` looks them up in a table of 256."""
         return self._source[move].translate(position.ljust(256))
 
     def expanded(self, boards: np.ndarray) -> np.ndarray:
-        """By every move."""
+        """Make every move."""
         return np.concatenate([boards[:, source] for source in self.source])
 
 
 class PermutingTask(RearrangementTask):
-    """The interactive form, where tiles go from a cell to one beside it (around the border, where it wraps)."""
+    """The interactive form. Tiles go from a cell to one beside it (around the border, where it wraps)."""
 
     puzzle: PermutingPuzzle
 
@@ -431,5 +432,5 @@ class PermutingTask(RearrangementTask):
 
 
 def _beside(grid: Any, of: Any) -> list[Any]:
-    """The grid, and what lies left of, right of, above and below each cell; ``of`` is NumPy or JAX's."""
+    """Return the grid, and what lies left of, right of, above and below each cell; ``of`` is NumPy or JAX's."""
     return [grid, of.roll(grid, 1, 1), of.roll(grid, -1, 1), of.roll(grid, 1, 0), of.roll(grid, -1, 0)]

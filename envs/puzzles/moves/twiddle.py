@@ -1,10 +1,9 @@
 """rlsuite/Twiddle-v0: rotate blocks of 2 x 2 tiles on a 3 x 3 board until all are in order.
 
-``difficulty`` is the number of moves of a shortest solution; a move turns one block by a quarter. See
-:mod:`.tiles` for actions, observations and rewards; every move can be made anywhere. The puzzle is known from
-Simon Tatham's collection.
+``difficulty`` is the number of moves of a shortest solution; a move turns one block by a quarter. See :mod:`.tiles` for
+actions, observations and rewards; every move can be made anywhere. The puzzle is known from Simon Tatham's collection.
 
-All 362,880 arrangements can be solved, within 11 moves: 1,996 need 4, 130,042 need 7 and 39,706 need 9. Up to eight of
+All 362,880 arrangements can be solved within 11 moves: 1,996 need 4, 130,042 need 7 and 39,706 need 9. Up to eight of
 them are one puzzle, rotated and reflected.
 """
 
@@ -16,14 +15,14 @@ from .tiles import PermutingPuzzle, PermutingTask
 
 
 class TwiddlePuzzle(PermutingPuzzle):
-    """Four blocks, named A to D in reading order."""
+    """A board with four blocks, named A to D in reading order."""
 
     name = "Twiddle"
     side, hardest, reach, stride = 3, 11, 11, 4
 
     @classmethod
     def sources(cls) -> dict[str, np.ndarray]:
-        """``A+`` clockwise, ``A-`` counterclockwise."""
+        """Return the moves: ``A+`` turns clockwise, ``A-`` counterclockwise."""
         board = np.arange(9).reshape(3, 3)
         sources = {}
         for block, name in enumerate("ABCD"):
@@ -36,7 +35,7 @@ class TwiddlePuzzle(PermutingPuzzle):
         return sources
 
     def rules(self) -> str:
-        """What a move is."""
+        """State what a move is."""
         return (
             "Tiles lie on 3 x 3 cells. A move turns one block of 2 x 2 tiles by a quarter, + clockwise or - "
             "counterclockwise: A+ or A- the upper left block, B+ or B- the upper right, C+ or C- the lower left, "
@@ -44,7 +43,7 @@ class TwiddlePuzzle(PermutingPuzzle):
         )
 
     def meaning(self, move: str) -> str:
-        """A block's way."""
+        """Describe the turn of a block."""
         block = {"A": "upper left", "B": "upper right", "C": "lower left", "D": "lower right"}[move[0]]
         return f"turn the {block} block by a quarter {'clockwise' if move[1] == '+' else 'counterclockwise'}"
 

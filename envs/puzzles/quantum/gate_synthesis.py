@@ -1,13 +1,13 @@
 """Puzzles of quantum-gate compilation: come near enough to a given unitary by few gates of a universal set.
 
 The distance of two unitaries on n qubits is sqrt(1 - |tr(U^+ V)| / 2**n), which a global phase does not change (Fowler
-2011, arXiv:quant-ph/0411206). All unitaries that circuits of so many gates make are enumerated by breadth-first search
-in exact arithmetic, so it is known what can be reached.
+2011, arXiv:quant-ph/0411206). Breadth-first search in exact arithmetic enumerates all unitaries that circuits of so
+many gates make, so it is known which distances can be reached.
 
 ``difficulty`` is the number of gates allowed, and all of them are needed. Seven of eight targets are in general no
-product of so few gates; there the wanted distance lies between what ``difficulty`` gates reach and what fewer reach.
-The eighth is a product of ``difficulty`` gates and of no fewer, and has to be hit. No circuit of at most so many gates
-has a distance within :data:`MARGIN` of the wanted one, so rounding decides nothing.
+product of so few gates; their wanted distance lies between the best of ``difficulty`` gates and the best of fewer. The
+eighth target is a product of ``difficulty`` gates and of no fewer, and has to be hit. No circuit of at most so many
+gates has a distance within :data:`MARGIN` of the wanted one, so rounding decides nothing.
 
 =============  =====================================================================================================
 action         the gate to apply, ``Discrete(gates)``, in the order of the puzzle's ``names``
@@ -37,17 +37,17 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
 from .gate_names import gates_named
 
 FINE = 10**4
-"""The unit of an instance's wanted distance is one over this."""
+"""Units of an instance's wanted distance in 1."""
 MARGIN = 1e-4
 HIT = 0.01
-"""The wanted distance where the target is a product of gates."""
+"""Wanted distance for a target that is a product of gates."""
 _LEAST_EXCESS = 0.1
-"""By which the distance of no gate at all exceeds the wanted one, at least."""
+"""Least amount by which the distance of no gate at all exceeds the wanted one."""
 _MOST_GATES = 1000
 
 
@@ -55,33 +55,35 @@ class Circuits(NamedTuple):
     """One circuit for each unitary (up to phase), none shorter; the short ones first."""
 
     unitaries: np.ndarray
-    """A row for each, in the puzzle's own coordinates."""
+    """Unitaries of the circuits, a row each, in the puzzle's own coordinates."""
     words: list[tuple[int, ...]]
-    """The gates of each, in the order in which they are applied."""
+    """Gates of each circuit, in the order in which they are applied."""
     begins: list[int]
-    """For each number of gates from 0: the first circuit that has so many; their number behind the last."""
+    """For each number of gates from 0, the index of the first circuit that has so many; the number of circuits at the
+    end.
+    """
 
 
 class Instance(NamedTuple):
-    """What to come near to."""
+    """A target unitary."""
 
     target: np.ndarray
     """int32: a unitary in the puzzle's own coordinates."""
     wanted: np.int32
-    """The distance that is near enough, in units of 10**-4."""
+    """int32: distance that is near enough, in units of 10**-4."""
 
 
 class SynthesisPuzzle(Puzzle[Instance]):
     """``tier`` is the number of gates allowed, all of which are needed."""
 
     difficulty_is = "log2 of the unitaries that so many gates can make, over those of them that are near enough"
-    #: Of the gates.
+    #: Names of the gates.
     names: ClassVar[tuple[str, ...]]
     #: The gate that undoes each.
     inverses: ClassVar[tuple[int, ...]]
-    #: The most gates that may be allowed.
+    #: Largest number of gates that may be allowed.
     longest: ClassVar[int]
-    #: Rows of a unitary.
+    #: Number of rows of a unitary.
     dimension: ClassVar[int]
 
     def __init__(self, tier: float) -> None:
@@ -93,26 +95,26 @@ class SynthesisPuzzle(Puzzle[Instance]):
     @property
     @abc.abstractmethod
     def known(self) -> Circuits:
-        """All circuits of at most so many gates as allowed."""
+        """All circuits of the allowed number of gates or fewer."""
 
     @abc.abstractmethod
     def reached(self, number: int) -> np.ndarray:
-        """What a circuit of :attr:`known` makes, as a target."""
+        """Return the unitary of a circuit of :attr:`known`, as a target."""
 
     @abc.abstractmethod
     def drawn(self, dice: Dice) -> np.ndarray:
-        """A random target that need not be a product of so few gates."""
+        """Return a random target that need not be a product of so few gates."""
 
     @abc.abstractmethod
     def distances(self, target: np.ndarray) -> np.ndarray:
-        """The distance of each of :attr:`known` from a target, float64; the same to the bit on every machine."""
+        """Return the distance of each of :attr:`known` from a target, float64; the same to the bit on every machine."""
 
     @abc.abstractmethod
     def distance(self, instance: Instance, gates: Sequence[int]) -> float:
-        """Of a circuit from the target."""
+        """Return the distance of a circuit from the target."""
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A random target, or a product of gates; None where that cannot be wanted."""
+        """Draw a random target, or a product of gates; None where the product cannot be asked for."""
         longest, count = self.known.begins[-2:]
         hit = dice.share(8) == 0
         target = self.reached(dice.between(longest, count - 1)) if hit else self.drawn(dice)
@@ -126,8 +128,8 @@ class SynthesisPuzzle(Puzzle[Instance]):
             return None
         return Instance(target, np.int32(round(wanted * FINE)))
 
-    def task_in_words(self, instance: Instance) -> str:
-        """What to find, and how to write it: the end of the question."""
+    def task_text(self, instance: Instance) -> str:
+        """State what to find and how to write it, the end of the question."""
         return (
             "The circuit's unitary V is the product of its gates, the one that is applied first on the right. Its "
             f"distance from U is sqrt(1 - |tr(U^+ V)| / {self.dimension}), where U^+ is the conjugate transpose of U; "
@@ -138,34 +140,34 @@ class SynthesisPuzzle(Puzzle[Instance]):
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Multiply, and measure."""
+        """Multiply the gates, and measure the distance."""
         words = answer.split(" ")
         if len(words) > _MOST_GATES:
             raise Malformed(f"expected at most {self.gates} gates, got {len(words)}")
-        gates = [reading.word(word, self.names) for word in words]
+        gates = [parsing.word(word, self.names) for word in words]
         if len(gates) > self.gates:
             return wrong(f"the circuit has {len(gates)} gates, {self.gates} are allowed")
         gap, wanted = self.distance(instance, gates), instance.wanted / FINE
         return RIGHT if gap <= wanted else wrong(f"the distance is {gap:.6f}, more than {wanted:.4f}")
 
     def _near(self, instance: Instance) -> np.ndarray:
-        """The circuits that are near enough."""
+        """Return the circuits that are near enough."""
         return np.flatnonzero(self.distances(instance.target) <= instance.wanted / FINE)
 
     def plan(self, instance: Instance) -> Sequence[int]:
-        """The first circuit that is near enough."""
+        """Return the first circuit that is near enough."""
         return self.known.words[self._near(instance)[0]]
 
     def solve(self, instance: Instance) -> str:
-        """By trying all circuits, the short ones first."""
+        """Try all circuits, the short ones first."""
         return self._written(self.plan(instance))
 
     def difficulty(self, instance: Instance) -> float:
-        """By counting unitaries."""
+        """Return log2 of the number of known unitaries divided by the number of those near enough."""
         return math.log2(len(self.known.words) / len(self._near(instance)))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """As many gates as allowed, none of which undoes the one before."""
+        """Return as many gates as allowed, none of which undoes the one before."""
         gates = [dice.below(len(self.names))]
         while len(gates) < self.gates:
             gate = dice.below(len(self.names))
@@ -174,7 +176,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
         return self._written(gates)
 
     def heuristic(self, instance: Instance) -> str:
-        """The gate that leads nearest, until near enough or no gate is left."""
+        """Return the gate that leads nearest, until near enough or no gate is left."""
         gates: list[int] = []
         while len(gates) < self.gates:
             gaps = [self.distance(instance, [*gates, gate]) for gate in range(len(self.names))]
@@ -184,16 +186,16 @@ class SynthesisPuzzle(Puzzle[Instance]):
         return self._written(gates)
 
     def constants(self) -> Sequence[str]:
-        """The first gate, an H, and another gate in turns."""
+        """Return the first gate, an H, and another gate in turns."""
         return [self._written([0, gate] * (self.gates // 2)) for gate in range(1, len(self.names))]
 
     def _written(self, gates: Iterable[int]) -> str:
-        """A circuit as an answer is written."""
+        """Return a circuit as an answer is written."""
         return " ".join(self.names[gate] for gate in gates)
 
 
-def entries_in_words(unitary: np.ndarray) -> str:
-    """A unitary U, ``(2, n, n)`` for the real and the imaginary parts, as text."""
+def entries_as_text(unitary: np.ndarray) -> str:
+    """Return a unitary U, ``(2, n, n)`` for the real and the imaginary parts, as text."""
     return "\n".join(
         f"U{row}{column} = {real:+.6f} {imaginary:+.6f} i"
         for row, parts in enumerate(zip(*unitary, strict=True), 1)
@@ -201,26 +203,27 @@ def entries_in_words(unitary: np.ndarray) -> str:
     )
 
 
-class Begun(Protocol):
-    """The state of a task: what is left to do, in the puzzle's own coordinates, and ``used``."""
+class SynthesisState(Protocol):
+    """The state of a task: the unitary that is left to make, in the puzzle's own coordinates, and ``used``."""
 
     @property
     def used(self) -> jax.Array:
         """int32: gates of the circuit."""
 
 
-State = TypeVar("State", bound=Begun)
+State = TypeVar("State", bound=SynthesisState)
 
 
 class SynthesisTask(PuzzleTask[State]):
-    """Applying a gate. What is left to do is the target times the inverse of the circuit.
+    """The interactive form: apply a gate. The unitary that is left to make is the target times the inverse of the
+    circuit.
 
     Subclasses define state, first state, transition, view and distance.
     """
 
     puzzle: SynthesisPuzzle
     measures: ClassVar[dict[str, str]] = {"distance": "distance of circuit and target, 0 to 1"}
-    #: Entries of :meth:`view`.
+    #: Number of entries of :meth:`view`.
     view_size: ClassVar[int]
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
@@ -231,28 +234,28 @@ class SynthesisTask(PuzzleTask[State]):
 
     @abc.abstractmethod
     def view(self, state: State) -> jax.Array:
-        """What is left to do, ``(view_size,)``, entries from -1 to 1."""
+        """Return the unitary that is left to make, ``(view_size,)``, entries from -1 to 1."""
 
     @property
     @abc.abstractmethod
     def view_components(self) -> tuple[Component, ...]:
-        """What the numbers of :meth:`view` are."""
+        """Components that say what the numbers of :meth:`view` are."""
 
     @abc.abstractmethod
     def gap(self, state: State) -> jax.Array:
-        """The distance of what is left from doing nothing."""
+        """Return the distance of what is left from doing nothing."""
 
     @abc.abstractmethod
     def shown(self, state: State) -> str:
-        """What is left, as text."""
+        """Return the unitary that is left as text."""
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """What is left, the wanted distance, the gates left."""
+        """Return the unitary that is left, the wanted distance and the gates left."""
         left = (self.puzzle.gates - state.used).astype(self.dtype) / self.puzzle.gates
         return jnp.concatenate([self.view(state).clip(-1, 1), self.stack(self._wanted(params), left)])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """Describe the entries in the order of :meth:`observation`."""
         return (
             *self.view_components,
             Component("wanted", "the distance that is near enough"),
@@ -260,21 +263,21 @@ class SynthesisTask(PuzzleTask[State]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """Gates."""
+        """Describe the gates."""
         return gates_named(self.puzzle.names)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Progress, and 1 for being near enough."""
+        """Give progress, and 1 for being near enough."""
         at_first = self._excess(self.initial(key, params), params)
         before, after = self._excess(state, params), self._excess(next_state, params)
         return (before - after) / at_first + ((before > 0) & (after == 0)).astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Whether it is near enough, or no gate is left."""
+        """Return whether it is near enough, or no gate is left."""
         return (self._excess(state, params) == 0) | (state.used >= self.puzzle.gates)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success``: near enough."""
+        """Report ``success``: the target is near enough."""
         return {"success": self._excess(state, params) == 0, "distance": self.gap(state)}
 
     def _wanted(self, params: Params) -> jax.Array:
@@ -282,13 +285,13 @@ class SynthesisTask(PuzzleTask[State]):
         return wanted
 
     def _excess(self, state: State, params: Params) -> jax.Array:
-        """What the distance exceeds the wanted one by; 0 if it does not."""
+        """Return by how much the distance exceeds the wanted one; 0 if it does not."""
         return jnp.maximum(self.gap(state) - self._wanted(params), 0)
 
     # -- host side ------------------------------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
-        """What is left to do."""
+        """Show the unitary that is left to make."""
         return (
             f"Left to be done by the gates {', '.join(self.puzzle.names)}, up to a global phase: the unitary U of\n"
             f"{self.shown(state)}\n"
@@ -298,18 +301,18 @@ class SynthesisTask(PuzzleTask[State]):
         )
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return f"Answer with one of {', '.join(self.puzzle.names)}."
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """A gate.
+        """Read a gate.
 
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), self.puzzle.names), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), self.puzzle.names), self.action_space.dtype)
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """Near enough, or no gate left."""
+        """Say whether the target is near enough or no gate is left."""
         near = info["success"]
         return "the circuit is near enough" if near else "no gate is left, and the circuit is not near enough"

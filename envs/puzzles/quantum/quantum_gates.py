@@ -1,13 +1,13 @@
 """rlsuite/QuantumGates-v0: undo what a circuit did to two qubits, by as few gates as possible.
 
-Gates are of the Clifford group: H, S, its inverse, and CNOT. What they do to a state is known, up to a phase that
-nothing can measure, from what they make of the Pauli operators X and Z of each qubit: a tableau of four Pauli products
-with signs (Aaronson & Gottesman 2004, doi:10.1103/PhysRevA.70.052328). So everything is exact and a matter of bits.
+The gates are those of the Clifford group: H, S, its inverse, and CNOT. Up to a phase that nothing can measure, their
+effect on the Pauli operators X and Z of each qubit determines them: a tableau of four Pauli products with signs
+(Aaronson & Gottesman 2004, doi:10.1103/PhysRevA.70.052328). So everything is exact, in bits.
 
 ``difficulty`` is the number of gates of a shortest circuit. The group has 11,520 elements, none more than 10 gates
-away; 173, 2,278 and 2,688 of them are 3, 6 and 8 away. Renumbered qubits and complex conjugation (S and its inverse
-change places) do not make another puzzle, which leaves 55, 639 and 752. See :mod:`..shared.group` for the interactive
-form; the observation holds the 20 bits of the tableau.
+away; 173, 2,278 and 2,688 of them are 3, 6 and 8 away. Circuits that differ by the numbers of the qubits or by complex
+conjugation (S and its inverse change places) are one puzzle, which leaves 55, 639 and 752. See :mod:`..shared.group`
+for the interactive form; the observation holds the 20 bits of the tableau.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 
 from ..shared.board import Board
-from ..shared.group import Group, Standing, UndoTask
+from ..shared.group import Group, GroupState, UndoTask
 from ..shared.puzzle_task import Params
 from ..shared.shortest_moves import MovesPuzzle
 from ..shared.symmetry import least
@@ -31,18 +31,19 @@ from .gate_names import gates_named
 
 GATES = ("H1", "H2", "S1", "S2", "Sdg1", "Sdg2", "CNOT12", "CNOT21")
 _CONJUGATED = (0, 1, 4, 5, 2, 3, 6, 7)
-"""The gate that complex conjugation makes of each."""
+"""Index of the complex conjugate of each gate."""
 
 Tableau = tuple[int, int, int, int, int]
-"""Bit k of each entry belongs to what is made of the k-th of X1, Z1, X2, Z2: whether it has an X on qubit 1, a Z on
-qubit 1 (with the X: a Y), an X on qubit 2, a Z on qubit 2, a minus."""
+"""Four Pauli products with signs. Bit k of each entry belongs to the image of the k-th of X1, Z1, X2, Z2: it has an X
+on qubit 1, a Z on qubit 1 (with the X: a Y), an X on qubit 2, a Z on qubit 2, a minus.
+"""
 
 UNIT: Tableau = (1, 2, 4, 8, 0)
 _NAMES = ("X1", "Z1", "X2", "Z2")
 
 
 def after_gate(tableau: Tableau, gate: int) -> Tableau:
-    """What a gate makes of a tableau."""
+    """Apply a gate to a tableau."""
     name, qubit = GATES[gate][:-1], 2 * (GATES[gate][-1] == "2")
     columns = list(tableau)
     if name.startswith("CNOT"):
@@ -60,19 +61,19 @@ def after_gate(tableau: Tableau, gate: int) -> Tableau:
 
 @cache
 def clifford() -> Group[Tableau]:
-    """The Clifford group of two qubits, without phases."""
+    """Return the Clifford group of two qubits, without phases."""
     return Group(UNIT, GATES, after_gate)
 
 
 class Instance(NamedTuple):
-    """What a circuit did."""
+    """The effect of a circuit."""
 
     tableau: np.ndarray
     """int8 ``(5,)``: a :data:`Tableau`."""
     element: np.int16
-    """Its number in :func:`clifford`."""
+    """Number of the tableau in :func:`clifford`."""
     shortest: np.int16
-    """Gates of a shortest circuit that undoes it."""
+    """Number of gates of a shortest circuit that undoes it."""
 
 
 class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
@@ -100,16 +101,16 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
         return len({self.canonical(self._of(number)) for number in numbers})
 
     def compose(self, dice: Dice) -> Instance:
-        """Any element at the distance."""
+        """Draw any element at the distance."""
         return self._of(self._first + dice.below(self._count))
 
     def _of(self, number: int) -> Instance:
-        """An element by its number."""
+        """Return an element by its number."""
         tableau = np.array(clifford().elements[number], np.int8)
         return Instance(tableau, np.int16(number), np.int16(self.tier))
 
     def canonical(self, instance: Instance) -> bytes:
-        """The least of both numberings of the qubits, and of both signs of the imaginary unit."""
+        """Return the least of both numberings of the qubits, and of both signs of the imaginary unit."""
         x1, z1, x2, z2, minus = instance.tableau.tolist()
         conjugated = minus ^ (x1 & z1) ^ (x2 & z2)
         return least(
@@ -119,7 +120,7 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
         )
 
     def question(self, instance: Instance) -> str:
-        """What gates do, what the circuit did, format."""
+        """State what gates do, what the circuit did, and the format."""
         return (
             f"{self.rules()}\n\nA circuit has made\n{shown(self.start(instance))}\n\n"
             "Undo it with as few gates as possible: after your gates, X1, Z1, X2 and Z2 have to be X1, Z1, X2 and Z2 "
@@ -128,7 +129,7 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
         )
 
     def rules(self) -> str:
-        """What gates do."""
+        """State what gates do."""
         return (
             "Clifford gates on two qubits, given by what they make of the Pauli operators X, Y and Z of each qubit "
             "(up to a global phase they are no more than that):\n"
@@ -144,31 +145,31 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
         )
 
     def start(self, instance: Instance) -> Tableau:
-        """What the circuit did."""
+        """Begin with what the circuit did."""
         x1, z1, x2, z2, minus = instance.tableau.tolist()
         return (x1, z1, x2, z2, minus)
 
     def after(self, instance: Instance, position: Tableau, move: int) -> Tableau:
-        """Every gate can be applied."""
+        """Apply a gate; every gate can be applied."""
         return after_gate(position, move)
 
     def apart(self, instance: Instance, position: Tableau) -> int:
-        """Bits of the tableau that are not as they are to be."""
+        """Count the bits of the tableau that are not as they are to be."""
         return sum((now ^ then).bit_count() for now, then in zip(position, UNIT, strict=True))
 
     def shortest(self, instance: Instance) -> list[int]:
-        """Down the levels of the breadth-first search."""
+        """Go down the levels of the breadth-first search."""
         group = clifford()
         return group.way_back(group.number[self.start(instance)])
 
 
 def _renumbered(column: int) -> int:
-    """Rows of the qubits exchanged."""
+    """Exchange the rows of the qubits."""
     return column >> 2 | (column & 3) << 2
 
 
 def shown(tableau: Sequence[int]) -> str:
-    """A tableau as text: what became of X1, Z1, X2 and Z2."""
+    """Return a tableau as text: what became of X1, Z1, X2 and Z2."""
     x1, z1, x2, z2, minus = tableau
     lines = []
     for row, name in enumerate(_NAMES):
@@ -181,7 +182,7 @@ def shown(tableau: Sequence[int]) -> str:
 
 
 class QuantumGates(UndoTask):
-    """Undo a circuit, one gate a step."""
+    """The interactive form: undo a circuit, a gate a step."""
 
     puzzle: QuantumGatesPuzzle
     puzzle_class = QuantumGatesPuzzle
@@ -191,12 +192,12 @@ class QuantumGates(UndoTask):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
 
     def flags(self) -> np.ndarray:
-        """The bits of the tableau."""
+        """Return the bits of the tableau."""
         tableaus = np.array(self.group.elements)
         return (tableaus[:, :, None] >> np.arange(4) & 1).reshape(len(tableaus), 20).astype(bool)
 
     def observation_components(self) -> tuple[Component, ...]:
-        """The tableau."""
+        """Describe the tableau."""
         meaning = (
             "[bit, operator]: whether what was made of X1, Z1, X2, Z2 has an X on qubit 1, a Z on qubit 1, an X on "
             "qubit 2, a Z on qubit 2, a minus"
@@ -204,22 +205,24 @@ class QuantumGates(UndoTask):
         return (Component("tableau", meaning, shape=(5, 4)),)
 
     def action_components(self) -> tuple[Component, ...]:
-        """Gates."""
+        """Describe the gates."""
         return gates_named(GATES)
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Standing, params: Params) -> str:
-        """What gates do, and what they have done."""
+    def describe(self, state: GroupState, params: Params) -> str:
+        """Show what gates do, and what they have done."""
         now = shown(self.group.elements[int(state.element)])
         return f"{self.puzzle.rules()}\n\nSo far\n{now}\n\nThe goal: X1, Z1, X2 and Z2 as they were, without a minus."
 
-    def why_over(self, state: Standing, params: Params, info: dict[str, Any]) -> str:
-        """The only end there is."""
+    def why_over(self, state: GroupState, params: Params, info: dict[str, Any]) -> str:
+        """Return the only end there is."""
         return "everything is undone"
 
-    def draw(self, state: Standing, params: Params) -> np.ndarray:
-        """A row for each of X1, Z1, X2, Z2: its sign, and its letter on each qubit; on grey where it is as it was."""
+    def draw(self, state: GroupState, params: Params) -> np.ndarray:
+        """Draw a row for each of X1, Z1, X2, Z2: its sign, and its letter on each qubit; on grey where it is as it
+        was.
+        """
         board = Board(4, 4, self.picture_shape)
         lines = shown(self.group.elements[int(state.element)]).split("\n")
         for row, (line, name) in enumerate(zip(lines, _NAMES, strict=True)):

@@ -1,9 +1,9 @@
 """rlsuite/QuantumSynthesis-v0: come near enough to a given one-qubit gate by few gates of the Clifford+T set.
 
-See :mod:`.gate_synthesis` for rules and interactive form. Up to phase, what a circuit makes is a rotation of the Bloch
-sphere whose entries are (a + b sqrt(2)) / sqrt(2)**k with integers a, b, k, and equal rotations are found by equal
-integers (Giles & Selinger 2013, arXiv:1312.6584). Targets that are no products are random by Haar's measure. There are
-few products: 24, 89 and 336 of 3, 6 and 10 gates. The view of what is left to do is its rotation, 3 x 3.
+See :mod:`.gate_synthesis` for the rules and the interactive form. Up to phase, a circuit is a rotation of the Bloch
+sphere whose entries are (a + b sqrt(2)) / sqrt(2)**k with integers a, b, k; equal integers mean equal rotations (Giles
+& Selinger 2013, arXiv:1312.6584). Targets that are no products are random by Haar's measure. There are few products:
+24, 89 and 336 of 3, 6 and 10 gates. The player sees the rotation that is left to make, 3 x 3.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from rlbench_suite.dice import Dice
 
 from ..shared.board import FILLED, Board
 from ..shared.puzzle_task import Params
-from .gate_synthesis import Circuits, Instance, SynthesisPuzzle, SynthesisTask, entries_in_words
+from .gate_synthesis import Circuits, Instance, SynthesisPuzzle, SynthesisTask, entries_as_text
 
 GATES = ("H", "T", "Tdg", "S", "Sdg")
 UNIT = 10**6
-"""Of an instance's quaternion."""
+"""Scale of an instance's quaternion."""
 
 Scalar = TypeVar("Scalar", float, jax.Array)
 Quaternion = tuple[float, float, float, float]
@@ -40,13 +40,13 @@ _QUATERNIONS: tuple[Quaternion, ...] = (
     (_HALF, 0.0, 0.0, _HALF),
     (_HALF, 0.0, 0.0, -_HALF),
 )
-"""Of each gate."""
+"""Unit quaternion of each gate."""
 
 
 def product(
     one: tuple[Scalar, Scalar, Scalar, Scalar], other: tuple[Scalar, Scalar, Scalar, Scalar]
 ) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """The quaternion of the product of two unitaries."""
+    """Return the quaternion of the product of two unitaries."""
     a, b, c, d = one
     w, x, y, z = other
     return (
@@ -58,14 +58,15 @@ def product(
 
 
 Rotation = tuple[int, ...]
-"""k, then for each entry of a 3 x 3 matrix, row by row, a and b: the entry is (a + b sqrt(2)) / sqrt(2)**k, and k is as
-small as can be."""
+"""Numbers of a rotation: k, then for each entry of a 3 x 3 matrix, row by row, a and b. The entry is (a + b sqrt(2)) /
+sqrt(2)**k, and k is as small as can be.
+"""
 
 _IDENTITY: Rotation = (0, *(value for row in range(3) for column in range(3) for value in (int(row == column), 0)))
 
 
 def rotated(rotation: Rotation, gate: int) -> Rotation:
-    """The rotation followed by that of a gate."""
+    """Return the rotation followed by that of a gate."""
     k = rotation[0]
     x, y, z = (rotation[1 + 6 * row : 7 + 6 * row] for row in range(3))
     name = GATES[gate]
@@ -83,7 +84,7 @@ def rotated(rotation: Rotation, gate: int) -> Rotation:
 
 
 def _reduced(k: int, entries: tuple[int, ...]) -> Rotation:
-    """Divided by sqrt(2) as often as can be."""
+    """Divide by sqrt(2) as often as can be."""
     while k and not any(a % 2 for a in entries[::2]):
         pairs = zip(entries[::2], entries[1::2], strict=True)
         entries = tuple(value for a, b in pairs for value in (b, a // 2))
@@ -93,7 +94,7 @@ def _reduced(k: int, entries: tuple[int, ...]) -> Rotation:
 
 @cache
 def circuits(most: int) -> Circuits:
-    """All of at most so many gates, by breadth-first search; float64 quaternions ``(circuits, 4)``."""
+    """Return all circuits of up to ``most`` gates, by breadth-first search; float64 quaternions ``(circuits, 4)``."""
     known = {_IDENTITY}
     level: list[tuple[Rotation, Quaternion, tuple[int, ...]]] = [(_IDENTITY, (1.0, 0.0, 0.0, 0.0), ())]
     every, begins = list(level), [0, 1]
@@ -112,61 +113,63 @@ def circuits(most: int) -> Circuits:
 
 
 class QuantumSynthesisPuzzle(SynthesisPuzzle):
-    """Targets are quaternions in units of 10**-6, int32 ``(4,)``, of length 1 up to rounding."""
+    """Puzzle whose targets are quaternions in units of 10**-6, int32 ``(4,)``, of length 1 up to rounding."""
 
     name = "QuantumSynthesis"
     names = GATES
     inverses = (0, 2, 1, 4, 3)
     longest = 14
     dimension = 2
-    # Only the eighth that has to be hit repeats: random targets never do.
+    # Only the eighth of the targets that are products repeat; random targets never do.
     few: ClassVar[dict[float, float]] = {3: 73_000, 6: 74_000, 10: 53_000}
 
     @property
     def known(self) -> Circuits:
-        """By rotations."""
+        """Circuits, by rotations."""
         return circuits(self.gates)
 
     def reached(self, number: int) -> np.ndarray:
-        """Rounded."""
+        """Return the rounded quaternion of a circuit."""
         return _rounded(self.known.unitaries[number])
 
     def drawn(self, dice: Dice) -> np.ndarray:
-        """By Haar's measure."""
+        """Draw a unitary by Haar's measure."""
         return _rounded(_haar(dice))
 
     def distances(self, target: np.ndarray) -> np.ndarray:
-        """Term by term: products of matrices are rounded in an order that depends on the machine."""
+        """Compute the distances term by term, because products of matrices are rounded in an order that depends on the
+        machine.
+        """
         terms = self.known.unitaries * target
         overlaps = np.abs(terms[:, 0] + terms[:, 1] + terms[:, 2] + terms[:, 3]) / math.hypot(*target.tolist())
         gaps: np.ndarray = np.sqrt(np.maximum(1 - overlaps, 0))
         return gaps
 
     def distance(self, instance: Instance, gates: Sequence[int]) -> float:
-        """By quaternions."""
+        """Return the distance by quaternions."""
         target = instance.target.tolist()
         overlap = abs(sum(one * other for one, other in zip(target, made(gates), strict=True))) / math.hypot(*target)
         return math.sqrt(max(1 - overlap, 0.0))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Up to sign; complex conjugation and inversion make circuits of circuits."""
+        """Return the least form up to sign; complex conjugation and inversion make circuits of circuits."""
         w, x, y, z = instance.target.tolist()
         forms = ((w, x, y, z), (w, -x, y, -z), (w, -x, -y, -z), (w, x, -y, z))
         signed = (tuple(sign * value for value in form) for form in forms for sign in (1, -1))
         return np.array([*min(signed), instance.wanted], "<i4").tobytes()
 
     def question(self, instance: Instance) -> str:
-        """Gates, target, distance, format."""
+        """State the gates, the target, the distance and the format."""
         return (
             "Approximate a unitary U on one qubit by a circuit of the gates H, T, Tdg, S and Sdg:\n"
             "H = [[1, 1], [1, -1]] / sqrt(2), T = diag(1, exp(i pi/4)), S = diag(1, i) = T T, and Tdg and Sdg are the "
             f"inverses of T and S.\n\n{shown(np.asarray(instance.target) / UNIT)}\n\n"
-            f"{self.task_in_words(instance)}"
+            f"{self.task_text(instance)}"
         )
 
 
 def _haar(dice: Dice) -> np.ndarray:
-    """A point of the 3-sphere: uniform in the ball (but for a small one inside it), then scaled."""
+    """Return a point of the 3-sphere: uniform in the ball (but for a small one inside it), then scaled."""
     while True:
         point = [dice.between(-UNIT, UNIT) for _ in range(4)]
         if UNIT**2 // 100 < sum(value * value for value in point) <= UNIT**2:
@@ -174,12 +177,12 @@ def _haar(dice: Dice) -> np.ndarray:
 
 
 def _rounded(quaternion: np.ndarray) -> np.ndarray:
-    """In whole units, int32."""
+    """Round to whole units, int32."""
     return np.rint(quaternion * UNIT).astype(np.int32)
 
 
 def made(gates: Iterable[int]) -> Quaternion:
-    """The quaternion of a circuit."""
+    """Return the quaternion of a circuit."""
     whole: Quaternion = (1.0, 0.0, 0.0, 0.0)
     for gate in gates:
         whole = product(_QUATERNIONS[gate], whole)
@@ -187,43 +190,43 @@ def made(gates: Iterable[int]) -> Quaternion:
 
 
 def shown(quaternion: Sequence[float] | np.ndarray) -> str:
-    """A unitary as text."""
+    """Return a unitary as text."""
     w, x, y, z = (float(value) for value in quaternion)
-    return entries_in_words(np.array([[[w, -y], [y, w]], [[-z, -x], [-x, z]]]))
+    return entries_as_text(np.array([[[w, -y], [y, w]], [[-z, -x], [-x, z]]]))
 
 
-class Left(NamedTuple):
-    """What is left to do: the target times the inverse of the circuit, as a quaternion."""
+class QuaternionLeft(NamedTuple):
+    """The unitary that is left to make: the target times the inverse of the circuit, as a quaternion."""
 
     w: jax.Array
     x: jax.Array
     y: jax.Array
     z: jax.Array
     used: jax.Array
-    """int32: gates of the circuit."""
+    """int32: number of gates of the circuit."""
 
 
-class QuantumSynthesis(SynthesisTask[Left]):
-    """What is left is a quaternion, what is seen of it a rotation."""
+class QuantumSynthesis(SynthesisTask[QuaternionLeft]):
+    """The interactive form: a quaternion is left to make, and its rotation is observed."""
 
     puzzle_class = QuantumSynthesisPuzzle
     view_size = 9
 
-    def initial(self, key: jax.Array, params: Params) -> Left:
-        """The whole target, scaled to length 1."""
+    def initial(self, key: jax.Array, params: Params) -> QuaternionLeft:
+        """Begin with the whole target, scaled to length 1."""
         target = params.instance.target.astype(self.dtype) / UNIT
-        # The inverse root of what is 1 but for 4e-6, by its tangent: XLA makes an approximate instruction of the root.
+        # The inverse root of a number that is 1 up to 4e-6, by its tangent: XLA would use an approximate instruction.
         w, x, y, z = target * (1.5 - 0.5 * (target * target).sum())
-        return Left(w, x, y, z, jnp.int32(0))
+        return QuaternionLeft(w, x, y, z, jnp.int32(0))
 
-    def transition(self, state: Left, action: jax.Array, key: jax.Array, params: Params) -> Left:
+    def transition(self, state: QuaternionLeft, action: jax.Array, key: jax.Array, params: Params) -> QuaternionLeft:
         """Multiply with the gate's inverse from the right."""
         turns = jnp.where((np.arange(len(GATES)) == action)[:, None], np.array(_QUATERNIONS, self.dtype), 0)
         w, x, y, z = turns.sum(axis=0)
-        return Left(*product(state[:4], (w, -x, -y, -z)), state.used + 1)
+        return QuaternionLeft(*product(state[:4], (w, -x, -y, -z)), state.used + 1)
 
-    def view(self, state: Left) -> jax.Array:
-        """The rotation, row by row."""
+    def view(self, state: QuaternionLeft) -> jax.Array:
+        """Return the rotation, row by row."""
         w, x, y, z = state[:4]
         return self.stack(
             1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
@@ -236,18 +239,18 @@ class QuantumSynthesis(SynthesisTask[Left]):
         """The rotation of the Bloch sphere."""
         return (Component("rotation", "[row, column]: rotation of the Bloch sphere that is left to do", shape=(3, 3)),)
 
-    def gap(self, state: Left) -> jax.Array:
-        """By the real part of the quaternion."""
+    def gap(self, state: QuaternionLeft) -> jax.Array:
+        """Return the distance by the real part of the quaternion."""
         return jnp.sqrt(jnp.maximum(1 - jnp.abs(state.w), 0))
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def shown(self, state: Left) -> str:
-        """As the target of the question."""
+    def shown(self, state: QuaternionLeft) -> str:
+        """Show it as the target of the question."""
         return shown([float(value) for value in state[:4]])
 
-    def draw(self, state: Left, params: Params) -> np.ndarray:
-        """The rotation that is left: what becomes of X, Y and Z."""
+    def draw(self, state: QuaternionLeft, params: Params) -> np.ndarray:
+        """Draw the rotation that is left: what becomes of X, Y and Z."""
         board = Board(3, 3, self.picture_shape)
         entries = np.asarray(self.observation(state, jax.random.key(0), params))[:9].reshape(3, 3)
         for row, axis in enumerate("XYZ"):

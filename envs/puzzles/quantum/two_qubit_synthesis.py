@@ -1,17 +1,17 @@
 """rlsuite/TwoQubitSynthesis-v0: come near enough to a given two-qubit gate by few gates of the Clifford+T set.
 
-See :mod:`.gate_synthesis` for rules and interactive form. Entries of what circuits make are integer combinations of
-1, w, w**2 and w**3 over a power of sqrt(2), where w = exp(i pi/4) (Giles & Selinger 2013, arXiv:1212.0506). The
-integers alone tell the unitary, as the length of a row gives the power of sqrt(2). Equal unitaries, up to one of the
-eight phases that there are, are found by equal integers; a target's entries are whole millionths, so that the integers
-that make a trace are exact too.
+See :mod:`.gate_synthesis` for the rules and the interactive form. The entries of a circuit's unitary are integer
+combinations of 1, w, w**2 and w**3 over a power of sqrt(2), where w = exp(i pi/4) (Giles & Selinger 2013,
+arXiv:1212.0506). The integers alone determine the unitary, because the length of a row gives the power of sqrt(2).
+Equal integers mean equal unitaries, up to one of eight phases. A target's entries are whole millionths, so that the
+integers of a trace are exact too.
 
-A target that is no product of few gates is a product of ``difficulty`` gates and of no fewer, into which two rotations
-about z, by angles up to that of T, are strewn; those hardly ever meet. There are 197, 3,059 and 35,347 products of 3, 5
-and 7 gates, and 249, 4,114 and 50,164 of at most so many. Renumbered qubits, complex conjugation and inversion do not
-make another puzzle, which leaves 38, 436 and 4,608 products of 3, 5 and 7 gates.
+A target that is no product of few gates is a product of ``difficulty`` gates and of no fewer, with two rotations about
+z put between them, by angles up to that of T; two such targets are hardly ever equal. There are 197, 3,059 and 35,347
+products of 3, 5 and 7 gates, and 249, 4,114 and 50,164 of at most so many. Circuits that differ by the numbers of the
+qubits, complex conjugation or inversion are one puzzle, which leaves 38, 436 and 4,608 products of 3, 5 and 7 gates.
 
-The view of what is left to do is its unitary: the real parts, row by row, then the imaginary parts.
+The player sees the unitary that is left to make: the real parts, row by row, then the imaginary parts.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from rlbench_suite.dice import Dice
 
 from ..shared.board import FILLED, Board
 from ..shared.puzzle_task import Params
-from .gate_synthesis import Circuits, Instance, SynthesisPuzzle, SynthesisTask, entries_in_words
+from .gate_synthesis import Circuits, Instance, SynthesisPuzzle, SynthesisTask, entries_as_text
 
 GATES = ("H1", "H2", "T1", "T2", "Tdg1", "Tdg2", "CNOT12", "CNOT21")
 UNIT = 10**6
-"""Of the parts of a target's entries."""
+"""Scale of the parts of a target's entries."""
 _STREWN = 2
-"""Rotations in a target that is no product of few gates."""
+"""Number of rotations in a target that is no product of few gates."""
 _STEPS, _MOST_STEPS = 1000, 198
-"""A rotation's angle is 4 atan(n / steps) with a whole n up to so many, and tan(pi/16) is about 0.1989."""
+"""A rotation's angle is 4 atan(n / steps) with a whole number n up to this limit; tan(pi/16) is about 0.1989."""
 
 _OMEGAS = np.stack(
     [np.linalg.matrix_power(np.eye(4, k=1, dtype=int) - np.eye(4, k=-3, dtype=int), power) for power in range(8)]
 )
-"""What w**n does to the coefficients of 1, w, w**2 and w**3: a matrix to multiply a row with from the right."""
+"""Matrices that multiply by w**n: each acts from the right on a row of coefficients of 1, w, w**2 and w**3."""
 _PARTS = np.array([[1, 0], [0, 1 + 1j], [1j, 0], [0, 1j - 1]])
-"""Makes of an entry's coefficients two Gaussian integers p and q: the entry is p + q sqrt(1/2)."""
+"""Matrix that turns an entry's coefficients into two Gaussian integers p and q: the entry is p + q sqrt(1/2)."""
 _HALF = math.sqrt(0.5)
 
 
 def _diagonal(first: np.ndarray, second: np.ndarray, qubit: int) -> np.ndarray:
-    """A turn (see below) by a diagonal gate on a qubit, numbered from 0."""
+    """Return a turn (see below) by a diagonal gate on a qubit, numbered from 0."""
     entries = [first, second, first, second] if qubit else [first, first, second, second]
     turn = np.zeros((4, 4, 4, 4), int)
     turn[range(4), :, range(4), :] = entries
@@ -58,7 +58,9 @@ def _diagonal(first: np.ndarray, second: np.ndarray, qubit: int) -> np.ndarray:
 
 
 def _turn(name: str) -> np.ndarray:
-    """What a gate, multiplied from the right, does to a row's columns and coefficients, int64 ``(16, 16)``."""
+    """Return the matrix by which a gate, multiplied from the right, changes a row's columns and coefficients, int64
+    ``(16, 16)``.
+    """
     one = _OMEGAS[0]
     if name.startswith("CNOT"):
         return np.kron(np.eye(4, dtype=int)[[0, 1, 3, 2] if name == "CNOT12" else [0, 3, 2, 1]], one)
@@ -70,11 +72,11 @@ def _turn(name: str) -> np.ndarray:
 
 
 _TURNS = np.stack([_turn(name) for name in GATES])
-"""Of each gate; those of H without their factor sqrt(1/2)."""
+"""Matrix of each gate; those of H without their factor sqrt(1/2)."""
 _NOTHING = np.kron(np.eye(4, dtype=int), [1, 0, 0, 0])
 """The integers of the empty circuit, ``(4, 16)``."""
 _QUARTERS = (0, 0, 1, 1, -1, -1, 2, 2)
-"""Of each gate: its determinant is i to the power of this."""
+"""Exponent of each gate: its determinant is i to this power."""
 _INVERSES = [
     np.conj(turn.reshape(4, 4, 4, 4)[:, 0] @ _PARTS @ [1, _HALF]).T * (_HALF if name.startswith("H") else 1)
     for name, turn in zip(GATES, _TURNS, strict=True)
@@ -84,8 +86,9 @@ _BACK = np.stack([(inverse.real, inverse.imag) for inverse in _INVERSES])
 
 
 def product(turns: Iterable[np.ndarray]) -> np.ndarray:
-    """The integers of a product, int64 ``(4, 16)``: a row's columns, and in each the coefficients; what is applied
-    first comes last."""
+    """Return the integers of a product, int64 ``(4, 16)``: a row's columns, and in each the coefficients; what is
+    applied first comes last.
+    """
     rows = _NOTHING
     for turn in turns:
         rows = rows @ turn
@@ -93,8 +96,9 @@ def product(turns: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def normal(unitaries: np.ndarray) -> np.ndarray:
-    """Integers ``(n, 4, 16)`` divided by sqrt(2) as often as can be, and of the eight phases the one in which the first
-    entry that is not 0 has the greatest coefficients, compared one by one."""
+    """Divide integers ``(n, 4, 16)`` by sqrt(2) as often as can be, and choose of the eight phases the one in which the
+    first entry that is not 0 has the greatest coefficients, compared one by one.
+    """
     made = unitaries.reshape(-1, 16, 4).copy()
     while (even := ~((made[..., :2] ^ made[..., 2:]) & 1).any(axis=(1, 2))).any():
         a, b, c, d = np.moveaxis(made[even], -1, 0)
@@ -106,8 +110,10 @@ def normal(unitaries: np.ndarray) -> np.ndarray:
 
 @cache
 def circuits(most: int) -> Circuits:
-    """All of at most so many gates, by breadth-first search; as unitaries what ``_PARTS`` makes of normal integers,
-    complex128 ``(circuits, 2, 16)``: sums of products with entries of targets, which are integers too, are exact."""
+    """Return all of at most so many gates, by breadth-first search; as unitaries what ``_PARTS`` makes of normal
+    integers, complex128 ``(circuits, 2, 16)``: sums of products with entries of targets, which are integers too, are
+    exact.
+    """
     level = _NOTHING[None].astype(np.int8)
     levels = [level]
     words: list[tuple[int, ...]] = [()]
@@ -132,25 +138,25 @@ def circuits(most: int) -> Circuits:
 
 
 def _parts(unitaries: np.ndarray) -> np.ndarray:
-    """Of integers ``(n, 4, 16)``, in the shape of :func:`circuits`."""
+    """Return the parts of integers ``(n, 4, 16)``, in the shape of :func:`circuits`."""
     return np.ascontiguousarray((unitaries.reshape(-1, 16, 4) @ _PARTS).swapaxes(1, 2))
 
 
 @cache
 def _sizes(most: int) -> np.ndarray:
-    """What the integers of each circuit have to be divided by, float64 ``(circuits,)``."""
+    """Return the number by which the integers of each circuit are divided, float64 ``(circuits,)``."""
     return _size(circuits(most).unitaries)
 
 
 def _size(parts: np.ndarray) -> np.ndarray:
-    """The length of the first row; its p and q are orthogonal."""
+    """Return the length of the first row; its p and q are orthogonal."""
     row = parts[:, :, :4]
     lengths: np.ndarray = np.sqrt((row.real**2 + row.imag**2).sum(axis=2) @ [1, 0.5])
     return lengths
 
 
 def _gaps(parts: np.ndarray, sizes: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """The distances of circuits from a target."""
+    """Return the distances of circuits from a target."""
     real, imaginary = target.reshape(2, 16)
     p, q = (parts.reshape(-1, 16) @ (real - 1j * imaginary)).reshape(-1, 2).T
     trace = p + _HALF * q
@@ -160,27 +166,29 @@ def _gaps(parts: np.ndarray, sizes: np.ndarray, target: np.ndarray) -> np.ndarra
 
 
 class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
-    """Targets are of determinant 1, in units of 10**-6: int32 ``(2, 4, 4)``, the real and the imaginary parts."""
+    """Puzzle whose targets have determinant 1, in units of 10**-6: int32 ``(2, 4, 4)``, the real and the imaginary
+    parts.
+    """
 
     name = "TwoQubitSynthesis"
     names = GATES
     inverses = (0, 1, 4, 5, 2, 3, 6, 7)
     longest = 8
     dimension = 4
-    # As with one qubit, only the eighth that has to be hit repeats.
+    # As with one qubit, only the eighth of the targets that are products repeat.
     few: ClassVar[dict[float, float]] = {3: 74_000, 5: 89_000, 7: 340_000}
 
     @property
     def known(self) -> Circuits:
-        """By integers."""
+        """Circuits, by integers."""
         return circuits(self.gates)
 
     def reached(self, number: int) -> np.ndarray:
-        """Of determinant 1, and rounded."""
+        """Return the unitary of a circuit with determinant 1, rounded."""
         return self._target(self.known.words[number])
 
     def drawn(self, dice: Dice) -> np.ndarray:
-        """A circuit that needs all gates, and rotations among them."""
+        """Return a circuit that needs all gates, and rotations among them."""
         longest, count = self.known.begins[-2:]
         word = self.known.words[dice.between(longest, count - 1)]
         rotations = [
@@ -190,7 +198,7 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
 
     @staticmethod
     def _target(word: Sequence[int], rotations: Iterable[tuple[int, int, int]] = ()) -> np.ndarray:
-        """What a circuit makes with rotations (before which gate, of which qubit, how many steps)."""
+        """Return the unitary of a circuit with rotations (before which gate, of which qubit, how many steps)."""
         turns = [_TURNS[gate] for gate in word]
         size = math.sqrt(2 ** sum(GATES[gate].startswith("H") for gate in word))
         for place, qubit, steps in rotations:
@@ -206,17 +214,18 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
         return np.rint(UNIT * turned).astype(np.int32)
 
     def distances(self, target: np.ndarray) -> np.ndarray:
-        """By traces of integers."""
+        """Compute the distances by traces of integers."""
         return _gaps(self.known.unitaries, _sizes(self.gates), target)
 
     def distance(self, instance: Instance, gates: Sequence[int]) -> float:
-        """By the trace of integers."""
+        """Return the distance by the trace of integers."""
         parts = _parts(product(_TURNS[gate] for gate in reversed(gates)))
         return float(_gaps(parts, _size(parts), instance.target)[0])
 
     def canonical(self, instance: Instance) -> bytes:
-        """Up to the four phases that leave the determinant 1; renumbered qubits, complex conjugation and transposition
-        make circuits of circuits."""
+        """Return the least form up to the four phases that leave the determinant 1; renumbered qubits, complex
+        conjugation and transposition make circuits of circuits.
+        """
         target, swap = instance.target.astype("<i4"), np.array([0, 2, 1, 3])
         forms = [(real, sign * imaginary) for real, imaginary in (target, target.swapaxes(1, 2)) for sign in (1, -1)]
         forms += [(real[swap][:, swap], imaginary[swap][:, swap]) for real, imaginary in forms]
@@ -225,47 +234,47 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
         return least + instance.wanted.astype("<i4").tobytes()
 
     def question(self, instance: Instance) -> str:
-        """Gates, target, distance, format."""
+        """State the gates, the target, the distance and the format."""
         return (
             "Approximate a unitary U on two qubits by a circuit of the gates H1, T1 and Tdg1 on qubit 1, H2, T2 and "
             "Tdg2 on qubit 2, CNOT12, which is controlled by qubit 1 and acts on qubit 2, and CNOT21, the other way "
             "round: H = [[1, 1], [1, -1]] / sqrt(2), T = diag(1, exp(i pi/4)), and Tdg is the inverse of T. Rows and "
             "columns of U belong to the states 00, 01, 10, 11, in which qubit 1 comes first.\n\n"
-            f"{entries_in_words(np.asarray(instance.target) / UNIT)}\n\n{self.task_in_words(instance)}"
+            f"{entries_as_text(np.asarray(instance.target) / UNIT)}\n\n{self.task_text(instance)}"
         )
 
 
-class Left(NamedTuple):
-    """What is left to do: the target times the inverse of the circuit."""
+class UnitaryLeft(NamedTuple):
+    """The unitary that is left to make: the target times the inverse of the circuit."""
 
     real: jax.Array
-    """``(4, 4)``."""
+    """Real parts, ``(4, 4)``."""
     imaginary: jax.Array
-    """``(4, 4)``."""
+    """Imaginary parts, ``(4, 4)``."""
     used: jax.Array
-    """int32: gates of the circuit."""
+    """int32: number of gates of the circuit."""
 
 
-class TwoQubitSynthesis(SynthesisTask[Left]):
-    """What is left is a unitary."""
+class TwoQubitSynthesis(SynthesisTask[UnitaryLeft]):
+    """The interactive form: a unitary is left to make."""
 
     puzzle_class = TwoQubitSynthesisPuzzle
     view_size = 32
 
-    def initial(self, key: jax.Array, params: Params) -> Left:
-        """The whole target."""
+    def initial(self, key: jax.Array, params: Params) -> UnitaryLeft:
+        """Begin with the whole target."""
         real, imaginary = params.instance.target.astype(self.dtype) / UNIT
-        return Left(real, imaginary, jnp.int32(0))
+        return UnitaryLeft(real, imaginary, jnp.int32(0))
 
-    def transition(self, state: Left, action: jax.Array, key: jax.Array, params: Params) -> Left:
+    def transition(self, state: UnitaryLeft, action: jax.Array, key: jax.Array, params: Params) -> UnitaryLeft:
         """Multiply with the gate's inverse from the right."""
         across, down = jnp.asarray(_BACK, self.dtype)[action]
         real, imaginary = state.real[:, :, None], state.imaginary[:, :, None]
         reals, imaginaries = real * across - imaginary * down, real * down + imaginary * across
-        return Left(_summed(reals), _summed(imaginaries), state.used + 1)
+        return UnitaryLeft(_summed(reals), _summed(imaginaries), state.used + 1)
 
-    def view(self, state: Left) -> jax.Array:
-        """The unitary."""
+    def view(self, state: UnitaryLeft) -> jax.Array:
+        """Return the unitary."""
         return jnp.concatenate([state.real.ravel(), state.imaginary.ravel()])
 
     @property
@@ -274,19 +283,19 @@ class TwoQubitSynthesis(SynthesisTask[Left]):
         meaning = "[row, column]: {} parts of the unitary that is left to do"
         return tuple(Component(part, meaning.format(part), shape=(4, 4)) for part in ("real", "imaginary"))
 
-    def gap(self, state: Left) -> jax.Array:
-        """By the trace."""
+    def gap(self, state: UnitaryLeft) -> jax.Array:
+        """Return the distance by the trace."""
         real, imaginary = (part[0, 0] + part[1, 1] + part[2, 2] + part[3, 3] for part in (state.real, state.imaginary))
         return jnp.sqrt(jnp.maximum(1 - jnp.sqrt(real * real + imaginary * imaginary) / 4, 0))
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def shown(self, state: Left) -> str:
-        """As the target of the question."""
-        return entries_in_words(np.stack([state.real, state.imaginary]))
+    def shown(self, state: UnitaryLeft) -> str:
+        """Show it as the target of the question."""
+        return entries_as_text(np.stack([state.real, state.imaginary]))
 
-    def draw(self, state: Left, params: Params) -> np.ndarray:
-        """Of each entry that is left the absolute value, and below it the phase in degrees."""
+    def draw(self, state: UnitaryLeft, params: Params) -> np.ndarray:
+        """Draw the absolute value of each entry that is left, and below it the phase in degrees."""
         board = Board(4, 4, self.picture_shape)
         entries = np.asarray(state.real) + 1j * np.asarray(state.imaginary)
         for row in range(4):
@@ -302,5 +311,5 @@ class TwoQubitSynthesis(SynthesisTask[Left]):
 
 
 def _summed(products: jax.Array) -> jax.Array:
-    """Over the middle of three axes of length 4, in order."""
+    """Sum over the middle of three axes of length 4, in order."""
     return products[:, 0] + products[:, 1] + products[:, 2] + products[:, 3]

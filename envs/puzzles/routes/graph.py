@@ -1,4 +1,4 @@
-"""Graphs of few vertices: a vertex is a bit, a graph the set of neighbours of each vertex."""
+"""Graphs of few vertices, as bits: a graph is the set of neighbours of each vertex."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Graph = Sequence[int]
 
 
 def random_graph(dice: Dice, vertices: int, edges: int) -> list[int]:
-    """Every set of so many edges is equally likely."""
+    """Draw a graph; every set of so many edges is equally likely."""
     graph = [0] * vertices
     pairs = [(one, other) for other in range(vertices) for one in range(other)]
     for one, other in dice.sample(pairs, edges):
@@ -21,7 +21,7 @@ def random_graph(dice: Dice, vertices: int, edges: int) -> list[int]:
 
 
 def members(bits: int) -> Iterator[int]:
-    """The vertices of a set, the least first."""
+    """Return the vertices of a set, the least first."""
     while bits:
         lowest = bits & -bits
         yield lowest.bit_length() - 1
@@ -29,7 +29,7 @@ def members(bits: int) -> Iterator[int]:
 
 
 def reached(graph: Graph, start: int, within: int) -> int:
-    """What can be reached from the vertices of ``start`` through vertices of ``within``; both are sets."""
+    """Return the vertices that can be reached from those of ``start`` through those of ``within``; both are sets."""
     found = rim = start & within
     while rim:
         around = 0
@@ -41,7 +41,8 @@ def reached(graph: Graph, start: int, within: int) -> int:
 
 
 def hamiltonian_cycle(graph: Graph) -> tuple[list[int] | None, int]:
-    """A cycle through every vertex, from vertex 0, by depth-first search; vertices with fewest ways on come first.
+    """Return a cycle through every vertex, from vertex 0, by depth-first search; vertices with fewest ways on come
+    first.
 
     A branch is left as soon as an unvisited vertex has too few ways in and out (two, or one and back to the start; the
     latter for one vertex only, the last), or unvisited vertices cannot all be reached.
@@ -75,14 +76,15 @@ def hamiltonian_cycle(graph: Graph) -> tuple[list[int] | None, int]:
 
 
 def hamiltonian_path(graph: Graph) -> tuple[list[int] | None, int]:
-    """A path through every vertex: a cycle of the graph with one more vertex that is next to all others. Returns as
-    :func:`hamiltonian_cycle` does."""
+    """Return a path through every vertex: a cycle of the graph with one more vertex that is next to all others. Returns
+    as :func:`hamiltonian_cycle` does.
+    """
     cycle, entered = hamiltonian_cycle([2 ** (len(graph) + 1) - 2, *(row << 1 | 1 for row in graph)])
     return cycle and [vertex - 1 for vertex in cycle[1:]], entered
 
 
 def canonical_graph(graph: Graph) -> bytes:
-    """The same bytes for graphs that differ by the names of their vertices only, and for no others.
+    """Return the same bytes for graphs that differ by the names of their vertices only, and for no others.
 
     Vertices are told apart by their neighbours' kinds until that ends; among those that are still alike, each is tried
     as the first (McKay 1981, without its shortcuts for symmetric graphs).

@@ -1,8 +1,8 @@
 """rlsuite/HamiltonianPath-v0 and rlsuite/HamiltonianCycle-v0: visit every vertex of a graph once.
 
-``difficulty`` is the number of vertices. Graphs are uniform among those with a fixed number of edges that are connected
-and have no vertex that rules a solution out by its degree: for a cycle all have at least two neighbours, for a path at
-most two have only one. Of every two one-shot instances one has no solution, proven by exhaustive search; the number of
+``difficulty`` is the number of vertices. Graphs are uniform among the connected ones with a fixed number of edges in
+which no degree rules a solution out: for a cycle every vertex has at least two neighbours, for a path at most two
+vertices have only one. Of every two one-shot instances one has no solution, proven by exhaustive search; the number of
 edges does not tell them apart. The interactive form has graphs with a solution only.
 
 =============  =====================================================================================================
@@ -35,7 +35,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import FILLED, GIVEN, INK, LINE, PAPER
 from ..shared.puzzle_task import Params, PuzzleTask
 from .graph import canonical_graph, hamiltonian_cycle, hamiltonian_path, members, random_graph, reached
@@ -57,9 +57,9 @@ class HamiltonianPuzzle(Puzzle[Instance]):
     """``tier`` is the number of vertices."""
 
     difficulty_is = "vertices that a depth-first search enters until it has a solution or has proven that there is none"
-    #: Whether an edge has to lead from the last vertex back to the first.
+    #: True if an edge has to lead from the last vertex back to the first.
     closed: ClassVar[bool]
-    #: Edges a vertex, in eighths.
+    #: Edges per vertex, in eighths.
     density: ClassVar[int]
 
     def __init__(self, tier: float) -> None:
@@ -70,7 +70,7 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         self.edges = self.count * self.density // 8
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A graph of the kind whose turn it is at this seed."""
+        """Draw a graph with a solution or without, whichever is this seed's turn."""
         return self._of_kind(dice, solvable=dice.share(2) == 1)
 
     def _of_kind(self, dice: Dice, *, solvable: bool) -> Instance:
@@ -80,7 +80,7 @@ class HamiltonianPuzzle(Puzzle[Instance]):
                 return Instance(np.array(graph, np.int32), np.int8(solvable))
 
     def _plausible(self, graph: Sequence[int]) -> bool:
-        """Whether degrees allow a solution, and the graph is connected."""
+        """Return whether degrees allow a solution, and the graph is connected."""
         degrees = [bits.bit_count() for bits in graph]
         if min(degrees) == 0 or degrees.count(1) > (0 if self.closed else 2):
             return False
@@ -88,15 +88,15 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         return reached(graph, 1, everything) == everything
 
     def search(self, graph: Sequence[int]) -> tuple[list[int] | None, int]:
-        """A solution, if there is one, and the vertices entered until that was known."""
+        """Return a solution, if there is one, and the vertices entered until that was known."""
         return (hamiltonian_cycle if self.closed else hamiltonian_path)(graph)
 
     def canonical(self, instance: Instance) -> bytes:
-        """The graph without the names of its vertices."""
+        """Return the graph without the names of its vertices."""
         return canonical_graph(instance.neighbours.tolist())
 
     def rules(self) -> str:
-        """What is asked for."""
+        """State what is asked for."""
         if self.closed:
             return (
                 "A Hamiltonian cycle of a graph visits every vertex exactly once, goes from each to the next by an "
@@ -107,7 +107,7 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         )
 
     def question(self, instance: Instance) -> str:
-        """Rules, graph, format."""
+        """State the rules, the graph and the format."""
         kind = "cycle" if self.closed else "path"
         again = " (the first is not repeated at the end)" if self.closed else ""
         return (
@@ -117,17 +117,17 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         )
 
     def shown(self, instance: Instance) -> str:
-        """Vertices and edges."""
+        """Return the vertices and edges in words."""
         graph = instance.neighbours.tolist()
         edges = (f"{v + 1}-{w + 1}" for v, bits in enumerate(graph) for w in members(bits) if v < w)
         return f"The vertices: 1 to {self.count}\nThe edges: {' '.join(edges)}"
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Every vertex once, every step an edge; for ``none``, what the search has proven."""
+        """Check that every vertex is visited once and every step is an edge; for ``none``, ask the search."""
         graph, n = instance.neighbours.tolist(), self.count
         if answer == NONE:
             return wrong("there is one") if instance.solvable else RIGHT
-        path = [vertex - 1 for vertex in reading.integers(answer, 1, n, least=n, most=n, what="vertice")]
+        path = [vertex - 1 for vertex in parsing.integers(answer, 1, n, least=n, most=n, what="vertice")]
         if len(set(path)) < n:
             return wrong("a vertex is visited twice")
         steps = list(zip(path, path[1:] + path[:1], strict=True))
@@ -137,25 +137,26 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         return RIGHT
 
     def solve(self, instance: Instance) -> str:
-        """By :meth:`search`."""
+        """Search with :meth:`search`."""
         path = self.search(instance.neighbours.tolist())[0]
         return NONE if path is None else self.written(path)
 
     def plan(self, instance: Instance) -> list[int]:
-        """Actions are vertices."""
+        """Return the vertices of the solution, which are the actions."""
         return self.search(instance.neighbours.tolist())[0] or []
 
     def difficulty(self, instance: Instance) -> float:
-        """What :meth:`search` enters."""
+        """Count the vertices that :meth:`search` enters."""
         return float(self.search(instance.neighbours.tolist())[1])
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """``none`` half of the time, otherwise the vertices in random order."""
+        """Answer ``none`` half of the time, otherwise the vertices in random order."""
         return NONE if dice.below(2) else self.written(dice.shuffled(range(self.count)))
 
     def heuristic(self, instance: Instance) -> str:
-        """From a vertex of least degree on to the neighbour with the fewest unvisited neighbours (Warnsdorff 1823);
-        ``none`` if that ends early, or cannot be closed."""
+        """Go from a vertex of least degree on to the neighbour with the fewest unvisited neighbours (Warnsdorff 1823);
+        ``none`` if that ends early, or cannot be closed.
+        """
         graph = instance.neighbours.tolist()
         path = [min(range(self.count), key=lambda v: graph[v].bit_count())]
         left = 2**self.count - 1 & ~(1 << path[0])
@@ -166,17 +167,17 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         return NONE if left or unclosed else self.written(path)
 
     def constants(self) -> Sequence[str]:
-        """``none``, and the vertices as they are numbered."""
+        """Return ``none``, and the vertices as they are numbered."""
         return [NONE, self.written(range(self.count))]
 
     @staticmethod
     def written(path: Sequence[int]) -> str:
-        """Vertices as an answer is written."""
+        """Write vertices as an answer."""
         return " ".join(str(vertex + 1) for vertex in path)
 
 
 class HamiltonianPathPuzzle(HamiltonianPuzzle):
-    """Through every vertex."""
+    """A path through every vertex."""
 
     name = "HamiltonianPath"
     few: ClassVar[dict[float, float]] = {8: 780, 12: 830_000}
@@ -184,7 +185,7 @@ class HamiltonianPathPuzzle(HamiltonianPuzzle):
 
 
 class HamiltonianCyclePuzzle(HamiltonianPuzzle):
-    """And back."""
+    """A cycle through every vertex."""
 
     name = "HamiltonianCycle"
     few: ClassVar[dict[float, float]] = {8: 800}
@@ -192,42 +193,42 @@ class HamiltonianCyclePuzzle(HamiltonianPuzzle):
 
 
 class SolvablePathPuzzle(HamiltonianPathPuzzle):
-    """Graphs with a Hamiltonian path only."""
+    """The puzzle on graphs with a Hamiltonian path only."""
 
     name = "HamiltonianPath, solvable"
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A graph with a path."""
+        """Draw a graph with a path."""
         return self._of_kind(dice, solvable=True)
 
 
 class SolvableCyclePuzzle(HamiltonianCyclePuzzle):
-    """Graphs with a Hamiltonian cycle only."""
+    """The puzzle on graphs with a Hamiltonian cycle only."""
 
     name = "HamiltonianCycle, solvable"
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A graph with a cycle."""
+        """Draw a graph with a cycle."""
         return self._of_kind(dice, solvable=True)
 
 
-class Visiting(NamedTuple):
+class PathState(NamedTuple):
     """The path so far."""
 
     path: jax.Array
-    """int8 ``(n,)``: the vertices in order; -1 where there is none yet."""
+    """int8 ``(n,)``: vertices in order; -1 where there is none yet."""
     left: jax.Array
     """int32: bit v is set if vertex v is unvisited."""
     visited: jax.Array
-    """int32: how many are visited."""
+    """int32: number of visited vertices."""
     last: jax.Array
     """int32: the last vertex visited; -1 at first."""
     ahead: jax.Array
     """int32: the bits of the vertices that can be visited next."""
 
 
-class HamiltonianPath(PuzzleTask[Visiting]):
-    """The interactive form."""
+class HamiltonianPath(PuzzleTask[PathState]):
+    """The interactive form, for a path."""
 
     puzzle: HamiltonianPuzzle
     puzzle_class: ClassVar[type[HamiltonianPuzzle]] = SolvablePathPuzzle
@@ -242,16 +243,16 @@ class HamiltonianPath(PuzzleTask[Visiting]):
         self.reward_space = self.box(0.0, 1.0 + 1.0 / n)
         self._vertices = np.arange(n, dtype=np.int32)
 
-    def initial(self, key: jax.Array, params: Params) -> Visiting:
-        """Nowhere yet."""
+    def initial(self, key: jax.Array, params: Params) -> PathState:
+        """Begin before the first vertex."""
         every = jnp.int32(2**self.count - 1)
-        return Visiting(jnp.full(self.count, -1, jnp.int8), every, jnp.int32(0), jnp.int32(-1), every)
+        return PathState(jnp.full(self.count, -1, jnp.int8), every, jnp.int32(0), jnp.int32(-1), every)
 
-    def transition(self, state: Visiting, action: jax.Array, key: jax.Array, params: Params) -> Visiting:
+    def transition(self, state: PathState, action: jax.Array, key: jax.Array, params: Params) -> PathState:
         """Visit a vertex."""
         here = self._vertices == action
         left = state.left & ~(np.int32(1) << action.astype(np.int32))
-        return Visiting(
+        return PathState(
             path=jnp.where(self._vertices == state.visited, action.astype(jnp.int8), state.path),
             left=left,
             visited=state.visited + 1,
@@ -259,8 +260,8 @@ class HamiltonianPath(PuzzleTask[Visiting]):
             ahead=jnp.where(here, params.instance.neighbours, 0).sum(dtype=jnp.int32) & left,
         )
 
-    def observation(self, state: Visiting, key: jax.Array, params: Params) -> jax.Array:
-        """The graph, and for each vertex how it stands."""
+    def observation(self, state: PathState, key: jax.Array, params: Params) -> jax.Array:
+        """Return the graph, and for each vertex how it stands."""
         rows = params.instance.neighbours
         matrix = (rows[:, None] >> self._vertices) & 1
         free = lax.population_count(rows & state.left) / self.count
@@ -269,7 +270,7 @@ class HamiltonianPath(PuzzleTask[Visiting]):
         return jnp.concatenate([part.astype(self.dtype) for part in parts])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """Describe the entries in the order of :meth:`observation`."""
         n = self.count
         return (
             Component("adjacency", "[vertex, vertex]: whether an edge joins the two", shape=(n, n)),
@@ -280,31 +281,31 @@ class HamiltonianPath(PuzzleTask[Visiting]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """A vertex each."""
+        """Describe each action: a vertex."""
         return (Component("visit", "visit the vertex of this number next", shape=(self.count,)),)
 
     def reward(
-        self, state: Visiting, action: jax.Array, next_state: Visiting, key: jax.Array, params: Params
+        self, state: PathState, action: jax.Array, next_state: PathState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """A share for each vertex, 1 for a solution."""
+        """Give a share for each vertex, 1 for a solution."""
         more = next_state.visited - state.visited
         done = (more > 0) & self._solved(next_state, params)
         return more.astype(self.dtype) / self.count + done.astype(self.dtype)
 
-    def terminal(self, state: Visiting, key: jax.Array, params: Params) -> jax.Array:
-        """Whether there is nowhere to go."""
+    def terminal(self, state: PathState, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether there is nowhere to go."""
         return state.ahead == 0
 
-    def info(self, state: Visiting, params: Params) -> dict[str, jax.Array]:
-        """``success``: every vertex is visited (and the cycle can be closed)."""
+    def info(self, state: PathState, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: every vertex is visited (and the cycle can be closed)."""
         visited = state.visited.astype(self.dtype) / self.count
         return {"success": self._solved(state, params), "visited": visited}
 
-    def action_mask(self, state: Visiting, params: Params) -> jax.Array:
-        """Unvisited neighbours of the last vertex; at first all, bool ``(n,)``."""
+    def action_mask(self, state: PathState, params: Params) -> jax.Array:
+        """Return the unvisited neighbours of the last vertex; at first all vertices, bool ``(n,)``."""
         return (state.ahead >> self._vertices) & 1 == 1
 
-    def _solved(self, state: Visiting, params: Params) -> jax.Array:
+    def _solved(self, state: PathState, params: Params) -> jax.Array:
         complete = state.left == 0
         if not self.puzzle.closed:
             return complete
@@ -313,31 +314,31 @@ class HamiltonianPath(PuzzleTask[Visiting]):
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Visiting, params: Params) -> str:
-        """Rules, graph, path."""
+    def describe(self, state: PathState, params: Params) -> str:
+        """Show the rules, the graph and the path."""
         path = self.puzzle.written(self._path(state)) or "none"
         return f"{self.puzzle.rules()}\n\n{self.puzzle.shown(params.instance)}\nVisited so far, in order: {path}"
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return f"Answer with the vertex to visit next, 1 to {self.count}: an unvisited neighbour of the last one."
 
-    def parse(self, text: str, state: Visiting, params: Params) -> np.ndarray:
-        """The number of a vertex, counted from 1.
+    def parse(self, text: str, state: PathState, params: Params) -> np.ndarray:
+        """Read the number of a vertex, counted from 1.
 
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.integer(text.strip(), 1, self.count, "vertex") - 1, self.action_space.dtype)
+        return np.asarray(parsing.integer(text.strip(), 1, self.count, "vertex") - 1, self.action_space.dtype)
 
-    def why_illegal(self, action: np.ndarray, state: Visiting, params: Params) -> str:
-        """Visited, or no neighbour."""
+    def why_illegal(self, action: np.ndarray, state: PathState, params: Params) -> str:
+        """Say that the vertex is visited or no neighbour."""
         if not int(state.left) >> int(action) & 1:
             return f"vertex {int(action) + 1} is visited already"
         return f"there is no edge between {int(state.last) + 1} and {int(action) + 1}"
 
-    def why_over(self, state: Visiting, params: Params, info: dict[str, Any]) -> str:
-        """Solved or stuck."""
+    def why_over(self, state: PathState, params: Params, info: dict[str, Any]) -> str:
+        """Say whether it is solved or stuck."""
         if info["success"]:
             return "every vertex is visited"
         return (
@@ -346,8 +347,8 @@ class HamiltonianPath(PuzzleTask[Visiting]):
             else "no edge leads back to the first vertex"
         )
 
-    def draw(self, state: Visiting, params: Params) -> np.ndarray:
-        """Vertices on a circle; edges grey, the path blue."""
+    def draw(self, state: PathState, params: Params) -> np.ndarray:
+        """Draw vertices on a circle; edges grey, the path blue."""
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), PAPER)
         pen = ImageDraw.Draw(image)
@@ -368,11 +369,11 @@ class HamiltonianPath(PuzzleTask[Visiting]):
         return np.asarray(image)
 
     @staticmethod
-    def _path(state: Visiting) -> list[int]:
+    def _path(state: PathState) -> list[int]:
         return [vertex for vertex in np.asarray(state.path).tolist() if vertex >= 0]
 
 
 class HamiltonianCycle(HamiltonianPath):
-    """The interactive form."""
+    """The interactive form, for a cycle."""
 
     puzzle_class = SolvableCyclePuzzle

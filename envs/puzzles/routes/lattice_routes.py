@@ -1,4 +1,4 @@
-"""Routes on a square lattice whose neighbours are joined by roads, or are not: mazes and road maps.
+"""Routes on a square lattice in which some neighbours are joined by roads: mazes and road maps.
 
 =============  =====================================================================================================
 action         0 up, 1 down, 2 left, 3 right (north, south, west, east); legal where there is a road
@@ -31,26 +31,26 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import Instance as AnyInstance
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
 from ..shared.shortest_moves import MovesPuzzle
 from ..shared.symmetry import square_symmetries
 from .graph import members
 
 PRICE = 0.1
-"""What a shortest route costs in all."""
+"""Price of a shortest route in all."""
 UP, DOWN, LEFT, RIGHT = range(4)
 _INT16 = [np.int16(number) for number in range(1000)]
-"""Places and lengths; making one costs five times as much."""
+"""Places and lengths as int16, made once, because to make one takes five times as long."""
 
 
 class Roads(NamedTuple):
-    """A lattice of places, and the way to be found. Puzzles may append fields."""
+    """A lattice of places, its roads, a start and a goal. Puzzles may append fields."""
 
     right: np.ndarray
     """int8 ``(side**2,)``: length of the road from each place to the one on its right; 0 for none."""
     down: np.ndarray
-    """int8 ``(side**2,)``: to the one below."""
+    """int8 ``(side**2,)``: length of the road from each place to the one below; 0 for none."""
     start: np.int16
     """A place, counted from 0 in reading order."""
     goal: np.int16
@@ -62,15 +62,15 @@ class Roads(NamedTuple):
 class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
     """``tier`` is the side of the lattice. A position is the number of a place.
 
-    Places are joined by a random tree that a walk leaves behind which goes on from its end while it can and else from
-    where it can last; further neighbours by chance. Start and goal are at least two thirds as far apart as the goal is
-    from the farthest place.
+    Places are joined by a random tree: a walk goes on from its end while it can, and else from the last place from
+    which it can. Further neighbours are joined by chance. Start and goal are at least two thirds as far apart as the
+    goal is from the farthest place.
     """
 
     largest: ClassVar[int]
-    #: The chance of a road between neighbours that the tree does not join, in eighths.
+    #: Chance of a road between neighbours that the tree does not join, in eighths.
     eighths: ClassVar[int]
-    #: The length of the longest road.
+    #: Length of the longest road.
     longest: ClassVar[int]
 
     def __init__(self, tier: float) -> None:
@@ -101,7 +101,7 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         that give them these."""
 
     def _neighbours(self, place: int) -> list[int | None]:
-        """Where each direction leads on the lattice; None beyond the border."""
+        """Return the place that each direction leads to on the lattice; None beyond the border."""
         row, column = divmod(place, self.side)
         last = self.side - 1
         return [
@@ -112,11 +112,13 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         ]
 
     def _slot(self, place: int, other: int) -> int:
-        """Where the length of the road between neighbours stands among those to the right and then down."""
+        """Return the index of the road between neighbours among those to the right and then down."""
         return min(place, other) + (0 if abs(place - other) == 1 else self.places)
 
     def _turned_roads(self, order: Sequence[int]) -> list[int]:
-        """Where ``_turned`` takes roads from; ``order`` has for each place the one that goes there."""
+        """Return the indices from which ``_turned`` takes roads; ``order`` has for each place the one that goes
+        there.
+        """
         found = []
         for way in (RIGHT, DOWN):
             for place, beside in enumerate(self._beside):
@@ -127,7 +129,7 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         return found
 
     def roads(self, dice: Dice) -> Iterator[tuple[Roads, list[int]]]:
-        """A random map and goal with its :meth:`rings`, from one start after another in random order."""
+        """Return a random map and goal with its :meth:`rings`, from one start after another in random order."""
         lengths, longest = bytearray(2 * self.places), self.longest
         words = dice.words(2 * self.places - 1)
         drawn = [1 + (word * longest >> 64) for word in words[2::2]] if longest > 1 else [1] * (self.places - 1)
@@ -163,14 +165,14 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
             yield Roads(right, down, _INT16[start.bit_length() - 1], _INT16[goal], _INT16[shortest]), rings
 
     def exits(self, right: Sequence[int], down: Sequence[int], place: int) -> Iterator[tuple[int, int, int]]:
-        """The roads from a place: direction, where it leads, length."""
+        """Return the roads from a place: direction, where it leads, length."""
         for way, other, slot in self._ways[place]:
             if length := (right[slot] if slot < self.places else down[slot - self.places]):
                 yield way, other, length
 
     def rings(self, lengths: bytes | bytearray, goal: int, until: int = 0) -> list[int]:
-        """For each length from 0 on, the set of the places from which a shortest route to the goal is so long (Dijkstra
-        1959).
+        """Return for each length from 0 on the set of the places from which a shortest route to the goal is so long
+        (Dijkstra 1959).
 
         Args:
             lengths: of roads to the right and then down, from each place.
@@ -195,7 +197,7 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         return rings
 
     def canonical(self, instance: AnyInstance) -> bytes:
-        """The least of the eight rotations and reflections of the map, start and goal with it."""
+        """Return the least of the eight rotations and reflections of the map, start and goal with it."""
         roads: Any = instance
         lengths = roads.right.tobytes() + roads.down.tobytes() + b"\0"
         ends = int(roads.start), int(roads.goal)
@@ -208,20 +210,20 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         return first + min([bytes(turn(lengths)) for turn in turns])
 
     def start(self, instance: AnyInstance) -> int:
-        """A place."""
+        """Return a place."""
         return int(instance.start)  # type: ignore[attr-defined]
 
     def goal(self, instance: AnyInstance) -> int:
-        """A place."""
+        """Return a place."""
         return int(instance.goal)  # type: ignore[attr-defined]
 
     def after(self, instance: AnyInstance, position: int, move: int) -> int | None:
-        """Along a road, if there is one."""
+        """Follow a road; None where there is none."""
         other = self._beside[position][move]
         return other if other is not None and self.length(instance, position, other) else None
 
     def length(self, instance: AnyInstance, place: int, other: int) -> int:
-        """Of the road between two places; 0 if there is none."""
+        """Return the length of the road between two places; 0 if there is none."""
         roads: Any = instance
         for way, beside in enumerate(self._beside[place]):
             if beside == other:
@@ -229,13 +231,13 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         return 0
 
     def apart(self, instance: AnyInstance, position: int) -> int:
-        """Rows plus columns to the goal."""
+        """Count the rows and columns to the goal."""
         row, column = divmod(position, self.side)
         to_row, to_column = divmod(self.goal(instance), self.side)
         return abs(row - to_row) + abs(column - to_column)
 
     def shortest(self, instance: AnyInstance) -> list[int]:
-        """From ring to ring."""
+        """Go from ring to ring."""
         roads: Any = instance
         lengths = roads.right.tobytes() + roads.down.tobytes()
         place, moves = self.start(instance), []
@@ -252,22 +254,24 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
 
 
 def _subsets(ways: list[tuple[int, int]]) -> tuple[int, dict[int, list[tuple[int, int, int]]]]:
-    """Places as a set; and some of them, by the set of these, each with what takes it out of a set."""
+    """Return the greatest set of places; and for each set of them its places, with the masks that take them out of a
+    set.
+    """
     chosen = (list(compress(ways, which)) for which in product((0, 1), repeat=len(ways)))
     each = [[(other, slot, ~(1 << other)) for other, slot in some] for some in chosen]
     by_set = {sum(1 << other for other, _, _ in some): some for some in each}
     return max(by_set), by_set
 
 
-class Travelling(Protocol):
-    """What the state of every route has."""
+class RouteState(Protocol):
+    """Part that the state of every route has."""
 
     @property
     def place(self) -> jax.Array:
-        """Where one is, int32."""
+        """int32: the player's place."""
 
 
-State = TypeVar("State", bound=Travelling)
+State = TypeVar("State", bound=RouteState)
 
 
 class RouteTask(PuzzleTask[State], Generic[State]):
@@ -276,10 +280,10 @@ class RouteTask(PuzzleTask[State], Generic[State]):
     puzzle: RoutePuzzle[Any]
     measures: ClassVar[dict[str, str]] = {"apart": "rows plus columns to the goal"}
     picture_shape: ClassVar[tuple[int, int, int]] = (360, 360, 3)
-    #: What the four directions are called.
+    #: Names of the four directions.
     ways: ClassVar[tuple[str, str, str, str]]
     road_unit: ClassVar[str]
-    """Of the longest road."""
+    """Length by which road lengths are divided, in words."""
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -289,16 +293,16 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         self.reward_space = self.box(-1.0 - PRICE * self.puzzle.longest, 2.0)
 
     def beyond(self, place: jax.Array, action: jax.Array) -> jax.Array:
-        """Where the road in a direction leads."""
+        """Return the place that the road in a direction leads to."""
         side = self.puzzle.side
         return place + jnp.select([action == UP, action == DOWN, action == LEFT], [-side, side, -1], 1)
 
     def left(self, place: jax.Array, params: Params) -> jax.Array:
-        """What is left to the goal, int32: its decrease is rewarded."""
+        """Return what is left to the goal, int32: its decrease is rewarded."""
         return self._apart(place, params)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """The map, where one is on it, and what is seen from there."""
+        """Return the map, where one is on it, and what is seen from there."""
         roads, side = params.instance, self.puzzle.side
         every = np.arange(self.places)
         here, goal = every == state.place, every == roads.goal
@@ -311,7 +315,7 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         )
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """Describe the entries in the order of :meth:`observation`."""
         side, unit = (self.puzzle.side,) * 2, self.road_unit
         return (
             Component("right", "[row, column]: length of the road to the right of the place, 0 for none", unit, side),
@@ -324,11 +328,11 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """The four directions."""
+        """Describe the four directions."""
         return singles({way: f"take the road {way}" for way in self.ways})
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Progress, 1 on arrival, and the price of the road; of a shortest one where none is taken."""
+        """Give progress, 1 on arrival, and the price of the road; of a shortest one where none is taken."""
         before, after = self.left(state.place, params), self.left(next_state.place, params)
         first = self.left(params.instance.start.astype(jnp.int32), params)
         roads = self._exits(state, params)
@@ -338,23 +342,25 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         return progress + ((after == 0) & (before > 0)).astype(self.dtype) - price
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Whether one is at the goal."""
+        """Return whether one is at the goal."""
         return state.place == params.instance.goal
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success``: one is at the goal."""
+        """Report ``success``: the player is at the goal."""
         return {"success": state.place == params.instance.goal, "apart": self._apart(state.place, params)}
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
-        """The directions in which there is a road, bool ``(4,)``."""
+        """Return the directions in which there is a road, bool ``(4,)``."""
         return self._exits(state, params) > 0
 
     def _exits(self, state: State, params: Params) -> jax.Array:
-        """The lengths of the roads from here, int32 ``(4,)``; 0 for none."""
+        """Return the lengths of the roads from here, int32 ``(4,)``; 0 for none."""
         return self.around(params.instance.right, params.instance.down, state.place)
 
     def around(self, right: jax.Array, down: jax.Array, place: jax.Array) -> jax.Array:
-        """Of numbers for the roads to the right and down from each place, those of the four from one, int32."""
+        """Return the numbers of the four roads at one place, int32, from those of the roads to the right and down from
+        each place.
+        """
         # Indices below 0 count from the end: from the last row no road leads down, and none to the right from its end.
         roads = down[place - self.puzzle.side], down[place], right[place - 1], right[place]
         return jnp.stack(roads).astype(jnp.int32)
@@ -366,21 +372,21 @@ class RouteTask(PuzzleTask[State], Generic[State]):
     # -- host side ------------------------------------------------------------------------------------------------
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return f"Answer with the direction to go: {', '.join(self.ways)}."
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """The name of a direction.
+        """Read the name of a direction.
 
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), self.ways), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), self.ways), self.action_space.dtype)
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
-        """No road."""
+        """Say that there is no road."""
         return f"there is no way {self.ways[int(action)]} from here"
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """The only end there is."""
+        """Return the only end there is."""
         return "the goal is reached"

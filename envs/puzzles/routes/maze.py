@@ -1,8 +1,8 @@
 """rlsuite/Maze-v0: the shortest way through a maze.
 
-``difficulty`` is the side of the maze in rooms. Walls are a random spanning tree's, one in eight of the others taken
-down, so that there may be several ways. See :mod:`.lattice_routes` for actions, observations and rewards; the mask
-forbids walking into walls. Differing from there:
+``difficulty`` is the side of the maze in rooms. The passages are a random spanning tree, and one in eight of the walls
+left is taken down, so that there may be several ways. See :mod:`.lattice_routes` for actions, observations and rewards;
+the mask forbids walking into walls. Two things differ:
 
 * Every passage taken is marked, at most twice, as Tremaux's walker does, who never gets lost (Lucas 1882, Recreations
   mathematiques 1): without marks, who does not see the whole way at once walks to and fro. The observation ends with
@@ -29,18 +29,18 @@ from ..shared.puzzle_task import Params
 from .lattice_routes import DOWN, LEFT, UP, RoutePuzzle, RouteTask
 
 MARKS = 2
-"""A passage has at most so many."""
+"""Most marks of a passage."""
 TRAIL = "", "#b8bec7", "#737a85"
-"""What colour so many have."""
+"""Colours of passages by how often they were taken."""
 
 
 class Instance(NamedTuple):
-    """A maze, and the way to be found; see :class:`.lattice_routes.Roads`."""
+    """A maze, a start and a goal; see :class:`.lattice_routes.Roads`."""
 
     right: np.ndarray
     """int8 ``(side**2,)``: 1 where a passage leads to the room on the right, 0 where a wall is."""
     down: np.ndarray
-    """int8 ``(side**2,)``: to the one below."""
+    """int8 ``(side**2,)``: 1 where a passage leads to the room below, 0 where a wall is."""
     start: np.int16
     """A room."""
     goal: np.int16
@@ -48,22 +48,22 @@ class Instance(NamedTuple):
     shortest: np.int16
     """Moves of a shortest way."""
     far: np.ndarray
-    """int16 ``(side**2,)``: from every room."""
+    """int16 ``(side**2,)``: moves of a shortest way from every room."""
 
 
 class MazePuzzle(RoutePuzzle[Instance]):
-    """Rooms; where there is no wall, a road of length 1."""
+    """A maze: rooms, with a road of length 1 where there is no wall."""
 
     name = "Maze"
     moves = ("U", "D", "L", "R")
     largest, eighths, longest = 15, 1, 1
 
     def compose(self, dice: Dice) -> Instance:
-        """A random maze."""
+        """Draw a random maze."""
         return next(self.draws(dice, SPLITS[0]))
 
     def draws(self, dice: Dice, split: str) -> Iterator[Instance]:
-        """Random mazes, each from several starts."""
+        """Yield random mazes, each from several starts."""
         width = -(-self.places // 8)
         while True:
             far = None
@@ -75,7 +75,7 @@ class MazePuzzle(RoutePuzzle[Instance]):
                 yield Instance(*roads, far)
 
     def rings(self, lengths: bytes | bytearray, goal: int, until: int = 0) -> list[int]:
-        """As on any map; here a step leads from all places of a ring at once."""
+        """Return the rings as on any map; here a step leads from all places of a ring at once."""
         side = self.side
         roads = int(lengths[::-1].translate(_BINARY), 2)
         right, down = roads, roads >> self.places
@@ -91,7 +91,7 @@ class MazePuzzle(RoutePuzzle[Instance]):
         return rings
 
     def question(self, instance: Instance) -> str:
-        """Rules, map, format."""
+        """State the rules, the map and the format."""
         return (
             f"A maze of {self.side} x {self.side} rooms; S is in the room to start from, G in the goal. A move goes "
             "into the room above (U), below (D), on the left (L) or on the right (R), where there is no wall: --- "
@@ -101,12 +101,14 @@ class MazePuzzle(RoutePuzzle[Instance]):
         )
 
     def shown(self, instance: Instance) -> str:
-        """The map."""
+        """Return the map."""
         walls = instance.right.tobytes() + instance.down.tobytes()
         return self.drawn(walls, {self.start(instance): "S", self.goal(instance): "G"})
 
     def drawn(self, passages: bytes, names: dict[int, str]) -> str:
-        """A map with names of rooms; of each passage to the right, then down: 0 for a wall, 1 for none, then marks."""
+        """Return a map with names of rooms; of each passage to the right, then down: 0 for a wall, 1 for none, then
+        marks.
+        """
         side, lines = self.side, ["+" + "---+" * self.side]
         right, down = passages[: self.places], passages[self.places :]
         for first in range(0, side * side, side):
@@ -120,30 +122,30 @@ class MazePuzzle(RoutePuzzle[Instance]):
 
 @cache
 def _rooms(right: bytes) -> str:
-    """A row of rooms, and what is between them."""
+    """Return a row of rooms, and what is between them."""
     return "|" + "".join(["   " + "| .:"[passage] for passage in right])
 
 
 @cache
 def _floor(down: bytes) -> str:
-    """What is below a row of rooms."""
+    """Return the text below a row of rooms."""
     return "+" + "".join([("---+", "   +", " . +", " : +")[passage] for passage in down])
 
 
 _BINARY = b"01".ljust(256, b"1")
-"""Translates lengths of roads to digits of a binary number."""
+"""Table that turns lengths of roads to digits of a binary number."""
 
 
-class Walk(NamedTuple):
-    """Where one is, and has been."""
+class MazeState(NamedTuple):
+    """The player's place, and the places visited."""
 
     place: jax.Array
-    """int32."""
+    """int32: the room."""
     marks: jax.Array
-    """int8 ``(2 * side**2,)``: of the passages to the right, then down, from each room."""
+    """int8 ``(2 * side**2,)``: marks of the passages to the right, then down, from each room."""
 
 
-class Maze(RouteTask[Walk]):
+class Maze(RouteTask[MazeState]):
     """The interactive form."""
 
     puzzle: MazePuzzle
@@ -156,28 +158,28 @@ class Maze(RouteTask[Walk]):
         marks = [0.0] * (2 * self.places + 4)
         self.observation_space = self.box([0.0] * (4 * self.places + 4) + [-1.0, -1.0, *marks], 1.0)
 
-    def initial(self, key: jax.Array, params: Params) -> Walk:
-        """At the start, no passage marked."""
-        return Walk(params.instance.start.astype(jnp.int32), jnp.zeros(2 * self.places, jnp.int8))
+    def initial(self, key: jax.Array, params: Params) -> MazeState:
+        """Begin at the start, with no passage marked."""
+        return MazeState(params.instance.start.astype(jnp.int32), jnp.zeros(2 * self.places, jnp.int8))
 
-    def transition(self, state: Walk, action: jax.Array, key: jax.Array, params: Params) -> Walk:
-        """Through the passage, which is marked."""
+    def transition(self, state: MazeState, action: jax.Array, key: jax.Array, params: Params) -> MazeState:
+        """Go through the passage and mark it."""
         place, below = state.place, state.place + self.places
         passage = jnp.select(
             [action == UP, action == DOWN, action == LEFT], [below - self.puzzle.side, below, place - 1], place
         )
         marks = jnp.where(np.arange(2 * self.places) == passage, jnp.minimum(state.marks + 1, MARKS), state.marks)
-        return Walk(self.beyond(place, action), marks)
+        return MazeState(self.beyond(place, action), marks)
 
-    def observation(self, state: Walk, key: jax.Array, params: Params) -> jax.Array:
-        """The maze, where one is in it, what is seen from there, and the marks."""
+    def observation(self, state: MazeState, key: jax.Array, params: Params) -> jax.Array:
+        """Return the maze, where one is in it, what is seen from there, and the marks."""
         seen = super().observation(state, key, params)
         from_here = self.around(state.marks[: self.places], state.marks[self.places :], state.place)
         marks = jnp.concatenate([state.marks, from_here]).astype(self.dtype)
         return jnp.concatenate([seen, marks / MARKS])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """As of any route, then the marks."""
+        """Describe the entries of any route, then the marks."""
         side, unit = (self.puzzle.side,) * 2, f"{MARKS} marks"
         return (
             *super().observation_components(),
@@ -187,11 +189,11 @@ class Maze(RouteTask[Walk]):
         )
 
     def left(self, place: jax.Array, params: Params) -> jax.Array:
-        """Moves of a shortest way."""
+        """Return the moves of a shortest way."""
         return params.instance.far[place].astype(jnp.int32)
 
-    def describe(self, state: Walk, params: Params) -> str:
-        """The map, with marks."""
+    def describe(self, state: MazeState, params: Params) -> str:
+        """Show the map, with marks."""
         maze = params.instance
         passages = np.concatenate([maze.right, maze.down]) + np.asarray(state.marks)
         names = {int(maze.start): "S", int(maze.goal): "G", int(state.place): "@"}
@@ -200,8 +202,8 @@ class Maze(RouteTask[Walk]):
             f": is.\n\n{self.puzzle.drawn(passages.astype(np.uint8).tobytes(), names)}"
         )
 
-    def draw(self, state: Walk, params: Params) -> np.ndarray:
-        """The map; the goal green, a blue dot where one is, marked passages grey, dark from the second time on."""
+    def draw(self, state: MazeState, params: Params) -> np.ndarray:
+        """Draw the map; the goal green, a blue dot where one is, marked passages grey, dark from the second time on."""
         side, maze = self.puzzle.side, params.instance
         board = Board(side, side, self.picture_shape)
         for place in range(self.places):

@@ -3,8 +3,7 @@
 ``difficulty`` is the side of the map: its places lie on a square lattice, and neighbours are joined by a random tree of
 roads and by half of the other roads there could be. Roads wind: their lengths, 1 to 9 km, are drawn independently. See
 :mod:`.lattice_routes` for actions, observations and rewards; the mask forbids directions without a road. ``success``
-means arriving by a shortest route, as the puzzle asks for: a random walk arrives too, in more than half of its
-episodes.
+means to arrive by a shortest route, because a random walk arrives too, in more than half of its episodes.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ NAMES = tuple(
     for first in ("Ash", "Birch", "Clay", "Deer", "Elm", "Fox", "Glen", "Hazel", "Iron", "Kirk", "Lark", "Mill")
     for last in ("bury", "dale", "field", "ford", "ham", "mouth", "stead", "ton", "well", "wick")
 )
-"""What places are called, in alphabetical order."""
+"""Names of places, in alphabetical order."""
 
 
 class Instance(NamedTuple):
-    """A road map with names, and the way to be found; see :class:`.lattice_routes.Roads`."""
+    """A road map with names, a start and a goal; see :class:`.lattice_routes.Roads`."""
 
     right: np.ndarray
     """int8 ``(side**2,)``: kilometres of the road east of each place; 0 for none."""
     down: np.ndarray
-    """int8 ``(side**2,)``: of the road south."""
+    """int8 ``(side**2,)``: kilometres of the road south of each place; 0 for none."""
     start: np.int16
     """A place."""
     goal: np.int16
@@ -51,7 +50,7 @@ class Instance(NamedTuple):
 
 
 class NavigationPuzzle(RoutePuzzle[Instance]):
-    """Places with names; roads are told in alphabetical order, each once."""
+    """A road map of named places; the prompt lists the roads in alphabetical order, each once."""
 
     name = "Navigation"
     difficulty_is = "kilometres of a shortest route"
@@ -59,12 +58,12 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
     largest, eighths, longest = 8, 4, 9
 
     def compose(self, dice: Dice) -> Instance:
-        """A random map with random names."""
+        """Draw a random map with random names."""
         roads, _ = next(self.roads(dice))
         return Instance(*roads, np.array(dice.sample(range(len(NAMES)), self.places), np.int8))
 
     def question(self, instance: Instance) -> str:
-        """Roads, start, goal, format."""
+        """State the roads, the start, the goal and the format."""
         names = self.named(instance)
         start, goal = names[self.start(instance)], names[self.goal(instance)]
         return (
@@ -74,7 +73,7 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
         )
 
     def described(self, instance: Instance) -> str:
-        """A sentence for each place from which roads are told."""
+        """Return a sentence for each place from which roads are told."""
         names = self.named(instance)
         right, down = instance.right.tolist(), instance.down.tolist()
         sentences = []
@@ -91,7 +90,7 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
         return "\n".join(sentences)
 
     def named(self, instance: Instance) -> list[str]:
-        """The name of each place."""
+        """Return the name of each place."""
         return [NAMES[name] for name in instance.names.tolist()]
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
@@ -114,7 +113,7 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
         return rated(length, int(instance.shortest), "km")
 
     def written(self, instance: Instance, moves: Sequence[int]) -> str:
-        """The places that moves pass."""
+        """Return the places that moves pass."""
         names = self.named(instance)
         place = self.start(instance)
         words = [names[place]]
@@ -126,20 +125,20 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
         return " ".join(words)
 
     def constants(self) -> Sequence[str]:
-        """The first two names there are."""
+        """Return the first two names there are."""
         return [" ".join(NAMES[:2])]
 
 
-class Travel(NamedTuple):
-    """Where one is, and how far one has gone."""
+class TravelState(NamedTuple):
+    """The player's place, and the distance gone."""
 
     place: jax.Array
-    """int32."""
+    """int32: the place."""
     travelled: jax.Array
-    """km, int32."""
+    """int32: kilometres gone."""
 
 
-class Navigation(RouteTask[Travel]):
+class Navigation(RouteTask[TravelState]):
     """The interactive form."""
 
     puzzle: NavigationPuzzle
@@ -148,29 +147,29 @@ class Navigation(RouteTask[Travel]):
     ways = WAYS
     road_unit = f"{NavigationPuzzle.longest} km"
 
-    def initial(self, key: jax.Array, params: Params) -> Travel:
-        """At the start."""
-        return Travel(params.instance.start.astype(jnp.int32), jnp.int32(0))
+    def initial(self, key: jax.Array, params: Params) -> TravelState:
+        """Begin at the start."""
+        return TravelState(params.instance.start.astype(jnp.int32), jnp.int32(0))
 
-    def transition(self, state: Travel, action: jax.Array, key: jax.Array, params: Params) -> Travel:
-        """Along the road."""
+    def transition(self, state: TravelState, action: jax.Array, key: jax.Array, params: Params) -> TravelState:
+        """Go along the road."""
         road = self._exits(state, params)[action]
-        return Travel(self.beyond(state.place, action), state.travelled + road)
+        return TravelState(self.beyond(state.place, action), state.travelled + road)
 
-    def info(self, state: Travel, params: Params) -> dict[str, jax.Array]:
-        """``success``: one is at the goal, by a shortest route."""
+    def info(self, state: TravelState, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: the player is at the goal, by a shortest route."""
         known = super().info(state, params)
         shortest = state.travelled <= params.instance.shortest
         return known | {"success": known["success"] & shortest, "travelled": state.travelled}
 
-    def describe(self, state: Travel, params: Params) -> str:
-        """Roads, goal, and where one is."""
+    def describe(self, state: TravelState, params: Params) -> str:
+        """Show the roads, the goal and the player's place."""
         names = self.puzzle.named(params.instance)
         here, goal = names[int(state.place)], names[int(params.instance.goal)]
         return f"{self.puzzle.described(params.instance)}\n\nYou are in {here} and want to get to {goal}."
 
-    def draw(self, state: Travel, params: Params) -> np.ndarray:
-        """Places as dots, roads as lines with their lengths; the goal green, where one is blue."""
+    def draw(self, state: TravelState, params: Params) -> np.ndarray:
+        """Draw places as dots and roads as lines with their lengths; the goal is green, the player's place blue."""
         side, roads = self.puzzle.side, params.instance
         board = Board(side, side, self.picture_shape)
         right, down = roads.right.tolist(), roads.down.tolist()

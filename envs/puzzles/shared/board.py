@@ -1,4 +1,4 @@
-"""A board of square cells, as a picture: what puzzles on grids are drawn with."""
+"""A picture of a board of square cells, with which puzzles on grids are drawn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Board:
     """Square cells in the middle of a picture, with a margin of one cell around for clues.
 
     Args:
-        rows, columns: of cells.
+        rows, columns: number of cells in each direction.
         shape: height, width and channels of the picture.
     """
 
@@ -27,18 +27,18 @@ class Board:
         self._font = ImageFont.load_default(self.side * 0.6)
 
     def box(self, row: int, column: int) -> tuple[int, int, int, int]:
-        """Corners of a cell in pixels; rows and columns outside the board lie in the margin."""
+        """Return the corners of a cell in pixels; rows and columns outside the board lie in the margin."""
         x, y = self.left + column * self.side, self.top + row * self.side
         return x, y, x + self.side, y + self.side
 
     def cell(self, row: int, column: int, symbol: str = "_", *, given: bool = False, paper: str = "") -> None:
-        """A cell and its symbol; ``_`` and the empty string leave it empty."""
+        """Draw a cell and its symbol; ``_`` and the empty string leave it empty."""
         self.pen.rectangle(self.box(row, column), fill=paper or (GIVEN if given else PAPER), outline=LINE)
         if symbol not in ("_", ""):
             self.text(row, column, symbol, INK if given else FILLED)
 
     def text(self, row: float, column: float, text: str, colour: str = INK, scale: float = 1.0) -> None:
-        """Text in the middle of a cell, or in the margin."""
+        """Write text in the middle of a cell, or in the margin."""
         x, y = self.left + (column + 0.5) * self.side, self.top + (row + 0.5) * self.side
         font = self._font if scale == 1.0 else ImageFont.load_default(self.side * 0.6 * scale)
         self.pen.text((x, y), text, colour, font, anchor="mm")
@@ -46,11 +46,11 @@ class Board:
     def line(
         self, row: float, column: float, to_row: float, to_column: float, colour: str = INK, width: int = 3
     ) -> None:
-        """A line between corners of cells."""
+        """Draw a line between corners of cells."""
         start = self.left + column * self.side, self.top + row * self.side
         end = self.left + to_column * self.side, self.top + to_row * self.side
         self.pen.line((*start, *end), colour, width)
 
     def picture(self) -> np.ndarray:
-        """The picture, uint8 of ``shape``."""
+        """Return the picture, uint8 of ``shape``."""
         return np.asarray(self.image)

@@ -22,7 +22,7 @@ def puzzle_card(cards: str, name: str, task: str, puzzle: str, *tags: str, playe
         family="puzzles",
         entry_point=f"{package}.{task}",
         puzzle=f"{package}.{puzzle}",
-        reference=f"{package}.{player}" if player else f"{__package__}.puzzle_task:Planned",
+        reference=f"{package}.{player}" if player else f"{__package__}.puzzle_task:SolverPlayer",
         tags=("discrete", *tags),
         **facts,
     )

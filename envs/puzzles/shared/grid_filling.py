@@ -1,4 +1,4 @@
-"""Puzzles that are filled in: a grid, some cells given, one symbol to be put into each of the others.
+"""Puzzles in which a grid with some given cells is filled in, one symbol into each of the other cells.
 
 One-shot, the answer is the whole grid. Interactively, one cell is filled a step:
 
@@ -11,8 +11,8 @@ reward         1 / (cells to fill) for each cell filled, and +1 on completing th
 termination    the grid is full, or no legal action is left
 =============  =====================================================================================================
 
-The mask forbids what anybody sees is wrong and looks no step ahead: every solution stays within reach, and most
-fillings run into a dead end. Nothing that was filled in is taken back. The best return is 2.
+The mask forbids visible errors and does not look ahead: every solution stays within reach, and most fillings run into a
+dead end. Symbols are never taken back. The best return is 2.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.entries import summed
-from rlbench_suite.lanes import computed_once
 from rlbench_suite.puzzle import RIGHT, Instance, Malformed, Puzzle, Verdict, wrong
+from rlbench_suite.reductions import summed
 
-from . import answer as reading
+from . import parsing
 from .board import Board
 from .puzzle_task import Params, PuzzleTask
 
@@ -44,7 +44,7 @@ Grid = list[list[int]]
 """Rows of symbol numbers: 0 for empty, ``v`` for ``symbols[v - 1]``."""
 
 _GIVEN = b"\0" + b"\xff" * 255
-"""Translates what is given to all ones."""
+"""Table that turns given symbols to bytes of all ones."""
 
 
 class GridPuzzle(Puzzle[Instance]):
@@ -56,14 +56,14 @@ class GridPuzzle(Puzzle[Instance]):
     rows: int
     columns: int
     symbols: Sequence[str]
-    """Those that may be filled in first; one character each where :meth:`read` is not the puzzle's own."""
+    """Symbols, those that may be filled in first; one character each unless a puzzle has its own :meth:`read`."""
     fillable: int
-    """How many of the symbols may be filled in; the others only ever are given."""
+    """Number of symbols that may be filled in; the others are only ever given."""
     meanings: ClassVar[Mapping[str, str]] = {}
-    """What symbols stand for, where they do not say it themselves."""
+    """Meanings of the symbols that do not explain themselves."""
 
     def square(self, least: int, most: int) -> int:
-        """Make the grid a square whose side is the tier, and give the side.
+        """Make the grid a square whose side is the tier, and return the side.
 
         Raises:
             ValueError: it is not from ``least`` to ``most``.
@@ -74,7 +74,7 @@ class GridPuzzle(Puzzle[Instance]):
         return self.rows
 
     def named(self, count: int) -> str:
-        """The first symbols, with what they mean where that is not plain."""
+        """Return the first symbols, with what they mean where that is not plain."""
         return ", ".join(
             f"{symbol} ({self.meanings[symbol]})" if symbol in self.meanings else symbol
             for symbol in self.symbols[:count]
@@ -82,22 +82,22 @@ class GridPuzzle(Puzzle[Instance]):
 
     @abc.abstractmethod
     def rules(self) -> str:
-        """The rules, in words; what the symbols mean."""
+        """State the rules in words, and what the symbols mean."""
 
     @abc.abstractmethod
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """Which rule a full grid breaks, in words; empty if none. That givens are kept was checked before."""
+        """Name the rule that a full grid breaks, in words; empty if none. Givens were checked before."""
 
     @abc.abstractmethod
     def solution(self, instance: Instance) -> Grid:
-        """A full grid that breaks no rule, by exact search."""
+        """Return a full grid that breaks no rule, by exact search."""
 
     def clues(self, instance: Instance) -> str:
-        """The clues that are not in the grid, in words; empty where there are none."""
+        """State the clues that are not in the grid, in words; empty where there are none."""
         return ""
 
     def question(self, instance: Instance) -> str:
-        """Rules, clues and grid."""
+        """State the rules, the clues and the grid."""
         givens: bytes = instance.givens.tobytes()  # type: ignore[attr-defined]
         shown = self.written(self.as_rows(givens)) if any(givens) else self._blank
         parts = (self.rules(), self.clues(instance), shown, self._task)
@@ -110,7 +110,7 @@ class GridPuzzle(Puzzle[Instance]):
 
     @cached_property
     def _task(self) -> str:
-        """What to answer."""
+        """Request for an answer, the end of the question."""
         fill = " ".join(self.symbols[: self.fillable])
         return (
             f"Fill every {EMPTY} with one of {fill} and answer with the whole grid: {self.rows} lines of "
@@ -118,7 +118,7 @@ class GridPuzzle(Puzzle[Instance]):
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Format, then givens, then rules."""
+        """Check the format, then the givens, then the rules."""
         cells = self.read(answer)
         givens: bytes = instance.givens.tobytes()  # type: ignore[attr-defined]
         if not self._kept(givens, cells) and (reason := self._changed(givens, cells)):
@@ -129,30 +129,34 @@ class GridPuzzle(Puzzle[Instance]):
         return wrong(reason) if reason else RIGHT
 
     def sound(self, instance: Instance, cells: bytes) -> bool:
-        """Whether a full grid, cells in reading order, is seen to break no rule without asking :meth:`broken` which."""
+        """Return whether a quick check shows that a full grid, cells in reading order, breaks no rule. If not,
+        :meth:`broken` decides.
+        """
         return False
 
     def read(self, answer: str) -> bytes:
-        """The symbol numbers of the grid that an answer writes down, in reading order.
+        """Return the symbol numbers of the grid that an answer writes down, in reading order.
 
         Raises:
             Malformed: another shape, or another symbol.
         """
-        return reading.cells(answer, self.rows, self.columns, self._letters)
+        return parsing.cells(answer, self.rows, self.columns, self._letters)
 
     @cached_property
     def _letters(self) -> str:
         return "".join(self.symbols)
 
     def _kept(self, givens: bytes, cells: bytes) -> bool:
-        """Whether it is seen at once that givens are kept and other cells hold what may be filled in."""
+        """Return whether a quick check shows that givens are kept and other cells hold symbols that may be filled
+        in.
+        """
         if self.fillable < len(self.symbols):
             return False
         at_givens = int.from_bytes(cells, "little") & int.from_bytes(givens.translate(_GIVEN), "little")
         return at_givens == int.from_bytes(givens, "little")
 
     def _changed(self, givens: bytes, cells: bytes) -> str:
-        """The first given that was not kept, in words; empty if all were.
+        """Return the first given that was not kept, in words; empty if all were.
 
         Raises:
             Malformed: another cell holds what is not to be filled in.
@@ -166,7 +170,7 @@ class GridPuzzle(Puzzle[Instance]):
         return ""
 
     def solve(self, instance: Instance) -> str:
-        """The grid of :meth:`solution`."""
+        """Return the grid of :meth:`solution`."""
         return self.written(self.solution(instance))
 
     def plan(self, instance: Instance) -> list[int]:
@@ -176,25 +180,25 @@ class GridPuzzle(Puzzle[Instance]):
         return [cell * self.fillable + flat[cell] - 1 for cell in empty]
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Givens kept, everything else at random."""
+        """Keep the givens and fill everything else at random."""
         fixed = self.given(instance)
         return self.written([[value or 1 + dice.below(self.fillable) for value in row] for row in fixed])
 
     def constants(self) -> Sequence[str]:
-        """A grid full of one symbol, for each."""
+        """Return a grid full of one symbol, for each."""
         lines = ((symbol + " ") * self.columns for symbol in self.symbols[: self.fillable])
         return ["\n".join([line.rstrip()] * self.rows) for line in lines]
 
     def given(self, instance: Instance) -> Grid:
-        """The givens as rows."""
+        """Return the givens as rows."""
         return self.as_rows(self._givens(instance))
 
     def as_rows(self, cells: Sequence[int]) -> Grid:
-        """Cells in reading order as rows."""
+        """Return cells in reading order as rows."""
         return [list(cells[at : at + self.columns]) for at in range(0, self.rows * self.columns, self.columns)]
 
     def written(self, grid: Grid) -> str:
-        """A grid as an answer is written; empty cells as ``_``."""
+        """Return a grid as an answer is written; empty cells as ``_``."""
         shown = (EMPTY, *self.symbols).__getitem__
         return "\n".join([" ".join(map(shown, row)) for row in grid])
 
@@ -204,30 +208,30 @@ class GridPuzzle(Puzzle[Instance]):
         return givens
 
 
-class Filling(NamedTuple):
-    """The grid as far as it is filled."""
+class GridState(NamedTuple):
+    """The grid so far."""
 
     cells: jax.Array
     """int8 ``(rows * columns,)``: 0 empty, ``v`` for the symbol ``v`` of the puzzle."""
     empty: jax.Array
-    """int32: how many cells are empty."""
+    """int32: number of empty cells."""
     at_first: jax.Array
-    """int32: how many were empty at first."""
+    """int32: number of cells that were empty at first."""
 
 
 def either(first: jax.Array, second: jax.Array) -> jax.Array:
-    """What is allowed of two symbols, from whether each of them is, cell by cell: bool ``(cells, 2)``."""
+    """Return the symbols allowed, of two, from whether each of them is, cell by cell: bool ``(cells, 2)``."""
 
     def alternating(first: jax.Array, second: jax.Array) -> jax.Array:
-        # Not stack: XLA would look at every entry to see from which of the two it comes.
+        # Not ``stack``: XLA would check for every entry which of the two it comes from.
         return jnp.where(np.arange(2) == 0, first[:, None], second[:, None])
 
     # A call, so that each of the two is computed for its own entries only, and once.
     return computed_once(alternating)(first.reshape(-1), second.reshape(-1))
 
 
-def rows_as_words(values: jax.Array, columns: int, bits: int) -> list[jax.Array]:
-    """Each row of a grid as one word, the first cell lowest.
+def rows_as_bits(values: jax.Array, columns: int, bits: int) -> list[jax.Array]:
+    """Return each row of a grid as one word, the first cell lowest.
 
     Args:
         values: what a cell adds to the word of its row, unsigned ``(cells,)``.
@@ -243,7 +247,7 @@ def rows_as_words(values: jax.Array, columns: int, bits: int) -> list[jax.Array]
 
 
 def at_least(numbers: Sequence[jax.Array], others: Sequence[jax.Array]) -> jax.Array:
-    """The cells of a row that have a number not below the other one, as a word.
+    """Return the cells of a row that have a number not below the other one, as a word.
 
     Args:
         numbers: binary digits from the lowest on, each a word with a bit for each cell.
@@ -255,7 +259,7 @@ def at_least(numbers: Sequence[jax.Array], others: Sequence[jax.Array]) -> jax.A
     return ~borrowed
 
 
-class FillTask(PuzzleTask[Filling]):
+class FillTask(PuzzleTask[GridState]):
     """The interactive form. Subclasses define :meth:`mask`, :meth:`solved`, and :meth:`facts` where clues lie outside
     the grid.
     """
@@ -277,24 +281,26 @@ class FillTask(PuzzleTask[Filling]):
 
     @abc.abstractmethod
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Empty cells with what is allowed there, as far as the other cells show: bool ``(cells * fillable,)``."""
+        """Return the symbols allowed in each empty cell, as far as the other cells show: bool ``(cells *
+        fillable,)``.
+        """
 
     @abc.abstractmethod
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Whether a full grid keeps every rule: bool."""
+        """Return whether a full grid keeps every rule: bool."""
 
     @property
     def fact_count(self) -> int:
-        """How many numbers :meth:`facts` gives."""
+        """Number of :meth:`facts`."""
         return 0
 
     def facts(self, instance: Any) -> jax.Array:
-        """The clues outside the grid, scaled to [0, 1]: ``(fact_count,)``."""
+        """Return the clues outside the grid, scaled to [0, 1]: ``(fact_count,)``."""
         return jnp.zeros(0, self.dtype)
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
-        """What the numbers of :meth:`facts` are."""
+        """Components that say what the numbers of :meth:`facts` are."""
         return ()
 
     def decorate(self, board: Board, instance: Any) -> None:
@@ -302,72 +308,72 @@ class FillTask(PuzzleTask[Filling]):
 
     # -- the task -------------------------------------------------------------------------------------------------
 
-    def initial(self, key: jax.Array, params: Params) -> Filling:
-        """The givens."""
+    def initial(self, key: jax.Array, params: Params) -> GridState:
+        """Begin with the givens."""
         empty = summed((params.instance.givens == 0).astype(jnp.int32))
-        return Filling(params.instance.givens, empty, empty)
+        return GridState(params.instance.givens, empty, empty)
 
-    def transition(self, state: Filling, action: jax.Array, key: jax.Array, params: Params) -> Filling:
+    def transition(self, state: GridState, action: jax.Array, key: jax.Array, params: Params) -> GridState:
         """Fill one cell."""
         cell, value = action // self.puzzle.fillable, action % self.puzzle.fillable + 1
         cells = jnp.where(np.arange(self.cells) == cell, value.astype(jnp.int8), state.cells)
         return state._replace(cells=cells, empty=state.empty - 1)
 
-    def observation(self, state: Filling, key: jax.Array, params: Params) -> jax.Array:
-        """Symbols one-hot, then the facts."""
+    def observation(self, state: GridState, key: jax.Array, params: Params) -> jax.Array:
+        """Return the symbols one-hot, then the facts."""
         one_hot = state.cells[:, None] == np.arange(self.shown, dtype=np.int8)
         return jnp.concatenate([one_hot.astype(self.dtype).reshape(-1), self.facts(params.instance)])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """Cells, then facts."""
+        """Describe the cells, then the facts."""
         puzzle = self.puzzle
         meaning = f"[row, column, content]: what the cell holds, one-hot: nothing, {puzzle.named(len(puzzle.symbols))}"
         return Component("cells", meaning, shape=(puzzle.rows, puzzle.columns, self.shown)), *self.fact_components
 
     def action_components(self) -> tuple[Component, ...]:
-        """A cell and a symbol each."""
+        """Describe each action: a cell and a symbol."""
         puzzle = self.puzzle
         meaning = f"[row, column, symbol]: put the symbol into the cell, of {puzzle.named(puzzle.fillable)}"
         return (Component("fill", meaning, shape=(puzzle.rows, puzzle.columns, puzzle.fillable)),)
 
     def reward(
-        self, state: Filling, action: jax.Array, next_state: Filling, key: jax.Array, params: Params
+        self, state: GridState, action: jax.Array, next_state: GridState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Progress, and 1 for a solution."""
+        """Give progress, and 1 for a solution."""
         share = (state.empty - next_state.empty).astype(self.dtype) / state.at_first.astype(self.dtype)
         return share + ((state.empty > 0) & self._success(next_state, params)).astype(self.dtype)
 
-    def terminal(self, state: Filling, key: jax.Array, params: Params) -> jax.Array:
-        """Whether the grid is full, or stuck."""
+    def terminal(self, state: GridState, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether the grid is full, or stuck."""
         return ~self.action_mask(state, params).any()
 
-    def info(self, state: Filling, params: Params) -> dict[str, jax.Array]:
-        """``success``: the grid is full and keeps every rule."""
+    def info(self, state: GridState, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: the grid is full and keeps every rule."""
         filled = (state.at_first - state.empty).astype(self.dtype) / state.at_first.astype(self.dtype)
         return {"success": self._success(state, params), "filled": filled}
 
-    def action_mask(self, state: Filling, params: Params) -> jax.Array:
-        """Empty cells with symbols that break no visible rule, bool ``(cells * fillable,)``."""
+    def action_mask(self, state: GridState, params: Params) -> jax.Array:
+        """Return the symbols that break no visible rule in each empty cell, bool ``(cells * fillable,)``."""
         return computed_once(self.mask)(state.cells, params.instance)
 
-    def _success(self, state: Filling, params: Params) -> jax.Array:
+    def _success(self, state: GridState, params: Params) -> jax.Array:
         return (state.empty == 0) & self.solved(state.cells, params.instance)
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Filling, params: Params) -> str:
-        """Rules, clues and the grid as it is."""
+    def describe(self, state: GridState, params: Params) -> str:
+        """Show the rules, the clues and the grid as it is."""
         grid = self.puzzle.written(self.puzzle.as_rows(np.asarray(state.cells).tolist()))
         parts = (self.puzzle.rules(), self.puzzle.clues(params.instance), grid)
         return "\n\n".join(part for part in parts if part)
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         fill = " ".join(self.puzzle.symbols[: self.puzzle.fillable])
         return f"Answer 'ROW COLUMN SYMBOL', counted from 1, to fill an empty cell ({EMPTY}) with one of {fill}."
 
-    def parse(self, text: str, state: Filling, params: Params) -> np.ndarray:
-        """``2 3 7``: symbol 7 into row 2, column 3.
+    def parse(self, text: str, state: GridState, params: Params) -> np.ndarray:
+        """Read ``2 3 7``: symbol 7 into row 2, column 3.
 
         Raises:
             ValueError: anything else.
@@ -376,14 +382,14 @@ class FillTask(PuzzleTask[Filling]):
         if len(words) != 3:
             raise ValueError(f"expected 'ROW COLUMN SYMBOL', got {text[:40]!r}")
         puzzle = self.puzzle
-        row = reading.integer(words[0], 1, puzzle.rows, "row")
-        column = reading.integer(words[1], 1, puzzle.columns, "column")
-        value = reading.word(words[2], puzzle.symbols[: puzzle.fillable])
+        row = parsing.integer(words[0], 1, puzzle.rows, "row")
+        column = parsing.integer(words[1], 1, puzzle.columns, "column")
+        value = parsing.word(words[2], puzzle.symbols[: puzzle.fillable])
         action = ((row - 1) * puzzle.columns + column - 1) * puzzle.fillable + value
         return np.asarray(action, self.action_space.dtype)
 
-    def why_illegal(self, action: np.ndarray, state: Filling, params: Params) -> str:
-        """Filled already, or in the way of another cell."""
+    def why_illegal(self, action: np.ndarray, state: GridState, params: Params) -> str:
+        """Say that the cell is filled already, or that another cell is in the way."""
         cell, value = divmod(int(action), self.puzzle.fillable)
         row, column = divmod(cell, self.puzzle.columns)
         where = f"row {row + 1}, column {column + 1}"
@@ -391,14 +397,14 @@ class FillTask(PuzzleTask[Filling]):
             return f"{where} is filled already"
         return f"{self.puzzle.symbols[value]} in {where} breaks a rule together with what the grid shows"
 
-    def why_over(self, state: Filling, params: Params, info: dict[str, Any]) -> str:
-        """Solved, full but wrong, or stuck."""
+    def why_over(self, state: GridState, params: Params, info: dict[str, Any]) -> str:
+        """Say whether the grid is solved, full but wrong, or stuck."""
         if (np.asarray(state.cells) == 0).any():
             return "no empty cell can be filled without breaking a rule"
         return "the puzzle is solved" if info["success"] else "the grid is full and breaks a rule"
 
-    def draw(self, state: Filling, params: Params) -> np.ndarray:
-        """The grid; givens on grey, what was filled in in blue."""
+    def draw(self, state: GridState, params: Params) -> np.ndarray:
+        """Draw the grid: givens on grey, symbols that were filled in in blue."""
         puzzle = self.puzzle
         board = Board(puzzle.rows, puzzle.columns, self.picture_shape)
         givens, cells = (puzzle.as_rows(np.asarray(c).tolist()) for c in (params.instance.givens, state.cells))
@@ -410,14 +416,14 @@ class FillTask(PuzzleTask[Filling]):
 
 
 class CellFillTask(FillTask):
-    """A puzzle that tells what is allowed in every cell, filled or not."""
+    """A puzzle that says for every cell, filled or not, what is allowed there."""
 
     @abc.abstractmethod
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Which symbol may stand where, as far as the other cells show: bool ``(cells, fillable)``. What it says of
-        cells that are filled does not matter.
+        """Return which symbol may stand where, as far as the other cells show: bool ``(cells, fillable)``. Filled cells
+        may have any values.
         """
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """What is allowed in empty cells."""
+        """Allow what fits, in empty cells."""
         return ((cells == 0)[:, None] & self.allowed(cells, instance)).reshape(-1)

@@ -1,7 +1,7 @@
-"""Puzzles of undoing: an element of a finite group is to be brought back to its unit by generators, in few steps.
+"""Puzzles of undoing: generators bring an element of a finite group back to its unit in few steps.
 
-The group is small enough to be written down: its elements are numbered by breadth-first search from the unit, which is
-0, and so every distance is exact.
+The group is small enough to be listed: breadth-first search numbers its elements from the unit, which is 0, so every
+distance is exact.
 
 =============  =====================================================================================================
 action         a generator, ``Discrete(generators)``; all can always be applied
@@ -28,7 +28,7 @@ from gymnasium import spaces
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 
-from . import answer as reading
+from . import parsing
 from .puzzle_task import Params, PuzzleTask
 
 Element = TypeVar("Element", bound=Hashable)
@@ -38,20 +38,20 @@ class Group(Generic[Element]):
     """A group, found by applying generators to its unit.
 
     Args:
-        unit: its unit.
-        generators: their names.
-        after: the element that a generator, by its number, makes of one.
+        unit: unit of the group.
+        generators: names of the generators.
+        after: function of an element and the number of a generator; it returns their product.
     """
 
     def __init__(self, unit: Element, generators: Sequence[str], after: Callable[[Element, int], Element]) -> None:
         self.generators = tuple(generators)
         self.number = {unit: 0}
-        """Of each element, in the order of their distances."""
+        """Number of each element, in the order of their distances."""
         self.elements = [unit]
         self.away = [0]
-        """Steps from each element to the unit: as many as from there, as generators come with their inverses."""
+        """Steps from each element to the unit. The way back is as long, because generators come with their inverses."""
         self.following: list[list[int]] = []
-        """For each element, what each generator makes of it."""
+        """Result of each generator, for each element."""
         for element in self.elements:
             row = []
             for generator in range(len(self.generators)):
@@ -64,7 +64,7 @@ class Group(Generic[Element]):
             self.following.append(row)
 
     def way_back(self, number: int) -> list[int]:
-        """Generators that bring an element to the unit, as few as can be."""
+        """Return the fewest generators that bring an element to the unit."""
         way = []
         while left := self.away[number]:
             generator = next(g for g, made in enumerate(self.following[number]) if self.away[made] < left)
@@ -73,14 +73,14 @@ class Group(Generic[Element]):
         return way
 
 
-class Standing(NamedTuple):
-    """Where it stands."""
+class GroupState(NamedTuple):
+    """The element that the player has reached."""
 
     element: jax.Array
     """int32: the number of an element."""
 
 
-class UndoTask(PuzzleTask[Standing]):
+class UndoTask(PuzzleTask[GroupState]):
     """The interactive form. An instance has the field ``element``: the number of the element to begin with, not 0.
 
     Subclasses name the group, and define :meth:`flags`.
@@ -101,52 +101,52 @@ class UndoTask(PuzzleTask[Standing]):
 
     @abc.abstractmethod
     def flags(self) -> np.ndarray:
-        """What is seen of each element, bool ``(elements, F)``."""
+        """Return the observed flags of each element, bool ``(elements, F)``."""
 
     @abc.abstractmethod
     def observation_components(self) -> tuple[Component, ...]:
-        """What the flags are."""
+        """Describe the flags."""
 
-    def initial(self, key: jax.Array, params: Params) -> Standing:
-        """The element of the instance."""
-        return Standing(params.instance.element.astype(jnp.int32))
+    def initial(self, key: jax.Array, params: Params) -> GroupState:
+        """Begin with the element of the instance."""
+        return GroupState(params.instance.element.astype(jnp.int32))
 
-    def transition(self, state: Standing, action: jax.Array, key: jax.Array, params: Params) -> Standing:
+    def transition(self, state: GroupState, action: jax.Array, key: jax.Array, params: Params) -> GroupState:
         """Apply a generator."""
-        return Standing(jnp.asarray(self._following)[state.element * len(self.group.generators) + action])
+        return GroupState(jnp.asarray(self._following)[state.element * len(self.group.generators) + action])
 
-    def observation(self, state: Standing, key: jax.Array, params: Params) -> jax.Array:
-        """The flags of the element."""
+    def observation(self, state: GroupState, key: jax.Array, params: Params) -> jax.Array:
+        """Return the flags of the element."""
         return jnp.asarray(self._flags)[state.element].astype(self.dtype)
 
     def reward(
-        self, state: Standing, action: jax.Array, next_state: Standing, key: jax.Array, params: Params
+        self, state: GroupState, action: jax.Array, next_state: GroupState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Progress, 1 at the unit, and the price of a step."""
+        """Give progress, 1 at the unit, and the price of a step."""
         before, after = self._needed(state), self._needed(next_state)
         arrived = ((before > 0) & (after == 0)).astype(self.dtype)
         at_first = self._needed(self.initial(key, params)).astype(self.dtype)
         return ((before - after).astype(self.dtype) - 0.5) / at_first + arrived
 
-    def terminal(self, state: Standing, key: jax.Array, params: Params) -> jax.Array:
-        """Whether the unit is reached."""
+    def terminal(self, state: GroupState, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether the unit is reached."""
         return state.element == 0
 
-    def info(self, state: Standing, params: Params) -> dict[str, jax.Array]:
-        """``success``: the unit is reached."""
+    def info(self, state: GroupState, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: the unit is reached."""
         return {"success": state.element == 0, "away": self._needed(state)}
 
-    def _needed(self, state: Standing) -> jax.Array:
+    def _needed(self, state: GroupState) -> jax.Array:
         return jnp.asarray(self._away)[state.element]
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return f"Answer with one of {', '.join(self.group.generators)}."
 
-    def parse(self, text: str, state: Standing, params: Params) -> np.ndarray:
-        """The name of a generator.
+    def parse(self, text: str, state: GroupState, params: Params) -> np.ndarray:
+        """Read the name of a generator.
 
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), self.group.generators), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), self.group.generators), self.action_space.dtype)

@@ -9,13 +9,13 @@ from typing import Any
 def least_naming(
     count: int, look: Callable[[Sequence[int]], Sequence[Any]], form: Callable[[Sequence[int]], bytes]
 ) -> bytes:
-    """The least form over all ways to number ``count`` things that their looks leave open.
+    """Return the least form over all ways to number ``count`` things that their looks leave open.
 
     Things that look different are told apart, again and again until no more can be (colour refinement, Weisfeiler &
     Leman 1968). Where some still look alike, each of them in turn is set apart, and so on.
 
     Args:
-        count: of things.
+        count: number of things.
         look: what each thing looks like, given how the things are told apart so far: sortable, and free of names.
         form: the puzzle as bytes, given a number for each thing; different for different puzzles.
     """

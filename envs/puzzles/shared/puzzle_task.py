@@ -1,4 +1,4 @@
-"""What every interactive puzzle shares: contexts from a bank of instances, and the exact solver as its reference."""
+"""The base of every interactive puzzle: contexts from a bank of instances, and the exact solver as its reference."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ class Params(NamedTuple):
     instance: Any
     """The puzzle's own ``NamedTuple``."""
     plan: jax.Array
-    """int16 ``(longest,)``: the exact solver's actions, then ``STOP``. No player but the reference may look."""
+    """int16 ``(longest,)``: the exact solver's actions, then ``STOP``. Only the reference player may look."""
 
 
 class PuzzleTask(Task[Params, State], Generic[State]):
-    """A puzzle to play step by step: instance ``i`` of a split is the one of ``puzzle.generate(i, split)``.
+    """A puzzle to play step by step. Instance ``i`` of a split is ``puzzle.generate(i, split)``.
 
     Subclasses name the puzzle and define state, transition, observation and reward.
     """
 
     #: The one-shot form: generator, verifier, solver.
     puzzle_class: ClassVar[type[Puzzle[Any]]]
-    #: Instances of each split.
+    #: Number of instances of each split.
     bank_size: ClassVar[int] = 1024
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
@@ -46,30 +46,30 @@ class PuzzleTask(Task[Params, State], Generic[State]):
 
     @cached_property
     def bank(self) -> Bank:
-        """Instances of both splits; found or built when the first episode begins."""
+        """Instances of both splits; loaded or built when the first episode begins."""
         return bank_of_both_splits(self.puzzle, self.bank_size)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """An instance of the split's bank, uniformly."""
-        bits = jax.random.key_data(key)[0]  # a key is random bits enough
+        """Return a uniformly random instance of the split's bank."""
+        bits = jax.random.key_data(key)[0]  # a key is random enough
         number = split * self.bank_size + (bits % np.uint32(self.bank_size)).astype(jnp.int32)
         return Params(*jax.tree.map(lambda column: jnp.asarray(column)[number], (self.bank.instances, self.bank.plans)))
 
 
-class Planned(NamedTuple):
-    """Plays what the exact solver found when the bank was built."""
+class SolverPlayer(NamedTuple):
+    """Plays the actions that the exact solver found when the bank was built."""
 
     @classmethod
-    def for_task(cls, task: Task[Any, Any]) -> Planned:
-        """The player of any puzzle with a bank."""
+    def for_task(cls, task: Task[Any, Any]) -> SolverPlayer:
+        """Return the player; it plays any puzzle with a bank."""
         return cls()
 
     def initial(self, params: Params) -> jax.Array:
-        """The number of the next action of the plan."""
+        """Begin at the first action of the plan."""
         return jnp.int32(0)
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The next action; the first legal one after the end of the plan."""
+        """Return the next action; after the end of the plan, the first legal one."""
         action = view.params.plan[jnp.minimum(memory, view.params.plan.shape[0] - 1)].astype(jnp.int32)
         other = jnp.int32(0) if view.action_mask is None else jnp.argmax(view.action_mask).astype(jnp.int32)
         return jnp.where(action == STOP, other, action), memory + 1

@@ -1,7 +1,7 @@
 """Puzzles whose answer is a shortest sequence of moves from a start to a goal.
 
-Any sequence that reaches the goal is right. A shortest one, whichever, scores 1; a longer one scores the length of a
-shortest one divided by its own.
+Any sequence that reaches the goal is right. A shortest one scores 1; a longer one scores the shortest length divided by
+its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _GREEDY_MOVES = 100
 
 
 def rated(length: float, shortest: float, unit: str) -> Verdict:
-    """The verdict on a right answer that is ``length`` long, where ``shortest`` is possible."""
+    """Return the verdict on a right answer that is ``length`` long, where ``shortest`` is possible."""
     if length <= shortest:
         return RIGHT
     reason = f"it takes {length:g} {unit}, {shortest:g} are enough"
@@ -29,30 +29,30 @@ def rated(length: float, shortest: float, unit: str) -> Verdict:
 
 
 class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
-    """The one-shot form. An instance has the field ``shortest``: int16, how long a shortest solution is."""
+    """The one-shot form. An instance has the field ``shortest``: int16, the length of a shortest solution."""
 
     difficulty_is: ClassVar[str] = "moves of a shortest solution"
     moves: tuple[str, ...]
-    """What each move is called in an answer: words without spaces."""
+    """Names of the moves in an answer: words without spaces."""
 
     @abc.abstractmethod
     def start(self, instance: Instance) -> Position:
-        """Where it begins."""
+        """Return the position to begin with."""
 
     @abc.abstractmethod
     def after(self, instance: Instance, position: Position, move: int) -> Position | None:
-        """Where a move leads; None if it cannot be made."""
+        """Return the position after a move; None if it cannot be made."""
 
     @abc.abstractmethod
     def apart(self, instance: Instance, position: Position) -> int:
-        """How far it looks from the goal; 0 there and only there."""
+        """Return how far a position looks from the goal; 0 there and only there."""
 
     @abc.abstractmethod
     def shortest(self, instance: Instance) -> list[int]:
-        """A shortest sequence of moves to the goal, by exact search."""
+        """Return a shortest sequence of moves to the goal, by exact search."""
 
     def read(self, answer: str) -> list[int]:
-        """The moves of an answer.
+        """Return the moves of an answer.
 
         Raises:
             Malformed: not 1 to ``MOST_MOVES`` names of moves separated by single spaces.
@@ -70,7 +70,7 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
         return {name: number for number, name in enumerate(self.moves)}
 
     def written(self, instance: Instance, moves: Sequence[int]) -> str:
-        """Moves as an answer is written."""
+        """Write moves as an answer."""
         return " ".join(self.moves[move] for move in moves)
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
@@ -86,19 +86,19 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
         return rated(len(moves), self._length(instance), "moves")
 
     def solve(self, instance: Instance) -> str:
-        """The moves of :meth:`shortest`."""
+        """Return the moves of :meth:`shortest`."""
         return self.written(instance, self.shortest(instance))
 
     def plan(self, instance: Instance) -> list[int]:
-        """Actions are moves."""
+        """Return the moves of :meth:`shortest`, which are the actions."""
         return self.shortest(instance)
 
     def difficulty(self, instance: Instance) -> float:
-        """Moves of a shortest solution."""
+        """Count the moves of a shortest solution."""
         return float(self._length(instance))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """A walk at random that turns back only where it must, until the goal or the length of a shortest solution."""
+        """Walk at random, turning back only where it must, until the goal or the length of a shortest solution."""
         position, last = self.start(instance), None
         made: list[int] = []
         most = len(self.shortest(instance))
@@ -110,7 +110,7 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
         return self.written(instance, made)
 
     def heuristic(self, instance: Instance) -> str:
-        """The move that looks nearest to the goal, among those that lead to a position not met before."""
+        """Make the move that looks nearest to the goal, among those that lead to a position not met before."""
         position = self.start(instance)
         met = {position}
         made: list[int] = []
@@ -126,11 +126,11 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
         return self.written(instance, made)
 
     def constants(self) -> Sequence[str]:
-        """Each move alone."""
+        """Return each move alone."""
         return self.moves
 
     def options(self, instance: Instance, position: Position) -> Iterator[tuple[int, Position]]:
-        """The moves that can be made, and where they lead."""
+        """Return the moves that can be made, and where they lead."""
         for move in range(len(self.moves)):
             if (place := self.after(instance, position, move)) is not None:
                 yield move, place

@@ -10,14 +10,14 @@ import numpy as np
 
 @cache
 def square_symmetries(side: int) -> tuple[tuple[int, ...], ...]:
-    """The eight rotations and reflections of a square board: for each cell, the one that goes there."""
+    """Return the eight rotations and reflections of a square board: for each cell, the one that goes there."""
     board = np.arange(side * side).reshape(side, side)
     turned = [np.rot90(board, k) for k in range(4)]
     return tuple(tuple(order.ravel().tolist()) for turn in turned for order in (turn, turn.T))
 
 
 def square_forms(cells: bytes, side: int) -> list[bytes]:
-    """What the eight rotations and reflections make of a square board, in the order of no particular one."""
+    """Return the eight rotations and reflections of a square board, in no particular order."""
     across = b"".join([cells[column::side] for column in range(side)])
     forms = []
     for board in (cells, across):
@@ -27,7 +27,7 @@ def square_forms(cells: bytes, side: int) -> list[bytes]:
 
 
 def renamed(form: bytes) -> bytes:
-    """Values other than 0 renamed to 1, 2, ... in the order in which they first come up."""
+    """Rename values other than 0 to 1, 2, ... in the order in which they first come up."""
     names = dict.fromkeys(form)
     names.pop(0, None)
     return form.translate(bytes.maketrans(bytes(names), _NUMBERS[: len(names)]))
@@ -37,10 +37,10 @@ _NUMBERS = bytes(range(1, 256))
 
 
 def relabelled(values: Iterable[int]) -> list[int]:
-    """The same for any values from 0 to 255."""
+    """Rename any values from 0 to 255 in the same way."""
     return list(renamed(bytes(values)))
 
 
 def least(forms: Iterable[Sequence[int]]) -> bytes:
-    """The smallest of some forms of an instance, as bytes; entries from 0 to 255."""
+    """Return the smallest of some forms of an instance, as bytes; entries from 0 to 255."""
     return min(bytes(form) for form in forms)

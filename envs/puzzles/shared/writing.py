@@ -24,12 +24,12 @@ from gymnasium import spaces
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 
-from . import answer as reading
+from . import parsing
 from .puzzle_task import Params, PuzzleTask
 
 
-class Writing(NamedTuple):
-    """How far it is written."""
+class WritingState(NamedTuple):
+    """The part written so far."""
 
     written: jax.Array
     """int32: right tokens so far."""
@@ -37,7 +37,7 @@ class Writing(NamedTuple):
     """bool: a token was wrong."""
 
 
-class WritingTask(PuzzleTask[Writing]):
+class WritingTask(PuzzleTask[WritingState]):
     """The interactive form."""
 
     measures: ClassVar[dict[str, str]] = {"written": "fraction of the tokens that are written"}
@@ -58,69 +58,69 @@ class WritingTask(PuzzleTask[Writing]):
     @property
     @abc.abstractmethod
     def flag_count(self) -> int:
-        """How many numbers :meth:`flags` gives."""
+        """Number of :meth:`flags`."""
 
     @abc.abstractmethod
     def length(self, instance: Any) -> jax.Array | int:
-        """How many tokens there are to write: int32."""
+        """Return how many tokens there are to write: int32."""
 
     @abc.abstractmethod
     def wanted(self, written: jax.Array, instance: Any) -> jax.Array:
-        """The token that comes after so many: int32. What it is after the last does not matter."""
+        """Return the token that comes after so many: int32. After the last it may be anything."""
 
     @abc.abstractmethod
     def flags(self, written: jax.Array, instance: Any) -> Sequence[jax.Array]:
-        """What is seen once so much is written: arrays of any shapes, of entries 0 and 1."""
+        """Return the flags observed once so much is written: arrays of any shapes, of entries 0 and 1."""
 
     @abc.abstractmethod
     def observation_components(self) -> tuple[Component, ...]:
-        """What the flags are."""
+        """Describe the flags."""
 
     # -- the task -------------------------------------------------------------------------------------------------
 
-    def initial(self, key: jax.Array, params: Params) -> Writing:
-        """Nothing is written."""
-        return Writing(jnp.int32(0), jnp.bool_(False))
+    def initial(self, key: jax.Array, params: Params) -> WritingState:
+        """Begin with nothing written."""
+        return WritingState(jnp.int32(0), jnp.bool_(False))
 
-    def transition(self, state: Writing, action: jax.Array, key: jax.Array, params: Params) -> Writing:
+    def transition(self, state: WritingState, action: jax.Array, key: jax.Array, params: Params) -> WritingState:
         """Write a token, or fail."""
         right = action == self.wanted(state.written, params.instance)
-        return Writing(state.written + right, ~right)
+        return WritingState(state.written + right, ~right)
 
-    def observation(self, state: Writing, key: jax.Array, params: Params) -> jax.Array:
-        """The puzzle's flags."""
+    def observation(self, state: WritingState, key: jax.Array, params: Params) -> jax.Array:
+        """Return the puzzle's flags."""
         flags = self.flags(state.written, params.instance)
         return jnp.concatenate([flag.astype(self.dtype).reshape(-1) for flag in flags])
 
     def reward(
-        self, state: Writing, action: jax.Array, next_state: Writing, key: jax.Array, params: Params
+        self, state: WritingState, action: jax.Array, next_state: WritingState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """A share for a right token, 1 for the last."""
+        """Give a share for a right token, 1 for the last."""
         right, length = next_state.written - state.written, self.length(params.instance)
         last = (right > 0) & (next_state.written == length)
         return right.astype(self.dtype) / length + last.astype(self.dtype)
 
-    def terminal(self, state: Writing, key: jax.Array, params: Params) -> jax.Array:
-        """Whether all is written, or a token was wrong."""
+    def terminal(self, state: WritingState, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether all is written, or a token was wrong."""
         return state.failed | (state.written == self.length(params.instance))
 
-    def info(self, state: Writing, params: Params) -> dict[str, jax.Array]:
-        """``success``: everything is written."""
+    def info(self, state: WritingState, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: everything is written."""
         length = self.length(params.instance)
         return {"success": state.written == length, "written": state.written.astype(self.dtype) / length}
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def parse(self, text: str, state: Writing, params: Params) -> np.ndarray:
-        """The name of a token.
+    def parse(self, text: str, state: WritingState, params: Params) -> np.ndarray:
+        """Read the name of a token.
 
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), self.tokens), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), self.tokens), self.action_space.dtype)
 
-    def why_over(self, state: Writing, params: Params, info: dict[str, Any]) -> str:
-        """Done, or failed."""
+    def why_over(self, state: WritingState, params: Params, info: dict[str, Any]) -> str:
+        """Say whether it is done or failed."""
         if not bool(state.failed):
             return "everything is written"
         wanted = self.tokens[int(self.wanted(state.written, params.instance))]

@@ -1,10 +1,10 @@
 """rlsuite/CipherKnownKey-v0: encrypt or decrypt a text with a classical cipher whose method and key are told.
 
-``difficulty`` is the number of letters, and says which ciphers come up (``TIERS``). Texts are pseudo-words. Every
+``difficulty`` is the number of letters, which also determines the ciphers (``TIERS``). Texts are pseudo-words. Every
 cipher is a bijection on the texts that it takes, so there is one answer. Half of the instances ask for the plaintext,
-half for the ciphertext. For the Playfair cipher plaintexts are drawn in which no pair holds one letter twice, so that
-nothing need be said of padding. See :mod:`.spelling` for actions, observations and rewards; what is told is observed as
-the cipher, the direction, the numbers of the key (in one place to encrypt, in another to decrypt) and the text.
+half for the ciphertext. Plaintexts for the Playfair cipher have no pair with one letter twice, so that no rule about
+padding is needed. See :mod:`.spelling` for actions, observations and rewards. The observed facts are the cipher, the
+direction, the numbers of the key (in one place to encrypt, in another to decrypt) and the text.
 
 With 8 letters there are some 280,000 instances.
 """
@@ -40,13 +40,13 @@ from .spelling import NOTHING, SpellingTask, TextPuzzle
 
 
 class Tier(NamedTuple):
-    """What instances of one length are made of."""
+    """Make-up of the instances of one length."""
 
     alphabet: str
     width: int
     """See :class:`~.ciphers.Cipher`."""
     longest_key: int
-    """Numbers of the longest key."""
+    """Most numbers of a key."""
     ciphers: tuple[type[Cipher], ...]
 
 
@@ -55,22 +55,22 @@ TIERS = {
     12: Tier("ABCDEFGHIJKLMNOP", 3, 16, (Caesar, Affine, Substitution, Vigenere, RailFence, Columnar)),
     24: Tier("ABCDEFGHIKLMNOPQRSTUVWXYZ", 5, 25, (Vigenere, Autokey, Hill, Playfair, RailFence, Columnar)),
 }
-"""By the number of letters of the text."""
+"""Tier by the number of letters of the text."""
 
 
 class Instance(NamedTuple):
-    """A cipher, its key, a text and what becomes of it; letters are numbers from 0."""
+    """A cipher, its key, a text and its ciphertext; letters are numbers from 0."""
 
     cipher: np.ndarray
-    """int8: which one of the tier."""
+    """int8: index of the cipher in the tier."""
     decrypt: np.ndarray
-    """int8: 1 if the ciphertext is told and the plaintext asked for, 0 the other way round."""
+    """int8: 1 if the ciphertext is shown and the plaintext asked for, 0 the other way round."""
     key: np.ndarray
-    """int8 ``(longest key,)``: -1 where it has ended."""
+    """int8 ``(longest key,)``: the key; -1 after its end."""
     plaintext: np.ndarray
     """int8 ``(length,)``."""
     ciphertext: np.ndarray
-    """int8 ``(length,)``. No solver reads the one of the two that is asked for."""
+    """int8 ``(length,)``. No solver reads whichever text is asked for."""
 
 
 class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
@@ -89,7 +89,7 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
         self.ciphers = [kind(self.alphabet, width) for kind in ciphers]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Everything at random."""
+        """Draw everything at random."""
         number = dice.below(len(self.ciphers))
         cipher = self.ciphers[number]
         plaintext = pseudo_word(dice, self.length, self.alphabet)
@@ -102,8 +102,9 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
         return Instance(*(np.array(field, np.int8) for field in fields))
 
     def canonical(self, instance: Instance) -> bytes:
-        """The cipher and both texts. Which of them is told does not matter, nor the parts of the key that are not
-        used."""
+        """Return the least form of the cipher and both texts. It leaves out which text is shown, and unused parts of
+        the key.
+        """
         texts = sorted((instance.plaintext.tobytes(), instance.ciphertext.tobytes()))
         return instance.cipher.tobytes() + b"".join(texts)
 
@@ -113,7 +114,7 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
         return pseudo_words(self.length, self.alphabet) * sum(cipher.keys for cipher in self.ciphers) / 2
 
     def told(self, instance: Instance) -> str:
-        """Alphabet, cipher, key, text."""
+        """State the alphabet, the cipher, the key and the text."""
         cipher, key = self._cipher(instance)
         ask = "Decrypt this ciphertext" if instance.decrypt else "Encrypt this plaintext"
         return (
@@ -122,7 +123,7 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Whether the plaintext becomes the ciphertext."""
+        """Return whether the plaintext becomes the ciphertext."""
         cipher, key = self._cipher(instance)
         plaintext, ciphertext = self.read(answer), self.text(instance)
         if not instance.decrypt:
@@ -130,32 +131,32 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
         return RIGHT if cipher.encrypt(plaintext, key) == ciphertext else wrong("the plaintext becomes another text")
 
     def text(self, instance: Instance) -> list[int]:
-        """The one of the two that is told."""
+        """Return the one of the two that is told."""
         text: list[int] = (instance.ciphertext if instance.decrypt else instance.plaintext).tolist()
         return text
 
     def solution(self, instance: Instance) -> list[int]:
-        """By the method."""
+        """Apply the method."""
         cipher, key = self._cipher(instance)
         return (cipher.decrypt if instance.decrypt else cipher.encrypt)(self.text(instance), key)
 
     def difficulty(self, instance: Instance) -> float:
-        """What each letter takes, times the letters."""
+        """Multiply the work for a letter by the number of letters."""
         return float(self._cipher(instance)[0].steps * self.length)
 
     def heuristic(self, instance: Instance) -> str:
-        """As if every cipher were Caesar's with the first number of the key."""
+        """Treat every cipher as Caesar's, with the first number of the key."""
         key = self._cipher(instance)[1][:1] or [0]
         caesar = Caesar(self.alphabet, 0)
         return self.written((caesar.decrypt if instance.decrypt else caesar.encrypt)(self.text(instance), key))
 
     def _cipher(self, instance: Instance) -> tuple[Cipher, Numbers]:
-        """The cipher and its key."""
+        """Return the cipher and its key."""
         return self.ciphers[int(instance.cipher)], [number for number in instance.key.tolist() if number != NOTHING]
 
 
 class CipherKnownKey(SpellingTask):
-    """Encryption and decryption, a letter a step."""
+    """The interactive form: encrypt or decrypt, a letter a step."""
 
     puzzle: CipherKnownKeyPuzzle
     puzzle_class = CipherKnownKeyPuzzle
@@ -166,8 +167,9 @@ class CipherKnownKey(SpellingTask):
         return len(self.puzzle.ciphers) + (2 * self.puzzle.longest_key + self.length) * self.count + 2
 
     def facts(self, instance: Any, letter: jax.Array) -> list[jax.Array]:
-        """One-hot, in that order. Which direction it is says where the key stands: what it does to a letter is then a
-        matter of two things and not of three."""
+        """Return the facts one-hot, in that order. The direction decides where the key stands, so that a letter's fate
+        depends on two things and not on three.
+        """
         direction = instance.decrypt == np.arange(2)
         return [
             instance.cipher == np.arange(len(self.puzzle.ciphers)),
@@ -189,9 +191,9 @@ class CipherKnownKey(SpellingTask):
         )
 
     def given(self, instance: Any) -> jax.Array:
-        """The one of the two that is told."""
+        """Return the one of the two that is told."""
         return jnp.where(instance.decrypt == 1, instance.ciphertext, instance.plaintext)
 
     def answer(self, instance: Any) -> jax.Array:
-        """The other."""
+        """Return the other."""
         return jnp.where(instance.decrypt == 1, instance.plaintext, instance.ciphertext)

@@ -1,13 +1,13 @@
-"""rlsuite/CipherKnownPlaintext-v0: decrypt a text by what a cipher of unknown key has made of other texts.
+"""rlsuite/CipherKnownPlaintext-v0: decrypt a text from plaintexts and ciphertexts of a cipher whose key is unknown.
 
-The method is told, and so are plaintexts with their ciphertexts under one key. An instance is kept only if every key
-that fits all of them decrypts the text to the same plaintext, proven by going through the keys that fit
-(:func:`fitting`); so there is one answer, whether or not there is one key.
+The method is known, and so are plaintexts with their ciphertexts under one key. An instance is kept only if every key
+that fits all of them decrypts the text to the same plaintext, as trying all fitting keys (:func:`fitting`) proves. So
+there is one answer, even if several keys fit.
 
-``difficulty`` is the number of letters of each text, and says which ciphers come up (``TIERS``); it goes up with the
-size of the key. Texts are pseudo-words. See :mod:`.spelling` for actions, observations and rewards; what is told is
-observed as the cipher, the plaintexts, their ciphertexts, the text, and the letters that its letter at the place to
-write at faced in the plaintexts.
+``difficulty`` is the number of letters of each text, which also determines the ciphers (``TIERS``); it grows with the
+size of the key. Texts are pseudo-words. See :mod:`.spelling` for actions, observations and rewards. The observed facts
+are the cipher, the plaintexts, their ciphertexts, the text, and the letters that stood in the plaintexts for the
+ciphertext's letter at the place to write.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Pairs = Sequence[tuple[Numbers, Numbers]]
 
 
 class Tier(NamedTuple):
-    """What instances of one length are made of."""
+    """Make-up of the instances of one length."""
 
     alphabet: str
     width: int
@@ -61,14 +61,14 @@ TIERS = {
     10: Tier("ABCDEFGHIJKLMNOP", 4, 2, (Affine, Vigenere, Hill, RailFence, Columnar, Substitution)),
     12: Tier("ABCDEFGHIKLMNOPQRSTUVWXYZ", 5, 3, (Vigenere, Autokey, Hill, Substitution)),
 }
-"""By the number of letters of a text."""
+"""Tier by the number of letters of a text."""
 
 
 class Instance(NamedTuple):
-    """A cipher, what it makes of some texts, and a text to decrypt; letters are numbers from 0."""
+    """A cipher, some texts with their ciphertexts, and a text to decrypt; letters are numbers from 0."""
 
     cipher: np.ndarray
-    """int8: which one of the tier."""
+    """int8: index of the cipher in the tier."""
     plaintexts: np.ndarray
     """int8 ``(pairs, length)``."""
     ciphertexts: np.ndarray
@@ -76,12 +76,12 @@ class Instance(NamedTuple):
     text: np.ndarray
     """int8 ``(length,)``: the ciphertext to decrypt."""
     answer: np.ndarray
-    """int8 ``(length,)``: its plaintext, for the interactive task; neither solver nor verifier reads it."""
+    """int8 ``(length,)``: plaintext of the text, for the interactive task; neither solver nor verifier reads it."""
 
 
 def fitting(cipher: Cipher, pairs: Pairs) -> list[Numbers]:
-    """The keys that fit all pairs. For a substitution two of them (or the only one), which differ for every letter for
-    which two of all that fit do.
+    """Return the keys that fit all pairs. For a substitution two of them (or the only one), which differ for every
+    letter for which two of all that fit do.
     """
     return [
         key
@@ -91,7 +91,7 @@ def fitting(cipher: Cipher, pairs: Pairs) -> list[Numbers]:
 
 
 def _candidates(cipher: Cipher, pairs: Pairs) -> Iterable[Numbers]:
-    """Keys, among them all that fit (of a substitution two of them)."""
+    """Return keys, among them all that fit (of a substitution two of them)."""
     every = range(cipher.count)
     keys: Iterable[Numbers]
     match cipher:
@@ -117,7 +117,7 @@ def _candidates(cipher: Cipher, pairs: Pairs) -> Iterable[Numbers]:
 
 
 def _rows(count: int, pairs: Pairs, place: int) -> list[tuple[int, ...]]:
-    """Rows of a matrix that give the letters at one place of the pairs of letters."""
+    """Return rows of a matrix that give the letters at one place of the pairs of letters."""
     rows = list(product(range(count), repeat=2))
     for plain, text in pairs:
         for x, y, z in zip(plain[::2], plain[1::2], text[place::2], strict=True):
@@ -126,7 +126,9 @@ def _rows(count: int, pairs: Pairs, place: int) -> list[tuple[int, ...]]:
 
 
 def _substitutions(count: int, pairs: Pairs) -> list[list[int]]:
-    """What is not seen in the pairs goes to what is not seen in them, in order and in the order moved on by one."""
+    """Return the tables that send letters not seen in the plaintexts to letters not seen in the ciphertexts, in order
+    and in the order shifted by one.
+    """
     table = {x: y for plain, text in pairs for x, y in zip(plain, text, strict=True)}
     open_letters = [x for x in range(count) if x not in table]
     left = [y for y in range(count) if y not in table.values()]
@@ -151,7 +153,7 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
         self.ciphers = [kind(self.alphabet, width) for kind in ciphers]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Everything at random, until the pairs tell enough; the cipher stays, so that all come up alike often."""
+        """Draw everything at random, until the pairs tell enough; the cipher stays, so that all come up alike often."""
         number = dice.below(len(self.ciphers))
         cipher = self.ciphers[number]
         for _ in range(_TRIES):
@@ -168,12 +170,13 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
 
     @staticmethod
     def _answers(cipher: Cipher, pairs: Pairs, text: Numbers) -> list[Numbers]:
-        """What the keys that fit make of the text."""
+        """Return the plaintexts under the keys that fit."""
         return list({tuple(cipher.decrypt(text, key)) for key in fitting(cipher, pairs)})
 
     def canonical(self, instance: Instance) -> bytes:
-        """The order of the pairs does not matter. Nor do the names of letters: for a transposition those of all texts
-        at once, for a substitution those of plaintexts and those of ciphertexts."""
+        """Return the least form. The order of the pairs does not matter. Nor do the names of letters: for a
+        transposition those of all texts at once, for a substitution those of plaintexts and those of ciphertexts.
+        """
         cipher, pairs, text = self._parts(instance)
         forms = []
         for order in permutations(pairs):
@@ -186,7 +189,7 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
         return instance.cipher.tobytes() + least(forms)
 
     def told(self, instance: Instance) -> str:
-        """Alphabet, cipher, pairs, text."""
+        """State the alphabet, the cipher, the pairs and the text."""
         cipher, pairs, text = self._parts(instance)
         lines = "\n".join(f"{self.written(plain)} becomes {self.written(secret)}" for plain, secret in pairs)
         return (
@@ -195,38 +198,38 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Whether a key that fits the pairs decrypts the text so."""
+        """Return whether a key that fits the pairs decrypts the text so."""
         right = tuple(self.read(answer)) in self._answers(*self._parts(instance))
         return RIGHT if right else wrong("no key that fits the pairs decrypts the text to this")
 
     def text(self, instance: Instance) -> list[int]:
-        """The one to decrypt."""
+        """Return the one to decrypt."""
         text: list[int] = instance.text.tolist()
         return text
 
     def solution(self, instance: Instance) -> list[int]:
-        """By the first key that fits."""
+        """Decrypt with the first key that fits."""
         cipher, pairs, text = self._parts(instance)
         return cipher.decrypt(text, fitting(cipher, pairs)[0])
 
     def difficulty(self, instance: Instance) -> float:
-        """Of the cipher."""
+        """Return the difficulty of the cipher."""
         return math.log2(self._parts(instance)[0].keys)
 
     def heuristic(self, instance: Instance) -> str:
-        """Each letter becomes the one that it last faced in a plaintext, or stays if it never faced any."""
+        """Replace each letter by the one that it last faced in a plaintext; keep it if it never faced any."""
         _, pairs, text = self._parts(instance)
         faced = dict(chain.from_iterable(zip(secret, plain, strict=True) for plain, secret in pairs))
         return self.written([faced.get(y, y) for y in text])
 
     def _parts(self, instance: Instance) -> tuple[Cipher, Pairs, list[int]]:
-        """Cipher, pairs and text."""
+        """Return cipher, pairs and text."""
         pairs = list(zip(instance.plaintexts.tolist(), instance.ciphertexts.tolist(), strict=True))
         return self.ciphers[int(instance.cipher)], pairs, self.text(instance)
 
 
 class CipherKnownPlaintext(SpellingTask):
-    """Decryption without the key, a letter a step."""
+    """The interactive form: decrypt without the key, a letter a step."""
 
     puzzle: CipherKnownPlaintextPuzzle
     puzzle_class = CipherKnownPlaintextPuzzle
@@ -237,7 +240,7 @@ class CipherKnownPlaintext(SpellingTask):
         return len(self.puzzle.ciphers) + ((2 * self.puzzle.pairs + 1) * self.length + 1) * self.count
 
     def facts(self, instance: Any, letter: jax.Array) -> list[jax.Array]:
-        """One-hot, in that order; and which letters the one at hand faced in the plaintexts."""
+        """Return the facts one-hot, in that order; then the letters that the one at hand faced in the plaintexts."""
         plain, secret, text = map(self.one_hot, (instance.plaintexts, instance.ciphertexts, instance.text))
         faced = (plain & (secret & letter).any(axis=2, keepdims=True)).any(axis=(0, 1))
         return [instance.cipher == np.arange(len(self.puzzle.ciphers)), plain, secret, text, faced]
@@ -260,9 +263,9 @@ class CipherKnownPlaintext(SpellingTask):
         )
 
     def given(self, instance: Any) -> jax.Array:
-        """The text to decrypt."""
+        """Return the text to decrypt."""
         return instance.text
 
     def answer(self, instance: Any) -> jax.Array:
-        """Its plaintext."""
+        """Return the plaintext."""
         return instance.answer

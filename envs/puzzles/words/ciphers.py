@@ -1,4 +1,4 @@
-"""Classical ciphers over any alphabet. Texts and keys are sequences of indices into it, from 0.
+"""Classical ciphers over any alphabet. Texts and keys are sequences of indices into the alphabet, from 0.
 
 Each is a bijection: for every key, :meth:`Cipher.decrypt` undoes :meth:`Cipher.encrypt` and the other way round, on all
 texts that the cipher takes. Conventions are those of Menezes, van Oorschot & Vanstone 1996, Handbook of Applied
@@ -22,8 +22,8 @@ class Cipher(abc.ABC):
     """A method of encryption.
 
     Args:
-        alphabet: its letters.
-        width: how long a key word is, how many columns or at most how many rails there are, where a cipher has them.
+        alphabet: letters of the texts.
+        width: length of a key word, number of columns, or largest number of rails, where a cipher has them.
     """
 
     name: ClassVar[str]
@@ -37,88 +37,88 @@ class Cipher(abc.ABC):
     @property
     @abc.abstractmethod
     def keys(self) -> float:
-        """How many keys there are."""
+        """Number of keys."""
 
     @abc.abstractmethod
     def key(self, dice: Dice) -> list[int]:
-        """A random key that changes texts."""
+        """Return a random key that changes texts."""
 
     @abc.abstractmethod
     def encrypt(self, text: Numbers, key: Numbers) -> list[int]:
-        """The ciphertext of a plaintext that the cipher takes."""
+        """Return the ciphertext of a plaintext that the cipher takes."""
 
     @abc.abstractmethod
     def decrypt(self, text: Numbers, key: Numbers) -> list[int]:
-        """The plaintext of a ciphertext."""
+        """Return the plaintext of a ciphertext."""
 
     @abc.abstractmethod
     def method(self) -> str:
-        """What a key is and how texts are encrypted with it, in words."""
+        """Explain what a key is and how it encrypts texts."""
 
     @abc.abstractmethod
     def shown(self, key: Numbers) -> str:
-        """The key in words."""
+        """Return the key in words."""
 
     def takes(self, text: Numbers) -> bool:
-        """Whether the method says how to encrypt this text."""
+        """Return whether the method says how to encrypt this text."""
         return True
 
     def letters(self, text: Numbers) -> str:
-        """A text in letters."""
+        """Return a text in letters."""
         return "".join(self.alphabet[number] for number in text)
 
 
 class LetterCipher(Cipher):
-    """Replaces each letter by another that does not depend on where it stands."""
+    """A cipher that replaces each letter by another that does not depend on the letter's place."""
 
     @abc.abstractmethod
     def table(self, key: Numbers) -> Numbers:
-        """What each letter of the alphabet becomes."""
+        """Return the letter that replaces each letter of the alphabet."""
 
     def encrypt(self, text: Numbers, key: Numbers) -> list[int]:
-        """Letter by letter."""
+        """Replace letter by letter."""
         table = self.table(key)
         return [table[number] for number in text]
 
     def decrypt(self, text: Numbers, key: Numbers) -> list[int]:
-        """By the inverse table."""
+        """Look up in the inverse table."""
         table = _inverse(self.table(key))
         return [table[number] for number in text]
 
 
 class Caesar(LetterCipher):
-    """A key is one number."""
+    """The Caesar cipher. A key is one number."""
 
     name = "Caesar cipher"
     steps = 1
 
     @property
     def keys(self) -> float:
-        """A letter is moved on by so many."""
+        """Number of keys: a letter can be shifted by so many places."""
         return float(self.count)
 
     def key(self, dice: Dice) -> list[int]:
-        """Not 0."""
+        """Draw any number but 0."""
         return [dice.between(1, self.count - 1)]
 
     def table(self, key: Numbers) -> Numbers:
-        """The alphabet moved on."""
+        """Return the alphabet, shifted."""
         return [(x + key[0]) % self.count for x in range(self.count)]
 
     def method(self) -> str:
-        """In words."""
+        """Explain the method in words."""
         return (
             f"{self.name}. The key is a number k from 0 to {self.count - 1}. To encrypt, replace each letter by the "
             f"one whose number is greater by k, modulo {self.count}."
         )
 
     def shown(self, key: Numbers) -> str:
-        """The number."""
+        """Return the number."""
         return f"k = {key[0]}"
 
 
 class Atbash(LetterCipher):
-    """Has no key."""
+    """The Atbash cipher, which has no key."""
 
     name = "Atbash cipher"
     steps = 1
@@ -129,24 +129,24 @@ class Atbash(LetterCipher):
         return 1.0
 
     def key(self, dice: Dice) -> list[int]:
-        """None."""
+        """Return the empty key."""
         return []
 
     def table(self, key: Numbers) -> Numbers:
-        """The alphabet backwards."""
+        """Return the alphabet backwards."""
         return range(self.count - 1, -1, -1)
 
     def method(self) -> str:
-        """In words."""
+        """Explain the method in words."""
         return f"{self.name}. To encrypt, replace the letter of number x by that of number {self.count - 1} - x."
 
     def shown(self, key: Numbers) -> str:
-        """That there is none."""
+        """Say that there is none."""
         return "none"
 
 
 class Affine(LetterCipher):
-    """A key is a factor and a summand."""
+    """The affine cipher. A key is a factor and a summand."""
 
     name = "Affine cipher"
     steps = 2
@@ -157,19 +157,19 @@ class Affine(LetterCipher):
         return float(len(self.factors()) * self.count)
 
     def key(self, dice: Dice) -> list[int]:
-        """The factor is not 1: that is the Caesar cipher."""
+        """Draw a factor other than 1, which would make a Caesar cipher, and a displacement."""
         return [dice.choice(self.factors()[1:]), dice.below(self.count)]
 
     def factors(self) -> list[int]:
-        """Those that can be undone, 1 first."""
+        """Return the factors that can be undone, 1 first."""
         return [a for a in range(1, self.count) if gcd(a, self.count) == 1]
 
     def table(self, key: Numbers) -> Numbers:
-        """Multiplied and moved on."""
+        """Return the alphabet, multiplied and shifted."""
         return [(key[0] * x + key[1]) % self.count for x in range(self.count)]
 
     def method(self) -> str:
-        """In words."""
+        """Explain the method in words."""
         return (
             f"{self.name}. The key is two numbers a and b from 0 to {self.count - 1}, where a has no factor in common "
             f"with {self.count}. To encrypt, replace the letter of number x by that of number a * x + b, modulo "
@@ -177,12 +177,12 @@ class Affine(LetterCipher):
         )
 
     def shown(self, key: Numbers) -> str:
-        """Both."""
+        """Name both numbers."""
         return f"a = {key[0]}, b = {key[1]}"
 
 
 class Substitution(LetterCipher):
-    """A key is the alphabet in another order."""
+    """The substitution cipher. A key is the alphabet in another order."""
 
     name = "Substitution cipher"
     steps = 1
@@ -193,27 +193,27 @@ class Substitution(LetterCipher):
         return float(factorial(self.count))
 
     def key(self, dice: Dice) -> list[int]:
-        """Any order."""
+        """Draw any order."""
         return dice.shuffled(range(self.count))
 
     def table(self, key: Numbers) -> Numbers:
-        """The key."""
+        """Return the key."""
         return key
 
     def method(self) -> str:
-        """In words."""
+        """Explain the method in words."""
         return (
             f"{self.name}. The key is the alphabet in another order. To encrypt, replace each letter of the alphabet "
             "by the letter at the same place of the key."
         )
 
     def shown(self, key: Numbers) -> str:
-        """The letters."""
+        """Return the letters."""
         return self.letters(key)
 
 
 class Vigenere(Cipher):
-    """A key is a word of ``width`` letters."""
+    """The Vigenere cipher. A key is a word of ``width`` letters."""
 
     name = "Vigenere cipher"
     steps = 2
@@ -224,7 +224,7 @@ class Vigenere(Cipher):
         return float(self.count**self.width)
 
     def key(self, dice: Dice) -> list[int]:
-        """Any word but the one that changes nothing."""
+        """Draw any word but the one that changes nothing."""
         word = [dice.below(self.count) for _ in range(self.width)]
         return word if any(word) else self.key(dice)
 
@@ -237,7 +237,7 @@ class Vigenere(Cipher):
         return [(x - k) % self.count for x, k in zip(text, cycle(key))]
 
     def method(self) -> str:
-        """In words."""
+        """Explain the method in words."""
         return (
             f"{self.name}. The key is a word of {self.width} letters. To encrypt, write the key below the plaintext "
             "again and again, and add to the number of each letter that of the letter below it, modulo "
@@ -245,12 +245,12 @@ class Vigenere(Cipher):
         )
 
     def shown(self, key: Numbers) -> str:
-        """The word."""
+        """Return the word."""
         return self.letters(key)
 
 
 class Autokey(Vigenere):
-    """Goes on with the plaintext where the key word ends."""
+    """The autokey cipher, which goes on with the plaintext where the key word ends."""
 
     name = "Autokey cipher"
     steps = 2
@@ -260,14 +260,14 @@ class Autokey(Vigenere):
         return [(x + k) % self.count for x, k in zip(text, [*key, *text], strict=False)]
 
     def decrypt(self, text: Numbers, key: Numbers) -> list[int]:
-        """Each letter that is found is part of the key."""
+        """Find letter by letter; each letter found extends the key."""
         stream = list(key)
         for place, x in enumerate(text):
             stream.append((x - stream[place]) % self.count)
         return stream[len(key) :]
 
     def method(self) -> str:
-        """In words."""
+        """Explain the method in words."""
         return (
             f"{self.name}. The key is a word of {self.width} letters. To encrypt, write below the plaintext the key "
             "once and then the plaintext itself from its beginning, and add to the number of each letter that of the "
@@ -276,7 +276,7 @@ class Autokey(Vigenere):
 
 
 class Hill(Cipher):
-    """A key is a matrix of two rows and columns; texts have an even number of letters."""
+    """The Hill cipher. A key is a matrix of two rows and columns; texts have an even number of letters."""
 
     name = "Hill cipher"
     steps = 3
@@ -291,30 +291,30 @@ class Hill(Cipher):
         return keys
 
     def key(self, dice: Dice) -> list[int]:
-        """Any matrix that can be inverted."""
+        """Draw any matrix that can be inverted."""
         while True:
             matrix = [dice.below(self.count) for _ in range(4)]
             if self.invertible(matrix):
                 return matrix
 
     def invertible(self, key: Numbers) -> bool:
-        """Whether the determinant has an inverse modulo the number of letters."""
+        """Return whether the determinant has an inverse modulo the number of letters."""
         a, b, c, d = key
         return gcd(a * d - b * c, self.count) == 1
 
     def encrypt(self, text: Numbers, key: Numbers) -> list[int]:
-        """The matrix times each pair of letters."""
+        """Return the matrix times each pair of letters."""
         a, b, c, d = key
         return [z % self.count for x, y in _pairs(text) for z in (a * x + b * y, c * x + d * y)]
 
     def decrypt(self, text: Numbers, key: Numbers) -> list[int]:
-        """By the inverse matrix."""
+        """Multiply with the inverse matrix."""
         a, b, c, d = key
         factor = pow(a * d - b * c, -1, self.count)
         return self.encrypt(text, [factor * d, -factor * b, -factor * c, factor * a])
 
     def method(self) -> str:
-        """In words."""
+        """Explain the method in words."""
         return (
             f"{self.name}. The key is four numbers a, b, c and d from 0 to {self.count - 1}, where a * d - b * c has "
             f"no factor in common with {self.count}. To encrypt, cut the plaintext into pairs of letters and replace "
@@ -323,12 +323,12 @@ class Hill(Cipher):
         )
 
     def shown(self, key: Numbers) -> str:
-        """All four."""
+        """Name all four numbers."""
         return ", ".join(f"{name} = {number}" for name, number in zip("abcd", key, strict=True))
 
 
 class Playfair(Cipher):
-    """A key is a square of all letters; texts are pairs of different letters."""
+    """The Playfair cipher. A key is a square of all letters; texts are pairs of different letters."""
 
     name = "Playfair cipher"
     steps = 2
@@ -345,19 +345,19 @@ class Playfair(Cipher):
         return float(factorial(self.count))
 
     def key(self, dice: Dice) -> list[int]:
-        """Any square."""
+        """Draw any square."""
         return dice.shuffled(range(self.count))
 
     def takes(self, text: Numbers) -> bool:
-        """Whether the letters of every pair differ."""
+        """Return whether the letters of every pair differ."""
         return all(x != y for x, y in _pairs(text))
 
     def encrypt(self, text: Numbers, key: Numbers) -> list[int]:
-        """To the right, down, or across."""
+        """Move to the right, down, or across."""
         return self._moved(text, key, 1)
 
     def decrypt(self, text: Numbers, key: Numbers) -> list[int]:
-        """To the left, up, or across."""
+        """Move to the left, up, or across."""
         return self._moved(text, key, -1)
 
     def _moved(self, text: Numbers, key: Numbers, step: int) -> list[int]:
@@ -375,7 +375,7 @@ class Playfair(Cipher):
         return moved
 
     def method(self) -> str:
-        """In words."""
+        """Explain the method in words."""
         return (
             f"{self.name}. The key is a square with all letters of the alphabet. To encrypt, cut the plaintext into "
             "pairs of letters; no pair holds one letter twice. If both letters of a pair stand in one row of the "
@@ -385,28 +385,28 @@ class Playfair(Cipher):
         )
 
     def shown(self, key: Numbers) -> str:
-        """The rows of the square."""
+        """Return the rows of the square."""
         return "".join(f"\n{self.letters(key[r : r + self.side])}" for r in range(0, self.count, self.side))
 
 
 class Transposition(Cipher):
-    """Leaves the letters as they are and changes their order."""
+    """A cipher that keeps the letters and changes their order."""
 
     @abc.abstractmethod
     def order(self, length: int, key: Numbers) -> list[int]:
-        """For each place of the ciphertext, the place of the plaintext from which its letter comes."""
+        """Return for each place of the ciphertext the place of the plaintext from which its letter comes."""
 
     def encrypt(self, text: Numbers, key: Numbers) -> list[int]:
-        """Each letter to its new place."""
+        """Return each letter to its new place."""
         return [text[place] for place in self.order(len(text), key)]
 
     def decrypt(self, text: Numbers, key: Numbers) -> list[int]:
-        """Each letter back to its place."""
+        """Put each letter back to its place."""
         return [text[place] for place in _inverse(self.order(len(text), key))]
 
 
 class RailFence(Transposition):
-    """A key is a number of rails, at most ``width``."""
+    """The rail fence cipher. A key is a number of rails, at most ``width``."""
 
     name = "Rail fence cipher"
     steps = 2
@@ -417,16 +417,16 @@ class RailFence(Transposition):
         return float(self.width - 1)
 
     def key(self, dice: Dice) -> list[int]:
-        """From 2 on."""
+        """Draw a number of rails, from 2 on."""
         return [dice.between(2, self.width)]
 
     def order(self, length: int, key: Numbers) -> list[int]:
-        """Rail after rail."""
+        """Go rail after rail."""
         last = key[0] - 1
         return sorted(range(length), key=lambda place: last - abs(last - place % (2 * last)))
 
     def method(self) -> str:
-        """In words."""
+        """Explain the method in words."""
         return (
             f"{self.name}. The key is a number r of rails, from 2 to {self.width}. To encrypt, write the plaintext in "
             "a zigzag, each letter one rail further: from rail 1 down to rail r, up again to rail 1, and so on. Then "
@@ -434,12 +434,12 @@ class RailFence(Transposition):
         )
 
     def shown(self, key: Numbers) -> str:
-        """The number."""
+        """Return the number."""
         return f"r = {key[0]}"
 
 
 class Columnar(Transposition):
-    """A key is an order of ``width`` columns."""
+    """The columnar cipher. A key is an order of ``width`` columns."""
 
     name = "Columnar transposition"
     steps = 2
@@ -450,15 +450,15 @@ class Columnar(Transposition):
         return float(factorial(self.width))
 
     def key(self, dice: Dice) -> list[int]:
-        """Any order."""
+        """Draw any order."""
         return dice.shuffled(range(self.width))
 
     def order(self, length: int, key: Numbers) -> list[int]:
-        """Column after column."""
+        """Go column after column."""
         return [place for column in key for place in range(column, length, self.width)]
 
     def method(self) -> str:
-        """In words."""
+        """Explain the method in words."""
         return (
             f"{self.name}. The key is an order of the columns 1 to {self.width}. To encrypt, write the plaintext in "
             f"rows of {self.width} letters; the last row may be shorter. Then read the columns from top to bottom, one "
@@ -466,12 +466,12 @@ class Columnar(Transposition):
         )
 
     def shown(self, key: Numbers) -> str:
-        """Columns, the first to be read first."""
+        """Name the columns, the first to be read first."""
         return " ".join(str(column + 1) for column in key)
 
 
 def _inverse(order: Numbers) -> list[int]:
-    """The permutation that undoes another."""
+    """Return the permutation that undoes another."""
     inverse = [0] * len(order)
     for place, number in enumerate(order):
         inverse[number] = place
@@ -479,5 +479,5 @@ def _inverse(order: Numbers) -> list[int]:
 
 
 def _pairs(text: Numbers) -> Iterator[tuple[int, int]]:
-    """A text of even length cut into pairs."""
+    """Return a text of even length cut into pairs."""
     return zip(text[::2], text[1::2], strict=True)

@@ -1,9 +1,9 @@
 """rlsuite/Crossword-v0: fill a crossword with the words of a list, each in one place (a fill-in, or kriss-kross).
 
-``difficulty`` is the side of the grid. Instances have exactly one solution: letters are given where two solutions
-differ until there is one. Words are those of the instance and mean nothing; vowels and consonants alternate in the
-grid, so that they can be spoken. Patterns of blocked cells are the same after half a turn and have no runs of two
-cells.
+``difficulty`` is the side of the grid. Instances have exactly one solution: a letter is given where two solutions
+differ, until one solution is left. Every instance has its own words, which mean nothing; vowels and consonants
+alternate in the grid, so that they can be spoken. Patterns of blocked cells are the same after half a turn and have no
+runs of two cells.
 
 One-shot, the answer is the whole grid. Interactively, a word is placed a step:
 
@@ -17,8 +17,7 @@ reward         1 / slots for each word, and +1 on placing the last
 termination    every word is placed, or no placement is legal
 =============  =====================================================================================================
 
-The mask forbids what anybody sees is wrong and looks no step ahead. Nothing that was placed is taken back. The best
-return is 2.
+The mask forbids visible errors and does not look ahead. Words are never taken back. The best return is 2.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import Board
 from ..shared.grid_filling import EMPTY, Grid, GridPuzzle
 from ..shared.puzzle_task import Params, PuzzleTask
@@ -46,29 +45,32 @@ from .pseudo_words import VOWELS
 LETTERS = "ABDEIL"
 BLOCK = "#"
 END = -1
-"""After the end of a word or slot."""
+"""Number after the end of a word or slot."""
 
 
 class Tier(NamedTuple):
-    """What instances of one side are made of."""
+    """Make-up of the instances of one side."""
 
     blocks: int
     slots: int
     given: int
-    """Letters that are given at least."""
+    """Least number of given letters."""
     most_given: int
 
 
 TIERS = {4: Tier(4, 6, 3, 5), 5: Tier(4, 10, 0, 4), 6: Tier(12, 12, 0, 4)}
-"""By the side of the grid."""
+"""Tier by the side of the grid."""
 
 
 class Instance(NamedTuple):
-    """Words and a grid with one solution; letters are numbered from 1. What slots there are, and the letters given in
-    them, follows from the grid."""
+    """Words and a grid with one solution; letters are numbers from 1. The grid alone determines the slots and the
+    letters given in them.
+    """
 
     givens: np.ndarray
-    """int8 ``(side**2,)``: 0 for a cell to fill, a letter, or the number after the last letter where it is blocked."""
+    """int8 ``(side**2,)``: 0 for a cell to fill, the number of a given letter, or one more than the last letter's for a
+    blocked cell.
+    """
     words: np.ndarray
     """int8 ``(slots, side)``: the letters of each word, then ``END``; in alphabetical order."""
     slots: np.ndarray
@@ -78,7 +80,7 @@ class Instance(NamedTuple):
 
 
 def slots_of(open_cells: list[bool], side: int) -> list[list[int]]:
-    """Runs of two or more open cells, across in reading order, then down."""
+    """Return the runs of two or more open cells, across in reading order, then down."""
     rows = [range(r * side, (r + 1) * side) for r in range(side)]
     columns = [range(c, side * side, side) for c in range(side)]
     lines = (groupby(line, open_cells.__getitem__) for line in (*rows, *columns))
@@ -88,8 +90,9 @@ def slots_of(open_cells: list[bool], side: int) -> list[list[int]]:
 
 @cache
 def patterns(side: int) -> list[tuple[bool, ...]]:
-    """Which cells are open, in every pattern that a tier allows: the same after half a turn, connected, without runs
-    of two cells and without cells in no run."""
+    """Return the open cells of every pattern that a tier allows: the same after half a turn, connected, without runs of
+    two cells and without cells in no run.
+    """
     tier = TIERS[side]
     rows = [row for row in product((False, True), repeat=side) if _runs_are_long(row)]
     found = []
@@ -106,12 +109,12 @@ def patterns(side: int) -> list[tuple[bool, ...]]:
 
 
 def _runs_are_long(line: tuple[bool, ...]) -> bool:
-    """Whether no run of open cells has just two."""
+    """Return whether no run of open cells has just two."""
     return all(len(list(run)) != 2 for is_open, run in groupby(line) if is_open)
 
 
 def _joined(slots: list[list[int]]) -> int:
-    """How many cells hang together with the first slot."""
+    """Return how many cells hang together with the first slot."""
     reached = set(slots[0])
     while any(len(reached | set(slot)) > len(reached) for slot in slots if reached & set(slot)):
         reached.update(*(slot for slot in slots if reached & set(slot)))
@@ -132,8 +135,8 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         self.count = TIERS[self.side].slots
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A pattern and letters at random; letters given at random, then where a second solution differs. None if a
-        word comes up twice or too many letters would be given.
+        """Draw a pattern and letters at random; letters given at random, then where a second solution differs. None if
+        a word comes up twice or too many letters would be given.
         """
         side, tier = self.side, TIERS[self.side]
         pattern = dice.choice(patterns(side))
@@ -164,9 +167,10 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         return Instance(np.array(givens, np.int8), *(np.array(table, np.int8) for table in tables))
 
     def canonical(self, instance: Instance) -> bytes:
-        """The solution and which of its letters are given, letters renamed in the order in which they come up; the
-        least of the four forms after transposition and half a turn, which turns all words round. The order of the
-        words does not matter."""
+        """Return the solution and which of its letters are given, letters renamed in the order in which they come up;
+        the least of the four forms after transposition and half a turn, which turns all words round. The order of the
+        words does not matter.
+        """
         board = np.arange(self.side**2).reshape(self.side, self.side)
         orders = [order.ravel().tolist() for turn in (board, board[::-1, ::-1]) for order in (turn, turn.T)]
         cells = [value for row in self.solution(instance) for value in row]
@@ -175,7 +179,7 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         return least(relabelled(open_cells[i] for i in order) + [given[i] for i in order] for order in orders)
 
     def rules(self) -> str:
-        """The rules."""
+        """State the rules."""
         return (
             f"Fill-in crossword: cells marked {BLOCK} are blocked. A slot is a run of two or more cells that are not, "
             "in a row (read from left to right) or in a column (read from top to bottom), as long as can be. Every "
@@ -184,15 +188,15 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         )
 
     def clues(self, instance: Instance) -> str:
-        """The words."""
+        """State the words."""
         return "Words: " + " ".join(self.listed(instance))
 
     def listed(self, instance: Instance) -> list[str]:
-        """The words as text."""
+        """Return the words as text."""
         return ["".join(LETTERS[v - 1] for v in word if v != END) for word in instance.words.tolist()]
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """The first slot whose word is not in the list, or is in another slot too."""
+        """Name the first slot whose word is not in the list, or is in another slot too."""
         cells = [value for row in grid for value in row]
         left = self.listed(instance)
         for slot in slots_of([value < len(self.symbols) for value in cells], self.side):
@@ -204,27 +208,29 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """By search; the first found is the only one."""
+        """Search; the first solution found is the only one."""
         found = self._search(instance).solutions(1)
         if not found:
             raise ValueError("these words have no place in the grid")
         return self.as_rows(found[0])
 
     def plan(self, instance: Instance) -> list[int]:
-        """Each slot in turn gets its word."""
+        """Return the words of the slots, in turn."""
         cells = [value for row in self.solution(instance) for value in row]
         words, slots = self._listed(instance.words), self._listed(instance.slots)
         placed = ([cells[cell] for cell in slot] for slot in slots)
         return [number * self.count + words.index(word) for number, word in enumerate(placed)]
 
     def difficulty(self, instance: Instance) -> float:
-        """Words tried by a search for a second solution."""
+        """Count the words tried by a search for a second solution."""
         search = self._search(instance)
         search.solutions(2)
         return float(search.tried)
 
     def heuristic(self, instance: Instance) -> str:
-        """Each slot in turn gets the first word of the list that fits and is left; other cells get the first letter."""
+        """Put into each slot in turn the first word of the list that fits and is left; other cells get the first
+        letter.
+        """
         cells = self._givens(instance)
         left = self._listed(instance.words)
         for slot in self._listed(instance.slots):
@@ -241,12 +247,12 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
 
     @staticmethod
     def _listed(table: np.ndarray) -> list[list[int]]:
-        """Words or slots without what fills them up."""
+        """Return words or slots without their padding."""
         return [[value for value in line if value != END] for line in table.tolist()]
 
 
 class _Search:
-    """Depth-first search over slots; for each, the words that may go there are the bits of an integer."""
+    """Searches depth-first over slots; for each slot, the words that may go there are the bits of an integer."""
 
     def __init__(self, cells: list[int], words: list[list[int]], slots: list[list[int]]) -> None:
         self.tried = 0
@@ -263,7 +269,7 @@ class _Search:
         ]  # fmt: skip
 
     def solutions(self, most: int) -> list[list[int]]:
-        """The cells of at most ``most`` solutions."""
+        """Return the cells of at most ``most`` solutions."""
         fits = []
         for slot in self._slots:
             words = sum(1 << w for w, word in enumerate(self._words) if len(word) == len(slot))
@@ -300,8 +306,8 @@ class _Search:
                 self._extend(narrowed, rest, [*placed, (slot, w)], found, most)
 
 
-class Placing(NamedTuple):
-    """The grid as far as it is filled."""
+class CrosswordState(NamedTuple):
+    """The grid so far."""
 
     letters: jax.Array
     """int8 ``(slots, side)``: the letters that stand in each slot, 0 for none, then ``END``."""
@@ -311,7 +317,7 @@ class Placing(NamedTuple):
     """uint32: bit w is set if word w was placed."""
 
 
-class Crossword(PuzzleTask[Placing]):
+class Crossword(PuzzleTask[CrosswordState]):
     """The interactive form."""
 
     puzzle: CrosswordPuzzle
@@ -328,11 +334,11 @@ class Crossword(PuzzleTask[Placing]):
         self.reward_space = self.box(0.0, 1.0 + 1.0 / self.count)
         self._bits = np.arange(self.count, dtype=np.uint32)
 
-    def initial(self, key: jax.Array, params: Params) -> Placing:
-        """The letters that are given."""
-        return Placing(params.instance.starts, jnp.uint32(0), jnp.uint32(0))
+    def initial(self, key: jax.Array, params: Params) -> CrosswordState:
+        """Begin with the letters that are given."""
+        return CrosswordState(params.instance.starts, jnp.uint32(0), jnp.uint32(0))
 
-    def transition(self, state: Placing, action: jax.Array, key: jax.Array, params: Params) -> Placing:
+    def transition(self, state: CrosswordState, action: jax.Array, key: jax.Array, params: Params) -> CrosswordState:
         """Place a word: its letters stand in every slot that shares a cell with it."""
         slot, number = action // self.count, action % self.count
         word, cells = (
@@ -342,14 +348,14 @@ class Crossword(PuzzleTask[Placing]):
         shared = (params.instance.slots[:, :, None] == cells) & (cells != END)
         letters = jnp.where(shared, word, 0).sum(axis=2, dtype=jnp.int8)
         one = np.uint32(1)
-        return Placing(
+        return CrosswordState(
             jnp.where(shared.any(axis=2), letters, state.letters),
             state.filled | one << slot.astype(jnp.uint32),
             state.used | one << number.astype(jnp.uint32),
         )
 
-    def observation(self, state: Placing, key: jax.Array, params: Params) -> jax.Array:
-        """Letters, words, pattern, what is done, what can be done."""
+    def observation(self, state: CrosswordState, key: jax.Array, params: Params) -> jax.Array:
+        """Return the letters, the words, the pattern, the slots filled and words used, and the legal actions."""
         letters = np.arange(1, len(LETTERS) + 1, dtype=np.int8)
         flags = (
             state.letters[..., None] == letters,
@@ -362,7 +368,7 @@ class Crossword(PuzzleTask[Placing]):
         return jnp.concatenate([flag.astype(self.dtype).reshape(-1) for flag in flags])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """Describe the entries in the order of :meth:`observation`."""
         letters, each = (self.count, self.side, len(LETTERS)), (self.count,)
         return (
             Component("letters", "[slot, place, letter]: which letter stands there, one-hot", shape=letters),
@@ -374,40 +380,40 @@ class Crossword(PuzzleTask[Placing]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """A word in a slot each."""
+        """Describe each action: a word in a slot."""
         meaning = "[slot, word]: place the word there; slots across in reading order, then those down"
         return (Component("place", meaning, shape=(self.count, self.count)),)
 
     def reward(
-        self, state: Placing, action: jax.Array, next_state: Placing, key: jax.Array, params: Params
+        self, state: CrosswordState, action: jax.Array, next_state: CrosswordState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """A share for each word, 1 for the last."""
+        """Give a share for each word, 1 for the last."""
         placed = next_state.used != state.used
         return placed.astype(self.dtype) / self.count + (placed & self._done(next_state)).astype(self.dtype)
 
-    def terminal(self, state: Placing, key: jax.Array, params: Params) -> jax.Array:
-        """Whether every word is placed, or none can be."""
+    def terminal(self, state: CrosswordState, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether every word is placed, or none can be."""
         return ~self.action_mask(state, params).any()
 
-    def info(self, state: Placing, params: Params) -> dict[str, jax.Array]:
-        """``success``: every word is placed."""
+    def info(self, state: CrosswordState, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: every word is placed."""
         placed = jax.lax.population_count(state.used).astype(self.dtype) / self.count
         return {"success": self._done(state), "placed": placed}
 
-    def action_mask(self, state: Placing, params: Params) -> jax.Array:
-        """Unused words in open slots of their length whose letters agree, bool ``(slots**2,)``."""
+    def action_mask(self, state: CrosswordState, params: Params) -> jax.Array:
+        """Return the unused words for each open slot of their length whose letters agree, bool ``(slots**2,)``."""
         letters, words = state.letters[:, None], params.instance.words
         agree = ((letters == words) | ((letters == 0) & (words != END))).all(axis=2)
         free = (state.filled >> self._bits & 1 == 0)[:, None] & (state.used >> self._bits & 1 == 0)
         return (agree & free).reshape(-1)
 
-    def _done(self, state: Placing) -> jax.Array:
+    def _done(self, state: CrosswordState) -> jax.Array:
         return state.used == np.uint32(2**self.count - 1)
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Placing, params: Params) -> str:
-        """Rules, grid, and the words that are left."""
+    def describe(self, state: CrosswordState, params: Params) -> str:
+        """Show the rules, the grid and the words that are left."""
         left = [word for w, word in enumerate(self.puzzle.listed(params.instance)) if not int(state.used) >> w & 1]
         filled = [str(s + 1) for s in range(self.count) if int(state.filled) >> s & 1]
         return (
@@ -418,11 +424,11 @@ class Crossword(PuzzleTask[Placing]):
         )
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return f"Answer 'SLOT WORD', such as '3 LIBED': a slot, 1 to {self.count}, and a word that is left."
 
-    def parse(self, text: str, state: Placing, params: Params) -> np.ndarray:
-        """``3 LIBED``: that word into slot 3.
+    def parse(self, text: str, state: CrosswordState, params: Params) -> np.ndarray:
+        """Read ``3 LIBED``: that word into slot 3.
 
         Raises:
             ValueError: anything else.
@@ -430,12 +436,12 @@ class Crossword(PuzzleTask[Placing]):
         parts = text.split()
         if len(parts) != 2:
             raise ValueError(f"expected 'SLOT WORD', got {text[:40]!r}")
-        slot = reading.integer(parts[0], 1, self.count, "slot")
-        word = reading.word(parts[1], self.puzzle.listed(params.instance))
+        slot = parsing.integer(parts[0], 1, self.count, "slot")
+        word = parsing.word(parts[1], self.puzzle.listed(params.instance))
         return np.asarray((slot - 1) * self.count + word, self.action_space.dtype)
 
-    def why_illegal(self, action: np.ndarray, state: Placing, params: Params) -> str:
-        """The slot or the word is taken, or the word does not fit."""
+    def why_illegal(self, action: np.ndarray, state: CrosswordState, params: Params) -> str:
+        """Say that the slot or the word is taken, or the word does not fit."""
         slot, number = divmod(int(action), self.count)
         word = self.puzzle.listed(params.instance)[number]
         if int(state.filled) >> slot & 1:
@@ -444,12 +450,12 @@ class Crossword(PuzzleTask[Placing]):
             return f"{word} was placed already"
         return f"{word} does not fit the length of slot {slot + 1} and the letters in it"
 
-    def why_over(self, state: Placing, params: Params, info: dict[str, Any]) -> str:
-        """Done, or stuck."""
+    def why_over(self, state: CrosswordState, params: Params, info: dict[str, Any]) -> str:
+        """Say whether it is done or stuck."""
         return "every word is placed" if info["success"] else "no word that is left fits an open slot"
 
-    def draw(self, state: Placing, params: Params) -> np.ndarray:
-        """The grid, letters given on grey; beside it the words, those left in black."""
+    def draw(self, state: CrosswordState, params: Params) -> np.ndarray:
+        """Draw the grid, letters given on grey; beside it the words, those left in black."""
         side, puzzle = self.side, self.puzzle
         board = Board(side, side, self.picture_shape)
         givens = np.asarray(params.instance.givens).tolist()
@@ -465,8 +471,8 @@ class Crossword(PuzzleTask[Placing]):
             board.text(*place, word, "#b8bec7" if used else "#1d2733", 0.5)
         return board.picture()
 
-    def _cells(self, state: Placing, params: Params) -> list[int]:
-        """The grid in reading order: what is given, and what stands in the slots."""
+    def _cells(self, state: CrosswordState, params: Params) -> list[int]:
+        """Return the grid in reading order: the given letters, and those in the slots."""
         cells: list[int] = np.asarray(params.instance.givens).tolist()
         slots, letters = np.asarray(params.instance.slots).tolist(), np.asarray(state.letters).tolist()
         for slot, line in zip(slots, letters, strict=True):

@@ -8,9 +8,9 @@ reward         1 / length for a right letter
 termination    the text is written
 =============  =====================================================================================================
 
-What is written stays: that a letter was wrong is seen from the reward, but it is too late to take it back. Always
-writing one letter, or any at random, earns about 1 / letters of the alphabet. The best return is 1. There is nothing
-more for a whole text: a sum that depends on every letter, paid with the last, would drown what each of them earns.
+Written letters stay: the reward shows that a letter was wrong, but it cannot be taken back. To write always the same
+letter, or a random one, earns about 1 / letters of the alphabet. The best return is 1. There is no bonus for a whole
+text, because a sum paid with the last letter would drown the reward of each letter.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import Instance, Malformed, Puzzle
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import Board
 from ..shared.puzzle_task import Params, PuzzleTask
 
 NOTHING = -1
-"""Where no letter is written yet, and where a key has no more numbers."""
+"""Number at a place without a letter yet, and after the end of a key."""
 
 _LINES = 10
-"""Rows of cells in a picture; all but two are for words."""
+"""Number of rows of cells in a picture; all but two are for words."""
 
 
 class TextPuzzle(Puzzle[Instance]):
@@ -47,22 +47,22 @@ class TextPuzzle(Puzzle[Instance]):
 
     alphabet: str
     length: int
-    """Letters of the answer."""
+    """Number of letters of the answer."""
 
     @abc.abstractmethod
     def told(self, instance: Instance) -> str:
-        """Rules and instance, in words."""
+        """State the rules and the instance in words."""
 
     @abc.abstractmethod
     def text(self, instance: Instance) -> Sequence[int]:
-        """The text that is to be encrypted or decrypted."""
+        """Return the text that is to be encrypted or decrypted."""
 
     @abc.abstractmethod
     def solution(self, instance: Instance) -> Sequence[int]:
-        """The text to write."""
+        """Return the text to write."""
 
     def numbering(self) -> str:
-        """The alphabet in words."""
+        """Return the alphabet in words."""
         last = len(self.alphabet) - 1
         return (
             f"The alphabet is {self.alphabet}. Its {last + 1} letters are numbered from 0 ({self.alphabet[0]}) to "
@@ -70,11 +70,11 @@ class TextPuzzle(Puzzle[Instance]):
         )
 
     def question(self, instance: Instance) -> str:
-        """What is told, and the format."""
+        """State the rules, the instance and the format."""
         return f"{self.told(instance)}\n\nAnswer with the {self.length} letters, in capitals, without spaces."
 
     def read(self, answer: str) -> list[int]:
-        """The text that an answer writes.
+        """Return the text that an answer writes.
 
         Raises:
             Malformed: another length, or something that is no letter of the alphabet.
@@ -87,38 +87,38 @@ class TextPuzzle(Puzzle[Instance]):
         return [self.alphabet.index(letter) for letter in answer]
 
     def written(self, text: Sequence[int]) -> str:
-        """A text as an answer is written; ``_`` for what is not there yet."""
+        """Return a text as an answer is written; ``_`` for what is not there yet."""
         return "".join("_" if number == NOTHING else self.alphabet[number] for number in text)
 
     def solve(self, instance: Instance) -> str:
-        """The text of :meth:`solution`."""
+        """Return the text of :meth:`solution`."""
         return self.written(self.solution(instance))
 
     def plan(self, instance: Instance) -> list[int]:
-        """Its letters."""
+        """Return the letters of the solution."""
         return list(self.solution(instance))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Letters at random."""
+        """Draw letters at random."""
         return self.written([dice.below(len(self.alphabet)) for _ in range(self.length)])
 
     def constants(self) -> Sequence[str]:
-        """One letter again and again, for each."""
+        """Return one letter again and again, for each."""
         return [letter * self.length for letter in self.alphabet]
 
 
-class Spelling(NamedTuple):
-    """The text as far as it is written."""
+class SpellingState(NamedTuple):
+    """The text so far."""
 
     letters: jax.Array
     """int8 ``(length,)``: ``NOTHING`` where none is written yet."""
     place: jax.Array
-    """int32: how many are written."""
+    """int32: number of letters written."""
     right: jax.Array
-    """int32: how many of those are right."""
+    """int32: number of right letters."""
 
 
-class SpellingTask(PuzzleTask[Spelling]):
+class SpellingTask(PuzzleTask[SpellingState]):
     """The interactive form."""
 
     puzzle: TextPuzzle[Any]
@@ -137,48 +137,49 @@ class SpellingTask(PuzzleTask[Spelling]):
 
     @abc.abstractmethod
     def answer(self, instance: Any) -> jax.Array:
-        """The text to write, int8 ``(length,)``."""
+        """Return the text to write, int8 ``(length,)``."""
 
     @abc.abstractmethod
     def given(self, instance: Any) -> jax.Array:
-        """The text that is to be encrypted or decrypted, int8 ``(length,)``."""
+        """Return the text that is to be encrypted or decrypted, int8 ``(length,)``."""
 
     @property
     @abc.abstractmethod
     def fact_count(self) -> int:
-        """How many flags :meth:`facts` gives."""
+        """Number of flags that :meth:`facts` gives."""
 
     @abc.abstractmethod
     def facts(self, instance: Any, letter: jax.Array) -> list[jax.Array]:
-        """All that is told, as arrays of flags; and what can be read off it for the letter of the text (one-hot) that
-        stands at the place to write at."""
+        """Return all that is told, as arrays of flags; and what can be read off it for the letter of the text (one-hot)
+        that stands at the place to write at.
+        """
 
     @property
     @abc.abstractmethod
     def fact_components(self) -> tuple[Component, ...]:
-        """What the flags of :meth:`facts` are."""
+        """Components that say what the flags of :meth:`facts` are."""
 
     # -- the task -------------------------------------------------------------------------------------------------
 
-    def initial(self, key: jax.Array, params: Params) -> Spelling:
-        """Nothing written."""
-        return Spelling(jnp.full(self.length, NOTHING, jnp.int8), jnp.int32(0), jnp.int32(0))
+    def initial(self, key: jax.Array, params: Params) -> SpellingState:
+        """Begin with nothing written."""
+        return SpellingState(jnp.full(self.length, NOTHING, jnp.int8), jnp.int32(0), jnp.int32(0))
 
-    def transition(self, state: Spelling, action: jax.Array, key: jax.Array, params: Params) -> Spelling:
+    def transition(self, state: SpellingState, action: jax.Array, key: jax.Array, params: Params) -> SpellingState:
         """Write a letter."""
         here, letter = self._here(state), action.astype(jnp.int8)
         right = (here & (self.answer(params.instance) == letter)).any()
-        return Spelling(jnp.where(here, letter, state.letters), state.place + 1, state.right + right)
+        return SpellingState(jnp.where(here, letter, state.letters), state.place + 1, state.right + right)
 
-    def observation(self, state: Spelling, key: jax.Array, params: Params) -> jax.Array:
-        """Facts, place, letter at that place, text so far."""
+    def observation(self, state: SpellingState, key: jax.Array, params: Params) -> jax.Array:
+        """Return the facts, the place, the letter at that place and the text so far."""
         here = self._here(state)
         letter = (here[:, None] & self.one_hot(self.given(params.instance))).any(axis=0)
         flags = (*self.facts(params.instance, letter), here, letter, self.one_hot(state.letters))
         return jnp.concatenate([flag.astype(self.dtype).reshape(-1) for flag in flags])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """Describe the entries in the order of :meth:`observation`."""
         return (
             *self.fact_components,
             Component("place", "the place to write at, one-hot", shape=(self.length,)),
@@ -189,57 +190,57 @@ class SpellingTask(PuzzleTask[Spelling]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """Letters."""
+        """Describe the letters."""
         meaning = f"write a letter of the alphabet {self.puzzle.alphabet}"
         return (Component("letter", meaning, shape=(self.count,)),)
 
     def one_hot(self, text: jax.Array) -> jax.Array:
-        """Which letter, or number below that of letters, stands where: a flag each; none for ``NOTHING``."""
+        """Return the number at each place one-hot; no flag for ``NOTHING``."""
         return text[..., None] == np.arange(self.count, dtype=np.int8)
 
     def reward(
-        self, state: Spelling, action: jax.Array, next_state: Spelling, key: jax.Array, params: Params
+        self, state: SpellingState, action: jax.Array, next_state: SpellingState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """A share for each right letter."""
+        """Give a share for each right letter."""
         return (next_state.right - state.right).astype(self.dtype) / self.length
 
-    def terminal(self, state: Spelling, key: jax.Array, params: Params) -> jax.Array:
-        """Whether the text is written."""
+    def terminal(self, state: SpellingState, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether the text is written."""
         return state.place == self.length
 
-    def info(self, state: Spelling, params: Params) -> dict[str, jax.Array]:
-        """``success``: the text is written and right."""
+    def info(self, state: SpellingState, params: Params) -> dict[str, jax.Array]:
+        """Report ``success``: the text is written and right."""
         return {"success": state.right == self.length, "right": state.right.astype(self.dtype) / self.length}
 
-    def _here(self, state: Spelling) -> jax.Array:
+    def _here(self, state: SpellingState) -> jax.Array:
         return np.arange(self.length) == state.place
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def describe(self, state: Spelling, params: Params) -> str:
-        """What is told, and the text so far."""
+    def describe(self, state: SpellingState, params: Params) -> str:
+        """Show the rules, the instance and the text so far."""
         written = self.puzzle.written(np.asarray(state.letters).tolist())
         return f"{self.puzzle.told(params.instance)}\n\nWritten so far: {written}"
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         return f"Answer with the letter to write next, one of {self.puzzle.alphabet}."
 
-    def parse(self, text: str, state: Spelling, params: Params) -> np.ndarray:
-        """``C``.
+    def parse(self, text: str, state: SpellingState, params: Params) -> np.ndarray:
+        """Read a letter, such as ``C``.
 
         Raises:
             ValueError: anything else.
         """
-        return np.asarray(reading.word(text.strip(), list(self.puzzle.alphabet)), self.action_space.dtype)
+        return np.asarray(parsing.word(text.strip(), list(self.puzzle.alphabet)), self.action_space.dtype)
 
-    def why_over(self, state: Spelling, params: Params, info: dict[str, Any]) -> str:
-        """Right or not."""
+    def why_over(self, state: SpellingState, params: Params, info: dict[str, Any]) -> str:
+        """Say whether the text is right."""
         right = int(state.right)
         return "the text is right" if right == self.length else f"{self.length - right} letters of the text are wrong"
 
-    def draw(self, state: Spelling, params: Params) -> np.ndarray:
-        """What is told; at the foot the text that is given and the one that is written."""
+    def draw(self, state: SpellingState, params: Params) -> np.ndarray:
+        """Draw the facts, and at the foot the given text and the written one."""
         board = Board(_LINES, self.length, self.picture_shape)
         lines = [part for line in self.puzzle.told(params.instance).split("\n") for part in textwrap.wrap(line, 100)]
         board.pen.multiline_text((12, 8), "\n".join(lines), "#1d2733", ImageFont.load_default(12))

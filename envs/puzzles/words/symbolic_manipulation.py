@@ -1,14 +1,14 @@
 """rlsuite/SymbolicManipulation-v0: carry out a program of operations on a sequence of symbols, and write the result.
 
-``difficulty`` is the number of operations. Each is one of :data:`OPERATIONS`, described in full in the prompt, so that
-there is one result. One of them is a rewriting system of two rules that shorten, applied until neither can be. Every
-operation of an instance changes the sequence that it meets. Of 4,000 instances with 2 operations 3,689 differ by more
-than the names of their letters, with 4 all do.
+``difficulty`` is the number of operations. Each is one of :data:`OPERATIONS`, and the prompt describes it in full, so
+that there is one result. One of them is a rewriting system of two rules that shorten the sequence, applied until
+neither can be. Every operation of an instance changes its sequence. Of 4,000 instances with 2 operations 3,689 differ
+by more than the names of their letters; with 4 operations all do.
 
 Interactively, the sequence that each operation makes is written symbol by symbol and ended by a full stop: see
-:mod:`..shared.writing` for actions and rewards. Observed are, one-hot, the sequence that the current operation is
-applied to, what is written of its result and how many symbols that are, the operation and its arguments, and which one
-it is. A uniformly random token is right with probability 1 / (letters + 1), and some 12 in a row are needed with 2
+:mod:`..shared.writing` for actions and rewards. The observation is one-hot: the sequence that the current operation is
+applied to, the written part of its result and its length, the operation and its arguments, and the number of the
+operation. A uniformly random token is right with probability 1 / (letters + 1), and some 12 in a row are needed with 2
 operations, 30 with 4 and 50 with 6.
 """
 
@@ -27,10 +27,10 @@ from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
 
-from ..shared import answer as reading
+from ..shared import parsing
 from ..shared.board import Board
 from ..shared.puzzle_task import Params
-from ..shared.writing import Writing, WritingTask
+from ..shared.writing import WritingState, WritingTask
 
 ALPHABET = "abcdefghij"
 END = "."
@@ -43,17 +43,20 @@ Row = list[int]
 
 
 class Operation(NamedTuple):
-    """Something to do with a sequence."""
+    """An operation on a sequence."""
 
     words: str
-    """What it does; ``{0}``, ``{1}``, ... are its arguments, ``{letters}`` the alphabet, ``{last}`` its last letter."""
+    """Effect in words; ``{0}``, ``{1}``, ... are its arguments, ``{letters}`` the alphabet, ``{last}`` its last
+    letter.
+    """
     takes: str
-    """A character for each argument: ``n`` a number, ``p`` a position (in ascending order, counted from 1), ``i`` a
-    letter that is in the sequence, ``l`` another letter, ``r`` a letter or nothing."""
+    """Kinds of the arguments, a character each: ``n`` a number, ``p`` a position (in ascending order, counted from 1),
+    ``i`` a letter that is in the sequence, ``l`` another letter, ``r`` a letter or nothing.
+    """
     made: Callable[[Row, Row, int], Row]
-    """The sequence it makes of a sequence, given the arguments and the number of letters."""
+    """Function that returns the new sequence, given the sequence, the arguments and the number of letters."""
     ordered: bool = False
-    """Whether it matters which letter comes after which in the alphabet."""
+    """True if it matters which letter comes after which in the alphabet."""
 
 
 def _swapped(row: Row, at: Row, letters: int) -> Row:
@@ -139,14 +142,16 @@ REWRITE = len(OPERATIONS) - 1
 
 
 class Instance(NamedTuple):
-    """A sequence, a program, and what the program makes of the sequence."""
+    """A sequence, a program, and the results of the program."""
 
     program: np.ndarray
-    """int8 ``(operations, 7)``: an index of :data:`OPERATIONS`, then its arguments, 0 where there are none: numbers,
-    positions, or letters, the number of letters standing for nothing."""
+    """int8 ``(operations, 7)``: an index of :data:`OPERATIONS`, then its arguments, padded with 0. Arguments are
+    numbers, positions, or letters; the number of letters stands for no letter.
+    """
     rows: np.ndarray
-    """int8 ``(operations + 1, width)``: the sequence, then what each operation makes of the one before; filled up with
-    the number of letters. Verifier and solver read the first only."""
+    """int8 ``(operations + 1, width)``: the sequence, then the result of each operation on the one before, padded with
+    the number of letters. Verifier and solver read the first row only.
+    """
 
 
 class SymbolicManipulationPuzzle(Puzzle[Instance]):
@@ -167,7 +172,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         """Symbols of a sequence, at most."""
 
     def compose(self, dice: Dice) -> Instance | None:
-        """A random sequence, and one random operation after another that changes it and fits."""
+        """Draw a random sequence, and one random operation after another that changes it and fits."""
         row = [dice.below(self.letters) for _ in range(dice.between(self.operations + 2, self.operations + 3))]
         rows: list[Row] = [row]
         program: list[Row] = []
@@ -182,7 +187,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         return Instance(np.array(program, np.int8), np.array(filled, np.int8))
 
     def _operation(self, row: Row, dice: Dice) -> Row | None:
-        """An operation that changes the sequence and keeps its length within bounds; None if none was found."""
+        """Return an operation that changes the sequence and keeps its length within bounds; None if none was found."""
         for _ in range(_TRIES):
             kind = dice.below(len(OPERATIONS))
             arguments = self._rules(row, dice) if kind == REWRITE else self._arguments(kind, row, dice)
@@ -193,7 +198,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         return None
 
     def _arguments(self, kind: int, row: Row, dice: Dice) -> Row:
-        """Random arguments of an operation on a sequence."""
+        """Draw arguments of an operation on a sequence."""
         takes = OPERATIONS[kind].takes
         if takes == "n":
             return [dice.between(2, 4)]
@@ -206,7 +211,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         return drawn
 
     def _rules(self, row: Row, dice: Dice) -> Row:
-        """Two rules with different left sides, the first of which can be applied."""
+        """Return two rules with different left sides, the first of which can be applied."""
         place = dice.below(len(row) - 1)
         first = row[place : place + 2]
         second = first
@@ -215,22 +220,22 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         return [*first, dice.below(self.letters + 1), *second, dice.below(self.letters + 1)]
 
     def applied(self, row: Row, operation: Row) -> Row:
-        """What an operation, given as its line of the program, makes of a sequence."""
+        """Apply an operation, given as its line of the program, to a sequence."""
         return OPERATIONS[operation[0]].made(row, operation[1:], self.letters)
 
     def result(self, instance: Instance) -> Row:
-        """What the program makes of the sequence."""
+        """Return the result of the program."""
         row = self.symbols_of(instance.rows[0])
         for operation in instance.program.tolist():
             row = self.applied(row, operation)
         return row
 
     def symbols_of(self, filled: np.ndarray) -> Row:
-        """A row of an instance without what fills it up."""
+        """Return a row of an instance without what fills it up."""
         return [x for x in np.asarray(filled).tolist() if x < self.letters]
 
     def canonical(self, instance: Instance) -> bytes:
-        """Letters renamed in the order in which they come up, where no operation depends on their order."""
+        """Rename letters in the order in which they come up, where no operation depends on their order."""
         program, row = instance.program.tolist(), self.symbols_of(instance.rows[0])
         ordered = any(OPERATIONS[kind].ordered for kind, *_ in program)
         names = {x: x for x in range(0 if ordered else self.letters, self.letters + 1)}
@@ -246,7 +251,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         return bytes(form)
 
     def question(self, instance: Instance) -> str:
-        """Sequence, program, format."""
+        """State the sequence, the program and the format."""
         program = "\n".join(f"{k}. {self.words(line)}" for k, line in enumerate(instance.program.tolist(), 1))
         letters, sequence = " ".join(ALPHABET[: self.letters]), self.written(self.symbols_of(instance.rows[0]))
         return (
@@ -257,7 +262,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         )
 
     def words(self, operation: Row) -> str:
-        """A line of the program in English."""
+        """Return a line of the program in English."""
         kind, *arguments = operation
         letters = ALPHABET[: self.letters]
         names = [*letters, "nothing"]
@@ -269,7 +274,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         words = answer.split(" ")
         if len(words) > self.width:
             raise Malformed(f"expected at most {self.width} symbols separated by single spaces, got {len(words)}")
-        given = [reading.word(word, ALPHABET[: self.letters]) for word in words]
+        given = [parsing.word(word, ALPHABET[: self.letters]) for word in words]
         return RIGHT if given == self.result(instance) else wrong("the program makes another sequence")
 
     def solve(self, instance: Instance) -> str:
@@ -277,7 +282,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         return self.written(self.result(instance))
 
     def written(self, row: Row) -> str:
-        """A sequence as an answer is written."""
+        """Return a sequence as an answer is written."""
         return " ".join(ALPHABET[x] for x in row)
 
     def plan(self, instance: Instance) -> list[int]:
@@ -293,20 +298,20 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         return float(len(self.plan(instance)) - self.operations)
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Symbols at random, as many as may be."""
+        """Draw symbols at random, as many as may be."""
         return self.written([dice.below(self.letters) for _ in range(dice.between(SHORTEST, self.width))])
 
     def heuristic(self, instance: Instance) -> str:
-        """The first operation only."""
+        """Return the first operation only."""
         return self.written(self.applied(self.symbols_of(instance.rows[0]), instance.program[0].tolist()))
 
     def constants(self) -> Sequence[str]:
-        """The alphabet, and its first letters."""
+        """Return the alphabet, and its first letters."""
         return [self.written(list(range(count))) for count in range(2, self.letters + 1)]
 
 
 class SymbolicManipulation(WritingTask):
-    """Write what each operation makes, symbol by symbol."""
+    """The interactive form: write the result of each operation, symbol by symbol."""
 
     puzzle: SymbolicManipulationPuzzle
     puzzle_class = SymbolicManipulationPuzzle
@@ -320,23 +325,23 @@ class SymbolicManipulation(WritingTask):
 
     @property
     def flag_count(self) -> int:
-        """How many flags there are."""
+        """Number of flags."""
         puzzle = self.puzzle
         rows = 2 * puzzle.width * puzzle.letters + puzzle.width + 1
         return rows + len(OPERATIONS) + ARGUMENTS * (puzzle.width + 1) + puzzle.operations
 
     def length(self, instance: Instance) -> jax.Array:
-        """All symbols that operations make, and as many full stops."""
+        """Return all symbols that operations make, and as many full stops."""
         return (instance.rows[1:] < self.puzzle.letters).sum(dtype=jnp.int32) + self.puzzle.operations
 
     def wanted(self, written: jax.Array, instance: Instance) -> jax.Array:
-        """The next symbol of the row, or a full stop."""
+        """Return the next symbol of the row, or a full stop."""
         _, place, _, made = self._at(written, instance)
         here, end = np.arange(self.puzzle.width) == place, self.puzzle.letters
         return end + jnp.where(here, made - np.int8(end), 0).sum(dtype=jnp.int32)
 
     def flags(self, written: jax.Array, instance: Instance) -> Sequence[jax.Array]:
-        """Sequence, what is written, place, operation, arguments, and which operation it is."""
+        """Return the sequence, the symbols written, their number, the operation, its arguments and its number."""
         now, place, row, made = self._at(written, instance)
         width, letters = self.puzzle.width, np.arange(self.puzzle.letters, dtype=np.int8)
         before = np.arange(width) < place
@@ -351,7 +356,7 @@ class SymbolicManipulation(WritingTask):
         )
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`flags`."""
+        """Describe the entries in the order of :meth:`flags`."""
         puzzle = self.puzzle
         shape = (puzzle.width, puzzle.letters)
         return (
@@ -371,13 +376,13 @@ class SymbolicManipulation(WritingTask):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """Letters, and the end."""
+        """Describe the letters and the full stop."""
         return singles(
             {token: "end the result" if token == END else f"write the letter {token}" for token in self.tokens}
         )
 
     def _at(self, written: jax.Array, instance: Instance) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-        """Where the writing is.
+        """Return the place of the writing.
 
         Returns:
             Which operation is being carried out, one-hot ``(operations,)``, the last one in the end; how many symbols
@@ -396,15 +401,17 @@ class SymbolicManipulation(WritingTask):
 
     # -- host side ------------------------------------------------------------------------------------------------
 
-    def _shown(self, state: Writing, params: Params) -> tuple[int, list[int], list[int]]:
-        """The number of the operation being carried out, what it is applied to, and what is written of its result."""
+    def _shown(self, state: WritingState, params: Params) -> tuple[int, list[int], list[int]]:
+        """Return the number of the current operation, the sequence that it is applied to, and the written part of its
+        result.
+        """
         now, place, row, made = self._at(state.written, params.instance)
         puzzle = self.puzzle
         shown = puzzle.symbols_of(np.asarray(row)), puzzle.symbols_of(np.asarray(made))[: int(place)]
         return int(np.argmax(now)), *shown
 
-    def describe(self, state: Writing, params: Params) -> str:
-        """The operation, what it is applied to, and what is written."""
+    def describe(self, state: WritingState, params: Params) -> str:
+        """Show the operation, what it is applied to, and what is written."""
         number, row, made = self._shown(state, params)
         puzzle = self.puzzle
         return (
@@ -413,12 +420,12 @@ class SymbolicManipulation(WritingTask):
         )
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer, in one line."""
         letters = ", ".join(ALPHABET[: self.puzzle.letters])
         return f"Answer with the next symbol of the result, one of {letters}, or with {END} after its last symbol."
 
-    def draw(self, state: Writing, params: Params) -> np.ndarray:
-        """The sequence above, what is written of the result below, the operation between them."""
+    def draw(self, state: WritingState, params: Params) -> np.ndarray:
+        """Draw the sequence above, what is written of the result below, the operation between them."""
         number, row, made = self._shown(state, params)
         width = self.puzzle.width
         board = Board(4, width, self.picture_shape)

@@ -1,12 +1,12 @@
 """The cascaded PID controller that most users of gym-pybullet-drones fly with, for Crazyflie 2.x vehicles.
 
-A PID law on position gives a force; its part along the body's z axis is the thrust, its direction the attitude wanted.
-A PID law on attitude gives torques in units of the firmware's pulse width, mixed onto four motors. Units inside are the
-firmware's: pulse width from 20,000 to 65,535, motor speed 0.2685 times that plus 4,070.3 RPM.
+A PID law on position gives a force. Its part along the body's z axis is the thrust; its direction is the desired
+attitude. A PID law on attitude gives torques in units of the firmware's pulse width, which are mixed onto four motors.
+The units are the firmware's: pulse width from 20,000 to 65,535, motor speed 0.2685 times that plus 4,070.3 RPM.
 
 Source: ``DSLPIDControl`` of gym-pybullet-drones@90b178a (gains; Panerati et al. 2021, arXiv:2103.02142), after
-Luis & Le Ny 2016, Design of a trajectory tracking controller for a nanoquadcopter, arXiv:1608.05786. Written anew in
-scalars; where the peer goes through Euler angles of the wanted attitude and back, the matrix is used as it is.
+Luis & Le Ny 2016, Design of a trajectory tracking controller for a nanoquadcopter, arXiv:1608.05786. This version is
+written in scalars. The peer converts the desired attitude to Euler angles and back; here the matrix is used directly.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ PULSE_SLOPE, PULSE_OFFSET = 0.2685, 4070.3
 PULSE_RANGE = (20_000.0, 65_535.0)
 TORQUE_LIMIT = 3200.0
 MIXER = ((-0.5, -0.5, -1.0), (-0.5, 0.5, 1.0), (0.5, 0.5, -1.0), (0.5, -0.5, 1.0))
-"""Of CF2X: pulse width of each motor by that about x, y, z."""
+"""Pulse width of each of CF2X's motors, by the pulse width about x, y, z."""
 
 
 class Memory(NamedTuple):
-    """What the controller remembers between commands."""
+    """State of the controller between commands."""
 
     ix: Any
     """m s: integral of the position error, within 2, height within 0.15."""
@@ -48,7 +48,7 @@ class Memory(NamedTuple):
 
 
 def forget(zero: Scalar = 0.0) -> Memory:
-    """The memory of a controller that starts; ``zero`` gives the dtype."""
+    """Return the memory of a controller that starts; ``zero`` gives the dtype."""
     return Memory(*(zero,) * 9)
 
 
@@ -60,10 +60,12 @@ def command(
     period: float,
     gravity: float,
 ) -> tuple[Four, Memory]:
-    """Rotor speeds (rad/s) that bring the body to ``goal`` (m) at rest, nose along x; called every ``period`` s."""
+    """Return rotor speeds (rad/s) that bring the body to ``goal`` (m) at rest, nose along x; called every ``period``
+    s.
+    """
     r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
 
-    # Position: force wanted, thrust along the body's z axis, as a pulse width.
+    # Position: the desired force, and the thrust along the body's z axis, as a pulse width.
     ex, ey, ez = goal[0] - body.x, goal[1] - body.y, goal[2] - body.z
     ix = jnp.clip(memory.ix + period * ex, -2, 2)
     iy = jnp.clip(memory.iy + period * ey, -2, 2)
@@ -75,7 +77,7 @@ def command(
     speed = jnp.sqrt(thrust / (4 * vehicle.thrust[2])) / RPM
     pulse = (speed - PULSE_OFFSET) / PULSE_SLOPE
 
-    # Attitude wanted: z along the force, y = z x e_x, x = y x z.
+    # The desired attitude: z along the force, y = z x e_x, x = y x z.
     norm = jnp.maximum(jnp.sqrt(fx * fx + fy * fy + fz * fz), 1e-9)
     c13, c23, c33 = fx / norm, fy / norm, fz / norm
     across = jnp.maximum(jnp.sqrt(c33 * c33 + c23 * c23), 1e-9)

@@ -1,12 +1,12 @@
-"""A disturbance observer: what pushes and turns a vehicle beside its own rotors.
+"""A disturbance observer: it estimates the forces and torques on a vehicle that do not come from its own rotors.
 
-Velocity and angular velocity change by what the rotors give, which a model knows from their speeds, and by the rest:
-wind, weight that the model has not, a centre of mass elsewhere. That rest, by the step, passes a low-pass filter; a
-controller subtracts it from what it wants.
+Velocity and angular velocity change by the rotors' forces, which a model computes from their speeds, and by everything
+else: wind, a weight that the model does not have, a centre of mass elsewhere. The observer divides that remainder by
+the step and passes it through a low-pass filter. A controller subtracts the result from the acceleration it asks for.
 
 Source: Ohnishi, Shibata & Murakami 1996, Motion control for advanced mechatronics, doi:10.1109/3516.491410 (observer of
-a disturbance by the inverse of a nominal plant and a low-pass filter). In place of a filtered derivative stands the
-difference of two measured velocities, as an accelerometer and a gyroscope give it.
+a disturbance by the inverse of a nominal plant and a low-pass filter). The difference of two measured velocities, as an
+accelerometer and a gyroscope give it, replaces their filtered derivative.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..physics.rigid_body import Scalar, Wrench, body_z, derivative
 
 
 class Rates(NamedTuple):
-    """One number a degree of freedom: velocities, accelerations or filter constants."""
+    """One number for each degree of freedom: velocities, accelerations or filter constants."""
 
     x: Scalar
     """World frame: m/s, or m/s^2."""
@@ -35,26 +35,26 @@ class Rates(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """What the observer remembers from one step to the next."""
+    """The observer's memory between steps."""
 
     begun: Scalar
     """0 before the first step, then 1."""
     velocity: Rates
-    """At the last step."""
+    """Velocity at the last step."""
     expected: Rates
-    """Acceleration by the model at the last step."""
+    """Acceleration that the model expected at the last step."""
     disturbance: Rates
-    """The estimate: acceleration by what the model has not."""
+    """Estimate: the acceleration that the model does not explain."""
 
 
 def nothing_seen() -> Observed:
-    """The memory before the first step."""
+    """Return the memory before the first step."""
     still = Rates(*jnp.zeros(6))
     return Observed(jnp.zeros(()), still, still, still)
 
 
 def observe(observed: Observed, vehicle: Quadcopter, airframe: Airframe, share: Rates) -> Observed:
-    """The estimate one step later, nearer to what was seen by a ``share`` in (0, 1] of the way."""
+    """Return the estimate one step later, moved towards the measurement by a ``share`` in (0, 1]."""
     thrust, tx, ty, tz = dynamics.load(dynamics.rotor_forces(vehicle.rotors, airframe), airframe)
     zx, zy, zz = body_z(vehicle.body)
     wrench = Wrench(thrust * zx, thrust * zy, thrust * zz, tx, ty, tz)

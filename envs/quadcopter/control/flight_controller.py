@@ -1,18 +1,18 @@
-"""What an action may command beside rotors: body rates, velocities, places.
+"""A flight controller inside the vehicle: it turns commanded places, velocities or body rates into rotor commands.
 
-Each level is a controller inside the vehicle. A cascade of proportional laws, each asks the next::
+The controller is a cascade of proportional laws, each of which sets the next one's goal::
 
     place  ->  velocity, yaw rate  ->  collective thrust, body rates (CTBR)  ->  rotors
 
-All run once a step of the episode, at 100 Hz. The controllers know what a flight controller measures: the vehicle's
-motion, its rotor speeds, and the rotor speed at which it hovers (PX4, for one, estimates that in flight). For all else,
-moments of inertia, torque coefficient, motors' lag, they have the nominal vehicle's constants, whatever flies. So a
-hover is exact in every vehicle, and how fast set points are reached depends on it.
+All laws run once a step of the episode, at 100 Hz. They know what a flight controller measures: the vehicle's motion,
+its rotor speeds, and the rotor speed at which it hovers (PX4, for one, estimates that in flight). For all other
+constants (moments of inertia, torque coefficient, motor lag) they take those of the nominal vehicle. So a hover is
+exact in every vehicle, and the vehicle decides how fast set points are reached.
 
-Levels as compared by Kaufmann, Bauersfeld & Scaramuzza 2022, A Benchmark Comparison of Learned Control Policies for
-Agile Quadrotor Flight, arXiv:2202.10796: single-rotor thrusts, collective thrust and body rates, linear velocities.
-Attitude by its tilt alone, and who yields where rotors cannot give everything, after Brescianini & D'Andrea 2018,
-Tilt-prioritized quadrocopter attitude control, doi:10.1109/TCST.2018.2873224.
+The levels are those that Kaufmann, Bauersfeld & Scaramuzza 2022 compare (A Benchmark Comparison of Learned Control
+Policies for Agile Quadrotor Flight, arXiv:2202.10796): single-rotor thrusts, collective thrust and body rates, linear
+velocities. Attitude control by tilt alone, and the order in which demands yield when rotors saturate, follow
+Brescianini & D'Andrea 2018, Tilt-prioritized quadrocopter attitude control, doi:10.1109/TCST.2018.2873224.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from ..physics.rigid_body import GRAVITY, RigidBody, Scalar, rotation_matrix
 from .geometric import ahead_of_motors
 
 RATE_GAIN = (40.0, 40.0, 20.0)
-"""1/s about body x, y, z: of an error in angular velocity, the angular acceleration."""
+"""1/s about body x, y, z: angular acceleration by error in angular velocity."""
 TILT_GAIN = 10.0
-"""1/s: of an angle of tilt, the body rate. A quarter of the gain above: critically damped."""
+"""1/s: body rate by angle of tilt. It is a quarter of the gain above, for critical damping."""
 VELOCITY_GAIN = 4.0
-"""1/s: of an error in velocity, the acceleration."""
+"""1/s: acceleration by error in velocity."""
 PLACE_GAIN = 2.0
-"""1/s: of a distance, the velocity."""
+"""1/s: velocity by distance."""
 YAW_GAIN = 4.0
-"""1/s: of a yaw angle, the yaw rate, where the nose is held along the world's x."""
+"""1/s: yaw rate by yaw angle, when the nose is held along the world's x."""
 LEAN = 1.0
-"""Tangent of the largest tilt that a velocity asks for."""
+"""Tangent of the largest tilt that the velocity controller asks for."""
 LIFT = (0.3 * GRAVITY, 1.8 * GRAVITY)
-"""m/s^2: least and greatest vertical acceleration by thrust that a velocity asks for."""
+"""m/s^2: least and greatest vertical acceleration by thrust that the velocity controller asks for."""
 
 
 class BodyRates(NamedTuple):
-    """A set point of the rate controller."""
+    """Set point of the rate controller."""
 
     thrust: Scalar
-    """m/s^2: of all rotors, by the mass; the acceleration of gravity hovers"""
+    """m/s^2: thrust of all rotors divided by the mass; the acceleration of gravity hovers"""
     wx: Scalar
     """rad/s, about body axes"""
     wy: Scalar
@@ -55,7 +55,7 @@ class BodyRates(NamedTuple):
 
 
 class Velocity(NamedTuple):
-    """A set point of the velocity controller."""
+    """Set point of the velocity controller."""
 
     vx: Scalar
     """m/s, world frame"""
@@ -66,20 +66,20 @@ class Velocity(NamedTuple):
 
 
 def towards_place(body: RigidBody, x: Scalar, y: Scalar, z: Scalar) -> Velocity:
-    """The velocity to a place that is ``(x, y, z)`` m away (world frame), the nose turning to the world's x axis."""
+    """Return the velocity to a place ``(x, y, z)`` m away (world frame); the nose turns to the world's x axis."""
     rotation = rotation_matrix(body)
     yaw = jnp.arctan2(rotation[3], rotation[0])
     return Velocity(PLACE_GAIN * x, PLACE_GAIN * y, PLACE_GAIN * z, -YAW_GAIN * yaw)
 
 
 def towards_velocity(body: RigidBody, goal: Velocity) -> BodyRates:
-    """The thrust and body rates that lead to a velocity: thrust along where it should push, tilt towards there."""
+    """Return the thrust and the body rates that lead to a velocity."""
     az = jnp.clip(VELOCITY_GAIN * (goal.vz - body.vz) + GRAVITY, *LIFT)
     ax, ay = VELOCITY_GAIN * (goal.vx - body.vx), VELOCITY_GAIN * (goal.vy - body.vy)
     share = jnp.minimum(1, LEAN * az / (jnp.sqrt(ax * ax + ay * ay) + 1e-9))
     ax, ay = share * ax, share * ay
 
-    # That acceleration along body axes. Turning body z there is a rotation about z x a.
+    # The acceleration along body axes. A rotation about z x a turns body z there.
     r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
     bx, by, bz = r11 * ax + r21 * ay + r31 * az, r12 * ax + r22 * ay + r32 * az, r13 * ax + r23 * ay + r33 * az
     across = jnp.sqrt(bx * bx + by * by)
@@ -88,12 +88,12 @@ def towards_velocity(body: RigidBody, goal: Velocity) -> BodyRates:
 
 
 def calibrated(hover: Scalar) -> Airframe:
-    """What a controller takes a vehicle for: the nominal one, on rotors that carry it at this speed (rad/s)."""
+    """Return the vehicle that the controller assumes: the nominal one, hovering at this rotor speed (rad/s)."""
     return NOMINAL._replace(thrust_coefficient=0.25 * dynamics.MASS * GRAVITY / (hover * hover))
 
 
 def towards_body_rates(vehicle: Quadcopter, goal: BodyRates, airframe: Airframe) -> jax.Array:
-    """Rotor commands ``(4,)`` in [-1, 1] that lead to body rates, as far as the vehicle has these constants."""
+    """Return rotor commands ``(4,)`` in [-1, 1] that lead to body rates, for a vehicle with these constants."""
     body, (mass, jx, jy, jz) = vehicle.body, airframe.inertia
     wx, wy, wz = body.wx, body.wy, body.wz
     kx, ky, kz = RATE_GAIN
@@ -105,10 +105,10 @@ def towards_body_rates(vehicle: Quadcopter, goal: BodyRates, airframe: Airframe)
 
 
 def tilt_first(rotors: Rotors, airframe: Airframe, thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar) -> Rotors:
-    """Thrusts (N) of rotors as near as motors reach in one step to a thrust (N) and torques (N m).
+    """Return rotor thrusts (N) that come as near to a thrust (N) and torques (N m) as motors can in one step.
 
-    Where not everything can be had, thrust yields to roll and pitch, and yaw to all. ``rotors``: their speeds now
-    (rad/s).
+    If rotors cannot give everything, thrust yields to roll and pitch, and yaw yields to all. ``rotors`` are their
+    speeds now (rad/s).
     """
     decay = jnp.exp(-STEP / airframe.motor_time_constant)
     rise = (1 - decay) * dynamics.ROTOR_SPEED_LIMIT
@@ -119,7 +119,7 @@ def tilt_first(rotors: Rotors, airframe: Airframe, thrust: Scalar, tx: Scalar, t
     tilting = dynamics.thrusts(0.0, tx, ty, 0.0, airframe)
     low = _largest([bound - force for bound, force in zip(least, tilting, strict=True)])
     high = _smallest([bound - force for bound, force in zip(most, tilting, strict=True)])
-    # Where low passes high, not even roll and pitch can be had: what is missing is shared.
+    # If low exceeds high, rotors cannot even give roll and pitch; both ends then miss by the same amount.
     each = jnp.where(low > high, 0.5 * (low + high), jnp.clip(0.25 * thrust, low, high))
     pushing = [each + force for force in tilting]
 

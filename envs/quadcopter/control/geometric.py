@@ -1,11 +1,11 @@
-"""The reference player of the quadcopter tasks: geometric tracking control on SE(3), ahead of its motors.
+"""Geometric tracking control on SE(3), the reference player of the quadcopter tasks; it compensates the motors' lag.
 
-A force from position and velocity errors gives the thrust and where the body's z axis should point; a torque from the
-attitude error on SO(3) turns it there. The thrust and torques wanted ask for rotor speeds; knowing the motors' lag,
-the command overshoots so that they are reached within one step, as far as rotors can.
+Position and velocity errors give a force, and the force gives the thrust and the direction of the body's z axis. The
+attitude error on SO(3) gives a torque that turns the axis there. Thrust and torques give rotor speeds. The controller
+knows the motors' lag: its commands overshoot, so that rotors reach these speeds within one step as far as they can.
 
 Source: Lee, Leok & McClamroch 2010, Geometric tracking control of a quadrotor UAV on SE(3),
-doi:10.1109/CDC.2010.5717652 (z points up here; of the set point, acceleration is fed forward, angular velocity not).
+doi:10.1109/CDC.2010.5717652 (z points up here; the set point's acceleration is fed forward, its angular velocity not).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..physics.rigid_body import GRAVITY, Scalar, rotation_matrix
 
 
 class SetPoint(NamedTuple):
-    """Where to be, how fast to move, and how that changes: world frame, SI units. By default at rest at the origin."""
+    """Desired position, velocity and acceleration, in the world frame and SI units; by default rest at the origin."""
 
     x: Scalar = 0.0
     y: Scalar = 0.0
@@ -51,44 +51,44 @@ class GeometricControl(NamedTuple):
     yaw: Any = 15.0
     """rad/s: about body z"""
     lean: Any = 0.6
-    """Tangent of the largest tilt it asks for."""
+    """Tangent of the largest tilt that it asks for."""
     least_thrust: Any = 0.8
-    """Of the weight: rotors that turn slowly cannot turn the vehicle."""
+    """Least thrust, relative to the weight: rotors that turn slowly cannot turn the vehicle."""
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> GeometricControl:
-        """The player of any task of this kind."""
+        """Make the player; it is the same for every task of this kind."""
         return cls()
 
     def initial(self, params: Airframe) -> tuple[()]:
-        """No memory."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Four rotor commands, shape ``(4,)``, in [-1, 1]."""
+        """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
         return self.command(*self.aim(view.state, view.params)), memory
 
     @property
     def control(self) -> GeometricControl:
-        """Itself: other players have a set point of their own and one of these."""
+        """Return itself; players with set points of their own hold one of these as ``control``."""
         return self
 
     def aim(self, state: Quadcopter, params: Airframe) -> tuple[Quadcopter, Airframe, SetPoint]:
-        """The vehicle, its constants, and the set point: at rest at the origin."""
+        """Return the vehicle, its constants, and the set point: at rest at the origin."""
         return state, params, SetPoint()
 
     def command(self, state: Quadcopter, airframe: Airframe, goal: SetPoint) -> jax.Array:
-        """Rotor commands ``(4,)`` in [-1, 1] towards a set point."""
+        """Return rotor commands ``(4,)`` in [-1, 1] towards a set point."""
         return rotor_commands(state, airframe, *self.load(state, airframe, goal))
 
     def load(self, state: Quadcopter, airframe: Airframe, goal: SetPoint) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-        """The thrust along body z (N) and the torques about body x, y, z (N m) that lead to a set point."""
+        """Return the thrust along body z (N) and the torques about body x, y, z (N m) that lead to a set point."""
         body = state.body
         mass, jx, jy, jz = airframe.inertia
         r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
 
-        # The force that would bring it home, height first, within what rotors and a moderate tilt can give, and the
-        # thrust along where its z axis points now.
+        # The force towards the set point, height first, within the limits of rotors and tilt; then the thrust along the
+        # z axis as it points now.
         stiffness, damping = self.position**2, 2 * self.position
         full = 4 * airframe.thrust_coefficient * dynamics.ROTOR_SPEED_LIMIT**2
         fz = mass * (-stiffness * (body.z - goal.z) - damping * (body.vz - goal.vz) + (goal.az + GRAVITY))
@@ -100,7 +100,7 @@ class GeometricControl(NamedTuple):
         fx, fy = share * fx, share * fy
         thrust = jnp.maximum(fx * r13 + fy * r23 + fz * r33, self.least_thrust * mass * GRAVITY)
 
-        # The attitude wanted: z along the force, x as near to the world's x as that allows.
+        # The desired attitude: z along the force, x as near to the world's x as that allows.
         norm = jnp.sqrt(fx * fx + fy * fy + fz * fz)
         c13, c23, c33 = fx / norm, fy / norm, fz / norm
         across = jnp.sqrt(c33 * c33 + c23 * c23)
@@ -127,7 +127,7 @@ def rotor_commands(
     tz: Scalar,
     limit: Scalar = dynamics.ROTOR_SPEED_LIMIT,
 ) -> jax.Array:
-    """Commands ``(4,)`` in [-1, 1] whose lagged answer gives this thrust (N) and torque (N m) after one step.
+    """Return commands ``(4,)`` in [-1, 1] by which rotors give this thrust (N) and torque (N m) after one step.
 
     ``limit`` (rad/s) is the rotor speed that the highest command gives.
     """
@@ -137,7 +137,7 @@ def rotor_commands(
 def ahead_of_motors(
     state: Quadcopter, airframe: Airframe, wanted: Rotors, limit: Scalar = dynamics.ROTOR_SPEED_LIMIT
 ) -> jax.Array:
-    """Commands ``(4,)`` in [-1, 1] whose lagged answer gives these rotor thrusts (N) after one step.
+    """Return commands ``(4,)`` in [-1, 1] by which rotors reach these thrusts (N) after one step, against their lag.
 
     ``limit`` (rad/s) is the rotor speed that the highest command gives.
     """

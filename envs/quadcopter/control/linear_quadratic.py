@@ -1,9 +1,9 @@
 """Hover by linear-quadratic control: the optimal linear feedback of the vehicle linearised about hover.
 
-Sixteen states (position, small angles, velocity, angular velocity, rotor speeds less those of hover), four commands;
-the gain solves the discrete-time Riccati equation at the task's step. Source: Anderson & Moore 1990, Optimal Control:
-Linear Quadratic Methods, ch. 2; weights by Bryson's rule (Bryson & Ho 1975, sec. 5.2): one over the square of the
-largest acceptable deviation.
+There are sixteen states (position, small angles, velocity, angular velocity, rotor speeds minus those of hover) and
+four commands. The gain solves the discrete-time Riccati equation at the task's step. Source: Anderson & Moore 1990,
+Optimal Control: Linear Quadratic Methods, ch. 2; weights by Bryson's rule (Bryson & Ho 1975, sec. 5.2): one over the
+square of the largest acceptable deviation.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ ACCEPTABLE = np.array(
 )
 """Largest acceptable deviation of each state."""
 ACCEPTABLE_COMMAND = 500.0
-"""rad/s: of each command from hover."""
+"""rad/s: largest acceptable deviation of each command from hover."""
 
 
 def linearised() -> tuple[np.ndarray, np.ndarray]:
-    """``A`` ``(16, 16)`` and ``B`` ``(16, 4)`` of ``s[k + 1] = A s[k] + B u[k]``, exact for commands held a step."""
+    """Return ``A`` ``(16, 16)`` and ``B`` ``(16, 4)`` of ``s[k + 1] = A s[k] + B u[k]``, exact for commands held a
+    step.
+    """
     hover = np.sqrt(dynamics.MASS * GRAVITY / (4 * dynamics.THRUST_COEFFICIENT))
     slope = 2 * dynamics.THRUST_COEFFICIENT * hover  # N per rad/s
     jx, jy, jz = dynamics.INERTIA
@@ -56,7 +58,7 @@ def linearised() -> tuple[np.ndarray, np.ndarray]:
 
 
 def riccati_gain(a: np.ndarray, b: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """The gain ``K`` of the optimal ``u = -K s``, by iterating the Riccati recursion to its fixed point."""
+    """Return the gain ``K`` of the optimal ``u = -K s``, by iterating the Riccati recursion to its fixed point."""
     cost = q
     while True:
         gain = np.linalg.solve(r + b.T @ cost @ b, b.T @ cost @ a)
@@ -74,16 +76,16 @@ class LinearQuadraticControl(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> LinearQuadraticControl:
-        """The gain of the nominal vehicle."""
+        """Make the player with the gain of the nominal vehicle."""
         q, r = np.diag(ACCEPTABLE**-2.0), np.eye(4) * ACCEPTABLE_COMMAND**-2.0
         return cls(riccati_gain(*linearised(), q, r).astype(task.dtype))
 
     def initial(self, params: Airframe) -> tuple[()]:
-        """No memory."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Four rotor commands, shape ``(4,)``, in [-1, 1]. Knows the hover speed of its own vehicle."""
+        """Return four rotor commands, shape ``(4,)``, in [-1, 1]; the player knows its own vehicle's hover speed."""
         state: Quadcopter = view.state
         body, hover = state.body, dynamics.hover_speed(view.params)
         angles = (2 * body.qx, 2 * body.qy, 2 * body.qz)

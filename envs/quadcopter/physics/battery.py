@@ -5,10 +5,10 @@ with a capacitor beside it, whose voltage ``v`` (the cell's polarisation) follow
 
     terminal voltage = open_circuit(charge) - v - R0 I,    dv/dt = (R1 I - v) / T,    d charge/dt = -I / capacity
 
-The rotors ask for power, so the current is the smaller root of ``(open_circuit - v - R0 I) I = power``: asked for more
-than the cell can give, it gives the most that it can. Full rotor speed holds down to the rated voltage; below it a duty
-cycle of one gives less, in proportion to the voltage. Over a step the current is held, under which the circuit's answer
-is a closed form; steps are of first order in how the current changes.
+The rotors ask for power, so the current is the smaller root of ``(open_circuit - v - R0 I) I = power``. Asked for more
+than it can give, the cell gives the most it can. Rotors reach full speed down to the rated voltage; below it their
+highest speed is proportional to the voltage. The current is held over a step, for which the circuit has a closed form;
+the error is of first order in the change of the current.
 
 Source: Chen & Rincon-Mora 2006, Accurate electrical battery model capable of predicting runtime and I-V performance,
 doi:10.1109/TEC.2006.874229 (circuit; open-circuit voltage; the shorter time constant, of a full cell). Resistances and
@@ -35,9 +35,9 @@ POLARISATION_RESISTANCE = 0.074
 TIME_CONSTANT = 0.04669 * 703.6
 """s: of polarisation, the product of resistance and capacitance, which no size of a cell changes."""
 EFFICIENCY = 0.5
-"""Of motors and their switches: power at the propellers' shafts by electrical power."""
+"""Efficiency of motors and switches: power at the propellers' shafts by electrical power."""
 ELECTRONICS = 0.96
-"""W: taken whatever the rotors do."""
+"""W: power of the electronics, whatever the rotors do."""
 RATED_VOLTAGE = 3.7
 """V: nominal voltage of a lithium-polymer cell, down to which rotors reach their full speed."""
 
@@ -46,43 +46,43 @@ class Battery(NamedTuple):
     """The state of the cell."""
 
     charge: Scalar
-    """Of the capacity, in [0, 1]."""
+    """Charge left, as a fraction of the capacity, in [0, 1]."""
     polarisation: Scalar
     """V"""
 
 
 def open_circuit(charge: Scalar) -> Scalar:
-    """Voltage (V) without a load, of the charge left."""
+    """Return the voltage (V) without a load, given the charge left."""
     return 3.685 + charge * (0.2156 + charge * (-0.1178 + charge * 0.3201)) - 1.031 * jnp.exp(-35 * charge)
 
 
 def rotor_power(rotors: Rotors, airframe: Airframe) -> Scalar:
-    """Electrical power (W) that rotors at these speeds (rad/s) take, and the electronics beside them."""
+    """Return the electrical power (W) of rotors at these speeds (rad/s) and of the electronics."""
     p1, p2, p3, p4 = (force * speed for force, speed in zip(rotor_forces(rotors, airframe), rotors, strict=True))
     return airframe.torque_coefficient / EFFICIENCY * ((p1 + p2) + (p3 + p4)) + ELECTRONICS
 
 
 def current(battery: Battery, power: Scalar) -> Scalar:
-    """Current (A) at which the cell gives this power (W), or the one of its greatest power."""
+    """Return the current (A) at which the cell gives this power (W), or its greatest power if that is less."""
     inner = open_circuit(battery.charge) - battery.polarisation
     rest = jnp.maximum(inner * inner - 4 * SERIES_RESISTANCE * power, 0)
-    # The smaller root, written without the difference of nearly equal numbers.
+    # The smaller root, in a form that does not subtract nearly equal numbers.
     return jnp.where(rest > 0, 2 * power / (inner + jnp.sqrt(rest)), inner / (2 * SERIES_RESISTANCE))
 
 
 def voltage(battery: Battery, power: Scalar) -> Scalar:
-    """Terminal voltage (V) under a load of this power (W)."""
+    """Return the terminal voltage (V) under a load of this power (W)."""
     drop = SERIES_RESISTANCE * current(battery, power)
     return open_circuit(battery.charge) - battery.polarisation - drop
 
 
 def full_speed(voltage: Scalar) -> Scalar:
-    """Rotor speed (rad/s) that the highest command gives at this terminal voltage (V)."""
+    """Return the rotor speed (rad/s) that the highest command gives at this terminal voltage (V)."""
     return ROTOR_SPEED_LIMIT * jnp.minimum(voltage / RATED_VOLTAGE, 1)
 
 
 def discharge(battery: Battery, power: Scalar, duration: float) -> Battery:
-    """The cell after it gave this power (W) for ``duration`` seconds; an empty one stays empty."""
+    """Return the cell after it gave this power (W) for ``duration`` seconds; an empty cell stays empty."""
     drawn = current(battery, power)
     decay = math.exp(-duration / TIME_CONSTANT)
     settled = POLARISATION_RESISTANCE * drawn

@@ -12,9 +12,8 @@ Each rotor gives the thrust ``k n^2`` along body z and the reaction torque ``c k
 follows ``T dn/dt = n_command - n``. Commands are constant over a step, so rotor speeds are known in closed form, and
 Runge-Kutta integrates the body under them: order four, whatever the lag.
 
-Rotors may slow down more slowly than they speed up. Where the air matters (fast flight, near the ground) its forces
-are those of ``aerodynamics.py``, taken at every stage, in still air or in a wind. What a payload changes is in
-``payload.py``.
+Rotors may slow down more slowly than they speed up. Where the air matters (fast flight, near the ground), its forces
+come from ``aerodynamics.py`` at every stage, in still air or in a wind. ``payload.py`` has the equations for a payload.
 
 Source of equations and constants: Eschmann, Albani & Loianno 2024, arXiv:2311.13081, code
 arplaboratory/learning-to-fly@d07592d (mass, inertia, rotors); thrust coefficient and rotor positions also in
@@ -46,11 +45,11 @@ TORQUE_COEFFICIENT = 0.005964552
 MOTOR_TIME_CONSTANT = 0.05545
 """s"""
 ROTOR_SPEED_LIMIT = 21702 * RPM
-"""rad/s: 2.25 times the weight at four rotors' full speed."""
+"""rad/s: full speed; four rotors at full speed carry 2.25 times the weight."""
 ROTOR_ARM = 0.028
 """m: distance of a rotor from the body's x axis, and from its y axis."""
 ROTOR_NAMES = ("front right", "rear right", "rear left", "front left")
-"""Rotors 1 to 4."""
+"""Places of rotors 1 to 4."""
 ROTOR_X = (ROTOR_ARM, -ROTOR_ARM, -ROTOR_ARM, ROTOR_ARM)
 ROTOR_Y = (-ROTOR_ARM, -ROTOR_ARM, ROTOR_ARM, ROTOR_ARM)
 
@@ -75,7 +74,7 @@ class Airframe(NamedTuple):
     motor_time_constant: Scalar
     """s"""
     motor_falling_time_constant: Scalar | None = None
-    """s: of a rotor that slows down; None where it is the same."""
+    """s: time constant of a rotor that slows down; None if it is the same."""
 
 
 NOMINAL = Airframe(
@@ -85,7 +84,7 @@ NOMINAL = Airframe(
     MOTOR_TIME_CONSTANT,
 )
 HOVER_ACTION = 0.334
-"""The nominal vehicle's hover command, as the paper's cost has it."""
+"""Command at which the nominal vehicle hovers, rounded as in the paper's cost."""
 
 
 class Quadcopter(NamedTuple):
@@ -108,7 +107,7 @@ def step(
     payload: Payload | None = None,
     disturbance: Wrench | None = None,
 ) -> Quadcopter:
-    """The vehicle ``duration`` seconds later under constant commanded rotor speeds (rad/s).
+    """Return the vehicle ``duration`` seconds later under constant commanded rotor speeds (rad/s).
 
     With ``air``, rotors drag; with ``ground`` as well, they feel the ground at z = 0. ``push`` is a further force along
     world z (N), ``wind`` the velocity of the air (m/s, world frame), both constant over the step. With a ``payload``
@@ -146,7 +145,9 @@ def step(
 
 
 def lag(speeds: Rotors, command: Rotors, decay: Scalar, falling_decay: Scalar) -> Rotors:
-    """Rotor speeds (rad/s) after a time in which their distance from the command shrinks by ``decay``, if they rise."""
+    """Return rotor speeds (rad/s) after a time in which the distance of a rising rotor from its command shrinks by
+    ``decay``.
+    """
 
     def after(speed: Scalar, goal: Scalar) -> Scalar:
         factor = decay if decay is falling_decay else jnp.where(goal > speed, decay, falling_decay)
@@ -156,12 +157,12 @@ def lag(speeds: Rotors, command: Rotors, decay: Scalar, falling_decay: Scalar) -
 
 
 def rotor_forces(rotors: Rotors, airframe: Airframe) -> Rotors:
-    """Thrust (N) of rotors turning at these speeds (rad/s)."""
+    """Return the thrust (N) of each rotor at these speeds (rad/s)."""
     return Rotors(*(airframe.thrust_coefficient * speed * speed for speed in rotors))
 
 
 def load(forces: Rotors, airframe: Airframe, arm: float = ROTOR_ARM) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Thrust along body z (N) and torques about body x, y, z (N m) of rotors that push with these forces (N).
+    """Return the thrust along body z (N) and the torques about body x, y, z (N m) of rotors with these forces (N).
 
     Rotors are ``arm`` (m) away from the body's x axis and from its y axis.
     """
@@ -175,7 +176,9 @@ def load(forces: Rotors, airframe: Airframe, arm: float = ROTOR_ARM) -> tuple[Sc
 
 
 def thrusts(thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar, airframe: Airframe, arm: float = ROTOR_ARM) -> Rotors:
-    """Rotor thrusts (N, of any sign) that give this thrust (N) and these torques (N m): the inverse of ``load``."""
+    """Return rotor thrusts (N, of any sign) that give this thrust (N) and these torques (N m): the inverse of
+    ``load``.
+    """
     x, y, z = tx / arm, ty / arm, tz / airframe.torque_coefficient
     return Rotors(
         r1=0.25 * (thrust - x - y - z),
@@ -186,26 +189,26 @@ def thrusts(thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar, airframe: Airfra
 
 
 def hover_speed(airframe: Airframe) -> Scalar:
-    """The rotor speed (rad/s) at which four rotors carry the weight."""
+    """Return the rotor speed (rad/s) at which four rotors carry the weight."""
     return jnp.sqrt(airframe.inertia.mass * GRAVITY / (4 * airframe.thrust_coefficient))
 
 
 def hovering_rotors(airframe: Airframe) -> Rotors:
-    """Rotors at the speed (rad/s) that carries the weight."""
+    """Return rotors at the speed (rad/s) that carries the weight."""
     hover = hover_speed(airframe)
     return Rotors(hover, hover, hover, hover)
 
 
 def rotor_speed(action: Scalar, limit: Scalar = ROTOR_SPEED_LIMIT) -> Scalar:
-    """The rotor speed (rad/s) that an action in [-1, 1] commands; ``limit`` (rad/s) is full speed."""
+    """Return the rotor speed (rad/s) that an action in [-1, 1] commands; ``limit`` (rad/s) is full speed."""
     return 0.5 * limit * (action + 1)
 
 
 def rotor_action(speed: Scalar, limit: Scalar = ROTOR_SPEED_LIMIT) -> Scalar:
-    """The action that commands a rotor speed (rad/s); inverse of :func:`rotor_speed`."""
+    """Return the action that commands a rotor speed (rad/s): the inverse of :func:`rotor_speed`."""
     return 2 / limit * speed - 1
 
 
 def commanded_speeds(action: jax.Array, limit: Scalar = ROTOR_SPEED_LIMIT) -> Rotors:
-    """The rotor speeds (rad/s) that an action ``(4,)`` commands."""
+    """Return the rotor speeds (rad/s) that an action ``(4,)`` commands."""
     return Rotors(*(rotor_speed(action[rotor], limit) for rotor in range(4)))

@@ -1,7 +1,7 @@
-"""A rigid payload under or beside a vehicle: what it does to mass, centre of mass and moments of inertia.
+"""A rigid payload under or beside a vehicle: its effect on mass, centre of mass and moments of inertia.
 
-Vehicle and payload are one rigid body. Its state is that of the common centre of mass, along the vehicle's axes, which
-are then no principal axes: the tensor of inertia has products, and Euler's equations take its inverse. Forces act at
+Vehicle and payload are one rigid body. Its state is that of the common centre of mass, along the vehicle's axes. These
+are no longer principal axes: the tensor of inertia has products, and Euler's equations need its inverse. Forces act at
 the vehicle's own centre, so they turn the body about the common one.
 
 Source: Goldstein, Classical Mechanics, secs. 5.3 (parallel axes) and 5.5 (Euler's equations).
@@ -20,7 +20,7 @@ class Payload(NamedTuple):
     mass: Scalar
     """kg"""
     x: Scalar
-    """m, body frame: where it is, from the vehicle's own centre of mass."""
+    """m, body frame: offset from the vehicle's own centre of mass."""
     y: Scalar
     z: Scalar
 
@@ -31,7 +31,7 @@ class LoadedInertia(NamedTuple):
     mass: Scalar
     """kg"""
     x: Scalar
-    """m, body frame: the common centre of mass, from the vehicle's own."""
+    """m, body frame: offset of the common centre of mass from the vehicle's own."""
     y: Scalar
     z: Scalar
     jxx: Scalar
@@ -44,7 +44,7 @@ class LoadedInertia(NamedTuple):
 
 
 def loaded(inertia: Inertia, payload: Payload) -> LoadedInertia:
-    """The vehicle with its payload: parallel axes, with the reduced mass of the two."""
+    """Combine the vehicle with its payload, by parallel axes with the reduced mass of the two."""
     mass = inertia.mass + payload.mass
     share = payload.mass / mass
     reduced = inertia.mass * share
@@ -64,7 +64,7 @@ def loaded(inertia: Inertia, payload: Payload) -> LoadedInertia:
 
 
 def loaded_derivative(body: RigidBody, wrench: Wrench, whole: LoadedInertia) -> RigidBody:
-    """Time derivative of the state of the common centre of mass.
+    """Return the time derivative of the state of the common centre of mass.
 
     The force of ``wrench`` acts at the vehicle's own centre.
     """
@@ -75,7 +75,7 @@ def loaded_derivative(body: RigidBody, wrench: Wrench, whole: LoadedInertia) -> 
     bx = r11 * fx + r21 * fy + r31 * fz
     by = r12 * fx + r22 * fy + r32 * fz
     bz = r13 * fx + r23 * fy + r33 * fz
-    # Angular momentum, and what is left of the torque for the spin to change: t - c x F - w x J w.
+    # The angular momentum, and the torque that is left to change the spin: t - c x F - w x J w.
     lx = jxx * wx + jxy * wy + jxz * wz
     ly = jxy * wx + jyy * wy + jyz * wz
     lz = jxz * wx + jyz * wy + jzz * wz

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from rlbench_suite.lanes import computed_once
+from rlbench_suite.bit_exact import computed_once
 
 Scalar = Any
 """A scalar array; on the host, where a state is described or drawn, a float."""
@@ -44,7 +44,7 @@ class RigidBody(NamedTuple):
 
 
 class Wrench(NamedTuple):
-    """What acts on the body beside gravity: a force in the world frame and a torque in the body frame."""
+    """Load on a body besides gravity: a force in the world frame and a torque in the body frame."""
 
     fx: Scalar
     """N, world frame"""
@@ -68,11 +68,12 @@ class Inertia(NamedTuple):
 
 
 def derivative(body: RigidBody, wrench: Wrench, inertia: Inertia, gravity: Scalar = GRAVITY) -> RigidBody:
-    """Time derivative of the state, field by field: m dv/dt = f - m g e_z, J dw/dt = t - w x J w, dq/dt = q w / 2."""
+    """Return the state's time derivative: m dv/dt = f - m g e_z, J dw/dt = t - w x J w, dq/dt = q w / 2."""
     _, _, _, qw, qx, qy, qz, vx, vy, vz, wx, wy, wz = body
     fx, fy, fz, tx, ty, tz = wrench
     mass, jx, jy, jz = inertia
-    # Divisions are dear; these four are the same at every stage of an integrator and computed once.
+    # Divisions are expensive. These four are the same at every stage of an integrator, so the compiler computes them
+    # once.
     per_mass, per_jx, per_jy, per_jz = 1 / mass, 1 / jx, 1 / jy, 1 / jz
     return RigidBody(
         x=vx,
@@ -92,12 +93,13 @@ def derivative(body: RigidBody, wrench: Wrench, inertia: Inertia, gravity: Scala
 
 
 def integrated(motion: Callable[[float, RigidBody], RigidBody], body: RigidBody, duration: float) -> RigidBody:
-    """The body ``duration`` seconds later, by the classical Runge-Kutta method; the quaternion may drift a little.
+    """Return the body ``duration`` seconds later, by the classical Runge-Kutta method; the quaternion may drift a
+    little.
 
-    ``motion`` is the time derivative as a function of how much of the step has passed (0, 0.5 or 1) and of the body. It
-    is :func:`~..runge_kutta.rk4` to rounding. Velocities and attitudes of the stages are stored, where otherwise each
-    of the thirteen results would compute all stages anew. Slopes are differences of what is stored: of stage one,
-    ``h k = 2 (y1 - y)``. Positions are the integral of velocities.
+    ``motion`` is the time derivative as a function of the fraction of the step that has passed (0, 0.5 or 1) and of
+    the body. The result is that of :func:`~..runge_kutta.rk4` to rounding. Velocities and attitudes of the stages are
+    stored; otherwise each of the thirteen results would compute all stages anew. Slopes are differences of stored
+    values: in stage one, ``h k = 2 (y1 - y)``. Positions are the integral of velocities.
     """
 
     def stage(passed: float, now: RigidBody, time: float) -> RigidBody:
@@ -124,17 +126,18 @@ def integrated(motion: Callable[[float, RigidBody], RigidBody], body: RigidBody,
 
 
 def normalised(body: RigidBody) -> RigidBody:
-    """The same body with its quaternion back at length one, from which a step of integration lets it drift a little.
+    """Return the same body with its quaternion at length one again; a step of integration lets it drift a little.
 
-    One Newton step for ``1 / sqrt``: a squared length of 1 + d becomes 1 - 3/4 d^2, and d is 1e-6 even in a fast spin.
-    XLA computes the reciprocal root itself with an x86 instruction whose last bits differ from maker to maker.
+    The function takes one Newton step for ``1 / sqrt``: a squared length of 1 + d becomes 1 - 3/4 d^2, and d is 1e-6
+    even in a fast spin. XLA computes the reciprocal root itself with an x86 instruction whose last bits differ between
+    makers of processors.
     """
     scale = 1.5 - 0.5 * (body.qw * body.qw + body.qx * body.qx + body.qy * body.qy + body.qz * body.qz)
     return body._replace(qw=body.qw * scale, qx=body.qx * scale, qy=body.qy * scale, qz=body.qz * scale)
 
 
 def rotation_matrix(body: RigidBody) -> tuple[Scalar, ...]:
-    """The nine entries of the body-to-world rotation, row by row."""
+    """Return the nine entries of the body-to-world rotation, row by row."""
     w, x, y, z = body.qw, body.qx, body.qy, body.qz
     return (
         1 - 2 * (y * y + z * z),
@@ -150,7 +153,7 @@ def rotation_matrix(body: RigidBody) -> tuple[Scalar, ...]:
 
 
 def body_z(body: RigidBody) -> tuple[Scalar, Scalar, Scalar]:
-    """The body's z axis in the world frame: the last column of the rotation matrix."""
+    """Return the body's z axis in the world frame: the last column of the rotation matrix."""
     w, x, y, z = body.qw, body.qx, body.qy, body.qz
     return 2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)
 

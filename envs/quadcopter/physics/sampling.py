@@ -1,4 +1,4 @@
-"""Draws of vehicles and attitudes."""
+"""Random vehicles and random attitudes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .rigid_body import Inertia, Scalar
 
 
 def sample_airframe(units: jax.Array, split: jax.Array, nominal: Airframe = NOMINAL) -> Airframe:
-    """A vehicle from five numbers in [0, 1): every constant uniform in its range, the mass in the split's bands.
+    """Return a vehicle drawn by five numbers in [0, 1): constants uniform in their ranges, the mass in the split's
+    bands.
 
     Mass +-20 %, inertia +-20 %, thrust coefficient +-10 %, torque coefficient +-20 %, motor time constant +-25 %. Train
     and test masses lie in alternating bands of 1 % of the nominal mass.
@@ -37,7 +38,7 @@ def sample_airframe(units: jax.Array, split: jax.Array, nominal: Airframe = NOMI
 
 
 def random_attitude(units: jax.Array, most: float) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """A unit quaternion from three numbers in [0, 1): any axis, an angle up to ``most`` (rad)."""
+    """Return a unit quaternion drawn by three numbers in [0, 1): any axis, an angle up to ``most`` (rad)."""
     # An axis uniform on the sphere (Archimedes: its height is uniform), and an angle.
     height, longitude, angle = 2 * units[0] - 1, 2 * math.pi * units[1], most * units[2]
     across, sine = jnp.sqrt(1 - height * height), jnp.sin(0.5 * angle)

@@ -26,7 +26,7 @@ BULLET_DAMPING = 0.04
 
 
 class Effects(NamedTuple):
-    """Which forces beside thrust and gravity act; each is compiled in or not."""
+    """Forces besides thrust and gravity that act; each is compiled in or not."""
 
     bullet_damping: bool = False
     ground: bool = False
@@ -40,7 +40,7 @@ PYB = Effects(bullet_damping=True)
 
 
 def step(body: RigidBody, speeds: Four, vehicle: Vehicle, gravity: float, effects: Effects = DYN) -> RigidBody:
-    """The body one 240th of a second later, its rotors turning at ``speeds`` (rad/s)."""
+    """Return the body one 240th of a second later, with its rotors turning at ``speeds`` (rad/s)."""
     forces = vehicles.thrusts(speeds, vehicle)
     if effects.ground:
         forces = aerodynamics.in_ground_effect(forces, body, vehicle.rotor_x, vehicle.rotor_y, vehicle.air)
@@ -57,9 +57,10 @@ def step(body: RigidBody, speeds: Four, vehicle: Vehicle, gravity: float, effect
 
 
 def bullet_damping(body: RigidBody, rate: RigidBody) -> RigidBody:
-    """Accelerations with Bullet's damping of multibodies: -0.04 v (1 + |v|), the same for angular velocity.
+    """Add Bullet's damping of multibodies to accelerations: -0.04 v (1 + |v|), and the same for angular velocity.
 
-    Found by experiment on the peer (and in Bullet's ``btMultiBody``); exact for motion along a line.
+    The formula was found by experiment on the peer (and in Bullet's ``btMultiBody``). It is exact for motion along a
+    line.
     """
     linear = BULLET_DAMPING * (1 + _length(body.vx, body.vy, body.vz))
     angular = BULLET_DAMPING * (1 + _length(body.wx, body.wy, body.wz))
@@ -74,10 +75,10 @@ def bullet_damping(body: RigidBody, rate: RigidBody) -> RigidBody:
 
 
 def moved(body: RigidBody, rate: RigidBody, duration: float) -> RigidBody:
-    """The body after a step of semi-implicit Euler, given its accelerations."""
+    """Return the body after a step of semi-implicit Euler, given its accelerations."""
     vx, vy, vz = body.vx + duration * rate.vx, body.vy + duration * rate.vy, body.vz + duration * rate.vz
     wx, wy, wz = body.wx + duration * rate.wx, body.wy + duration * rate.wy, body.wz + duration * rate.wz
-    # cos and sin(a) / a of half the angle turned, by their series: no root, so that gradients exist at rest. Their
+    # cos and sin(a) / a of half the angle turned, by their series. Without a root, gradients exist at rest. The
     # terms fall below double precision for any rate a gyroscope measures (35 rad/s an axis, half an angle of 0.13).
     half = (0.5 * duration) ** 2 * (wx * wx + wy * wy + wz * wz)
     cosine = 1 - half / 2 * (1 - half / 12 * (1 - half / 30 * (1 - half / 56 * (1 - half / 90))))
@@ -104,7 +105,7 @@ def moved(body: RigidBody, rate: RigidBody, duration: float) -> RigidBody:
 def held(
     body: RigidBody, speeds: Four, vehicle: Vehicle, gravity: float, steps: int, effects: Effects = DYN
 ) -> RigidBody:
-    """The body after ``steps`` steps with the same rotor speeds: one control period."""
+    """Return the body after ``steps`` steps with the same rotor speeds: one control period."""
     return jax.lax.fori_loop(0, steps, lambda _, now: step(now, speeds, vehicle, gravity, effects), body)
 
 

@@ -1,4 +1,4 @@
-"""Vehicles of the literature as data: mass, inertia, rotors, air. Tasks and players take one; none is built in.
+"""Vehicles of the literature as data: mass, inertia, rotors, air. Tasks and players take one as an argument.
 
 =============  ======================================================================================================
 vehicle        source
@@ -29,7 +29,7 @@ RPM = 2 * math.pi / 60
 """rad/s"""
 
 Four = tuple[Any, Any, Any, Any]
-"""One number a rotor."""
+"""One number for each rotor."""
 
 
 class Air(NamedTuple):
@@ -44,7 +44,7 @@ class Air(NamedTuple):
     drag_z: Scalar
     """kg: the same along body z."""
     downwash: tuple[Scalar, Scalar, Scalar]
-    """N; width by distance; width at no distance, m."""
+    """N; width by distance; width at distance zero, m."""
 
 
 class Vehicle(NamedTuple):
@@ -52,20 +52,20 @@ class Vehicle(NamedTuple):
 
     inertia: Inertia
     rotor_x: Four
-    """m: where the rotors are, forward of the centre of mass."""
+    """m: places of the rotors, forward of the centre of mass."""
     rotor_y: Four
-    """m: to its left."""
+    """m: places of the rotors, to the left of the centre of mass."""
     spin: Four
-    """+1 where the reaction torque on the body is about +z, so the rotor turns clockwise; else -1."""
+    """+1 for a rotor whose reaction torque on the body is about +z, so that it turns clockwise; else -1."""
     thrust: tuple[Scalar, Scalar, Scalar]
-    """N: of a rotor, the coefficients of 1, speed and speed^2."""
+    """N: thrust of a rotor, as coefficients of 1, speed and speed^2."""
     torque: Scalar
     """m: reaction torque of a rotor by its thrust."""
     speed_limit: Scalar
     rising: Scalar
-    """s: time constant of a rotor that speeds up; 0 for a rotor that obeys at once."""
+    """s: time constant of a rotor that speeds up; 0 for a rotor without lag."""
     falling: Scalar
-    """s: of one that slows down."""
+    """s: time constant of a rotor that slows down."""
     air: Air
 
 
@@ -73,21 +73,21 @@ CRAZYFLIE_AIR = Air(11.36859, 2.31348e-2, 9.1785e-7, 10.311e-7, (2267.18, 0.16, 
 
 
 def _speed_limit(mass: float, thrust_coefficient: float, thrust_to_weight: float, gravity: float = 9.8) -> float:
-    """The rotor speed of a thrust-to-weight ratio, by which gym-pybullet-drones defines it."""
+    """Return the rotor speed of a thrust-to-weight ratio, by which gym-pybullet-drones defines it."""
     return math.sqrt(thrust_to_weight * mass * gravity / (4 * thrust_coefficient))
 
 
 def _peer(
     inertia: Inertia, rotor_x: Four, rotor_y: Four, spin: Four, kf: float, km: float, thrust_to_weight: float
 ) -> Vehicle:
-    """A vehicle of gym-pybullet-drones; thrust and torque coefficients by RPM^2, as there."""
+    """Return a vehicle of gym-pybullet-drones, whose thrust and torque coefficients are by RPM^2."""
     kf, km = kf / RPM**2, km / RPM**2
     limit = _speed_limit(inertia.mass, kf, thrust_to_weight)
     return Vehicle(inertia, rotor_x, rotor_y, spin, (0.0, 0.0, kf), km / kf, limit, 0.0, 0.0, CRAZYFLIE_AIR)
 
 
 def _x(arm: float) -> tuple[Four, Four]:
-    """Rotors 1 to 4 at front right, rear right, rear left, front left, ``arm`` (m) from the centre."""
+    """Place rotors 1 to 4 at front right, rear right, rear left, front left, ``arm`` (m) from the centre."""
     side = arm / math.sqrt(2)
     return (side, -side, -side, side), (-side, -side, side, side)
 
@@ -132,13 +132,13 @@ CRAZYFLIE = Vehicle(
 
 
 def thrusts(speeds: Four, vehicle: Vehicle) -> Four:
-    """Thrust of each rotor (N)."""
+    """Return the thrust of each rotor (N)."""
     c0, c1, c2 = vehicle.thrust
     return tuple(c0 + (c1 + c2 * speed) * speed for speed in speeds)
 
 
 def load(forces: Four, vehicle: Vehicle) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Thrust along body z (N) and torques about body x, y, z (N m) of rotors that push with ``forces`` (N)."""
+    """Return the thrust along body z (N) and the torques about body x, y, z (N m) of rotors with ``forces`` (N)."""
     f1, f2, f3, f4 = forces
     (x1, x2, x3, x4), (y1, y2, y3, y4), (s1, s2, s3, s4) = vehicle.rotor_x, vehicle.rotor_y, vehicle.spin
     return (
@@ -150,7 +150,7 @@ def load(forces: Four, vehicle: Vehicle) -> tuple[Scalar, Scalar, Scalar, Scalar
 
 
 def lag(speeds: Four, command: Four, vehicle: Vehicle, duration: float) -> Four:
-    """Rotor speeds ``duration`` seconds later under constant commands: a first-order lag, slower downwards."""
+    """Return rotor speeds ``duration`` seconds later under constant commands: a first-order lag, slower downwards."""
 
     def after(speed: Scalar, goal: Scalar) -> Scalar:
         constant = jnp.where(goal > speed, vehicle.rising, vehicle.falling)
@@ -160,7 +160,7 @@ def lag(speeds: Four, command: Four, vehicle: Vehicle, duration: float) -> Four:
 
 
 def hover_speed(vehicle: Vehicle, gravity: float = GRAVITY) -> Scalar:
-    """The rotor speed at which four rotors carry the weight."""
+    """Return the rotor speed at which four rotors carry the weight."""
     c0, c1, c2 = vehicle.thrust
     missing = 0.25 * vehicle.inertia.mass * gravity - c0
     return (jnp.sqrt(c1 * c1 + 4 * c2 * missing) - c1) / (2 * c2)

@@ -1,15 +1,15 @@
 """Wind with gusts: a mean wind and Dryden turbulence at low altitude.
 
 Turbulence has three independent parts: along the mean wind, across it, and vertical. White noise drives a shaping
-filter of each; carried past a vehicle at the mean wind's speed (Taylor's frozen field), a scale length ``L`` becomes
-the time constant ``L / speed``:
+filter for each. The mean wind carries turbulence past a vehicle (Taylor's frozen field), so a scale length ``L``
+becomes the time constant ``L / speed``:
 
 * along: first order, autocorrelation ``s^2 exp(-|t| / T)``;
 * across, vertical: second order, ``s sqrt(T) (1 + sqrt(3) T s') / (1 + T s')^2`` in the Laplace variable ``s'``,
   autocorrelation ``s^2 exp(-|t| / T) (1 - |t| / (2 T))``.
 
-Steps are exact in distribution for every length: a filter's decay and the covariance of the noise that it gathers are
-closed forms. Standard deviations ``s`` and scale lengths follow from the wind and the height above ground.
+Steps are exact in distribution for every length, because a filter's decay and the covariance of its noise have closed
+forms. Standard deviations ``s`` and scale lengths follow from the wind and the height above ground.
 
 Source: MIL-F-8785C (1980), Flying Qualities of Piloted Airplanes, secs. 3.7.1 (Dryden's spectra) and 3.7.3 (low
 altitude: mean wind by height, scale lengths, intensities); also in MIL-HDBK-1797 (1997). For quadcopters: Waslander &
@@ -29,22 +29,22 @@ from .rigid_body import Scalar
 FOOT = 0.3048
 """m"""
 HEIGHT = 10.0
-"""feet: of the flight above ground, the lowest for which the specification holds."""
+"""feet: height of the flight above ground, the lowest for which the specification holds."""
 ROUGHNESS = 0.15
 """feet: roughness length of the terminal flight phases."""
 _GROUND = 0.177 + 0.000823 * HEIGHT
 LENGTH = HEIGHT / _GROUND**1.2 * FOOT
 """m: scale length of turbulence along and across the mean wind."""
 VERTICAL_LENGTH = HEIGHT * FOOT
-"""m: of vertical turbulence."""
+"""m: scale length of vertical turbulence."""
 VERTICAL_INTENSITY = 0.1 * math.log(20 / ROUGHNESS) / math.log(HEIGHT / ROUGHNESS)
-"""Standard deviation of vertical turbulence by the mean wind's speed: a tenth of the wind at 20 feet."""
+"""Standard deviation of vertical turbulence, relative to the mean wind's speed: a tenth of the wind at 20 feet."""
 INTENSITY = VERTICAL_INTENSITY / _GROUND**0.4
-"""Standard deviation of turbulence along and across the mean wind, by its speed."""
+"""Standard deviation of turbulence along and across the mean wind, relative to its speed."""
 NORMALS = 5
-"""Normal numbers that a step takes."""
+"""Normal random numbers that a step needs."""
 _TERMS = 12
-"""Of the power series in :func:`_moment`: exact to rounding for steps up to a fifth of a time constant."""
+"""Terms of the power series in :func:`_moment`: exact to rounding for steps up to a fifth of a time constant."""
 
 
 class Wind(NamedTuple):
@@ -53,11 +53,11 @@ class Wind(NamedTuple):
     speed: Scalar
     """m/s, at the height of flight"""
     heading: Scalar
-    """rad: where it blows to, from the world's x axis towards y."""
+    """rad: direction that it blows to, from the world's x axis towards y."""
 
 
 class Gusts(NamedTuple):
-    """The states of the shaping filters, m/s. Second-order filters are two first-order lags, one after the other."""
+    """States of the shaping filters, m/s. A second-order filter is two first-order lags in series."""
 
     along: Scalar
     across: Scalar
@@ -67,15 +67,15 @@ class Gusts(NamedTuple):
 
 
 def calm(zero: Scalar = 0.0) -> Gusts:
-    """No turbulence; ``zero`` gives the dtype."""
+    """Return no turbulence; ``zero`` gives the dtype."""
     return Gusts(*(zero,) * 5)
 
 
 def stationary(wind: Wind, normals: jax.Array) -> Gusts:
-    """Turbulence that has blown for long, from five independent normal numbers ``(5,)``."""
+    """Draw turbulence of a wind that has blown for long, from five independent normal numbers ``(5,)``."""
     n1, n2, n3, n4, n5 = normals
     strong, weak = INTENSITY * wind.speed, VERTICAL_INTENSITY * wind.speed
-    # Of a filter's two lags the variances are s^2 / 2 and s^2 / 4, the covariance s^2 / 4.
+    # The variances of a filter's two lags are s^2 / 2 and s^2 / 4, the covariance s^2 / 4.
     first = math.sqrt(0.5)
     second, rest = math.sqrt(0.125), math.sqrt(0.125)
     return Gusts(
@@ -88,7 +88,9 @@ def stationary(wind: Wind, normals: jax.Array) -> Gusts:
 
 
 def blow(gusts: Gusts, wind: Wind, normals: jax.Array, duration: float) -> Gusts:
-    """Turbulence ``duration`` seconds later, from five independent normal numbers ``(5,)``. No wind, no turbulence."""
+    """Return the turbulence ``duration`` seconds later, from five independent normal numbers ``(5,)``; none without
+    wind.
+    """
     n1, n2, n3, n4, n5 = normals
     strong, weak = INTENSITY * wind.speed, VERTICAL_INTENSITY * wind.speed
     slow, quick = duration / LENGTH * wind.speed, duration / VERTICAL_LENGTH * wind.speed
@@ -106,10 +108,10 @@ def blow(gusts: Gusts, wind: Wind, normals: jax.Array, duration: float) -> Gusts
 def _second_order(
     lag: Scalar, lagged: Scalar, passed: Scalar, intensity: Scalar, first: Scalar, second: Scalar
 ) -> tuple[Scalar, Scalar]:
-    """Both lags of a filter after ``passed`` time constants, from two normal numbers.
+    """Return both lags of a filter after ``passed`` time constants, from two normal numbers.
 
-    The noise that they gather has the covariances ``s^2`` times integrals of ``exp(-2 x)``, ``x exp(-2 x)`` and
-    ``x^2 exp(-2 x)``; its Cholesky factor is written out.
+    Their noise has the covariances ``s^2`` times the integrals of ``exp(-2 x)``, ``x exp(-2 x)`` and ``x^2 exp(-2
+    x)``. The Cholesky factor is written out.
     """
     decay = jnp.exp(-passed)
     m0, m1, m2 = (_moment(power, passed) for power in range(3))
@@ -123,10 +125,10 @@ def _second_order(
 
 
 def _moment(power: int, end: Scalar) -> Scalar:
-    """The integral of ``x^power exp(-2 x)`` from 0 to ``end``.
+    """Return the integral of ``x^power exp(-2 x)`` from 0 to ``end``.
 
-    By the series of the incomplete gamma function, all terms of which are positive: the closed forms subtract numbers
-    that agree to the last digits of single precision where a step is short.
+    The function sums the series of the incomplete gamma function, whose terms are all positive. For a short step the
+    closed form would subtract numbers that agree to the last digits of single precision.
     """
     total = 1.0
     for term in range(_TERMS, 0, -1):
@@ -135,7 +137,7 @@ def _moment(power: int, end: Scalar) -> Scalar:
 
 
 def air_velocity(gusts: Gusts, wind: Wind) -> tuple[Scalar, Scalar, Scalar]:
-    """Velocity of the air in the world frame (m/s)."""
+    """Return the velocity of the air in the world frame (m/s)."""
     along = wind.speed + gusts.along
     across = _output(gusts.across, gusts.across_lagged)
     cosine, sine = jnp.cos(wind.heading), jnp.sin(wind.heading)
@@ -147,5 +149,5 @@ def air_velocity(gusts: Gusts, wind: Wind) -> tuple[Scalar, Scalar, Scalar]:
 
 
 def _output(lag: Scalar, lagged: Scalar) -> Scalar:
-    """What a second-order filter gives: its zero mixes its two lags."""
+    """Return the output of a second-order filter; its zero mixes its two lags."""
     return math.sqrt(3) * lag + (1 - math.sqrt(3)) * lagged

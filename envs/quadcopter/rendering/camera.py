@@ -1,4 +1,4 @@
-"""A pinhole camera: where points of the world appear in a picture.
+"""A pinhole camera, which projects points of the world into a picture.
 
 Source: Hartley & Zisserman, Multiple View Geometry, ch. 6 (finite projective camera, square pixels, no skew).
 """
@@ -15,7 +15,7 @@ Point = tuple[float, float, float]
 
 
 class Camera(NamedTuple):
-    """At ``position``, looking at ``target``, its horizon level. World frame: z up."""
+    """A camera at ``position`` that looks at ``target`` with a level horizon. World frame: z up."""
 
     position: Point
     """m"""
@@ -25,7 +25,9 @@ class Camera(NamedTuple):
     """rad, over the height of the picture"""
 
     def axes(self) -> np.ndarray:
-        """Right, up and forward of the picture, ``(3, 3)``, a unit vector a row; looking up or down, x is right."""
+        """Return right, up and forward of the picture, ``(3, 3)``, a unit vector a row; looking up or down, x is
+        right.
+        """
         forward = np.subtract(self.target, self.position)
         forward = forward / np.linalg.norm(forward)
         right = np.array([forward[1], -forward[0], 0.0])
@@ -34,21 +36,23 @@ class Camera(NamedTuple):
         return np.stack([right, np.cross(right, forward), forward])
 
     def seen(self, points: np.ndarray) -> np.ndarray:
-        """Points ``(..., 3)`` in the camera's frame (m): to the right, up, and ahead, which is their depth."""
+        """Return points ``(..., 3)`` in the camera's frame (m): right, up and forward, which is the depth."""
         seen: np.ndarray = (points - np.array(self.position)) @ self.axes().T
         return seen
 
     def focal_length(self, height: int) -> float:
-        """Of a picture ``height`` pixels high, in pixels: their number by the slope that they show."""
+        """Return the focal length of a picture ``height`` pixels high, in pixels."""
         return 0.5 * height / math.tan(0.5 * self.field_of_view)
 
     def pixels(self, seen: np.ndarray, width: int, height: int) -> np.ndarray:
-        """``(..., 2)`` from the left and from the top, of points ahead of the camera in its own frame."""
+        """Project points ahead of the camera, in its own frame, to pixels from the left and from the top, ``(...,
+        2)``.
+        """
         slopes = self.focal_length(height) * seen[..., :2] / seen[..., 2:]
         return np.stack([0.5 * width + slopes[..., 0], 0.5 * height - slopes[..., 1]], -1)
 
     def rays(self, width: int, height: int) -> np.ndarray:
-        """Directions through the middles of the pixels, ``(height, width, 3)``, world frame, one long along depth."""
+        """Return directions through the centres of pixels, ``(height, width, 3)``, world frame, of depth one."""
         right = (np.arange(width) + 0.5 - 0.5 * width) / self.focal_length(height)
         up = (0.5 * height - np.arange(height) - 0.5) / self.focal_length(height)
         ahead = np.stack(np.broadcast_arrays(right, up[:, None], 1.0), -1)

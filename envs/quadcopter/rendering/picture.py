@@ -20,54 +20,55 @@ from .camera import Camera
 from .scene import SKY, Ball, Face, Floor, Line, Thing, render, tile
 
 HEIGHT, WIDTH, INSET = 300, 420, 180
-"""Pixels: of the view in perspective, and the width of the two beside it."""
+"""Pixels: size of the perspective view, and the width of the two views beside it."""
 SHAPE = (HEIGHT, WIDTH + INSET, 3)
 LENS = math.radians(34)
 AFAR, TELESCOPE = 40.0, 2 * math.atan(1.15 / 40)
-"""Distance by reach, and field of view, of the small views: so far away that they hardly show perspective."""
+"""Distance of the small views by reach, and their field of view: so far away that perspective hardly shows."""
 COLOURS = ("royalblue", "darkorange", "seagreen", "mediumorchid", "goldenrod", "teal", "indianred", "slategray")
 GOAL, LATER, PATH, SHADOW, THRUST = "limegreen", "darkgray", "cornflowerblue", "#b4bac1", "red"
 
 TRAIL, PIECE = 120, 8
-"""Pictures back to which a trail reaches, and how many of them one of its lines joins: each may be before or behind
-something else."""
+"""Pictures that a trail reaches back, and pictures that one line of it joins. A trail has several lines, because each
+may be in front of or behind something else.
+"""
 
 ROTOR_PLACES = np.array([[1, -1, 0], [-1, -1, 0], [-1, 1, 0], [1, 1, 0]])
-"""By the arm."""
+"""Places of the rotors, in units of the arm."""
 _CIRCLE = np.linspace(0, 2 * math.pi, 12, endpoint=False)
 _DISC = 0.82 * np.stack([np.cos(_CIRCLE), np.sin(_CIRCLE), 0 * _CIRCLE], 1)
 ROTOR_DISCS = ROTOR_PLACES[:, None] + _DISC
-"""``(4, 12, 3)`` by the arm."""
+"""``(4, 12, 3)``: outlines of the rotors' discs, in units of the arm."""
 NOSE = np.array([[0.95, 0.0, 0.0], [-0.35, 0.42, 0.0], [-0.35, -0.42, 0.0]])
-"""A wedge that points forward, by the arm."""
+"""Wedge that points forward, in units of the arm."""
 
 
 class Shot(NamedTuple):
-    """What a picture shows."""
+    """Content of a picture."""
 
     vehicles: Quadcopter
-    """One, or several in fields of shape ``(n,)``"""
+    """One vehicle, or several in fields of shape ``(n,)``"""
     reach: float
     """m, half the edge of the box that is shown"""
     things: Sequence[Thing] = ()
-    """What else is in the air"""
+    """Other things in the air"""
     lying: Sequence[Thing] = ()
-    """What lies on the floor"""
+    """Things on the floor"""
     centre: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """m, of the box"""
+    """m, centre of the box"""
     colours: Sequence[str] = COLOURS
-    """Of the vehicles, in turn"""
+    """Colours of the vehicles, in turn"""
     full: float = dynamics.ROTOR_SPEED_LIMIT
     """rad/s, the rotors' full speed"""
     larger: float | None = None
-    """How many times larger than they are vehicles are drawn; in a large box they would be dots"""
+    """Scale at which vehicles are drawn; in a large box they would be dots"""
     below: float | None = None
     """m, from the centre down to the floor; by default ``reach``"""
     on_board: np.ndarray | None = None
-    """What a camera on the vehicle sees, shown in place of the view from the side; uint8"""
+    """Image of a camera on the vehicle, shown instead of the side view; uint8"""
 
     def with_trails(self, places: Sequence[np.ndarray]) -> Shot:
-        """And the ways of the vehicles through the last ``TRAIL`` of these places, ``(n, 3)`` m each."""
+        """Add trails of the vehicles through the last ``TRAIL`` of these places, ``(n, 3)`` m each."""
         ways = np.swapaxes(places[-TRAIL:], 0, 1)
         trails = [
             Line(way[start : start + PIECE + 1], self.colours[i % len(self.colours)])
@@ -82,21 +83,21 @@ class Pictured(abc.ABC):
 
     @abc.abstractmethod
     def shot(self, state: Any, params: Any) -> Shot:
-        """What a picture of the state shows."""
+        """Return the content of a picture of the state."""
 
     def draw(self, state: Any, params: Any) -> np.ndarray:
-        """See :func:`draw`."""
+        """Draw the state; see :func:`draw`."""
         return draw(self.shot(state, params))
 
     def draw_next(self, state: Any, params: Any, trail: list[Any]) -> np.ndarray:
-        """The same with the vehicles' trails through the places where earlier pictures showed them."""
+        """Draw the state with the vehicles' trails through the places of earlier pictures."""
         shot = self.shot(state, params)
         trail.append(np.array([np.atleast_1d(value) for value in shot.vehicles.body[:3]], float).T)
         return draw(shot.with_trails(trail))
 
 
 def draw(shot: Shot) -> np.ndarray:
-    """Vehicles with the thrusts of their rotors and shadows, and things, over a floor; uint8 of ``SHAPE``."""
+    """Draw vehicles with their rotors' thrusts and shadows, and things, over a floor; uint8 of ``SHAPE``."""
     vehicles, reach, things, lying, centre, colours, full, larger, below, on_board = shot
     larger = 1.6 + 1.3 * reach if larger is None else larger
     floor = Floor(centre[0], centre[1], centre[2] - (reach if below is None else below), tile(reach), 2 * reach)
@@ -146,15 +147,15 @@ def draw(shot: Shot) -> np.ndarray:
 
 
 def fallen(points: np.ndarray, floor: Floor) -> np.ndarray:
-    """The shadow of points ``(n, 3)`` under light from above."""
+    """Return the shadow of points ``(n, 3)`` under light from above."""
     return np.stack([points[:, 0], points[:, 1], np.full(len(points), floor.z)], 1)
 
 
 def goal(place: Sequence[float] | np.ndarray, radius: float, now: bool = True) -> Ball:
-    """A place to fly to (m), now or later."""
+    """Return a ball that marks a place to fly to (m), now or later."""
     return Ball(np.array([place], float), GOAL if now else LATER, radius)
 
 
 def path(points: np.ndarray) -> list[Line]:
-    """A way through points ``(n, 3)`` (m), in pieces of which each may be before or behind something else."""
+    """Return lines through points ``(n, 3)`` (m), in pieces, because each may be before or behind something else."""
     return [Line(np.stack(ends), PATH) for ends in itertools.pairwise(points)]

@@ -1,7 +1,7 @@
-"""Faces, lines and balls over a chequered floor, drawn far ones first (the painter's algorithm).
+"""Faces, lines and balls over a chequered floor, drawn from far to near (the painter's algorithm).
 
-What lies on the floor is drawn before what stands over it; the camera is never below. Pictures are drawn twice as large
-and halved, which smooths edges. Source: Foley, van Dam, Feiner & Hughes, Computer Graphics, sec. 15.5.1.
+Things on the floor are drawn before things above it; the camera is never below the floor. Pictures are drawn at twice
+their size and halved, which smooths edges. Source: Foley, van Dam, Feiner & Hughes, Computer Graphics, sec. 15.5.1.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from PIL import Image, ImageDraw
 from .camera import Camera
 
 NEAREST = 0.02
-"""m: nothing nearer to the camera than this is drawn."""
+"""m: nothing nearer to the camera is drawn."""
 LIGHT, DARK, SKY = (236, 238, 240), (212, 217, 222), (250, 251, 253)
-"""Tiles, and what is beyond the floor."""
+"""Colours of the tiles, and of everything beyond the floor."""
 FINER = 2
-"""How many times larger a picture is drawn than it is shown."""
+"""Factor by which a picture is drawn larger than it is shown."""
 
 
 class Face(NamedTuple):
@@ -47,7 +47,7 @@ class Ball(NamedTuple):
     """A sphere."""
 
     points: np.ndarray
-    """``(1, 3)`` m: its middle."""
+    """``(1, 3)`` m: its centre."""
     colour: str
     radius: float
     """m"""
@@ -60,29 +60,29 @@ class Floor(NamedTuple):
     """A level floor of square tiles that fades away from the middle of the scene."""
 
     x: float
-    """m: the middle."""
+    """m: the centre."""
     y: float
     z: float
     tile: float
     """m"""
     reach: float
-    """m from the middle, where it begins to fade."""
+    """m from the centre, beyond which it fades."""
 
 
 class Seen(NamedTuple):
-    """A thing as a camera sees it."""
+    """A thing in a camera's view."""
 
     thing: Thing
     pixels: list[float]
-    """x and y of one point after the other"""
+    """x and y of one point after another"""
     depth: float
-    """m, on average"""
+    """m, mean"""
 
 
 def render(
     lying: Sequence[Thing], standing: Sequence[Thing], floor: Floor, camera: Camera, width: int, height: int
 ) -> Image.Image:
-    """A picture of ``width`` by ``height`` pixels of the things that lie on the floor and stand over it."""
+    """Draw a picture of ``width`` by ``height`` pixels of the things on the floor and above it."""
     image = backdrop(floor, camera, width, height).copy()
     canvas, focal_length = ImageDraw.Draw(image), camera.focal_length(image.height)
     below = look(lying, camera, *image.size)
@@ -93,7 +93,7 @@ def render(
 
 
 def look(things: Sequence[Thing], camera: Camera, width: int, height: int) -> list[Seen]:
-    """Things as far as they are ahead of the camera, for a picture of that size."""
+    """Project the parts of things that are ahead of the camera, for a picture of this size."""
     if not things:
         return []
     points = camera.seen(np.concatenate([thing.points for thing in things]))
@@ -101,7 +101,7 @@ def look(things: Sequence[Thing], camera: Camera, width: int, height: int) -> li
     starts = np.cumsum(lengths) - lengths
     depths = (np.add.reduceat(points[:, 2], starts) / lengths).tolist()
     whole = (np.minimum.reduceat(points[:, 2], starts) >= NEAREST).tolist()
-    # All at once: one by one, projecting would take longer than drawing.
+    # All points at once: projecting them one by one would take longer than drawing.
     pixels = camera.pixels(np.maximum(points, [-np.inf, -np.inf, NEAREST]), width, height).ravel().tolist()
     shown = []
     for thing, start, length, depth, here in zip(things, starts.tolist(), lengths.tolist(), depths, whole, strict=True):
@@ -115,7 +115,7 @@ def look(things: Sequence[Thing], camera: Camera, width: int, height: int) -> li
 
 
 def paint(canvas: ImageDraw.ImageDraw, thing: Thing, pixels: list[float], scale: float) -> None:
-    """Draw a thing at these pixels; ``scale`` is pixels by metre."""
+    """Draw a thing at these pixels; ``scale`` is pixels per metre."""
     if isinstance(thing, Face):
         canvas.polygon(pixels, fill=thing.fill, outline=thing.outline)
     elif isinstance(thing, Line):
@@ -123,13 +123,13 @@ def paint(canvas: ImageDraw.ImageDraw, thing: Thing, pixels: list[float], scale:
     else:
         (x, y), radius = pixels, max(thing.radius * scale, FINER)
         canvas.ellipse((x - radius, y - radius, x + radius, y + radius), fill=thing.colour)
-        # A highlight makes a sphere of a disc.
+        # A highlight makes a disc look like a sphere.
         x, y, radius = x - 0.3 * radius, y - 0.3 * radius, 0.25 * radius
         canvas.ellipse((x - radius, y - radius, x + radius, y + radius), fill="white")
 
 
 def ahead(points: np.ndarray, closed: bool) -> np.ndarray:
-    """The part of a polygon or line ``(n, 3)`` that is ahead of the camera (Sutherland & Hodgman 1974, one plane)."""
+    """Clip a polygon or line ``(n, 3)`` to the part ahead of the camera (Sutherland & Hodgman 1974, one plane)."""
     kept: list[np.ndarray] = []
     for i, (before, point) in enumerate(zip(np.roll(points, 1, 0), points, strict=True)):
         if (before[2] < NEAREST) != (point[2] < NEAREST) and (closed or i > 0):
@@ -142,7 +142,7 @@ def ahead(points: np.ndarray, closed: bool) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def backdrop(floor: Floor, camera: Camera, width: int, height: int) -> Image.Image:
-    """The floor and what is beyond it, a ray a pixel, ``FINER`` times as large; the same for every state of a task."""
+    """Draw the floor and the sky by a ray a pixel, ``FINER`` times as large; the same for every state of a task."""
     rays = camera.rays(FINER * width, FINER * height)
     x, y, z = camera.position
     down = np.minimum(rays[..., 2], -1e-9)
@@ -155,6 +155,6 @@ def backdrop(floor: Floor, camera: Camera, width: int, height: int) -> Image.Ima
 
 
 def tile(reach: float) -> float:
-    """The round length (1, 2 or 5 times a power of ten, m) nearest below a third of ``reach``."""
+    """Return the round length (1, 2 or 5 times a power of ten, m) next below a third of ``reach``."""
     power = 10.0 ** math.floor(math.log10(reach / 3))
     return max(step * power for step in (1, 2, 5) if step * power <= reach / 3)

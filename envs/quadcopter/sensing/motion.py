@@ -15,9 +15,9 @@ from ..physics.rigid_body import RigidBody, Scalar, rotation_matrix
 GYROSCOPE_RANGE = math.radians(2000)
 """rad/s about each axis"""
 ANGULAR_VELOCITY_BOUND = 100.0
-"""rad/s: one step beyond the gyroscope's range full rotors and gyroscopic torque add at most 60 rad/s."""
+"""rad/s: bound of an observation. One step beyond the gyroscope's range adds at most 60 rad/s."""
 ROUNDING = 1e-5
-"""By which entries of a rotation matrix and of normalised rotor speeds may pass one."""
+"""Slack of bounds for rounding, of entries of a rotation matrix and of normalised rotor speeds."""
 SPINS = f"crash: it spins faster than {GYROSCOPE_RANGE:.1f} rad/s about an axis"
 
 
@@ -30,39 +30,41 @@ MOTION = (
     Component("angular_velocity", "angular velocity about x (ahead), y (left), z (up) of the body", "rad/s", (3,)),
 )
 ATTITUDE_AND_RATES = (*MOTION, ROTOR_SPEEDS)
-"""What :func:`attitude_and_rates` gives."""
+"""Entries of :func:`attitude_and_rates`."""
 
 
 def attitude_and_rates(state: Quadcopter, limit: float = dynamics.ROTOR_SPEED_LIMIT) -> tuple[Scalar, ...]:
-    """Rotation matrix by rows (9), velocity (3, m/s), angular velocity (3, rad/s), rotors on the action's scale (4)."""
+    """Return rotation matrix by rows (9), velocity (3, m/s), angular velocity (3, rad/s), rotors on the action's scale
+    (4).
+    """
     body = state.body
     rotors = (rotor_action(speed, limit) for speed in state.rotors)
     return (*rotation_matrix(body), body.vx, body.vy, body.vz, body.wx, body.wy, body.wz, *rotors)
 
 
 def attitude_and_rates_bound(velocity: float) -> list[float]:
-    """The largest size of each of :func:`attitude_and_rates`, given that of a velocity (m/s)."""
+    """Return the largest absolute value of each of :func:`attitude_and_rates`, given that of a velocity (m/s)."""
     return [1 + ROUNDING] * 9 + [velocity] * 3 + [ANGULAR_VELOCITY_BOUND] * 3 + [1 + ROUNDING] * 4
 
 
 def offset(name: str, meaning: str) -> Component:
-    """A vector along the axes of the world, m."""
+    """Describe an observed vector along the axes of the world, m."""
     return Component(name, f"{meaning}, along x, y, z of the world", "m", (3,))
 
 
 def spins(body: RigidBody) -> Scalar:
-    """Whether it turns faster about an axis than a Crazyflie's gyroscope can measure (2,000 deg/s)."""
+    """Say whether it turns faster about an axis than a Crazyflie's gyroscope can measure (2,000 deg/s)."""
     return (abs(body.wx) > GYROSCOPE_RANGE) | (abs(body.wy) > GYROSCOPE_RANGE) | (abs(body.wz) > GYROSCOPE_RANGE)
 
 
 def describe_vehicle(state: Quadcopter, limit: float = dynamics.ROTOR_SPEED_LIMIT) -> str:
-    """Velocity, attitude, angular velocity and rotor speeds, with units."""
+    """Describe velocity, attitude, angular velocity and rotor speeds, with units."""
     rotors = ", ".join(f"{float(rotor_action(speed, limit)):+.3f}" for speed in state.rotors)
     return f"{describe_motion(state.body)} Rotor speeds on the action's scale {rotors}."
 
 
 def describe_motion(body: RigidBody) -> str:
-    """Velocity, attitude and angular velocity, with units."""
+    """Describe velocity, attitude and angular velocity, with units."""
     body = RigidBody(*(float(value) for value in body))
     tilt = math.degrees(math.acos(np.clip(rotation_matrix(body)[8], -1, 1)))
     rows = np.array(rotation_matrix(body)).reshape(3, 3)
@@ -75,5 +77,5 @@ def describe_motion(body: RigidBody) -> str:
 
 
 def format_point(point: np.ndarray | tuple[Scalar, ...]) -> str:
-    """Three numbers in brackets."""
+    """Write three numbers in brackets."""
     return "(" + ", ".join(f"{float(value):+.3f}" for value in point) + ")"

@@ -1,11 +1,11 @@
-"""What a camera on board sees of a ball, of pillars and of the floor: a ray a pixel, met in closed form.
+"""The image of a camera on board, of a ball, pillars and the floor: one ray for each pixel, intersected in closed form.
 
 The camera is at the vehicle's centre and looks along its x axis; its pixels are square. A ray through a pixel is
-``(1, left, up)`` in the body frame, so its parameter is the depth (m). All rays of a picture are one array a component;
-nothing is summed over, so that a picture is the same to the bit alone and in a batch.
+``(1, left, up)`` in the body frame, so its parameter is the depth (m). Each component of all rays of a picture is one
+array. Nothing is summed, so a picture is the same to the bit alone and in a batch.
 
-Light comes from the camera: surfaces are the darker the more they are turned away. Source of the intersections:
-Glassner, An Introduction to Ray Tracing, ch. 2.
+Light comes from the camera: a surface is darker the more it is turned away. Source of the intersections: Glassner, An
+Introduction to Ray Tracing, ch. 2.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.lanes import computed_once
+from rlbench_suite.bit_exact import computed_once
 
 from ..physics.rigid_body import RigidBody, Scalar, rotation_matrix
 
 ROWS, COLUMNS = 24, 32
 FIELD_OF_VIEW = math.radians(90)
-"""Over the width."""
+"""rad: over the width."""
 PIXEL = 2 * math.tan(0.5 * FIELD_OF_VIEW) / COLUMNS
-"""Slope that a pixel spans."""
+"""Slope spanned by a pixel."""
 LEFT = PIXEL * (0.5 * COLUMNS - 0.5 - np.arange(COLUMNS, dtype=np.float32))
 """``(32,)``: slope of a column's rays to the left."""
 UP = PIXEL * (0.5 * ROWS - 0.5 - np.arange(ROWS, dtype=np.float32))[:, None]
@@ -35,18 +35,18 @@ RED, BLUE = (0.95, 0.1, 0.1), (0.1, 0.25, 0.9)
 """Colours of the ball and of the pillars."""
 SKY = 0.9
 FLOOR, CONTRAST = 0.5, 0.2
-"""Mean brightness of the floor, and how far its tiles, 1 m wide, are off it."""
+"""Mean brightness of the floor, and the difference of its tiles, 1 m wide, from that mean."""
 HAZE = 5.0
 """m: depth at which half of the floor's contrast is lost."""
 NEVER = 1e9
-"""m: the depth of what a ray does not meet."""
+"""m: depth of a ray that meets nothing."""
 
 
 class Hit(NamedTuple):
-    """Where rays meet a thing."""
+    """Intersection of rays with a thing."""
 
     depth: jax.Array
-    """m; NEVER where they do not."""
+    """m; NEVER for rays that miss."""
     facing: jax.Array
     """Squared cosine of the angle between a ray and the surface's normal."""
 
@@ -58,27 +58,28 @@ def picture(
     pillars: Sequence[tuple[Scalar, ...]],
     wide: float,
 ) -> jax.Array:
-    """Red, green and blue, uint8 ``(24, 32, 3)``.
+    """Return the image in red, green and blue, uint8 ``(24, 32, 3)``.
 
-    Of a ball of this ``radius`` (m), upright pillars at ``(x, y)`` of radius ``wide``, the floor at z = 0, the sky.
+    It shows a ball of this ``radius`` (m), upright pillars at ``(x, y)`` of radius ``wide``, the floor at z = 0, the
+    sky.
     """
 
     def painted(body: RigidBody, ball: tuple[Scalar, ...], pillars: Sequence[tuple[Scalar, ...]]) -> list[jax.Array]:
         return [level(channel) for channel in channels(body, ball, radius, pillars, wide)]
 
-    # Or all would be traced anew for each channel of each pixel, one by one.
+    # Without this, XLA would trace everything anew for each channel of each pixel.
     return jnp.stack(computed_once(painted)(body, ball, pillars), -1)
 
 
 def level(brightness: Any) -> Any:
-    """Brightness in [0, 1] as a pixel has it, in whole steps of 1/255."""
+    """Round brightness in [0, 1] down to a pixel's whole steps of 1/255."""
     return (255 * brightness).astype(np.uint8)
 
 
 def channels(
     body: RigidBody, ball: tuple[Scalar, ...], radius: float, pillars: Sequence[tuple[Scalar, ...]], wide: float
 ) -> list[jax.Array]:
-    """Red, green and blue of a picture, each ``(24, 32)``, in [0, 1]."""
+    """Return red, green and blue of a picture, each ``(24, 32)``, in [0, 1]."""
     rays = rays_of(body)
     red = sphere(rays, (ball[0] - body.x, ball[1] - body.y, ball[2] - body.z), radius)
     blue = Hit(jnp.full((ROWS, COLUMNS), NEVER, rays[0].dtype), jnp.zeros((ROWS, COLUMNS), rays[0].dtype))
@@ -96,14 +97,14 @@ def channels(
 
 
 def rays_of(body: RigidBody) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Rays in the world frame, each component ``(24, 32)``."""
+    """Return the rays in the world frame, each component ``(24, 32)``."""
     rows = rotation_matrix(body)
     x, y, z = (rows[i] + rows[i + 1] * LEFT + rows[i + 2] * UP for i in (0, 3, 6))
     return x, y, z
 
 
 def sphere(rays: tuple[jax.Array, ...], middle: tuple[Scalar, Scalar, Scalar], radius: float) -> Hit:
-    """Where rays meet a sphere, its middle given from the camera (m), which is outside."""
+    """Intersect rays with a sphere whose centre is given relative to the camera (m); the camera is outside."""
     (x, y, z), (cx, cy, cz) = rays, middle
     along = x * cx + y * cy + z * cz
     squared_length = 1 + LEFT * LEFT + UP * UP  # a rotation keeps it
@@ -115,9 +116,9 @@ def sphere(rays: tuple[jax.Array, ...], middle: tuple[Scalar, Scalar, Scalar], r
 
 
 def cylinder(rays: tuple[jax.Array, ...], middle: tuple[Scalar, Scalar], radius: float) -> Hit:
-    """Where rays meet an endless upright cylinder, its axis given from the camera (m), which is outside.
+    """Intersect rays with an endless upright cylinder whose axis is given relative to the camera (m), which is outside.
 
-    Facing is that of the horizontal parts.
+    ``facing`` uses the horizontal parts alone.
     """
     (x, y, _), (cx, cy) = rays, middle
     along = x * cx + y * cy
@@ -131,9 +132,10 @@ def cylinder(rays: tuple[jax.Array, ...], middle: tuple[Scalar, Scalar], radius:
 
 
 def floor(rays: tuple[jax.Array, ...], body: RigidBody) -> tuple[jax.Array, jax.Array]:
-    """Depth of the floor (m; NEVER above the horizon) and brightness of it, or of the sky.
+    """Return the depth of the floor (m; NEVER above the horizon), and the brightness of the floor or the sky.
 
-    Tiles, light where the whole numbers below x and y are both even or both odd, have soft edges, or one would flicker.
+    Tiles are light where the whole numbers below x and y are both even or both odd. Their edges are soft, or an edge
+    would flicker.
     """
     x, y, z = rays
     below = z < -1e-6
@@ -145,6 +147,6 @@ def floor(rays: tuple[jax.Array, ...], body: RigidBody) -> tuple[jax.Array, jax.
 
 
 def wave(x: jax.Array) -> jax.Array:
-    """A triangle wave of period 2: 0 at whole numbers, 1 at a half, -1 at one and a half."""
+    """Return a triangle wave of period 2: 0 at whole numbers, 1 at a half, -1 at one and a half."""
     part = 0.5 * x - jnp.floor(0.5 * x)
     return jnp.where(part < 0.5, 1 - jnp.abs(4 * part - 1), jnp.abs(4 * part - 3) - 1)

@@ -7,7 +7,7 @@ _ROUGH = {
     "Waypoints": ("Fly to one waypoint after another", 1000, "navigation"),
     "Trajectory": ("Track Lissajous figures, figures of eight and helices", 1000, "tracking"),
 }
-"""Goals that are also flown under real conditions: what to do, steps, tag."""
+"""Goals that are also flown in rough conditions: instruction, steps, tag."""
 
 _LEVELS = {
     "Rates": ("collective thrust and body rates", "by_command"),
@@ -21,7 +21,7 @@ _COURSES = {
     "Waypoints": ("Fly to one waypoint after another, as many as time allows,", "navigation"),
     "Trajectory": ("Track Lissajous figures, figures of eight and helices", "tracking"),
 }
-"""Goals that are also flown by body rates and by velocities: what to do, tag."""
+"""Goals that are also flown by body rates and by velocities: instruction, tag."""
 
 CARDS = (
     TaskCard(

@@ -1,4 +1,4 @@
-"""Courses: points to reach one after the other, round and round."""
+"""Courses: points to reach one after another; after the last the first comes again."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ..physics.rigid_body import Scalar, squared_length
 
 
 def offset_to_point(vehicle: Quadcopter, number: Any, course: Any) -> tuple[Scalar, Scalar, Scalar]:
-    """From the vehicle to point ``number`` of a course that begins anew after its last (arrays ``x, y, z``, m)."""
+    """Return the vector from the vehicle to point ``number`` of a closed course (arrays ``x, y, z``, m)."""
     place, body = number % course.x.shape[0], vehicle.body
     return course.x[place] - body.x, course.y[place] - body.y, course.z[place] - body.z
 
 
 def distance_to_point(vehicle: Quadcopter, number: Any, course: Any) -> Scalar:
-    """From the vehicle to point ``number`` of its course (m)."""
+    """Return the distance from the vehicle to point ``number`` of its course (m)."""
     return jnp.sqrt(squared_length(*offset_to_point(vehicle, number, course)))
 
 
 def tour_info(state: Any, course: Any, count: int) -> dict[str, jax.Array]:
-    """``success`` and measures of a tour of so many points, of which ``state.reached`` are reached."""
+    """Return ``success`` and the measures of a tour of ``count`` points; ``state.reached`` counts those reached."""
     body = state.vehicle.body
     return {
         "success": state.reached >= count,

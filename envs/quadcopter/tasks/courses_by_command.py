@@ -1,6 +1,6 @@
-"""Waypoints and trajectories by other actions than four rotor commands: body rates or velocities.
+"""Waypoints and trajectories with actions other than four rotor commands: body rates or velocities.
 
-Each task is that of ``waypoints.py`` or ``trajectory.py``, word for word, by an action of ``levels.py``.
+Each task is exactly that of ``waypoints.py`` or ``trajectory.py``, with an action of ``by_command.py``.
 """
 
 from __future__ import annotations

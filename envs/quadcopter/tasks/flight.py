@@ -1,7 +1,7 @@
-"""Base classes of the tasks of one vehicle: what rotor commands are, and which part of a task is its dynamics.
+"""Base classes of the tasks of one vehicle: its rotor commands, and the dynamics that other conditions may replace.
 
-The vehicle, unless a task brings its own, is that of Eschmann, Albani & Loianno 2024 (Learning to Fly in Seconds,
-arXiv:2311.13081), its constants those of ``physics/dynamics.py``.
+Unless a task brings its own, the vehicle is that of Eschmann, Albani & Loianno 2024 (Learning to Fly in Seconds,
+arXiv:2311.13081), with the constants of ``physics/dynamics.py``.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class Flight(Pictured, Task[Params, State]):
         self.action_space = self.box([-1] * 4, [1] * 4)
 
     def noop_action(self) -> np.ndarray:
-        """The nominal vehicle's hover command: rotors at standstill would be a fall."""
+        """Return the nominal vehicle's hover command: with rotors at standstill it would fall."""
         return np.full(4, self.hover_action, self.dtype)
 
     def action_components(self) -> tuple[Component, ...]:
-        """Rotor commands."""
+        """List the rotor commands."""
         return COMMANDS
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer."""
         return (
             "Answer with four numbers from -1 to 1, the commanded speeds of rotors 1 to 4 (front right, rear right, "
             f"rear left, front left): -1 is standstill, 1 full speed, about {self.hover_action} carries the weight."
@@ -54,18 +54,18 @@ class Flight(Pictured, Task[Params, State]):
 
 
 class FreeFlight(Flight[Params, State]):
-    """A flight of which only the dynamics move the vehicle, so that other conditions can take their place."""
+    """A flight whose vehicle moves by the dynamics alone, so that other conditions can replace them."""
 
     def vehicle(self, state: Any) -> Quadcopter:
-        """The vehicle in a state."""
+        """Return the vehicle in a state."""
         vehicle: Quadcopter = state.vehicle
         return vehicle
 
     def airframe(self, params: Any) -> Airframe:
-        """The vehicle's constants in a context."""
+        """Return the vehicle's constants in a context."""
         airframe: Airframe = params.airframe
         return airframe
 
     @abc.abstractmethod
     def moved(self, state: State, vehicle: Quadcopter, params: Params) -> State:
-        """The next state, given the vehicle's."""
+        """Return the next state, given the next vehicle."""

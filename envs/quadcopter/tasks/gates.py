@@ -1,21 +1,21 @@
 """Race through gates: a procedural ring of six square gates, lap after lap, as many gates as time allows.
 
-Dynamics: ``dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the episode. Nothing is random after
-the start. Source of the task and of progress as its reward: Song, Steinweg, Kaufmann & Scaramuzza 2021 (Autonomous
-drone racing with deep reinforcement learning), arXiv:2103.08624, sec. III and eq. 2.
+Dynamics: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the episode. Nothing is
+random after the start. Source of the task and of progress as its reward: Song, Steinweg, Kaufmann & Scaramuzza 2021
+(Autonomous drone racing with deep reinforcement learning), arXiv:2103.08624, sec. III and eq. 2.
 
 ======================  ====================================================================================
 action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear between
-observation ``(29,)``   of the next gate and of the one after it, from the vehicle: middle (3, m, world frame) and the
+observation ``(29,)``   of the next gate and the one after it, relative to the vehicle: centre (3, m, world frame) and
                         direction of passage (2: its x and y); rotation matrix body to world (9, row by row), velocity
                         in the world frame (3, m/s), angular velocity in the body frame (3, rad/s), rotor speeds (4,
                         on the action's scale)
-reward                  metres by which it came nearer to the gate's middle, plus 1 where the gate is passed. A crash
-                        counts as ending 5 m away from the gate: whatever the way, it costs what flying off costs,
-                        more than coming nearer had brought; hovering earns nothing
+reward                  metres by which it came nearer to the gate's centre, plus 1 for passing the gate. A crash
+                        counts as ending 5 m away from the gate: every crash costs as much as flying off, which is
+                        more than coming nearer had brought. Hovering earns nothing
 terminated              a crash: into the gate's frame, further than 5 m from the gate, or an angular velocity beyond
                         2,000 deg/s about an axis
-success                 a whole lap: six gates passed
+success                 a whole lap, six gates, is passed
 start                   1 m before the first gate, within 0.1 m along each axis, tilted by up to 10 degrees, slow
                         (0.1 m/s and 0.1 rad/s an axis), rotors at the speed of hovering
 context                 gates every 60 degrees around a ring, 1.7 to 2.3 m from its middle, up to 0.4 m higher or lower,
@@ -60,7 +60,7 @@ COUNT = 6
 OPENING, FRAME = 0.3, 0.5
 """m: half the width of the opening and of the frame around it."""
 RADIUS, UNEVEN, HEIGHT, TURNED = 2.0, 0.3, 0.4, 0.4
-"""m, m, m, rad: of the ring; how far gates are off it, in radius, height and direction."""
+"""m, m, m, rad: radius of the ring, and deviations of gates from it in radius, height and direction."""
 LOST = 5.0
 """m from the gate"""
 BONUS = 1.0
@@ -75,7 +75,7 @@ class Track(NamedTuple):
 
     airframe: Airframe
     x: jax.Array
-    """``(6,)`` m: middles of the gates, in the order of passage."""
+    """``(6,)`` m: centres of the gates, in the order of passage."""
     y: jax.Array
     z: jax.Array
     heading: jax.Array
@@ -83,7 +83,7 @@ class Track(NamedTuple):
 
 
 class State(NamedTuple):
-    """The vehicle, and how far on its way it is."""
+    """The vehicle, and its progress."""
 
     vehicle: Quadcopter
     passed: jax.Array
@@ -93,10 +93,10 @@ class State(NamedTuple):
 
 
 class Crossing(NamedTuple):
-    """A vehicle in the frame of a gate."""
+    """A vehicle relative to the frame of a gate."""
 
     along: Scalar
-    """m: beyond the gate's plane, in the direction of passage."""
+    """m beyond the gate's plane, in the direction of passage"""
     left: Scalar
     """m"""
     up: Scalar
@@ -120,7 +120,7 @@ class QuadcopterGates(Flight[Track, State]):
         self.reward_space = self.box(-LOST, BONUS + 0.5, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Track:
-        """A vehicle and a ring of gates."""
+        """Draw a vehicle and a ring of gates."""
         u = self.uniform(key, 6 + 3 * COUNT)
         out, up, aside = 2 * u[6:].reshape(3, COUNT) - 1
         around = 2 * math.pi * (u[5] + np.arange(COUNT, dtype=self.dtype) / COUNT)
@@ -130,7 +130,7 @@ class QuadcopterGates(Flight[Track, State]):
         return Track(airframe, radius * jnp.cos(around), radius * jnp.sin(around), HEIGHT * up, heading)
 
     def initial(self, key: jax.Array, params: Track) -> State:
-        """Before the first gate, nearly at rest."""
+        """Start before the first gate, nearly at rest."""
         u = self.uniform(key, 12)
         x, y, z, vx, vy, vz, wx, wy, wz = (0.1 * (2 * unit - 1) for unit in u[:9])
         x, y = params.x[0] - jnp.cos(params.heading[0]) + x, params.y[0] - jnp.sin(params.heading[0]) + y
@@ -138,11 +138,11 @@ class QuadcopterGates(Flight[Track, State]):
         return State(Quadcopter(body, dynamics.hovering_rotors(params.airframe)), jnp.int32(0), jnp.bool_(False))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Track) -> State:
-        """One Runge-Kutta step under constant commands, then a look whether and where it crossed the gate's plane."""
+        """Make a Runge-Kutta step under constant commands, then check where it crossed the gate's plane, if it did."""
         vehicle = dynamics.step(state.vehicle, dynamics.commanded_speeds(action), params.airframe, STEP, CRAZYFLIE_AIR)
         before, after = (crossing(moving, state.passed, params) for moving in (state.vehicle, vehicle))
         forwards, backwards = (before.along < 0) & (after.along >= 0), (before.along >= 0) & (after.along < 0)
-        # Where the straight line between the two crossed it.
+        # The point at which the straight line between the two crossed it.
         part = before.along / jnp.where(forwards | backwards, before.along - after.along, 1)
         left, up = before.left + part * (after.left - before.left), before.up + part * (after.up - before.up)
         off = jnp.maximum(jnp.abs(left), jnp.abs(up))
@@ -150,7 +150,7 @@ class QuadcopterGates(Flight[Track, State]):
         return State(vehicle, state.passed + (forwards & (off < OPENING)), hit)
 
     def observation(self, state: State, key: jax.Array, params: Track) -> jax.Array:
-        """Shape ``(29,)``; see the table."""
+        """Return shape ``(29,)``; see the table."""
         seen: list[Scalar] = []
         for number in (state.passed, state.passed + 1):
             heading = params.heading[number % COUNT]
@@ -158,7 +158,7 @@ class QuadcopterGates(Flight[Track, State]):
         return self.stack(*seen, *motion.attitude_and_rates(state.vehicle))
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         gates = (
             part
             for name, which in (("gate", "the next gate"), ("next_gate", "the gate after it"))
@@ -172,7 +172,7 @@ class QuadcopterGates(Flight[Track, State]):
         return *gates, *motion.ATTITUDE_AND_RATES
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Track) -> jax.Array:
-        """Progress, gate, crash."""
+        """Return progress, plus a prize for a gate, minus the cost of a crash."""
         before, now = (
             distance_to_point(vehicle, state.passed, params) for vehicle in (state.vehicle, next_state.vehicle)
         )
@@ -180,12 +180,12 @@ class QuadcopterGates(Flight[Track, State]):
         return before + bonus - jnp.where(self.terminal(next_state, key, params), LOST, now)
 
     def terminal(self, state: State, key: jax.Array, params: Track) -> jax.Array:
-        """Whether it hit a frame, is lost or spins faster than its gyroscope measures."""
+        """Say whether it hit a frame, is lost or spins faster than its gyroscope measures."""
         lost = squared_length(*offset_to_point(state.vehicle, state.passed, params)) > LOST**2
         return state.hit | lost | motion.spins(state.vehicle.body)
 
     def info(self, state: State, params: Track) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         body = state.vehicle.body
         return {
             "success": state.passed >= COUNT,
@@ -195,7 +195,7 @@ class QuadcopterGates(Flight[Track, State]):
         }
 
     def why_over(self, state: State, params: Track, info: dict[str, Any]) -> str:
-        """Which of the three ends."""
+        """Say which of the three ends it was."""
         if bool(state.hit):
             return "crash: it flew into the frame of a gate"
         if bool(motion.spins(state.vehicle.body)):
@@ -203,7 +203,7 @@ class QuadcopterGates(Flight[Track, State]):
         return f"crash: it is lost, more than {LOST:.0f} m from its gate"
 
     def describe(self, state: State, params: Track) -> str:
-        """The gates ahead, attitude, velocities and rotor speeds in words, with units."""
+        """Describe the gates ahead, attitude, velocities and rotor speeds, with units."""
         gates = []
         for number in (int(state.passed), int(state.passed) + 1):
             heading = float(params.heading[number % COUNT])
@@ -217,7 +217,7 @@ class QuadcopterGates(Flight[Track, State]):
         )
 
     def shot(self, state: State, params: Track) -> Shot:
-        """The vehicle and the gates, the next one in green."""
+        """Show the vehicle and the gates, the next one in green."""
         bars = []
         for i in range(COUNT):
             heading, middle = float(params.heading[i]), np.array([params.x[i], params.y[i], params.z[i]], float)
@@ -231,7 +231,7 @@ class QuadcopterGates(Flight[Track, State]):
 
 
 def crossing(vehicle: Quadcopter, number: Any, track: Track) -> Crossing:
-    """The vehicle seen from gate ``number`` of its way."""
+    """Return the vehicle's place relative to gate ``number``."""
     x, y, z = offset_to_point(vehicle, number, track)
     heading = track.heading[number % COUNT]
     cosine, sine = jnp.cos(heading), jnp.sin(heading)
@@ -239,9 +239,10 @@ def crossing(vehicle: Quadcopter, number: Any, track: Track) -> Crossing:
 
 
 class GatePilot(NamedTuple):
-    """The reference player: a velocity towards a point on the gate's axis, held by geometric control.
+    """The reference player: geometric control holds a velocity towards a point on the gate's axis.
 
-    The point lies a little behind the gate, and before it as far as the vehicle is off the axis: it lines up first.
+    The point lies a little behind the gate. It moves to the front by as much as the vehicle is off the axis, so that
+    the vehicle lines up first.
     """
 
     control: GeometricControl
@@ -250,23 +251,23 @@ class GatePilot(NamedTuple):
     behind: Any = 0.4
     """m"""
     lining_up: Any = 1.2
-    """m of the point's way back by m off the axis."""
+    """m by which the point moves back for each metre off the axis."""
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> GatePilot:
-        """Geometric control of a vehicle that leans further and turns harder than in hover."""
+        """Make geometric control that leans further and turns harder than in hover."""
         return cls(GeometricControl(position=3.5, lean=1.0, least_thrust=0.5))
 
     def initial(self, params: Track) -> tuple[()]:
-        """No memory."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Four rotor commands, shape ``(4,)``, in [-1, 1]."""
+        """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
         vehicle, track, number = view.state.vehicle, view.params, view.state.passed
         seen = crossing(vehicle, number, track)
         off = jnp.sqrt(seen.left * seen.left + seen.up * seen.up)
-        # Past the plane without having passed: back to the front first.
+        # Beyond the plane without passing the gate: return to the front first.
         point = jnp.where(seen.along > 0, -1.2, self.behind - jnp.minimum(self.lining_up * off, 1.2))
         heading = track.heading[number % COUNT]
         x, y, z = offset_to_point(vehicle, number, track)

@@ -1,7 +1,7 @@
 """Reach and hold a hover at the origin from a random attitude and velocity, with four rotor commands.
 
-Dynamics: ``dynamics.py``, one Runge-Kutta step of 10 ms a step of the episode. Nothing is random after the start.
-Source of the task: Eschmann, Albani & Loianno 2024 (Learning to Fly in Seconds), arXiv:2311.13081.
+Dynamics: ``physics/dynamics.py``, one Runge-Kutta step of 10 ms a step of the episode. Nothing is random after the
+start. Source of the task: Eschmann, Albani & Loianno 2024 (Learning to Fly in Seconds), arXiv:2311.13081.
 
 ======================  ====================================================================================
 action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear between
@@ -9,8 +9,8 @@ observation ``(22,)``   position (3, m), rotation matrix body to world (9, row b
                         frame (3, m/s), angular velocity in the body frame (3, rad/s), rotor speeds (4, on the
                         action's scale). The context is not shown
 reward                  exp(-cost) in (0, 1], cost = 5 |position|^2 + 5 (1 - q_w^2) + 0.01 |velocity|^2
-                        + 0.01 |action - 0.334|^2: the paper's cost; as a bounded positive reward it never
-                        makes ending early pay
+                        + 0.01 |action - 0.334|^2: the paper's cost. The reward is positive, so
+                        ending early never pays
 terminated              a crash: more than 0.6 m from the origin along an axis, or an angular velocity that a
                         Crazyflie's gyroscope cannot measure (2,000 deg/s about an axis)
 success                 within 0.1 m of the origin, slower than 0.1 m/s
@@ -47,9 +47,9 @@ from .flight import FreeFlight
 ARENA = 0.6
 """m along each axis"""
 
-# Bounds of the observation hold for every context and every action. Four rotors of the lightest, strongest vehicle
-# accelerate it by at most 31 m/s^2 (41 with gravity); over the arena's 1.2 m that ends below 10 m/s. One step beyond
-# the limits, where an episode ends, adds at most 0.11 m.
+# Bounds of the observation hold for every context and action. The lightest and strongest vehicle accelerates by at most
+# 31 m/s^2 (41 with gravity), which gives less than 10 m/s over the arena's 1.2 m. The last step of an episode leads at
+# most 0.11 m beyond the limits.
 POSITION_BOUND = 0.75
 VELOCITY_BOUND = 11.0
 
@@ -69,11 +69,11 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
         self.reward_space = self.box(0, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Airframe:
-        """A vehicle: every constant uniform in its range, the mass in the bands of the split."""
+        """Draw a vehicle: every constant uniform in its range, the mass from the split's bands."""
         return sample_airframe(self.uniform(key, 5), split)
 
     def initial(self, key: jax.Array, params: Airframe) -> Quadcopter:
-        """A start anywhere in the ranges of the table."""
+        """Draw a start from the ranges of the table."""
         u = self.uniform(key, 12)
         x, y, z = (0.2 * (2 * unit - 1) for unit in u[0:3])
         vx, vy, vz, wx, wy, wz = (2 * unit - 1 for unit in u[3:9])
@@ -81,34 +81,34 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
         return Quadcopter(RigidBody(x, y, z, *turn, vx, vy, vz, wx, wy, wz), dynamics.hovering_rotors(params))
 
     def transition(self, state: Quadcopter, action: jax.Array, key: jax.Array, params: Airframe) -> Quadcopter:
-        """One Runge-Kutta step under constant commands."""
+        """Make one Runge-Kutta step under constant commands."""
         return dynamics.step(state, dynamics.commanded_speeds(action), params, STEP)
 
     def vehicle(self, state: Quadcopter) -> Quadcopter:
-        """The state itself."""
+        """Return the state itself."""
         return state
 
     def airframe(self, params: Airframe) -> Airframe:
-        """The context itself."""
+        """Return the context itself."""
         return params
 
     def moved(self, state: Quadcopter, vehicle: Quadcopter, params: Airframe) -> Quadcopter:
-        """The vehicle is all."""
+        """Return the vehicle, which is the whole state."""
         return vehicle
 
     def observation(self, state: Quadcopter, key: jax.Array, params: Airframe) -> jax.Array:
-        """Shape ``(22,)``; see the table."""
+        """Return shape ``(22,)``; see the table."""
         body = state.body
         return self.stack(body.x, body.y, body.z, *motion.attitude_and_rates(state))
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         return motion.offset("position", "from the goal to the vehicle"), *motion.ATTITUDE_AND_RATES
 
     def reward(
         self, state: Quadcopter, action: jax.Array, next_state: Quadcopter, key: jax.Array, params: Airframe
     ) -> jax.Array:
-        """exp(-cost) of where the step leads."""
+        """Return exp(-cost) of the state after the step."""
         body = next_state.body
         effort = [action[rotor] - HOVER_ACTION for rotor in range(4)]
         cost = (
@@ -120,13 +120,13 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
         return jnp.exp(-cost)
 
     def terminal(self, state: Quadcopter, key: jax.Array, params: Airframe) -> jax.Array:
-        """Whether it left the arena or spins faster than its gyroscope measures."""
+        """Say whether it left the arena or spins faster than its gyroscope measures."""
         body = state.body
         outside = (jnp.abs(body.x) > ARENA) | (jnp.abs(body.y) > ARENA) | (jnp.abs(body.z) > ARENA)
         return outside | motion.spins(body)
 
     def info(self, state: Quadcopter, params: Airframe) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         body = state.body
         distance, speed = (
             jnp.sqrt(squared_length(body.x, body.y, body.z)),
@@ -135,16 +135,16 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
         return {"success": (distance < 0.1) & (speed < 0.1), "distance": distance, "speed": speed}
 
     def why_over(self, state: Quadcopter, params: Airframe, info: dict[str, Any]) -> str:
-        """Which of the two limits was passed."""
+        """Say which of the two limits was passed."""
         if bool(motion.spins(state.body)):
             return motion.SPINS
         return f"crash: it is more than {ARENA} m from the origin along an axis"
 
     def describe(self, state: Quadcopter, params: Airframe) -> str:
-        """Position, attitude, velocities and rotor speeds in words, with units."""
+        """Describe position, attitude, velocities and rotor speeds, with units."""
         x, y, z = (float(value) for value in state.body[:3])
         return f"Position x {x:+.3f}, y {y:+.3f}, z {z:+.3f} m; hover at the origin. {motion.describe_vehicle(state)}"
 
     def shot(self, state: Quadcopter, params: Airframe) -> Shot:
-        """The vehicle over the lower face of the arena, and the origin (green)."""
+        """Show the vehicle over the lower face of the arena, and the origin (green)."""
         return Shot(state, ARENA, [picture.goal((0.0, 0.0, 0.0), 0.025)])

@@ -1,7 +1,8 @@
-"""Hover by other actions than four rotor commands: body rates, velocities, places, one number for all rotors.
+"""Hover with actions other than four rotor commands: body rates, velocities, places, one number for all rotors.
 
-Each task is that of ``hover.py``, word for word: the same vehicle, observation, reward, ends, success, contexts and,
-but for the last, starts. ``levels.py`` has the actions ``"rates"``, ``"velocity"`` and ``"waypoint"``; the last one is
+Each task is that of ``hover.py``, with the same vehicle, observation, reward, ends, success, contexts and, but for
+``"one"``, starts. ``by_command.py`` describes the actions ``"rates"``, ``"velocity"`` and ``"waypoint"``. The last one
+is
 
 ==============  ============================================================================================
 ``"one"``       ``(1,)``: the commanded speed of all four rotors: -1 is standstill, +1 is 21,702 RPM. Start: level and
@@ -32,60 +33,60 @@ HEIGHT_GAIN = 5.0
 
 
 class HoverRates(ByRates[Airframe, Quadcopter], QuadcopterHover):
-    """By collective thrust and body rates."""
+    """Hover by collective thrust and body rates."""
 
 
 class HoverVelocity(ByVelocity[Airframe, Quadcopter], QuadcopterHover):
-    """By velocity and yaw rate."""
+    """Hover by velocity and yaw rate."""
 
     speed = 1.0
 
 
 class HoverWaypoint(ByWaypoint[Airframe, Quadcopter], QuadcopterHover):
-    """By a place, from where the vehicle is."""
+    """Hover by places, relative to the vehicle."""
 
 
 class HoverOne(Commanded[Airframe, Quadcopter], QuadcopterHover):
-    """All rotors alike: vertical flight."""
+    """Hover with one command for all rotors, so that flight is vertical."""
 
-    numbers = 1
-    words = (
+    action_size = 1
+    meaning = (
         f"the commanded speed of all four rotors, -1 standstill, 1 full speed, about {HOVER_ACTION} carries the weight"
     )
 
     def initial(self, key: jax.Array, params: Airframe) -> Quadcopter:
-        """That of hover, all but height and vertical velocity taken away."""
+        """Return the start of hover, without all but height and vertical velocity."""
         start = super().initial(key, params)
         still = dict.fromkeys(("x", "y", "qx", "qy", "qz", "vx", "vy", "wx", "wy", "wz"), jnp.zeros((), self.dtype))
         return start._replace(body=start.body._replace(qw=jnp.ones((), self.dtype), **still))
 
     def action_components(self) -> tuple[Component, ...]:
-        """One command for all."""
+        """List one command for all rotors."""
         return (Component("rotors", "commanded speed of all four rotors: -1 is standstill, 1 full speed"),)
 
     def rotors(self, vehicle: Quadcopter, action: jax.Array, airframe: Airframe) -> jax.Array:
-        """The same for each."""
+        """Return the same command for each rotor."""
         return jnp.broadcast_to(action[0], (4,))
 
     def noop_action(self) -> np.ndarray:
-        """The nominal vehicle's hover command."""
+        """Return the nominal vehicle's hover command."""
         return np.full(1, HOVER_ACTION, self.dtype)
 
 
 class OnePilot(NamedTuple):
-    """The reference player of ``"one"``: a critically damped law on height that knows vehicle and motors."""
+    """The reference player of ``"one"``: a critically damped law on height; it knows the vehicle and its motors."""
 
     @classmethod
     def for_task(cls, task: HoverOne) -> OnePilot:
-        """The player."""
+        """Make the player."""
         return cls()
 
     def initial(self, params: Airframe) -> tuple[()]:
-        """No memory."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """The rotor command for that thrust, ahead of the motors' lag."""
+        """Return the rotor command for the thrust, compensating the motors' lag."""
         state: Quadcopter = view.state
         body, params = state.body, view.params
         acceleration = GRAVITY - HEIGHT_GAIN * (HEIGHT_GAIN * body.z + 2 * body.vz)

@@ -1,17 +1,17 @@
 """Hover as in Learning to Fly in Seconds: its reward and curriculum, disturbances, noise, and past actions.
 
-Dynamics: ``dynamics.py``, one Runge-Kutta step of 10 ms a step of the episode, with a force and a torque that stay as
-they are for the episode. Source: Eschmann, Albani & Loianno 2024, arXiv:2311.13081, and where the paper gives no
-number, its code, arplaboratory/learning-to-fly@d07592d (``src/parameters.h``, ``src/steps/curriculum.h``). The vehicle
-is the paper's one; what an episode is disturbed by is its context.
+Dynamics: ``physics/dynamics.py``, one Runge-Kutta step of 10 ms a step of the episode, with a force and a torque that
+are constant over the episode: the context. The vehicle is always the paper's. Source: Eschmann, Albani & Loianno 2024,
+arXiv:2311.13081; where the paper gives no number, its code, arplaboratory/learning-to-fly@d07592d
+(``src/parameters.h``, ``src/steps/curriculum.h``).
 
 ======================  ====================================================================================
 action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear between
 observation ``(146,)``  position (3, m), rotation matrix body to world (9, row by row), velocity in the world frame (3,
                         m/s), angular velocity in the body frame (3, rad/s), each number with Gaussian noise of
                         deviation 0.001 (position, matrix) or 0.002 (velocities); the last 32 actions (128, oldest
-                        first), from which rotor speeds, which are not shown, can be told
-privileged ``(28,)``    as the paper's critic sees: position, matrix and velocities without noise, rotor speeds, and the
+                        first). Rotor speeds are hidden, but follow from past actions
+privileged ``(28,)``    input of the paper's critic: position, matrix and velocities without noise, rotor speeds,
                         disturbance
 reward                  2 - cost / 2 of the state before the step, 0 for a step that ends the episode. cost = a
                         |position|^2 + 5 (1 - q_w^2) + b |velocity|^2 + b |action - 0.334|^2
@@ -29,7 +29,7 @@ start                   in one of ten episodes at the origin, level; else positi
 context                 a force, Gaussian along each axis of the world, of deviation 1/20 of the weight; a torque,
                         Gaussian about each body axis, of deviation weight / 10,000 m. Train and test: quantiles of the
                         force's vertical part in alternating bands of 2.5 %
-vehicle                 that of ``dynamics.py``, with the paper's motor time constant of 0.15 s
+vehicle                 that of ``physics/dynamics.py``, with the paper's motor time constant of 0.15 s
 ======================  ====================================================================================
 """
 
@@ -76,34 +76,34 @@ FORCE_DEVIATION = dynamics.MASS * GRAVITY / 20
 TORQUE_DEVIATION = dynamics.MASS * GRAVITY / 10_000
 """N m about each axis"""
 PLACE_NOISE, MOTION_NOISE = 0.001, 0.002
-"""Deviation: m and entries of the matrix; m/s and rad/s."""
+"""Standard deviation of noise: m and entries of the matrix; m/s and rad/s."""
 LARGEST_NOISE = 6.0
-"""Deviations: single-precision Gaussian numbers stay within."""
+"""Standard deviations: single-precision Gaussian numbers stay within."""
 HISTORY = 32
 """Past actions shown."""
 GUIDANCE = 0.1
-"""Of the episodes begin at the origin, level."""
+"""Fraction of episodes that begin at the origin, level."""
 HIGHEST_TURN = 0.5 * math.pi
 FORCE_BANDS = 40
-# As in hover, with a force of 0.3 of the weight along each axis (six deviations) beside.
+# As in hover, plus a force of 0.3 of the weight along each axis (six deviations).
 VELOCITY_BOUND = 12.0
 
 
 class Weights(NamedTuple):
-    """Of the cost's parts that the curriculum changes."""
+    """Weights of the cost's parts that the curriculum changes."""
 
     position: float
     motion: float
-    """Of velocity and action"""
+    """Weight of velocity and action"""
 
     @classmethod
     def after(cls, stages: float) -> Weights:
-        """The weights when so many stages of the curriculum are passed."""
+        """Return the weights after so many stages of the curriculum."""
         return cls(min(5 * 1.2**stages, 40.0), min(0.01 * 1.4**stages, 1.0))
 
 
 class State(NamedTuple):
-    """The vehicle, and what was commanded."""
+    """The vehicle and its past commands."""
 
     vehicle: Quadcopter
     past: jax.Array
@@ -131,17 +131,17 @@ class HoverLearningToFly(Flight[Wrench, State]):
         self.reward_space = self.box(2 - worst / 2, 2, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Wrench:
-        """The disturbance."""
+        """Draw the disturbance."""
         u = 2 * self.uniform(key, 6) - 1
         vertical = 2 * alternating_bands(0.5 * (u[2] + 1), split, 0.0, 1.0, bands=FORCE_BANDS) - 1
-        # Six deviations hold the quantiles that single precision tells from 0 and 1.
+        # Within six deviations single precision tells quantiles from 0 and 1.
         normal = [jnp.clip(math.sqrt(2) * jax.lax.erf_inv(part), -6, 6) for part in (u[0], u[1], vertical, *u[3:])]
         return Wrench(
             *(FORCE_DEVIATION * part for part in normal[:3]), *(TORQUE_DEVIATION * part for part in normal[3:])
         )
 
     def initial(self, key: jax.Array, params: Wrench) -> State:
-        """A start anywhere in the ranges of the table."""
+        """Draw a start from the ranges of the table."""
         u = self.uniform(key, 13)
         guided = u[12] < GUIDANCE
         x, y, z = (jnp.where(guided, 0, 0.2 * (2 * unit - 1)) for unit in u[0:3])
@@ -153,17 +153,17 @@ class HoverLearningToFly(Flight[Wrench, State]):
         return State(Quadcopter(body, Rotors(half, half, half, half)), jnp.zeros(4 * HISTORY, self.dtype))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Wrench) -> State:
-        """One Runge-Kutta step under constant commands."""
+        """Make one Runge-Kutta step under constant commands."""
         vehicle = dynamics.step(state.vehicle, dynamics.commanded_speeds(action), AIRFRAME, STEP, disturbance=params)
         return State(vehicle, jnp.concatenate([state.past[4:], action]))
 
     def observation(self, state: State, key: jax.Array, params: Wrench) -> jax.Array:
-        """Shape ``(146,)``; see the table."""
+        """Return shape ``(146,)``; see the table."""
         noise = self.deviation * self.normal(key, 18)
         return jnp.concatenate([self._motion(state) + noise, state.past])
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         noisy = (
             replace(part, meaning=f"{part.meaning}, with Gaussian noise of deviation {noise:g}")
             for part, noise in zip(
@@ -176,7 +176,7 @@ class HoverLearningToFly(Flight[Wrench, State]):
         return *noisy, Component("past_actions", past, shape=(HISTORY, 4))
 
     def privileged(self, state: State, params: Wrench) -> jax.Array:
-        """The motion without noise (18), rotor speeds by their limit (4), and the disturbance by its deviation (6)."""
+        """Return motion without noise (18), rotor speeds by limit (4), and the disturbance by its deviation (6)."""
         motion = self._motion(state)
         rotors = [speed / dynamics.ROTOR_SPEED_LIMIT for speed in state.vehicle.rotors]
         forces, torques = params[:3], params[3:]
@@ -184,12 +184,12 @@ class HoverLearningToFly(Flight[Wrench, State]):
         return jnp.concatenate([motion, self.stack(*rotors, *disturbance)])
 
     def _motion(self, state: State) -> jax.Array:
-        """Position, rotation matrix and velocities, as they are: ``(18,)``."""
+        """Return position, rotation matrix and velocities without noise: ``(18,)``."""
         body = state.vehicle.body
         return self.stack(body.x, body.y, body.z, *attitude_and_rates(state.vehicle)[:15])
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Wrench) -> jax.Array:
-        """2 - cost / 2, or 0."""
+        """Return 2 - cost / 2, or 0 if the episode ends."""
         body = state.vehicle.body
         effort = [action[rotor] - HOVER_ACTION for rotor in range(4)]
         motion = squared_length(body.vx, body.vy, body.vz) + squared_length(*effort[:3]) + effort[3] * effort[3]
@@ -201,13 +201,13 @@ class HoverLearningToFly(Flight[Wrench, State]):
         return jnp.where(self.terminal(next_state, key, params), 0, 2 - 0.5 * cost)
 
     def terminal(self, state: State, key: jax.Array, params: Wrench) -> jax.Array:
-        """Whether it left the arena or spins faster than its gyroscope measures."""
+        """Say whether it left the arena or spins faster than its gyroscope measures."""
         body = state.vehicle.body
         outside = (jnp.abs(body.x) > ARENA) | (jnp.abs(body.y) > ARENA) | (jnp.abs(body.z) > ARENA)
         return outside | spins(body)
 
     def info(self, state: State, params: Wrench) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         body = state.vehicle.body
         distance, speed = (
             jnp.sqrt(squared_length(body.x, body.y, body.z)),
@@ -216,13 +216,13 @@ class HoverLearningToFly(Flight[Wrench, State]):
         return {"success": (distance < 0.1) & (speed < 0.1), "distance": distance, "speed": speed}
 
     def why_over(self, state: State, params: Wrench, info: dict[str, Any]) -> str:
-        """Which of the two limits was passed."""
+        """Say which of the two limits was passed."""
         if bool(spins(state.vehicle.body)):
             return SPINS
         return f"crash: it is more than {ARENA} m from the origin along an axis"
 
     def describe(self, state: State, params: Wrench) -> str:
-        """Position, attitude, velocities and past actions in words, with units."""
+        """Describe position, attitude, velocities and past actions, with units."""
         body = state.vehicle.body
         past = "; ".join(" ".join(f"{value:+.2f}" for value in row) for row in np.reshape(state.past, (HISTORY, 4)))
         return (
@@ -231,15 +231,15 @@ class HoverLearningToFly(Flight[Wrench, State]):
         )
 
     def shot(self, state: State, params: Wrench) -> Shot:
-        """From the side (x right, z up) and from above (x right, y up): arena, origin, vehicle, rotor thrusts."""
+        """Show arena, origin and vehicle."""
         return Shot(state.vehicle, ARENA, [picture.goal((0.0, 0.0, 0.0), 0.025)])
 
 
 def haar_angle(unit: Scalar, most: float) -> Scalar:
-    """The angle (rad) of a rotation drawn uniformly from those of SO(3) that turn by at most ``most``.
+    """Return the angle (rad) of a rotation drawn uniformly from those of SO(3) that turn by at most ``most``.
 
-    Its distribution is (a - sin a) / (most - sin most): Kepler's equation of eccentricity one, by Newton's method from
-    the root of its first term, the cube.
+    Its distribution is (a - sin a) / (most - sin most). That is Kepler's equation of eccentricity one; Newton's method
+    solves it, starting from the root of its first term, the cube.
     """
     mean = unit * (most - math.sin(most))
     angle = jnp.cbrt(6 * mean)
@@ -249,26 +249,26 @@ def haar_angle(unit: Scalar, most: float) -> Scalar:
 
 
 class LearningToFlyPilot(NamedTuple):
-    """The reference player: geometric control of a vehicle it knows, motors and rotor speeds included.
+    """The reference player: geometric control that knows its vehicle, with its motors and rotor speeds.
 
-    The disturbance it does not know; it is pushed aside by as far as its stiffness allows. Gains are lower than in
-    hover, where motors are faster, and rotors that cannot do everything turn it first. Some six of a hundred starts,
-    tilted far and falling, it does not catch: slow motors take longer than the fall.
+    It does not know the disturbance, which pushes it aside as far as its stiffness allows. Gains are lower than in
+    hover, whose motors are faster. Where rotors cannot give everything, it turns first. It loses about six of a
+    hundred starts, tilted far and falling: the motors take longer than the fall.
     """
 
     control: GeometricControl
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> LearningToFlyPilot:
-        """The player."""
+        """Make the player."""
         return cls(GeometricControl(position=5.0, tilt=20.0, yaw=4.0, least_thrust=0.5))
 
     def initial(self, params: Wrench) -> tuple[()]:
-        """No memory."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Four rotor commands, shape ``(4,)``, in [-1, 1]."""
+        """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
         vehicle = view.state.vehicle
         wanted = tilt_first(vehicle.rotors, AIRFRAME, *self.control.load(vehicle, AIRFRAME, SetPoint()))
         return ahead_of_motors(vehicle, AIRFRAME, wanted), memory

@@ -1,15 +1,15 @@
-"""The hover task with its vehicle flown by Bullet: does a policy know the vehicle, or only a simulator of it?
+"""The hover task with Bullet's physics: does a policy know the vehicle, or only one simulator of it?
 
-All but the physics is ``hover.py``: observation, action, reward, ends, success and words are its own functions, and a
-seed and split begin the same episode there and here, context and start to the bit. So a policy trained there is judged
-here as it is, and returns compare episode by episode.
+Everything but the physics comes from ``hover.py``: observation, action, reward, ends, success and descriptions are its
+functions. A seed and split begin the same episode in both, with context and start equal to the bit. So a policy
+trained there is judged here unchanged, and returns compare episode by episode.
 
-Bullet moves a free multibody by semi-implicit Euler with an explicit gyroscopic torque, order one; ``dynamics.py``
-takes a Runge-Kutta step of order four. Bullet is given the thrust and the torques of the four rotors, whose speeds
-follow their commands with the same lag, in closed form at the middle of each of its steps. Its own damping (0.04 by
-default, see ``semi_implicit.py``) is off: the hover task has none.
+Bullet moves a free multibody by semi-implicit Euler with an explicit gyroscopic torque, order one;
+``physics/dynamics.py`` takes a Runge-Kutta step of order four. Bullet receives the thrust and the torques of the four
+rotors. Their speeds follow commands with the same lag, in closed form at the middle of each of its steps. Bullet's own
+damping (0.04 by default, see ``physics/semi_implicit.py``) is off, because the hover task has none.
 
-Source: Coumans & Bai, PyBullet, pybullet.org; of the task, that of ``hover.py``.
+Source: Coumans & Bai, PyBullet, pybullet.org; for the task, see ``hover.py``.
 """
 
 from __future__ import annotations
@@ -43,15 +43,16 @@ from ..rendering.picture import Pictured, Shot
 from .hover import QuadcopterHover
 
 BULLET_STEPS = 32
-"""Of a step of the episode: the fewest, in powers of two, that stay within a millimetre of Runge-Kutta over half a
-second of random commands. Bullet's error halves as they double."""
+"""Bullet's steps in a step of the episode: the fewest, in powers of two, that stay within a millimetre of Runge-Kutta
+over half a second of random commands. Bullet's error halves as they double.
+"""
 
 
 class Bullet:
     """A connection to Bullet and the one vehicle in it, loaded once.
 
     Args:
-        steps: of Bullet in a step of the episode.
+        steps: Bullet's steps in a step of the episode.
 
     Raises:
         ImportError: PyBullet is not installed.
@@ -76,9 +77,9 @@ class Bullet:
         pybullet.changeDynamics(self.body, -1, linearDamping=0, angularDamping=0, physicsClientId=self.client)
 
     def fly(self, vehicle: Quadcopter, command: Rotors, airframe: Airframe) -> Quadcopter:
-        """The vehicle one step of the episode later under constant commanded rotor speeds (rad/s); all floats."""
+        """Return the vehicle one step of the episode later under constant commanded speeds (rad/s); all floats."""
         time_constant = airframe.motor_time_constant
-        # The C library's exponential: that of NumPy differs from processor to processor.
+        # The C library's exponential: NumPy's differs between processors.
         middles = np.array([math.exp(-passed / time_constant) for passed in self._middles])
         end = math.exp(-STEP / time_constant)
         forces = dynamics.rotor_forces(dynamics.lag(vehicle.rotors, command, middles, middles), airframe)
@@ -99,7 +100,7 @@ class Bullet:
         api.resetBaseVelocity(which, (body.vx, body.vy, body.vz), spin, **here)
 
     def _push(self, loads: list[list[float]]) -> None:
-        """Thrust and torques of each of Bullet's steps, in the frame of the body."""
+        """Return the thrust and the torques of each of Bullet's steps, in the frame of the body."""
         api, which, client = self._api, self.body, self.client
         for thrust, *torque in loads:
             api.applyExternalForce(which, -1, (0, 0, thrust), (0, 0, 0), api.LINK_FRAME, physicsClientId=client)
@@ -120,23 +121,23 @@ class Bullet:
 
 
 _connected: weakref.WeakValueDictionary[int, Bullet] = weakref.WeakValueDictionary()
-"""By process."""
+"""Connection by process."""
 
 
 def connection() -> Bullet:
-    """The connection of this process, made for its first simulator and ended with its last.
+    """Return the connection of this process, made for its first simulator and ended with its last.
 
-    A connection takes 30 MB and a tenth of a second, and a process can have 1,024: so all simulators share one, and
+    A connection takes 30 MB and a tenth of a second, and a process can have 1,024. So all simulators share one, and
     each puts its vehicle in before it flies.
     """
     return _connected.get(os.getpid()) or _connected.setdefault(os.getpid(), Bullet())
 
 
 class BulletHover(gymnasium.Env[np.ndarray, np.ndarray]):
-    """One vehicle in Bullet. Its future depends on ``vehicle`` and ``airframe`` only; the task begins its episodes."""
+    """One vehicle in Bullet. Its future depends on ``vehicle`` and ``airframe`` only; the task begins the episodes."""
 
     vehicle: Quadcopter
-    """Of floats."""
+    """State, as floats."""
     airframe: Airframe
 
     def __init__(self, task: QuadcopterHoverPyBullet) -> None:
@@ -144,11 +145,11 @@ class BulletHover(gymnasium.Env[np.ndarray, np.ndarray]):
         self.bullet: Bullet | None = connection()
 
     def put(self, vehicle: Quadcopter, airframe: Airframe) -> None:
-        """Go on from a state under a context."""
+        """Continue from a state under a context."""
         self.vehicle, self.airframe = jax.tree.map(float, vehicle), airframe
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """One step of the episode.
+        """Make one step of the episode.
 
         Raises:
             gymnasium.error.Error: it was closed.
@@ -162,7 +163,7 @@ class BulletHover(gymnasium.Env[np.ndarray, np.ndarray]):
         return observation, reward, terminated, False, told
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Release the connection."""
         self.bullet = None
 
 
@@ -181,15 +182,15 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
         self.reward_space = self.pure.reward_space
 
     def observation_components(self) -> tuple[Component, ...]:
-        """Those of the pure task."""
+        """List the entries of the pure task."""
         return self.pure.observation_components()
 
     def action_components(self) -> tuple[Component, ...]:
-        """Those of the pure task."""
+        """List the actions of the pure task."""
         return self.pure.action_components()
 
     def simulator(self) -> BulletHover:
-        """A vehicle in Bullet.
+        """Make a vehicle in Bullet.
 
         Raises:
             ImportError: PyBullet is not installed.
@@ -199,7 +200,7 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
     def begin(
         self, simulator: Any, seed: int | None, key: np.ndarray, index: int, draw: Draw
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """The context, start and first observation that the pure task has for the same seed, episode and split."""
+        """Return the context, start and first observation of the pure task for the same seed, episode and split."""
         refuse_after_fork()
         drawn = programs(self.pure)
         episode, step = drawn.layout.unpack_numpy(np.asarray(drawn.begin(order(key, index, draw)))[0])
@@ -209,7 +210,7 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
     def judge(
         self, before: Quadcopter, action: np.ndarray, after: Quadcopter, airframe: Airframe
     ) -> tuple[np.ndarray, float, bool, dict[str, Any]]:
-        """Observation, reward, whether the task is over, and measures, by the pure task's own functions."""
+        """Return observation, reward, whether the task is over, and measures, by the pure task's own functions."""
         numbers = np.array(jax.tree.leaves((before, after, airframe)), self.dtype)
         with precision(self.pure):
             answer = np.asarray(self._judged(numbers, action))
@@ -218,7 +219,9 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
 
     @cached_property
     def _judged(self) -> Callable[[np.ndarray, np.ndarray], jax.Array]:
-        """One number of each leaf in, one vector out: a value that crosses alone costs more than all its arithmetic."""
+        """Compute all of these from one packed vector into another: a value that crosses alone costs more than the
+        arithmetic.
+        """
         pure, vehicle = self.pure, Quadcopter(RigidBody(*[0.0] * 13), Rotors(*[0.0] * 4))
         tree = jax.tree.structure((vehicle, vehicle, dynamics.NOMINAL))
 
@@ -234,39 +237,39 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
         return jax.jit(judged, out_shardings=SingleDeviceSharding(calling_thread_device()))
 
     def info(self, simulator: Any, told: dict[str, Any]) -> dict[str, Any]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         return {"success": bool(told["success"])} | {name: float(told[name]) for name in self.measures}
 
     def get_state(self, simulator: Any) -> Quadcopter:
-        """The vehicle."""
+        """Return the vehicle."""
         state: Quadcopter = simulator.vehicle
         return state
 
     def get_params(self, simulator: Any) -> Airframe:
-        """Its constants."""
+        """Return its constants."""
         params: Airframe = simulator.airframe
         return params
 
     def set_state(self, simulator: Any, state: Quadcopter, params: Airframe) -> None:
-        """Bullet itself gets them when it next flies the vehicle."""
+        """Set the vehicle; Bullet itself receives it when it next flies."""
         simulator.put(state, params)
 
     def noop_action(self) -> np.ndarray:
-        """That of the pure task."""
+        """Return that of the pure task."""
         return self.pure.noop_action()
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer."""
         return self.pure.how_to_act()
 
     def why_over(self, state: Quadcopter, params: Airframe, info: dict[str, Any]) -> str:
-        """Which of the two limits was passed."""
+        """Say which of the two limits was passed."""
         return self.pure.why_over(state, params, info)
 
     def describe(self, state: Quadcopter, params: Airframe) -> str:
-        """Position, attitude, velocities and rotor speeds in words, with units."""
+        """Describe position, attitude, velocities and rotor speeds, with units."""
         return self.pure.describe(state, params)
 
     def shot(self, state: Quadcopter, params: Airframe) -> Shot:
-        """As the pure task does."""
+        """Return the content of the pure task's picture."""
         return self.pure.shot(state, params)

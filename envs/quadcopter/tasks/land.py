@@ -1,8 +1,9 @@
 """Land on a pad: touch down softly, level and near its middle, through the cushion of air near the ground.
 
-Dynamics: ``dynamics.py`` with rotor drag and the ground effect of each rotor, one Runge-Kutta step of 10 ms a step of
-the episode. Nothing is random after the start. The problem: Shi et al. 2019 (Neural Lander: stable drone landing
-control using learned dynamics), arXiv:1811.08027; ground effect as in gym-pybullet-drones, arXiv:2103.02142, eq. 5.
+Dynamics: ``physics/dynamics.py`` with rotor drag and the ground effect of each rotor, one Runge-Kutta step of 10 ms a
+step of the episode. Nothing is random after the start. The problem: Shi et al. 2019 (Neural Lander: stable drone
+landing control using learned dynamics), arXiv:1811.08027; ground effect as in gym-pybullet-drones, arXiv:2103.02142,
+eq. 5.
 
 ======================  ====================================================================================
 action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear between
@@ -11,8 +12,8 @@ observation ``(22,)``   position from the middle of the pad, where the ground is
                         (3, rad/s), rotor speeds (4, on the action's scale)
 reward                  metres by which it came nearer to the pad. The end counts as 3 m away from it, plus
                         12 exp(-(speed / 0.5 m/s)^2 - (tilt / 20 degrees)^2 - (distance / 0.3 m)^2) at touch-down. So
-                        a crash costs what flying off costs, more than coming nearer had brought; hovering earns
-                        nothing; a soft landing earns some nine and what coming nearer brought
+                        a crash costs as much as flying off, which is more than coming nearer had brought. Hovering
+                        earns nothing; a soft landing earns about nine and what coming nearer brought
 terminated              touch-down: a rotor lower than 12.5 mm, the height of the legs. Or lost: more than 2 m from
                         the pad along x or y, or higher than 2.5 m; or an angular velocity beyond 2,000 deg/s
 success                 touched down slower than 0.3 m/s, tilted by less than 10 degrees, within 0.15 m of the middle
@@ -53,13 +54,13 @@ from ..sensing import motion
 from .flight import Flight
 
 LEGS = 0.0125
-"""m: height of the rotors' plane when it stands."""
+"""m: height of the rotors' plane on the ground."""
 REACH = 2.0
 """m from the pad along x and y"""
 CEILING = 2.5
 """m"""
 LOST = 3.0
-"""m: what any end counts as."""
+"""m: distance from the pad that any end counts as."""
 PRIZE = 12.0
 SOFT, STRAIGHT, NEAR = 0.5, math.radians(20), 0.3
 """m/s, rad, m: scales of the prize."""
@@ -94,12 +95,12 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         self.reward_space = self.box(-LOST, PRIZE, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """A vehicle and how strongly it feels the ground."""
+        """Draw a vehicle, and how strongly it feels the ground."""
         u = self.uniform(key, 6)
         return Params(sample_airframe(u[:5], split), CRAZYFLIE_AIR.ground * (0.5 + u[5]))
 
     def initial(self, key: jax.Array, params: Params) -> Quadcopter:
-        """Above the pad."""
+        """Start above the pad."""
         u = self.uniform(key, 12)
         x, y = (0.5 * (2 * unit - 1) for unit in u[:2])
         vx, vy, vz, wx, wy, wz = (0.3 * (2 * unit - 1) for unit in u[3:9])
@@ -107,23 +108,23 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         return Quadcopter(body, dynamics.hovering_rotors(params.airframe))
 
     def transition(self, state: Quadcopter, action: jax.Array, key: jax.Array, params: Params) -> Quadcopter:
-        """One Runge-Kutta step under constant commands."""
+        """Make one Runge-Kutta step under constant commands."""
         air = CRAZYFLIE_AIR._replace(ground=params.ground)
         return dynamics.step(state, dynamics.commanded_speeds(action), params.airframe, STEP, air, ground=True)
 
     def observation(self, state: Quadcopter, key: jax.Array, params: Params) -> jax.Array:
-        """Shape ``(22,)``; see the table."""
+        """Return shape ``(22,)``; see the table."""
         body = state.body
         return self.stack(body.x, body.y, body.z, *motion.attitude_and_rates(state))
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         return motion.offset("position", "from the middle of the pad to the vehicle"), *motion.ATTITUDE_AND_RATES
 
     def reward(
         self, state: Quadcopter, action: jax.Array, next_state: Quadcopter, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Progress, and what the end is worth."""
+        """Return progress, and the value of the end."""
         body = next_state.body
         speed, tilt, miss = squared_length(body.vx, body.vy, body.vz), _tilt(body), squared_length(body.x, body.y, 0.0)
         cost = speed * (1 / SOFT**2) + tilt * tilt * (1 / STRAIGHT**2) + miss * (1 / NEAR**2)
@@ -132,13 +133,13 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         return distance(state.body) - jnp.where(over, LOST, distance(body)) + prize
 
     def terminal(self, state: Quadcopter, key: jax.Array, params: Params) -> jax.Array:
-        """Whether it touches the ground, left the arena or spins faster than its gyroscope measures."""
+        """Say whether it touches the ground, left the arena or spins faster than its gyroscope measures."""
         body = state.body
         outside = (jnp.abs(body.x) > REACH) | (jnp.abs(body.y) > REACH) | (body.z > CEILING)
         return touches(body) | outside | motion.spins(body)
 
     def info(self, state: Quadcopter, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         body = state.body
         tilt, miss = _tilt(body), squared_length(body.x, body.y, 0.0)
         speed = jnp.sqrt(squared_length(body.vx, body.vy, body.vz))
@@ -146,7 +147,7 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         return {"success": landed, "distance": distance(body), "speed": speed, "tilt": tilt}
 
     def why_over(self, state: Quadcopter, params: Params, info: dict[str, Any]) -> str:
-        """Touch-down, and how hard; or which of the limits was passed."""
+        """Say how hard it touched down, or which of the limits was passed."""
         body = state.body
         if bool(touches(body)):
             how = "landed" if info["success"] else "crash"
@@ -158,7 +159,7 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         return f"crash: it is more than {REACH:.0f} m from the pad along x or y, or above {CEILING} m"
 
     def describe(self, state: Quadcopter, params: Params) -> str:
-        """Position, attitude, velocities and rotor speeds in words, with units."""
+        """Describe position, attitude, velocities and rotor speeds, with units."""
         x, y, z = (float(value) for value in state.body[:3])
         return (
             f"From the pad x {x:+.3f}, y {y:+.3f}, height {z:+.3f} m; land on it softly. "
@@ -166,19 +167,19 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         )
 
     def shot(self, state: Quadcopter, params: Params) -> Shot:
-        """The vehicle over the ground, and the pad (green)."""
+        """Show the vehicle over the ground, and the pad (green)."""
         angles = np.linspace(0, 2 * math.pi, 40)
         pad = np.stack([ON_THE_PAD * np.cos(angles), ON_THE_PAD * np.sin(angles), 0 * angles], 1)
         return Shot(state, 0.8, lying=[Face(pad, picture.GOAL)], centre=(0.0, 0.0, 0.8))
 
 
 def distance(body: RigidBody) -> Scalar:
-    """From the middle of the pad (m)."""
+    """Return the distance from the middle of the pad (m)."""
     return jnp.sqrt(squared_length(body.x, body.y, body.z))
 
 
 def touches(body: RigidBody) -> Scalar:
-    """Whether a rotor is as low as the legs are high."""
+    """Say whether a rotor is as low as the legs are high."""
     h1, h2, h3, h4 = rotor_heights(body, ROTOR_X, ROTOR_Y)
     return jnp.minimum(jnp.minimum(h1, h2), jnp.minimum(h3, h4)) < LEGS
 
@@ -188,9 +189,9 @@ def _tilt(body: RigidBody) -> Scalar:
 
 
 class LandingPilot(NamedTuple):
-    """The reference player: over the pad first, then down, slower the lower, all by geometric control of velocity.
+    """The reference player: over the pad first, then down, the slower the lower; geometric control holds the velocity.
 
-    It knows the ground effect and asks for that much less thrust: without, it would float on its cushion.
+    It knows the ground effect and asks for that much less thrust; otherwise it would float on the air cushion.
     """
 
     control: GeometricControl
@@ -205,19 +206,19 @@ class LandingPilot(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> LandingPilot:
-        """Geometric control with the gains of hover, and less thrust where the ground gives it."""
+        """Make geometric control with the gains of hover, and less thrust for the ground effect."""
         return cls(GeometricControl(least_thrust=0.6))
 
     def initial(self, params: Params) -> tuple[()]:
-        """No memory."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Four rotor commands, shape ``(4,)``, in [-1, 1]."""
+        """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
         state: Quadcopter = view.state
         body = state.body
         away = jnp.sqrt(squared_length(body.x, body.y, 0.0))
-        # It sinks only as far as it is over the pad: not at all 0.3 m from its middle.
+        # The sink rate falls with the distance from the pad's middle, to zero at 0.3 m.
         over = jnp.clip(1 - (away - ON_THE_PAD / 3) / 0.25, 0, 1)
         sinking = over * jnp.clip(self.sink * body.z, self.slowest, self.fastest)
         cushion = ground_effect(body.z, CRAZYFLIE_AIR._replace(ground=view.params.ground))

@@ -1,8 +1,8 @@
 """Recover from a throw: get level and stop, from any attitude up to upside down, spinning, at speed.
 
-Dynamics: ``dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the episode. Nothing is random after
-the start. The problem: Faessler, Fontana, Forster & Scaramuzza 2015 (Automatic re-initialization and failure recovery
-for aggressive flight with a monocular vision-based quadrotor), doi:10.1109/ICRA.2015.7139420.
+Dynamics: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the episode. Nothing is
+random after the start. The problem: Faessler, Fontana, Forster & Scaramuzza 2015 (Automatic re-initialization and
+failure recovery for aggressive flight with a monocular vision-based quadrotor), doi:10.1109/ICRA.2015.7139420.
 
 ======================  ====================================================================================
 action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear between
@@ -10,8 +10,8 @@ observation ``(20,)``   height (m), rotation matrix body to world (9, row by row
                         (3, m/s), angular velocity in the body frame (3, rad/s), rotor speeds (4, on the action's
                         scale). The context is not shown
 reward                  exp(-cost) in (0, 1], cost = 2 (1 - cos tilt) + 0.2 |velocity|^2 + 0.01 |angular velocity|^2
-                        of where the step leads. Never negative, so ending early never pays
-terminated              a crash: below the ground (height 0), further than 12 m from where it began along x or y, or
+                        of the state after the step. Never negative, so ending early never pays
+terminated              a crash: below the ground (height 0), further than 12 m from its start along x or y, or
                         higher than 12 m; or an angular velocity beyond 2,000 deg/s about an axis
 success                 tilted by less than 5 degrees, slower than 0.2 m/s and 0.5 rad/s
 start                   6 m high; attitude turned by up to 180 degrees about any axis; velocity within 2 m/s along
@@ -56,7 +56,7 @@ SPEED = 2.0
 RATE = 10.0
 """rad/s about each axis, at the start"""
 LEVEL = math.cos(math.radians(5))
-"""Cosine of the tilt of success."""
+"""Cosine of the largest tilt that counts as success."""
 STOPPED = 0.2
 """m/s"""
 STEADY = 0.5
@@ -82,11 +82,11 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
         self.reward_space = self.box(0, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Airframe:
-        """A vehicle."""
+        """Draw a vehicle."""
         return sample_airframe(self.uniform(key, 5), split)
 
     def initial(self, key: jax.Array, params: Airframe) -> Quadcopter:
-        """Thrown into the air."""
+        """Throw the vehicle into the air."""
         u = self.uniform(key, 9)
         vx, vy, vz = (SPEED * (2 * unit - 1) for unit in u[0:3])
         wx, wy, wz = (RATE * (2 * unit - 1) for unit in u[3:6])
@@ -95,21 +95,21 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
         return Quadcopter(body, dynamics.hovering_rotors(params))
 
     def transition(self, state: Quadcopter, action: jax.Array, key: jax.Array, params: Airframe) -> Quadcopter:
-        """One Runge-Kutta step under constant commands."""
+        """Make one Runge-Kutta step under constant commands."""
         return dynamics.step(state, dynamics.commanded_speeds(action), params, STEP, CRAZYFLIE_AIR)
 
     def observation(self, state: Quadcopter, key: jax.Array, params: Airframe) -> jax.Array:
-        """Shape ``(20,)``; see the table."""
+        """Return shape ``(20,)``; see the table."""
         return self.stack(state.body.z, *motion.attitude_and_rates(state))
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         return Component("height", "height over the ground", "m"), *motion.ATTITUDE_AND_RATES
 
     def reward(
         self, state: Quadcopter, action: jax.Array, next_state: Quadcopter, key: jax.Array, params: Airframe
     ) -> jax.Array:
-        """exp(-cost) of where the step leads."""
+        """Return exp(-cost) of the state after the step."""
         body = next_state.body
         cost = (
             2 * (1 - rotation_matrix(body)[8])
@@ -119,13 +119,13 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
         return jnp.exp(-cost)
 
     def terminal(self, state: Quadcopter, key: jax.Array, params: Airframe) -> jax.Array:
-        """Whether it hit the ground, left the arena or spins faster than its gyroscope measures."""
+        """Say whether it hit the ground, left the arena or spins faster than its gyroscope measures."""
         body = state.body
         outside = (jnp.abs(body.x) > REACH) | (jnp.abs(body.y) > REACH) | (body.z > CEILING)
         return (body.z < 0) | outside | motion.spins(body)
 
     def info(self, state: Quadcopter, params: Airframe) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         body = state.body
         upright = rotation_matrix(body)[8]
         speed = jnp.sqrt(squared_length(body.vx, body.vy, body.vz))
@@ -138,7 +138,7 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
         }
 
     def why_over(self, state: Quadcopter, params: Airframe, info: dict[str, Any]) -> str:
-        """Which of the limits was passed."""
+        """Say which of the limits was passed."""
         if bool(motion.spins(state.body)):
             return motion.SPINS
         if bool(state.body.z < 0):
@@ -146,21 +146,21 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
         return f"crash: it is more than {REACH:.0f} m from the start along x or y, or above {CEILING:.0f} m"
 
     def describe(self, state: Quadcopter, params: Airframe) -> str:
-        """Height, attitude, velocities and rotor speeds in words, with units."""
+        """Describe height, attitude, velocities and rotor speeds, with units."""
         return f"Height {float(state.body.z):+.3f} m; get level and stop. {motion.describe_vehicle(state)}"
 
     def shot(self, state: Quadcopter, params: Airframe) -> Shot:
-        """The vehicle in the lower 12 m over the ground."""
+        """Show the vehicle in the lower 12 m over the ground."""
         return Shot(state, CEILING / 2, centre=(0.0, 0.0, CEILING / 2), larger=13.0)
 
 
 class RecoveryControl(NamedTuple):
-    """The reference player: tilt first, yaw not at all; force from velocity alone.
+    """The reference player: it controls tilt first and yaw not at all; its force follows from velocity alone.
 
-    A force that stops it in a moderate time gives the thrust and where the body's z axis should point. The torque turns
-    that axis the short way there, with the full gain beyond a right angle, where an error on SO(3) would fade; about
-    the axis itself it only damps. Source: Brescianini & D'Andrea 2018, Tilt-prioritized quadrocopter attitude control,
-    doi:10.1109/TCST.2018.2873224 (reduced attitude).
+    A force that stops the vehicle in a moderate time gives the thrust and the direction of the body's z axis. The
+    torque turns that axis there the short way, with the full gain beyond a right angle, where an error on SO(3) would
+    fade. About the axis itself the torque only damps. Source: Brescianini & D'Andrea 2018, Tilt-prioritized
+    quadrocopter attitude control, doi:10.1109/TCST.2018.2873224 (reduced attitude).
     """
 
     velocity: Any = 3.5
@@ -170,28 +170,28 @@ class RecoveryControl(NamedTuple):
     yaw: Any = 10.0
     """1/s"""
     lean: Any = 1.0
-    """Tangent of the largest tilt it asks for."""
+    """Tangent of the largest tilt that it asks for."""
     least_thrust: Any = 0.4
-    """Of the weight: rotors that turn slowly cannot turn the vehicle."""
+    """Least thrust, relative to the weight: rotors that turn slowly cannot turn the vehicle."""
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> RecoveryControl:
-        """The player of any task of this kind."""
+        """Make the player; it is the same for every task of this kind."""
         return cls()
 
     def initial(self, params: Airframe) -> tuple[()]:
-        """No memory."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Four rotor commands, shape ``(4,)``, in [-1, 1]."""
+        """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
         state: Quadcopter = view.state
         airframe: Airframe = view.params
         body = state.body
         mass, jx, jy, jz = airframe.inertia
         r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
 
-        # The force wanted, height first, within what rotors and a moderate tilt can give.
+        # The desired force, height first, within the limits of rotors and tilt.
         full = 4 * airframe.thrust_coefficient * dynamics.ROTOR_SPEED_LIMIT**2
         fz = jnp.clip(mass * (GRAVITY - self.velocity * body.vz), 0.4 * mass * GRAVITY, 0.9 * full)
         fx, fy = -mass * self.velocity * body.vx, -mass * self.velocity * body.vy

@@ -1,24 +1,24 @@
-"""Lose a rotor in flight and stay: hold a place with the three that are left, spinning about the thrust.
+"""Lose a rotor in flight and stay: hold a place with the three rotors that are left, spinning about the thrust.
 
-With one rotor gone nothing balances the reaction torque, so the vehicle spins up until air drag does. It can still fly:
-about an axis fixed in the body, the spin of which stays vertical, the three thrusts carry the weight over every turn.
-Yaw is given up, the direction of that axis and the height are controlled.
+Without one rotor nothing balances the reaction torque, so the vehicle spins up until air drag does. It can still fly:
+it spins about an axis fixed in the body that stays vertical, and over every turn the three thrusts carry the weight.
+Yaw is given up; the direction of that axis and the height are controlled.
 
 Source of the task, the vehicle and the periodic solution: Mueller & D'Andrea 2014 (Stability and control of a
 quadrocopter despite the complete loss of one, two, or three propellers), doi:10.1109/ICRA.2014.6906588; its constants
 as public re-implementations give them. Their vehicle has its rotors on the body's axes; here the axes are turned by 45
-degrees, to the rotor numbers of ``dynamics.py``. As there: drag of the spinning body about z, gyroscopic torque of the
-propellers, no other drag. Added: the reaction to propellers that speed up. One Runge-Kutta step of 10 ms a step of the
-episode. Nothing is random after the start.
+degrees, to the rotor numbers of ``physics/dynamics.py``. As there: drag of the spinning body about z, gyroscopic
+torque of the propellers, no other drag. Added: the reaction to propellers that speed up. One Runge-Kutta step of 10 ms
+a step of the episode. Nothing is random after the start.
 
 ======================  ====================================================================================
 action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 770 rad/s (3.8 N), linear between. The
-                        failed rotor's is without effect
+                        failed rotor's has no effect
 observation ``(22,)``   position (3, m; the goal is the origin), rotation matrix body to world (9, row by row), velocity
                         in the world frame (3, m/s), angular velocity in the body frame (3, rad/s), rotor speeds (4,
                         on the action's scale): a rotor that stands still has failed. The context is not shown
-reward                  exp(-cost) in (0, 1], cost = |position|^2 + 0.05 |velocity|^2 + (1 - cos tilt) of where the step
-                        leads. Never negative, so ending early never pays
+reward                  exp(-cost) in (0, 1], cost = |position|^2 + 0.05 |velocity|^2 + (1 - cos tilt) of the state
+                        after the step. Never negative, so ending early never pays
 terminated              a crash: further than 3 m from the goal along an axis, or an angular velocity beyond
                         2,000 deg/s about an axis
 success                 distance from the goal, averaged over about the last second, below 0.2 m; the average starts
@@ -71,19 +71,19 @@ NOMINAL = Airframe(Inertia(0.5, 3.2e-3, 3.2e-3, 5.5e-3), 6.41e-6, 1.69e-2, 0.015
 PROPELLER = 1.5e-5
 """kg m^2: moment of inertia of a propeller about its axis."""
 SPIN_DRAG = 2.75e-3
-"""N m s: torque by angular velocity about z."""
+"""N m s: drag torque by angular velocity about z."""
 ARM = 0.17 / math.sqrt(2)
 """m: distance of a rotor from the body's x axis, and from its y axis."""
 ROTOR_SPEED_LIMIT = math.sqrt(3.8 / 6.41e-6)
 """rad/s"""
 REACTION = (-1.0, 1.0, -1.0, 1.0)
-"""+1 where a rotor's torque on the body is about +z; it turns the other way."""
+"""+1 for a rotor whose torque on the body is about +z; it turns the other way."""
 ALONG_X, ALONG_Y = (1.0, -1.0, -1.0, 1.0), (-1.0, -1.0, 1.0, 1.0)
-"""Where rotors are, by the arm."""
+"""Places of the rotors, in units of the arm."""
 ARENA = 3.0
 """m along each axis"""
 HELD = 0.2
-"""m: averaged distance of success."""
+"""m: averaged distance that counts as success."""
 MEMORY = 1.0
 """s: time constant of that average."""
 # Rotors of the lightest, strongest vehicle accelerate it by at most 42 m/s^2 (52 with gravity); over the arena's
@@ -99,7 +99,7 @@ class Params(NamedTuple):
     spin_drag: jax.Array
     """N m s"""
     rotor: jax.Array
-    """int32: which one fails, from 0."""
+    """int32: the rotor that fails, from 0."""
     moment: jax.Array
     """int32: the step in which it fails."""
 
@@ -109,9 +109,9 @@ class State(NamedTuple):
 
     vehicle: Quadcopter
     steps: jax.Array
-    """int32: since the start."""
+    """int32: steps since the start."""
     mean_distance: jax.Array
-    """m: from the goal, averaged with time constant MEMORY; at the start ARENA, nothing being proven."""
+    """m: distance from the goal, averaged with time constant MEMORY; ARENA at the start."""
 
 
 class QuadcopterRotorFailure(Flight[Params, State]):
@@ -131,7 +131,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
         self.reward_space = self.box(0, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """A vehicle, and which of its rotors fails when."""
+        """Draw a vehicle, and which rotor fails when."""
         u = self.uniform(key, 8)
         return Params(
             sample_airframe(u[:5], split, NOMINAL),
@@ -141,7 +141,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
         )
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Near the goal, nearly at rest."""
+        """Start near the goal, nearly at rest."""
         u = self.uniform(key, 12)
         x, y, z, vx, vy, vz, wx, wy, wz = (0.2 * (2 * unit - 1) for unit in u[:9])
         body = RigidBody(x, y, z, *random_attitude(u[9:], math.radians(10)), vx, vy, vz, wx, wy, wz)
@@ -149,7 +149,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
         return State(vehicle, jnp.int32(0), jnp.full((), ARENA, self.dtype))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """One Runge-Kutta step under constant commands; a failed rotor runs down."""
+        """Make one Runge-Kutta step under constant commands; a failed rotor runs down."""
         failed = state.steps >= params.moment
         command = dynamics.commanded_speeds(action, ROTOR_SPEED_LIMIT)
         command = Rotors(*(jnp.where(failed & (params.rotor == i), 0, speed) for i, speed in enumerate(command)))
@@ -158,28 +158,28 @@ class QuadcopterRotorFailure(Flight[Params, State]):
         return State(vehicle, state.steps + 1, mean + STEP / MEMORY * (distance(vehicle.body) - mean))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Shape ``(22,)``; see the table."""
+        """Return shape ``(22,)``; see the table."""
         body = state.vehicle.body
         return self.stack(body.x, body.y, body.z, *motion.attitude_and_rates(state.vehicle, ROTOR_SPEED_LIMIT))
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         return motion.offset("position", "from the goal to the vehicle"), *motion.ATTITUDE_AND_RATES
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """exp(-cost) of where the step leads."""
+        """Return exp(-cost) of the state after the step."""
         body = next_state.vehicle.body
         away, speed = squared_length(body.x, body.y, body.z), squared_length(body.vx, body.vy, body.vz)
         return jnp.exp(-(away + 0.05 * speed + (1 - body_z(body)[2])))
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Whether it left the arena or spins faster than its gyroscope measures."""
+        """Say whether it left the arena or spins faster than its gyroscope measures."""
         body = state.vehicle.body
         outside = (jnp.abs(body.x) > ARENA) | (jnp.abs(body.y) > ARENA) | (jnp.abs(body.z) > ARENA)
         return outside | motion.spins(body)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         return {
             "success": state.mean_distance < HELD,
             "distance": distance(state.vehicle.body),
@@ -188,13 +188,13 @@ class QuadcopterRotorFailure(Flight[Params, State]):
         }
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """Which of the two limits was passed."""
+        """Say which of the two limits was passed."""
         if bool(motion.spins(state.vehicle.body)):
             return motion.SPINS
         return f"crash: it is more than {ARENA} m from the goal along an axis"
 
     def describe(self, state: State, params: Params) -> str:
-        """Position, attitude, velocities and rotor speeds in words, with units."""
+        """Describe position, attitude, velocities and rotor speeds, with units."""
         x, y, z = (float(value) for value in state.vehicle.body[:3])
         return (
             f"Position x {x:+.3f}, y {y:+.3f}, z {z:+.3f} m; stay at the origin, with the rotors that are left. "
@@ -202,24 +202,28 @@ class QuadcopterRotorFailure(Flight[Params, State]):
         )
 
     def shot(self, state: State, params: Params) -> Shot:
-        """The vehicle in the middle of its arena, and the goal (green)."""
+        """Show the vehicle in the middle of its arena, and the goal (green)."""
         goal = picture.goal((0.0, 0.0, 0.0), 0.06)
         return Shot(state.vehicle, ARENA / 2, [goal], full=ROTOR_SPEED_LIMIT)
 
 
 def distance(body: RigidBody) -> Scalar:
-    """From the goal (m)."""
+    """Return the distance from the goal (m)."""
     return jnp.sqrt(squared_length(body.x, body.y, body.z))
 
 
 def propeller_momentum(speeds: Rotors) -> Scalar:
-    """Angular momentum of propellers about body z (N m s), or its rate given theirs: they turn against their torque."""
+    """Return the angular momentum of the propellers about body z (N m s), given their speeds, or its rate, given
+    theirs.
+
+    Propellers turn against their torque.
+    """
     n1, n2, n3, n4 = speeds
     return PROPELLER * ((n1 + n3) - (n2 + n4))
 
 
 def step(vehicle: Quadcopter, command: Rotors, airframe: Airframe, spin_drag: Scalar, duration: float) -> Quadcopter:
-    """The vehicle ``duration`` seconds later under constant commanded rotor speeds (rad/s)."""
+    """Return the vehicle ``duration`` seconds later under constant commanded rotor speeds (rad/s)."""
     decay = jnp.exp(-0.5 * duration / airframe.motor_time_constant)
     middle = lag(vehicle.rotors, command, decay, decay)
     end = lag(middle, command, decay, decay)
@@ -246,7 +250,7 @@ def step(vehicle: Quadcopter, command: Rotors, airframe: Airframe, spin_drag: Sc
 
 
 class SpinningControl(NamedTuple):
-    """The reference player: points an axis of the body along the force wanted, and lets the body spin about it.
+    """The reference player: it points an axis of the body along the desired force, and the body spins about it.
 
     With all rotors the axis is body z. With three it leans away from the failed rotor, as in the periodic solution of
     the paper, where gyroscopic torque balances the thrust of the rotor opposite. In place of the paper's linear
@@ -254,8 +258,8 @@ class SpinningControl(NamedTuple):
 
         dw/dt = k^2 a x n - 2 k w_across - (w . a) a x w  (+ a part along a)
 
-    of which the last term is what a free axis needs to stand still. Torques about x and y come from that, the torque
-    about z from the demand that the failed rotor gives nothing.
+    The last term keeps a free axis still. Torques about x and y follow from this equation, and the torque about z from
+    the condition that the failed rotor gives nothing.
     """
 
     position: Any = 2.0
@@ -265,21 +269,21 @@ class SpinningControl(NamedTuple):
     yaw: Any = 4.0
     """1/s: damping of yaw while all rotors turn."""
     lean: Any = 0.5
-    """Tangent of the largest tilt it asks for."""
+    """Tangent of the largest tilt that it asks for."""
     tilt: Any = 0.289
-    """Sine of the axis' angle with body z: the paper's."""
+    """Sine of the angle between the axis and body z, as in the paper."""
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> SpinningControl:
-        """The player of any task of this kind."""
+        """Make the player; it is the same for every task of this kind."""
         return cls()
 
     def initial(self, params: Params) -> tuple[()]:
-        """No memory."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Four rotor commands, shape ``(4,)``, in [-1, 1]."""
+        """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
         state, airframe = view.state, view.params.airframe
         body, rotors = state.vehicle
         mass, jx, jy, jz = airframe.inertia
@@ -295,7 +299,7 @@ class SpinningControl(NamedTuple):
         ax, ay = (-self.tilt / math.sqrt(2) * of_the_lost(places) for places in (ALONG_X, ALONG_Y))
         az = jnp.sqrt(1 - ax * ax - ay * ay)
 
-        # The force that would bring it home, height first, and its direction in the body's frame.
+        # The force towards the goal, height first, and its direction in the body's frame.
         stiffness, damping = self.position**2, 2 * self.position
         fz = jnp.clip(GRAVITY - stiffness * body.z - damping * body.vz, 0.5 * GRAVITY, 1.4 * GRAVITY)
         fx, fy = -stiffness * body.x - damping * body.vx, -stiffness * body.y - damping * body.vy
@@ -306,7 +310,8 @@ class SpinningControl(NamedTuple):
         ny = (fx * r12 + fy * r22 + fz * r32) / norm
         nz = (fx * r13 + fy * r23 + fz * r33) / norm
 
-        # The angular acceleration wanted; its part along the axis makes that about z what yaw does by itself.
+        # The desired angular acceleration. Its part along the axis gives the acceleration about z that yaw has by
+        # itself.
         k, along = self.axis, wx * ax + wy * ay + wz * az
         turn_x = k * k * (ay * nz - az * ny) - 2 * k * (wx - along * ax) - along * (ay * wz - az * wy)
         turn_y = k * k * (az * nx - ax * nz) - 2 * k * (wy - along * ay) - along * (az * wx - ax * wz)
@@ -323,7 +328,7 @@ class SpinningControl(NamedTuple):
         )
         thrust = mass * jnp.clip(upright / az, 0.5 * GRAVITY, 1.5 * GRAVITY)
         wanted = thrusts(thrust, tx, ty, jz * yaw, airframe, ARM)
-        # A torque about z changes rotors 1, 3 and 2, 4 alike: the one with which the lost rotor gives nothing.
+        # A torque about z changes rotors 1, 3 and 2, 4 alike. This one makes the failed rotor's share zero.
         missing, spin = of_the_lost(wanted), of_the_lost(REACTION)
         decay = jnp.exp(-STEP / airframe.motor_time_constant)
 

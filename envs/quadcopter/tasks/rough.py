@@ -1,13 +1,13 @@
 """Hover, waypoints and trajectories under real conditions: wind and gusts, a payload, a battery that sags.
 
-Each task is that of its file, word for word: the same observation, reward, ends and success. What differs is the air
-(``wind.py``), the body (``payload.py``) and the rotors' full speed (``battery.py``); none of them is shown, so an agent
-of the calm task can fly here, and one with a memory can learn what it flies in. One Runge-Kutta step of 10 ms a step
-of the episode, rotor drag in all three; the wind is held over a step, and so is the voltage.
+Each task has the observation, reward, ends and success of its calm task. The differences are the air (``wind.py``),
+the body (``payload.py``) and the rotors' full speed (``battery.py``, all in ``physics``). None of them is shown, so an
+agent of the calm task can fly here, and an agent with a memory can learn its conditions. A step of the episode is one
+Runge-Kutta step of 10 ms with rotor drag; wind and voltage are held over a step.
 
 ======================  ====================================================================================
-action ``(4,)``         as in the calm task, but +1 is what the battery's voltage allows: full speed is 21,702 RPM down
-                        to 3.7 V, and in proportion to the voltage below
+action ``(4,)``         as in the calm task, but +1 is the full speed that the battery's voltage allows: 21,702 RPM
+                        down to 3.7 V, and below in proportion to the voltage
 observation             as in the calm task: position is that of the common centre of mass
 wind (context)          mean speed 2 to 8 m/s, train and test in alternating bands of 0.25 m/s; any heading; Dryden
                         turbulence at 3 m above ground: 23 % of the mean along and across, 12 % vertical
@@ -67,19 +67,19 @@ MEASURES = {
 
 
 class Conditions(NamedTuple):
-    """What the calm tasks have not."""
+    """Conditions that calm tasks do not have."""
 
     wind: Wind
     payload: Payload
     charge: Scalar
-    """Of the battery at the start, in [0, 1]."""
+    """Charge of the battery at the start, in [0, 1]."""
 
 
 class Params(NamedTuple):
     """The context."""
 
     calm: Any
-    """That of the calm task."""
+    """Context of the calm task."""
     conditions: Conditions
 
 
@@ -87,7 +87,7 @@ class State(NamedTuple):
     """The state."""
 
     calm: Any
-    """That of the calm task."""
+    """State of the calm task."""
     gusts: Gusts
     battery: Battery
 
@@ -106,7 +106,7 @@ class Rough(Flight[Params, State]):
         self.privileged_space = self.box(-np.inf, np.inf, (7,))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """The context of the calm task for this key, and conditions."""
+        """Draw the calm task's context for this key, and conditions."""
         u = self.uniform(jax.random.fold_in(key, 1), 7)
         shallow, deep = PAYLOAD_BELOW
         empty, full = CHARGE
@@ -125,13 +125,13 @@ class Rough(Flight[Params, State]):
         )
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """The start of the calm task for this key, in gusts that have blown for long."""
+        """Return the calm task's start for this key, in gusts of a wind that has blown for long."""
         calm, conditions = params
         gusts = wind.stationary(conditions.wind, self._normals(jax.random.fold_in(key, 1)))
         return State(self.calm.initial(key, calm), gusts, Battery(conditions.charge, jnp.zeros((), self.dtype)))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """One step of the vehicle in wind, with its payload, at the battery's voltage; then gusts and battery."""
+        """Move the vehicle one step in wind, with its payload, at the battery's voltage; then gusts and battery."""
         conditions, airframe = params.conditions, self.calm.airframe(params.calm)
         vehicle = self.calm.vehicle(state.calm)
         power = battery.rotor_power(vehicle.rotors, airframe)
@@ -156,16 +156,18 @@ class Rough(Flight[Params, State]):
         return self.normal(key, wind.NORMALS)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """That of the calm task."""
+        """Return that of the calm task."""
         return self.calm.observation(state.calm, key, params.calm)
 
     def observation_components(self) -> Components:
-        """In the order of :meth:`observation`."""
+        """List the entries of the calm task's observation."""
         return self.calm.observation_components()
 
     def privileged(self, state: State, params: Params) -> jax.Array:
-        """Velocity of the air (3, m/s); the payload's mass and offsets along body x and y, by their largest; the full
-        speed of the rotors, by that of a full battery.
+        """Return the hidden conditions, shape ``(7,)``.
+
+        They are the velocity of the air (3, m/s), the payload's mass and offsets along body x and y, relative to their
+        largest values, and the rotors' full speed, relative to that of a full battery.
         """
         air, payload = wind.air_velocity(state.gusts, params.conditions.wind), params.conditions.payload
         rotors, airframe = self.calm.vehicle(state.calm).rotors, self.calm.airframe(params.calm)
@@ -174,15 +176,15 @@ class Rough(Flight[Params, State]):
         return self.stack(*air, *load, battery.full_speed(volts) / dynamics.ROTOR_SPEED_LIMIT)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """That of the calm task."""
+        """Return that of the calm task."""
         return self.calm.reward(state.calm, action, next_state.calm, key, params.calm)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """That of the calm task."""
+        """Return that of the calm task."""
         return self.calm.terminal(state.calm, key, params.calm)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the measures of the calm task, and how the conditions are now."""
+        """Return ``success`` and the measures of the calm task, and the present conditions."""
         air = wind.air_velocity(state.gusts, params.conditions.wind)
         rotors, airframe = self.calm.vehicle(state.calm).rotors, self.calm.airframe(params.calm)
         return self.calm.info(state.calm, params.calm) | {
@@ -191,20 +193,20 @@ class Rough(Flight[Params, State]):
         }
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """Which limit of the calm task was passed."""
+        """Say which limit of the calm task was passed."""
         return self.calm.why_over(state.calm, params.calm, info)
 
     def describe(self, state: State, params: Params) -> str:
-        """What the calm task tells."""
+        """Describe the state as the calm task does."""
         return self.calm.describe(state.calm, params.calm)
 
     def shot(self, state: State, params: Params) -> Shot:
-        """What the calm task shows."""
+        """Show the state as the calm task does."""
         return self.calm.shot(state.calm, params.calm)
 
 
 class RoughHover(Rough):
-    """``hover.py`` under real conditions."""
+    """Hover (``hover.py``) in rough conditions."""
 
     task = QuadcopterHover
     pilot = GeometricControl
@@ -212,7 +214,7 @@ class RoughHover(Rough):
 
 
 class RoughWaypoints(Rough):
-    """``waypoints.py`` under real conditions."""
+    """Waypoints (``waypoints.py``) in rough conditions."""
 
     task = QuadcopterWaypoints
     pilot = WaypointPilot
@@ -220,7 +222,7 @@ class RoughWaypoints(Rough):
 
 
 class RoughTrajectory(Rough):
-    """``trajectory.py`` under real conditions."""
+    """Trajectories (``trajectory.py``) in rough conditions."""
 
     task = QuadcopterTrajectory
     pilot = TrajectoryPilot
@@ -230,25 +232,25 @@ class RoughTrajectory(Rough):
 class RoughPilot(NamedTuple):
     """The reference player: that of the calm task, with a disturbance observer and a voltmeter.
 
-    It knows the vehicle as the calm task's player does, and measures the battery's voltage. Wind and payload it does
-    not know: what they do beside the rotors it observes, and subtracts from the accelerations that it asks for.
+    It knows the vehicle as the calm task's player does, and measures the battery's voltage. It does not know wind and
+    payload: it observes their effect and subtracts it from the accelerations that it asks for.
     """
 
     pilot: GeometricControl | WaypointPilot | TrajectoryPilot
     share: Rates = Rates(0.2, 0.2, 0.2, 0.05, 0.05, 0.05)
-    """By which the observer's estimate follows what is seen, a step: low-pass filters of 0.05 and 0.2 s."""
+    """Weight of a new measurement in the observer's estimate: low-pass filters of 0.05 and 0.2 s."""
 
     @classmethod
     def for_task(cls, task: Rough) -> RoughPilot:
-        """The player of the calm task, so equipped."""
+        """Make the player of the calm task, and equip it."""
         return cls(task.pilot.for_task(task.calm))
 
     def initial(self, params: Params) -> Observed:
-        """Nothing seen."""
+        """Return an observer that has seen nothing."""
         return nothing_seen()
 
     def act(self, memory: Observed, view: View, key: jax.Array) -> tuple[jax.Array, Observed]:
-        """Four rotor commands, shape ``(4,)``, in [-1, 1]."""
+        """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
         state, params = view.state, view.params
         vehicle, airframe, goal = self.pilot.aim(state.calm, params.calm)
         memory = observe(memory, vehicle, airframe, self.share)
@@ -258,6 +260,6 @@ class RoughPilot(NamedTuple):
         _, jx, jy, jz = airframe.inertia
         tx, ty, tz = tx - jx * unknown.roll, ty - jy * unknown.pitch, tz - jz * unknown.yaw
         volts = battery.voltage(state.battery, battery.rotor_power(vehicle.rotors, airframe))
-        # Nothing is computed from the stacked commands: it could be compiled twice, and round otherwise in what flies
-        # than in what is recorded.
+        # Compute nothing from the stacked commands: it could be compiled twice, and round differently in the commands
+        # that fly and in those that are recorded.
         return rotor_commands(vehicle, airframe, thrust, tx, ty, tz, battery.full_speed(volts)), memory

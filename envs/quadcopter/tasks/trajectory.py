@@ -1,15 +1,15 @@
 """Track a moving reference: Lissajous figures, figures of eight and helices, with a preview of half a second.
 
-Dynamics: ``dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the episode. Nothing is random after
-the start. Every path is a sum of sinusoids, ``a sin(w t + p)`` along each axis, so that its velocity and acceleration
-are closed forms; the figure of eight is the lemniscate of Gerono. Source of the task: Eschmann, Albani & Loianno 2024
-(Learning to Fly in Seconds), arXiv:2311.13081, sec. V (Lissajous tracking); paths as in Mellinger & Kumar 2011,
-doi:10.1109/ICRA.2011.5980409.
+Dynamics: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the episode. Nothing is
+random after the start. Every path is a sum of sinusoids, ``a sin(w t + p)`` along each axis, so that its velocity and
+acceleration are closed forms; the figure of eight is the lemniscate of Gerono. Source of the task: Eschmann, Albani &
+Loianno 2024 (Learning to Fly in Seconds), arXiv:2311.13081, sec. V (Lissajous tracking); paths as in Mellinger & Kumar
+2011, doi:10.1109/ICRA.2011.5980409.
 
 ======================  ====================================================================================
 action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear between
 observation ``(40,)``   from the vehicle to the reference now and 0.1, 0.2, 0.3, 0.4, 0.5 s later (3 each, m, world
-                        frame), the reference's velocity less its own (3, m/s), rotation matrix body to world (9, row
+                        frame), the reference's velocity minus its own (3, m/s), rotation matrix body to world (9, row
                         by row), velocity in the world frame (3, m/s), angular velocity in the body frame (3, rad/s),
                         rotor speeds (4, on the action's scale)
 reward                  1 / (1 + (e / 0.1 m)^2), e the distance from the reference after the step. Never negative, so
@@ -55,15 +55,15 @@ from .flight import FreeFlight
 PREVIEW = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 """s"""
 HALVING_ERROR = 0.1
-"""m: at which the reward is one half."""
+"""m: distance at which the reward is one half."""
 LOST = 1.5
 """m from the reference"""
 TRACKED = 0.05
-"""m: averaged distance of success."""
+"""m: averaged distance that counts as success."""
 MEMORY = 1.0
 """s: time constant of that average."""
 TOP_SPEED = 1.8
-"""m/s: of any reference."""
+"""m/s: highest speed of any reference."""
 # It stays within 1.5 m of a reference that moves at 1.8 m/s at most; over 3 m, 41 m/s^2 at most end at 15.7 m/s.
 VELOCITY_BOUND = 20.0
 DISTANCE_BOUND = LOST + 0.3 + TOP_SPEED * PREVIEW[-1]
@@ -80,15 +80,15 @@ class Sinusoid(NamedTuple):
     """rad"""
 
     def __call__(self, time: Scalar) -> Scalar:
-        """Place (m)."""
+        """Return the place (m)."""
         return self.amplitude * jnp.sin(self.rate * time + self.phase)
 
     def velocity(self, time: Scalar) -> Scalar:
-        """m/s"""
+        """Return the velocity (m/s)."""
         return self.amplitude * self.rate * jnp.cos(self.rate * time + self.phase)
 
     def acceleration(self, time: Scalar) -> Scalar:
-        """m/s^2"""
+        """Return the acceleration (m/s^2)."""
         return -self.rate * self.rate * self(time)
 
 
@@ -112,9 +112,9 @@ class State(NamedTuple):
 
     vehicle: Quadcopter
     steps: jax.Array
-    """int32: since the start; the time is this many times 10 ms."""
+    """int32: steps since the start, of 10 ms each."""
     mean_error: jax.Array
-    """m: distance from the reference, averaged with time constant MEMORY; at the start LOST, nothing being proven."""
+    """m: distance from the reference, averaged with time constant MEMORY; LOST at the start."""
 
 
 class QuadcopterTrajectory(FreeFlight[Params, State]):
@@ -136,7 +136,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         self.reward_space = self.box(0, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """A vehicle and a path."""
+        """Draw a vehicle and a path."""
         u = self.uniform(key, 15)
         shape, fx, fy, fz = u[5], jnp.floor(1 + 2 * u[6]), jnp.floor(2 + 2 * u[7]), jnp.floor(1 + 3 * u[8])
         eight, helix = (shape >= 1 / 3) & (shape < 2 / 3), shape >= 2 / 3
@@ -149,14 +149,14 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         amplitudes = across, of(across, 0.5 * across, across), of(height, 0.0, height)
         frequencies = of(fx, 1.0, 1.0), of(fy, 2.0, 1.0), of(fz, 1.0, 0.125)
         phases = px, of(py, 2 * px, px + 0.5 * math.pi), pz
-        # The rate at which, were all axes fastest at once, the speed would be the top speed.
+        # The rate at which the speed would be the top speed if all axes were fastest at once.
         fastest = squared_length(*(a * f for a, f in zip(amplitudes, frequencies, strict=True)))
         rate = (0.8 + (TOP_SPEED - 0.8) * u[14]) / jnp.maximum(jnp.sqrt(fastest), 0.1)
         path = Path(*(Sinusoid(a, rate * f, p) for a, f, p in zip(amplitudes, frequencies, phases, strict=True)))
         return Params(sample_airframe(u[:5], split), path)
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Near the reference and nearly as fast."""
+        """Start near the reference and nearly as fast."""
         u = self.uniform(key, 12)
         dx, dy, dz, dvx, dvy, dvz, wx, wy, wz = (0.1 * (2 * unit - 1) for unit in u[:9])
         zero = jnp.zeros((), self.dtype)
@@ -167,18 +167,18 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         return State(vehicle, jnp.int32(0), zero + LOST)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """One Runge-Kutta step under constant commands."""
+        """Make one Runge-Kutta step under constant commands."""
         vehicle = dynamics.step(state.vehicle, dynamics.commanded_speeds(action), params.airframe, STEP, CRAZYFLIE_AIR)
         return self.moved(state, vehicle, params)
 
     def moved(self, state: State, vehicle: Quadcopter, params: Params) -> State:
-        """The vehicle, the time, and how well it tracked."""
+        """Return the vehicle, the time, and how well it tracked."""
         moved = State(vehicle, state.steps + 1, state.mean_error)
         error = jnp.sqrt(squared_length(*self._ahead(moved, params)))
         return moved._replace(mean_error=state.mean_error + STEP / MEMORY * (error - state.mean_error))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Shape ``(40,)``; see the table."""
+        """Return shape ``(40,)``; see the table."""
         body = state.vehicle.body
         preview = [part for later in PREVIEW for part in self._ahead(state, params, later)]
         vx, vy, vz = velocity(params.path, self._time(state))
@@ -186,7 +186,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         return self.stack(*preview, *slip, *motion.attitude_and_rates(state.vehicle))
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         ahead = (
             motion.offset(f"reference_{later:g}s", f"from the vehicle to where the reference is {later:g} s later")
             for later in PREVIEW
@@ -197,15 +197,15 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         return *ahead, slip, *motion.ATTITUDE_AND_RATES
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """How near the reference the step leads."""
+        """Return how near the reference the step leads."""
         return 1 / (1 + squared_length(*self._ahead(next_state, params)) * (1 / HALVING_ERROR**2))
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Whether it lost the reference or spins faster than its gyroscope measures."""
+        """Say whether it lost the reference or spins faster than its gyroscope measures."""
         return (squared_length(*self._ahead(state, params)) > LOST**2) | motion.spins(state.vehicle.body)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         return {
             "success": state.mean_error < TRACKED,
             "error": jnp.sqrt(squared_length(*self._ahead(state, params))),
@@ -216,7 +216,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         return jnp.asarray(state.steps, self.dtype) * STEP
 
     def _ahead(self, state: State, params: Params, later: float = 0.0) -> tuple[Scalar, Scalar, Scalar]:
-        """From the vehicle to where the reference is ``later`` s from now (m)."""
+        """Return the vector from the vehicle to the reference's place ``later`` s from now (m)."""
         x, y, z = place(params.path, self._time(state) + later)
         body = state.vehicle.body
         return x - body.x, y - body.y, z - body.z
@@ -224,13 +224,13 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
     # -- text and pixels ---------------------------------------------------------------------------------------
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """Which of the limits was passed."""
+        """Say which of the limits was passed."""
         if bool(motion.spins(state.vehicle.body)):
             return motion.SPINS
         return f"crash: it is more than {LOST} m from the reference"
 
     def describe(self, state: State, params: Params) -> str:
-        """The reference ahead, attitude, velocities and rotor speeds in words, with units."""
+        """Describe the reference ahead, attitude, velocities and rotor speeds, with units."""
         ahead = ", ".join(
             f"{later:.1f} s later {motion.format_point(self._ahead(state, params, later))}" for later in PREVIEW
         )
@@ -241,7 +241,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         )
 
     def shot(self, state: State, params: Params) -> Shot:
-        """The vehicle, the reference (green) and its path over the next eight seconds."""
+        """Show the vehicle, the reference (green) and its path over the next eight seconds."""
         time = float(state.steps) * STEP
         path = jax.tree.map(float, params.path)
 
@@ -253,19 +253,19 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
 
 
 def place(path: Path, time: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """Where the reference is at a time (s); m."""
+    """Return the reference's place at a time (s); m."""
     return path.x(time), path.y(time), path.z(time)
 
 
 def velocity(path: Path, time: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """m/s"""
+    """Return the reference's velocity at a time (s); m/s."""
     return path.x.velocity(time), path.y.velocity(time), path.z.velocity(time)
 
 
 class TrajectoryPilot(NamedTuple):
     """The reference player: geometric tracking control with the path's velocity and acceleration fed forward.
 
-    It aims at where the reference is ``lead`` s later, since thrust follows after its motors and its tilt.
+    It aims at the reference's place ``lead`` s later, because thrust lags behind motors and tilt.
     """
 
     control: GeometricControl
@@ -274,19 +274,19 @@ class TrajectoryPilot(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> TrajectoryPilot:
-        """Geometric control of a vehicle that may lean further than in hover."""
+        """Make geometric control that may lean further than in hover."""
         return cls(GeometricControl(lean=1.0, least_thrust=0.5))
 
     def initial(self, params: Params) -> tuple[()]:
-        """No memory."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Four rotor commands, shape ``(4,)``, in [-1, 1]."""
+        """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
         return self.control.command(*self.aim(view.state, view.params)), memory
 
     def aim(self, state: State, params: Params) -> tuple[Quadcopter, Airframe, SetPoint]:
-        """The vehicle, its constants, and the set point: the reference, and how it accelerates a little later."""
+        """Return the vehicle, its constants, and the set point: the reference, with its acceleration a little later."""
         path, time = params.path, state.steps * STEP
         acceleration = [axis.acceleration(time + self.lead) for axis in path]
         goal = SetPoint(*place(path, time), *velocity(path, time), *acceleration)

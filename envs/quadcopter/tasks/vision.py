@@ -1,8 +1,9 @@
-"""Fly to one ball after another, round pillars, by what a camera on board sees.
+"""Fly to one ball after another, round pillars, by the image of a camera on board.
 
-Dynamics: ``dynamics.py`` with rotor drag, Runge-Kutta steps of 10 ms. An autopilot, geometric control that knows its
-vehicle, holds the velocity and the rate of turn that are commanded every 40 ms, four steps. Nothing is random after the
-start. The camera: ``ray_casting.py``. Where the vehicle, the ball and the pillars are, no observation tells.
+Dynamics: ``physics/dynamics.py`` with rotor drag, Runge-Kutta steps of 10 ms. An autopilot, geometric control that
+knows its vehicle, holds a velocity and a rate of turn that are commanded every 40 ms, four steps. Nothing is random
+after the start. The camera: ``sensing/onboard_camera.py``. No observation contains the places of vehicle, ball and
+pillars.
 
 Source of the task: navigation of quadcopters by images and velocity commands, as in Loquercio et al. 2018 (DroNet),
 doi:10.1109/LRA.2018.2795643; flight to a seen target as image-based visual servoing, Chaumette & Hutchinson 2006,
@@ -14,20 +15,20 @@ action ``(4,)``           velocity ahead, to the left and upward (1 is 1.5, 1.5 
 observation               ``picture``, uint8 ``(24, 32, 3)``: rows from the top, columns from the left, red, green and
                           blue; 90 degrees wide, ahead along the body's x axis. ``felt``, ``(10,)``, in the body frame:
                           up (3), velocity (3, m/s), angular velocity (3, rad/s); height over the floor (m)
-reward                    metres by which it came nearer to the ball, plus 1 where the ball is reached (0.4 m). A crash
-                          counts as ending 10 m away from it: whatever the way, more than coming nearer had brought;
-                          hovering earns nothing
+reward                    metres by which it came nearer to the ball, plus 1 for reaching it (0.4 m). A crash counts as
+                          ending 10 m away from it, which costs more than coming nearer had brought. Hovering earns
+                          nothing
 terminated                a crash: into a pillar or the floor; further than 6 m from the middle or higher than 4 m;
                           an angular velocity beyond 2,000 deg/s about an axis
 success                   all four balls reached
 start                     within 0.1 m of the middle and 1.2 m high, heading anywhere, tilted by up to 10 degrees, slow
                           (0.1 m/s and 0.1 rad/s an axis), rotors at the speed of hovering
 context                   four red balls of radius 0.25 m every 90 degrees, counter-clockwise, around a ring, 1.5 to
-                          2.5 m from its middle, 1 to 2 m high, the first anywhere; only the one to fly to is there,
-                          after the last the first again. Four blue pillars of radius 0.1 m, between them, 1 to 2 m
-                          from the middle. The vehicle, as in hover: mass +-20 % (train and test in alternating bands
-                          of 1 %), inertia +-20 %, thrust coefficient +-10 %, torque coefficient +-20 %, motor time
-                          constant +-25 %
+                          2.5 m from its middle, 1 to 2 m high, the first anywhere; only the next one is there, and
+                          the first comes again after the last. Four blue pillars of radius 0.1 m, between them, 1 to
+                          2 m from the middle. The vehicle, as in hover: mass +-20 % (train and test in alternating
+                          bands of 1 %), inertia +-20 %, thrust coefficient +-10 %, torque coefficient +-20 %, motor
+                          time constant +-25 %
 ========================  ==================================================================================
 """
 
@@ -61,10 +62,10 @@ from . import course
 from .course import distance_to_point, offset_to_point
 
 COUNT = 4
-"""Balls, and pillars."""
+"""Number of balls, and of pillars."""
 SUBSTEPS = 4
 LIMITS = (1.5, 1.5, 1.0, 2.0)
-"""m/s, m/s, m/s, rad/s: what actions of one command."""
+"""m/s, m/s, m/s, rad/s: commands of actions at one."""
 BALL_RADIUS, PILLAR, REACHED = 0.25, 0.1, 0.4
 """m: radii of balls and pillars, and the distance at which a ball is reached."""
 VEHICLE = 0.063
@@ -72,11 +73,11 @@ VEHICLE = 0.063
 LOST, CEILING = 6.0, 4.0
 """m from the middle, m high"""
 CRASH = 10.0
-"""m: farther from a ball than it can be."""
+"""m: distance that a crash counts as; a ball is never that far away."""
 BONUS = 1.0
 START_HEIGHT = 1.2
 SHOWN_HEIGHT = 2.2
-"""m: of pillars in pictures of the whole; they have no end."""
+"""m: height of pillars in pictures of the scene; in the task they have no end."""
 # Rotors and gravity accelerate it by at most 41 m/s^2, over a diagonal of 12.7 m; one step may lead beyond.
 VELOCITY_BOUND = 35.0
 # Full rotors and gyroscopic torque add at most 60 rad/s in 10 ms to what the gyroscope can measure.
@@ -84,7 +85,9 @@ ANGULAR_VELOCITY_BOUND = 300.0
 HEIGHT_BOUND = CEILING + 1.5
 
 AUTOPILOT = GeometricControl(position=1.5, tilt=20.0, yaw=8.0, lean=0.4)
-"""Gentle: one that leans and turns harder sinks while commands jump about, and exploration ends on the floor."""
+"""Gentle gains: an autopilot that leans and turns harder sinks under erratic commands, and exploration ends on the
+floor.
+"""
 
 
 class Params(NamedTuple):
@@ -101,11 +104,11 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """The vehicle, where its autopilot heads, and how far on its tour it is."""
+    """The vehicle, its autopilot's heading, and its progress."""
 
     vehicle: Quadcopter
     heading: jax.Array
-    """rad, in [-pi, pi], from x counter-clockwise: what the autopilot holds."""
+    """rad, in [-pi, pi], from x counter-clockwise: heading that the autopilot holds."""
     reached: jax.Array
     """int32: balls reached so far."""
 
@@ -130,14 +133,14 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         self.reward_space = self.box(-CRASH, BONUS + VELOCITY_BOUND * SUBSTEPS * STEP, ())
 
     def how_to_act(self) -> str:
-        """One line for a text player."""
+        """Tell a text player how to answer."""
         return (
             "Answer with four numbers from -1 to 1: velocity ahead, to the left and upward (1 is "
             f"{LIMITS[0]}, {LIMITS[1]} and {LIMITS[2]} m/s) and rate of turn to the left (1 is {LIMITS[3]} rad/s)."
         )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """A vehicle, balls and pillars."""
+        """Draw a vehicle, balls and pillars."""
         u = self.uniform(key, 6 + 3 * COUNT)
         out, up, between = u[6:].reshape(3, COUNT)
         around = 2 * math.pi * (u[5] + np.arange(COUNT, dtype=self.dtype) / COUNT)
@@ -148,7 +151,7 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         return Params(sample_airframe(u[:5], split), x, y, 1 + up, *pillars)
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """In the middle, nearly at rest, heading anywhere."""
+        """Start in the middle, nearly at rest, heading anywhere."""
         u = self.uniform(key, 13)
         x, y, z, vx, vy, vz, wx, wy, wz = (0.1 * (2 * unit - 1) for unit in u[:9])
         heading = math.pi * (2 * u[12] - 1)
@@ -157,13 +160,13 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         return State(vehicle, heading, jnp.int32(0))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Four Runge-Kutta steps under the autopilot, then a look whether the ball is reached."""
+        """Make four Runge-Kutta steps under the autopilot, then check whether the ball is reached."""
         forward, left, upward, turn = (limit * action[i] for i, limit in enumerate(LIMITS))
 
         def fly(_: int, moving: tuple[Quadcopter, Scalar]) -> tuple[Quadcopter, Scalar]:
             vehicle, heading = moving
             heading = wrapped(heading + STEP * turn)
-            # The autopilot's frame is the world turned by the heading, for geometric control holds heading zero.
+            # Geometric control holds heading zero, so the autopilot's frame is the world turned by the heading.
             body = turned(vehicle.body, -heading)
             goal = SetPoint(body.x, body.y, body.z, forward, left, upward)
             command = AUTOPILOT.command(Quadcopter(body, vehicle.rotors), params.airframe, goal)
@@ -175,22 +178,22 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         return State(vehicle, heading, state.reached + near)
 
     def camera(self, state: State, params: Params) -> jax.Array:
-        """What it sees, uint8 ``(24, 32, 3)``."""
+        """Return the camera's image, uint8 ``(24, 32, 3)``."""
         ball = state.reached % COUNT
         pillars = [(params.pillar_x[i], params.pillar_y[i]) for i in range(COUNT)]
         middle = params.x[ball], params.y[ball], params.z[ball]
         return onboard_camera.picture(state.vehicle.body, middle, BALL_RADIUS, pillars, PILLAR)
 
     def photograph(self, state: State, params: Params) -> np.ndarray:
-        """The same on the host."""
+        """Return the same on the host."""
         return np.asarray(_compiled_camera(self, state, params))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> dict[str, jax.Array]:
-        """See the table."""
+        """Return picture and measurements; see the table."""
         return {"felt": self.stack(*felt(state)), "picture": self.camera(state, params)}
 
     def observation_components(self) -> dict[str, tuple[Component, ...]]:
-        """What is felt, and what is seen."""
+        """List measurements and picture."""
         axes = "along x (ahead), y (left), z (up) of the body"
         felt = (
             Component("up", f"the world's upward direction, {axes}", "1", (3,)),
@@ -202,7 +205,7 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         return {"felt": felt, "picture": (Component("picture", picture, shape=(ROWS, COLUMNS, 3)),)}
 
     def action_components(self) -> tuple[Component, ...]:
-        """A velocity and a rate of turn."""
+        """List a velocity and a rate of turn."""
         offset_to_point, left, up, turn = (f"{limit:g}" for limit in LIMITS)
         return (
             Component("ahead", "commanded velocity ahead, level", f"{offset_to_point} m/s"),
@@ -212,7 +215,7 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Progress, ball, crash."""
+        """Return progress, plus a prize for a ball, minus the cost of a crash."""
         before, now = (
             distance_to_point(vehicle, state.reached, params) for vehicle in (state.vehicle, next_state.vehicle)
         )
@@ -220,15 +223,15 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         return before + bonus - jnp.where(self.terminal(next_state, key, params), CRASH, now)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Whether it hit something, is lost or spins faster than its gyroscope measures."""
+        """Say whether it hit something, is lost or spins faster than its gyroscope measures."""
         return hits(state.vehicle.body, params) | lost(state.vehicle.body) | motion.spins(state.vehicle.body)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         return course.tour_info(state, params, COUNT)
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """Which of the ends."""
+        """Say which of the ends it was."""
         if bool(hits(state.vehicle.body, params)):
             return "crash: it flew into a pillar or the floor"
         if bool(motion.spins(state.vehicle.body)):
@@ -236,7 +239,7 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         return f"crash: it is lost, more than {LOST:.0f} m from the middle or {CEILING:.0f} m high"
 
     def describe(self, state: State, params: Params) -> str:
-        """The picture in letters (R ball, B pillar, dots floor), and what it feels, with units."""
+        """Describe the picture in letters (R ball, B pillar, dots floor), and the measurements, with units."""
         image = self.photograph(state, params)
         letters = np.where(is_like(image, RED), "R", np.where(is_like(image, BLUE), "B", "."))
         letters = np.where(image.min(-1) == int(255 * onboard_camera.SKY), " ", letters)
@@ -249,7 +252,7 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         )
 
     def shot(self, state: State, params: Params) -> Shot:
-        """The vehicle, balls (the one that is there in red), pillars, and what the camera sees."""
+        """Show the vehicle, balls (the present one in red), pillars, and the camera's image."""
         goal = int(state.reached) % COUNT
         things: list[Thing] = []
         for i, place in enumerate(np.array([params.x, params.y, params.z], float).T):
@@ -264,7 +267,7 @@ _compiled_camera = jax.jit(QuadcopterVision.camera, static_argnums=0)
 
 
 def prism(x: float, y: float) -> list[Face]:
-    """A pillar as eight faces and a lid."""
+    """Return a pillar as eight faces and a lid."""
     angles = np.linspace(0, 2 * math.pi, 9)
     low = np.stack([x + PILLAR * np.cos(angles), y + PILLAR * np.sin(angles), 0 * angles], 1)
     high = low + np.array([0, 0, SHOWN_HEIGHT])
@@ -274,7 +277,7 @@ def prism(x: float, y: float) -> list[Face]:
 
 
 def turned(body: RigidBody, angle: Scalar) -> RigidBody:
-    """Attitude and velocity turned about the vertical (rad, counter-clockwise); the place stays."""
+    """Turn attitude and velocity about the vertical (rad, counter-clockwise); the place stays."""
     cosine, sine = jnp.cos(angle), jnp.sin(angle)
     half_cosine, half_sine = jnp.cos(0.5 * angle), jnp.sin(0.5 * angle)
     return body._replace(
@@ -288,12 +291,12 @@ def turned(body: RigidBody, angle: Scalar) -> RigidBody:
 
 
 def wrapped(angle: Scalar) -> Scalar:
-    """An angle within 2 pi of zero, in [-pi, pi]."""
+    """Bring an angle within 2 pi of zero into [-pi, pi]."""
     return angle - 2 * math.pi * ((angle > math.pi).astype(angle.dtype) - (angle < -math.pi).astype(angle.dtype))
 
 
 def felt(state: State) -> tuple[Scalar, ...]:
-    """Up, velocity and angular velocity in the body frame, and height: ten numbers."""
+    """Return up, velocity and angular velocity in the body frame, and height: ten numbers."""
     body = state.vehicle.body
     r = rotation_matrix(body)
     velocity = (r[i] * body.vx + r[i + 3] * body.vy + r[i + 6] * body.vz for i in range(3))
@@ -301,7 +304,7 @@ def felt(state: State) -> tuple[Scalar, ...]:
 
 
 def hits(body: RigidBody, params: Params) -> Scalar:
-    """Whether it touches the floor or a pillar."""
+    """Say whether it touches the floor or a pillar."""
     hit = body.z < VEHICLE
     for i in range(COUNT):
         hit = hit | (
@@ -311,12 +314,12 @@ def hits(body: RigidBody, params: Params) -> Scalar:
 
 
 def lost(body: RigidBody) -> Scalar:
-    """Whether it left the arena."""
+    """Say whether it left the arena."""
     return (squared_length(body.x, body.y, 0.0) > LOST**2) | (body.z > CEILING)
 
 
 def is_like(image: Any, colour: tuple[float, float, float]) -> Any:
-    """Whether pixels ``(..., 3)`` have a hue: their ratios are the colour's within a half."""
+    """Say whether pixels ``(..., 3)`` have a hue: their ratios are those of the colour within a half."""
     strongest = int(np.argmax(colour))
     others = (i for i in range(3) if i != strongest)
     one, other = (image[..., strongest] > 1.5 * image[..., i] for i in others)
@@ -324,11 +327,11 @@ def is_like(image: Any, colour: tuple[float, float, float]) -> Any:
 
 
 class VisionPilot(NamedTuple):
-    """The reference player: it sees. Nothing but the observation is used.
+    """The reference player: it uses nothing but the observation.
 
-    Red pixels are the ball: their centroid gives its direction, their number its distance. It turns and flies there,
-    and steps aside before a pillar, whose width in blue columns gives its distance. Seeing no ball, it turns to the
-    left, and after a whole turn goes on ahead a little, for the ball may be behind a pillar.
+    Red pixels are the ball: their centroid gives its direction, their number its distance. The player turns and flies
+    there. It steps aside before a pillar, whose width in blue columns gives its distance. If it sees no ball, it turns
+    to the left, and after a whole turn it flies ahead a little, for the ball may be behind a pillar.
     """
 
     speed: Any = 0.9
@@ -348,15 +351,15 @@ class VisionPilot(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> VisionPilot:
-        """The pilot of this task."""
+        """Make the pilot of this task."""
         return cls()
 
     def initial(self, params: Any) -> jax.Array:
-        """Steps since it saw the ball, int32."""
+        """Return the steps since it saw the ball, int32."""
         return jnp.int32(0)
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Velocity and rate of turn, shape ``(4,)``, in [-1, 1]."""
+        """Return velocity and rate of turn, shape ``(4,)``, in [-1, 1]."""
         image, feels = view.observation["picture"], view.observation["felt"]
         red, blue = is_like(image, RED), is_like(image, BLUE)
         left, up, count = centroid(red)
@@ -386,7 +389,7 @@ class VisionPilot(NamedTuple):
 
 
 def levelled(left: Any, up: Any, feels: jax.Array) -> tuple[Any, Any, Any]:
-    """Ahead, to the left and upward in a level frame, of what is seen at these slopes; ``feels`` begins with up."""
+    """Return the direction seen at these slopes in a level frame: ahead, left, up; ``feels`` begins with up."""
     gx, gy, gz = feels[0], feels[1], feels[2]
     rise = gx + left * gy + up * gz
     level = jnp.sqrt(jnp.maximum(1 - gx * gx, 0.01))  # of the body's x axis
@@ -394,8 +397,9 @@ def levelled(left: Any, up: Any, feels: jax.Array) -> tuple[Any, Any, Any]:
 
 
 def centroid(mask: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Mean slopes to the left and upward of the pixels in a mask ``(24, 32)``, and their number; in whole numbers, so
-    that their order does not matter.
+    """Return the mean slopes to the left and upward of the pixels in a mask ``(24, 32)``, and their number.
+
+    The sums are in whole numbers, so that their order does not matter.
     """
     count = mask.sum()
     twice_left = jnp.where(mask, COLUMNS - 1 - 2 * np.arange(COLUMNS), 0).sum()

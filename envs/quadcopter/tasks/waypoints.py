@@ -1,18 +1,18 @@
 """Fly to one waypoint after another, round and round, as many as time allows.
 
-Dynamics: ``dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the episode. Nothing is random after
-the start. Source of the task: waypoint flight as in Hwangbo, Sa, Siegwart & Hutter 2017 (Control of a quadrotor with
-reinforcement learning), doi:10.1109/LRA.2017.2720851, with progress as reward after Song, Steinweg, Kaufmann &
-Scaramuzza 2021 (Autonomous drone racing with deep reinforcement learning), arXiv:2103.08624, eq. 2.
+Dynamics: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the episode. Nothing is
+random after the start. Source of the task: waypoint flight as in Hwangbo, Sa, Siegwart & Hutter 2017 (Control of a
+quadrotor with reinforcement learning), doi:10.1109/LRA.2017.2720851, with progress as reward after Song, Steinweg,
+Kaufmann & Scaramuzza 2021 (Autonomous drone racing with deep reinforcement learning), arXiv:2103.08624, eq. 2.
 
 ======================  ====================================================================================
 action ``(4,)``         commanded speed of rotor 1..4: -1 is standstill, +1 is 21,702 RPM, linear between
-observation ``(25,)``   from the vehicle to the waypoint it flies to and to the one after it (3 and 3, m, world frame),
+observation ``(25,)``   vectors to the next waypoint and to the one after it (3 and 3, m, world frame),
                         rotation matrix body to world (9, row by row), velocity in the world frame (3, m/s), angular
                         velocity in the body frame (3, rad/s), rotor speeds (4, on the action's scale)
-reward                  metres by which it came nearer to its waypoint, plus 1 where the waypoint is reached (0.2 m).
-                        A crash counts as ending 6 m away from the waypoint: whatever the way, a crash costs what
-                        flying off costs, more than coming nearer had brought; hovering earns nothing
+reward                  metres by which it came nearer to its waypoint, plus 1 for reaching it (0.2 m). A crash counts
+                        as ending 6 m away from the waypoint: every crash costs as much as flying off, which is
+                        more than coming nearer had brought. Hovering earns nothing
 terminated              a crash: further than 6 m from its waypoint, or an angular velocity beyond 2,000 deg/s about
                         an axis
 success                 all eight waypoints reached
@@ -53,7 +53,7 @@ from .course import distance_to_point, offset_to_point
 from .flight import FreeFlight
 
 COUNT = 8
-"""Waypoints."""
+"""Number of waypoints."""
 BOX = (1.5, 1.5, 1.0)
 """m from the origin along each axis"""
 REACHED = 0.2
@@ -78,7 +78,7 @@ class Tour(NamedTuple):
 
 
 class State(NamedTuple):
-    """The vehicle, and how far on its tour it is."""
+    """The vehicle, and its progress."""
 
     vehicle: Quadcopter
     reached: jax.Array
@@ -103,41 +103,41 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         self.reward_space = self.box(-LOST, BONUS + 0.5, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Tour:
-        """A vehicle and its waypoints."""
+        """Draw a vehicle and its waypoints."""
         u = self.uniform(key, 5 + 3 * COUNT)
         x, y, z = 2 * u[5:].reshape(3, COUNT) - 1
         return Tour(sample_airframe(u[:5], split), BOX[0] * x, BOX[1] * y, BOX[2] * z)
 
     def initial(self, key: jax.Array, params: Tour) -> State:
-        """Near the origin, nearly at rest."""
+        """Start near the origin, nearly at rest."""
         u = self.uniform(key, 12)
         x, y, z, vx, vy, vz, wx, wy, wz = (0.1 * (2 * unit - 1) for unit in u[:9])
         body = RigidBody(x, y, z, *random_attitude(u[9:], math.radians(10)), vx, vy, vz, wx, wy, wz)
         return State(Quadcopter(body, dynamics.hovering_rotors(params.airframe)), jnp.int32(0))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Tour) -> State:
-        """One Runge-Kutta step under constant commands, then a look whether the waypoint is reached."""
+        """Make one Runge-Kutta step under constant commands, then check whether the waypoint is reached."""
         vehicle = dynamics.step(state.vehicle, dynamics.commanded_speeds(action), params.airframe, STEP, CRAZYFLIE_AIR)
         return self.moved(state, vehicle, params)
 
     def moved(self, state: State, vehicle: Quadcopter, params: Tour) -> State:
-        """The vehicle, and whether it reached the waypoint."""
+        """Return the vehicle, and count the waypoint if it is reached."""
         near = squared_length(*offset_to_point(vehicle, state.reached, params)) < REACHED**2
         return State(vehicle, state.reached + near)
 
     def observation(self, state: State, key: jax.Array, params: Tour) -> jax.Array:
-        """Shape ``(25,)``; see the table."""
+        """Return shape ``(25,)``; see the table."""
         goal = offset_to_point(state.vehicle, state.reached, params)
         after = offset_to_point(state.vehicle, state.reached + 1, params)
         return self.stack(*goal, *after, *motion.attitude_and_rates(state.vehicle))
 
     def observation_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`observation`."""
+        """List the entries of :meth:`observation`, in order."""
         goal = motion.offset("waypoint", "from the vehicle to the waypoint that it flies to")
         return goal, motion.offset("next_waypoint", "from the vehicle to the one after it"), *motion.ATTITUDE_AND_RATES
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Tour) -> jax.Array:
-        """Progress, waypoint, crash."""
+        """Return progress, plus a prize for a waypoint, minus the cost of a crash."""
         before, now = (
             distance_to_point(vehicle, state.reached, params) for vehicle in (state.vehicle, next_state.vehicle)
         )
@@ -145,22 +145,22 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         return before + bonus - jnp.where(self.terminal(next_state, key, params), LOST, now)
 
     def terminal(self, state: State, key: jax.Array, params: Tour) -> jax.Array:
-        """Whether it is lost or spins faster than its gyroscope measures."""
+        """Say whether it is lost or spins faster than its gyroscope measures."""
         lost = squared_length(*offset_to_point(state.vehicle, state.reached, params)) > LOST**2
         return lost | motion.spins(state.vehicle.body)
 
     def info(self, state: State, params: Tour) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         return course.tour_info(state, params, COUNT)
 
     def why_over(self, state: State, params: Tour, info: dict[str, Any]) -> str:
-        """Which of the limits was passed."""
+        """Say which of the limits was passed."""
         if bool(motion.spins(state.vehicle.body)):
             return motion.SPINS
         return f"crash: it is lost, more than {LOST:.0f} m from its waypoint"
 
     def describe(self, state: State, params: Tour) -> str:
-        """The waypoints ahead, attitude, velocities and rotor speeds in words, with units."""
+        """Describe the waypoints ahead, attitude, velocities and rotor speeds, with units."""
         goal, after = (offset_to_point(state.vehicle, state.reached + later, params) for later in (0, 1))
         return (
             f"{int(state.reached)} waypoints reached. From here the next is at {motion.format_point(goal)} m, "
@@ -168,7 +168,7 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         )
 
     def shot(self, state: State, params: Tour) -> Shot:
-        """The vehicle, the waypoints (the one flown to in green) and the way between them."""
+        """Show the vehicle, the waypoints (the next one in green) and the way between them."""
         points = np.stack([np.asarray(part, float) for part in (params.x, params.y, params.z)], 1)
         goal = int(state.reached) % COUNT
         balls = [picture.goal(point, 0.1, now=i == goal) for i, point in enumerate(points)]
@@ -176,10 +176,10 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
 
 
 class WaypointPilot(NamedTuple):
-    """The reference player: a velocity towards the waypoint, held by geometric control.
+    """The reference player: geometric control holds a velocity towards the waypoint.
 
-    The speed is the highest from which it can stop there, and never more than ``speed``; it passes through waypoints a
-    little faster than at rest, for near one the speed falls only to ``slowest``.
+    The speed is the highest from which it can stop there, and at most ``speed``. It does not stop at a waypoint: near
+    one the speed falls only to ``slowest``.
     """
 
     control: GeometricControl
@@ -192,19 +192,19 @@ class WaypointPilot(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> WaypointPilot:
-        """Geometric control of a vehicle that leans further and brakes harder than in hover."""
+        """Make geometric control that leans further and brakes harder than in hover."""
         return cls(GeometricControl(position=3.0, lean=1.0, least_thrust=0.5))
 
     def initial(self, params: Tour) -> tuple[()]:
-        """No memory."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Four rotor commands, shape ``(4,)``, in [-1, 1]."""
+        """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
         return self.control.command(*self.aim(view.state, view.params)), memory
 
     def aim(self, state: State, tour: Tour) -> tuple[Quadcopter, Airframe, SetPoint]:
-        """The vehicle, its constants, and the set point: where it is, with the velocity wanted there."""
+        """Return the vehicle, its constants, and the set point: its own place, with the desired velocity."""
         x, y, z = offset_to_point(state.vehicle, state.reached, tour)
         far = jnp.sqrt(squared_length(x, y, z))
         speed = jnp.clip(jnp.sqrt(2 * self.braking * far), self.slowest, self.speed) / jnp.maximum(far, 1e-6)

@@ -3,7 +3,7 @@
 from rlbench_suite.card import TaskCard
 
 _SWARMS = {"": (8, 2.0), "2": (2, 2.0), "32": (32, 2.5), "128": (128, 4.0)}
-"""Suffix of the id to how many vehicles, and the radius of the sphere that they cross, m."""
+"""Suffix of the id to the number of vehicles and the radius of the sphere that they cross, m."""
 
 CARDS = (
     *(
@@ -34,9 +34,8 @@ CARDS = (
             horizon=500,
             settings={"vehicles": count},
             variant=bool(suffix),
-            # Wakes are centimetres wide: commands replayed where processors round otherwise (without fused
-            # multiply-add) part ways by up to two fifths of the return. No tolerance would mean anything: there
-            # a replay fails.
+            # Wakes are centimetres wide. On a processor that rounds otherwise (without fused multiply-add) replayed
+            # commands change the return by up to two fifths. No tolerance would mean anything there: a replay fails.
             replay_tolerance=1.0,
             agents=count,
             tags=("continuous", "multi-agent", "stabilisation"),

@@ -1,27 +1,28 @@
-"""What tasks of many vehicles share: wakes, wrecks, neighbours.
+"""The base class of tasks of many vehicles: wakes, wrecks, neighbours.
 
-Dynamics of each vehicle: ``dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the episode. Vehicles
-push those below them with their wake (``aerodynamics.downwash``, gym-pybullet-drones, arXiv:2103.02142, eq. 7), held
-over the step. That formula grows without bound where the vehicle below is hardly below; here a wake needs 0.2 m to
-form (it fades linearly to nothing at equal height), pushes no harder than the weight of the vehicle that makes it, and
-all wakes together no harder than three weights.
+Dynamics of each vehicle: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the episode.
+A vehicle pushes those below it with its wake (``aerodynamics.downwash``, gym-pybullet-drones, arXiv:2103.02142, eq. 7),
+held over the step. That formula grows without bound as the heights become equal. So a wake here needs 0.2 m to form
+(it fades linearly to nothing at equal height), pushes no harder than the weight of the vehicle that makes it, and all
+wakes together push no harder than three weights.
 
 =========================  =================================================================================
 action ``(n, 4)``          commanded speed of rotor 1..4 of each vehicle: -1 is standstill, +1 is 21,702 RPM
-observation ``(n, m)``     of each vehicle: from it to its goal (3, m, world frame), rotation matrix body to world (9,
+observation ``(n, m)``     of each vehicle: vector to its goal (3, m, world frame), rotation matrix body to world (9,
                            row by row), velocity in the world frame (3, m/s), angular velocity in the body frame (3,
                            rad/s), rotor speeds (4, on the action's scale), 1 if it is wrecked, else 0 (1); then of its
-                           nearest, second nearest, ... neighbour, four of them where there are, place (3, m) and
-                           velocity (3, m/s) less its own, zeros where fewer still fly. Wrecks are not seen
+                           nearest, second nearest, ... neighbour, at most four, place (3, m) and velocity (3,
+                           m/s) minus its own, zeros if fewer still fly. Wrecks are not seen
 cost                       vehicles wrecked in the step
 wrecked                    two vehicles that came nearer than 0.13 m (spheres about their propellers' tips touch) at
-                           any time of the step, both having moved straight; one that went astray, which a task
+                           any time of the step, if both moved straight; one that went astray, which a task
                            defines; one that turns faster than 2,000 deg/s about an axis. A wreck stays where it is,
                            pushes no air and is in nobody's way
 terminated                 all are wrecked
 =========================  =================================================================================
 
-Vehicles are rows of arrays ``(n,)``; what they do to each other are arrays ``(n, n)``, the other vehicle first.
+Each field of the vehicles is an array ``(n,)``. Effects between vehicles are arrays ``(n, n)`` whose first axis is the
+vehicle that causes them.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ from .. import flight
 COLLISION = 0.13
 """m between centres: twice the arm, 0.0397 m, and the propeller's radius, 0.0231 m."""
 FORMED = 0.2
-"""m below a vehicle where its wake is formed."""
+"""m below a vehicle at which its wake is fully formed."""
 MOST_WAKES = 3.0
-"""Weights: the hardest push of all wakes on a vehicle."""
+"""Hardest push of all wakes on a vehicle, in weights."""
 NEIGHBOURS = 4
-"""Seen, where there are so many."""
+"""Most neighbours that a vehicle sees."""
 
 
 class Params(NamedTuple):
@@ -76,14 +77,16 @@ class State(NamedTuple):
 
 
 class Fleet(Pictured, Task[Params, State]):
-    """A task of many vehicles; what is not here is its own."""
+    """A task of many vehicles; a subclass adds goals, starts and reward."""
 
     picture_shape: ClassVar[tuple[int, int, int]] = picture.SHAPE
     frame: float
     """m from the middle to the edge of a picture"""
 
     def set_spaces(self, reach: float, to_goal: float, speed: float) -> None:
-        """Spaces, where vehicles are at most so far from the middle and from their goals (m), and so fast (m/s)."""
+        """Set the spaces, given the largest distance from the middle and from the goals (m), and the highest speed
+        (m/s).
+        """
         n = self.card.agents
         self.seen = min(NEIGHBOURS, n - 1)
         own = [to_goal] * 3 + motion.attitude_and_rates_bound(speed) + [1.0]
@@ -95,14 +98,14 @@ class Fleet(Pictured, Task[Params, State]):
 
     @abc.abstractmethod
     def astray(self, body: RigidBody, params: Params) -> jax.Array:
-        """Which vehicles are where they are lost, bool ``(n,)``."""
+        """Say which vehicles are lost, bool ``(n,)``."""
 
     def noop_action(self) -> np.ndarray:
-        """The nominal vehicle's hover command."""
+        """Return the nominal vehicle's hover command."""
         return np.full((self.card.agents, 4), HOVER_ACTION, self.dtype)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """One Runge-Kutta step of all under constant commands and wakes, then a look who came too near to whom."""
+        """Make one Runge-Kutta step of all vehicles under constant commands and wakes, then find collisions."""
         wrecked = state.wrecked
         command = Rotors(*(dynamics.rotor_speed(action[:, rotor]) for rotor in range(4)))
         push = wakes(state.vehicles.body, wrecked, params.airframe)
@@ -115,7 +118,7 @@ class Fleet(Pictured, Task[Params, State]):
         return State(vehicles, wrecked | hit | lost)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """What each vehicle sees, ``(n, m)``; see the table."""
+        """Return the observation of each vehicle, ``(n, m)``; see the table."""
         vehicles, wrecked = state.vehicles, state.wrecked
         body = vehicles.body
         own = [*to_goals(body, params), *motion.attitude_and_rates(vehicles), wrecked]
@@ -144,25 +147,25 @@ class Fleet(Pictured, Task[Params, State]):
         )
 
     def action_components(self) -> tuple[Component, ...]:
-        """Rotor commands of each vehicle."""
+        """List the rotor commands of each vehicle."""
         return flight.COMMANDS
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
-        """Vehicles wrecked in this step."""
+        """Count the vehicles wrecked in this step."""
         return (next_state.wrecked & ~state.wrecked).sum().astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Whether none flies any more."""
+        """Say whether no vehicle flies any more."""
         return state.wrecked.all()
 
     # -- text and pixels ---------------------------------------------------------------------------------------
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
-        """The only end there is."""
+        """Name the only end there is."""
         return "all vehicles are wrecked"
 
     def how_to_act(self) -> str:
-        """Four numbers a vehicle."""
+        """Tell a text player how to answer: four numbers a vehicle."""
         return (
             f"Answer with {4 * self.card.agents} numbers from -1 to 1, agent_0 first: the commanded speeds of rotors 1 "
             "to 4 (front right, rear right, rear left, front left) of each vehicle: -1 is standstill, 1 full speed, "
@@ -170,7 +173,7 @@ class Fleet(Pictured, Task[Params, State]):
         )
 
     def describe(self, state: State, params: Params) -> str:
-        """Of each vehicle place, goal and how it flies, a line each, with units."""
+        """Describe place, goal and motion of each vehicle, a line each, with units."""
         lines = [
             "Each vehicle: place (m), from there to its goal (m), velocity (m/s), rows of the rotation matrix body to "
             "world, angular velocity (rad/s), rotor speeds on the action's scale."
@@ -186,7 +189,7 @@ class Fleet(Pictured, Task[Params, State]):
         return "\n".join(lines)
 
     def shot(self, state: State, params: Params) -> Shot:
-        """The vehicles (wrecks black), their goals in their colours, and the ways to them."""
+        """Show the vehicles (wrecks black), their goals in the same colours, and lines between them."""
         goals, places = (np.array(parts, float).T for parts in (params[1:], state.vehicles.body[:3]))
         colours = [picture.COLOURS[i % len(picture.COLOURS)] for i in range(len(goals))]
         things: list[Thing] = [Ball(goal[None], colour, 0.06) for goal, colour in zip(goals, colours, strict=True)]
@@ -196,22 +199,22 @@ class Fleet(Pictured, Task[Params, State]):
 
 
 def to_goals(body: RigidBody, params: Params) -> tuple[Scalar, Scalar, Scalar]:
-    """From each vehicle to its goal (m)."""
+    """Return the vector from each vehicle to its goal (m)."""
     return params.x - body.x, params.y - body.y, params.z - body.z
 
 
 def distances(body: RigidBody, params: Params) -> Scalar:
-    """From each vehicle to its goal (m)."""
+    """Return the distance from each vehicle to its goal (m)."""
     return jnp.sqrt(squared_length(*to_goals(body, params)))
 
 
 def between(body: RigidBody) -> tuple[Scalar, Scalar, Scalar]:
-    """``(n, n)`` m: entry ``[i, j]`` leads from vehicle ``j`` to vehicle ``i``."""
+    """Return vectors ``(n, n)`` (m): entry ``[i, j]`` leads from vehicle ``j`` to vehicle ``i``."""
     return tuple(part[:, None] - part for part in (body.x, body.y, body.z))
 
 
 def wakes(body: RigidBody, wrecked: jax.Array, airframe: Airframe) -> jax.Array:
-    """Force along world z (N) on each vehicle, ``(n,)``, from the wakes of all that fly above it."""
+    """Return the force along world z (N) on each vehicle, ``(n,)``, from the wakes of all that fly above it."""
     dx, dy, dz = between(body)
     share = jnp.clip(dz * (1 / FORMED), 0, 1)
     force = share * downwash(dx, dy, jnp.maximum(dz, FORMED), CRAZYFLIE_AIR)
@@ -221,9 +224,9 @@ def wakes(body: RigidBody, wrecked: jax.Array, airframe: Airframe) -> jax.Array:
 
 
 def nearest(apart: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
-    """Of each column of squared distances ``(n, n)`` the least ones and their rows, ``(n, count)``, nearest first.
+    """Find the least squared distances of each column of ``(n, n)`` and their rows, ``(n, count)``, nearest first.
 
-    As ``jax.lax.top_k``, which sorts each row by itself on CPUs; here all columns are looked through side by side.
+    ``jax.lax.top_k`` does the same, but sorts row by row on CPUs; here all columns are searched side by side.
     """
     rows = np.arange(apart.shape[0], dtype=np.int32)[:, None]
     found = []
@@ -237,7 +240,10 @@ def nearest(apart: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
 
 
 def nearest_approaches(before: RigidBody, after: RigidBody) -> jax.Array:
-    """``(n, n)`` m^2: the least squared distance of each two, both moving straight and evenly; infinite to itself."""
+    """Return the least squared distance (m^2) between every two vehicles that move straight and evenly, ``(n, n)``.
+
+    A vehicle's distance to itself is infinite.
+    """
     (x, y, z), end = between(before), between(after)
     dx, dy, dz = end[0] - x, end[1] - y, end[2] - z
     moved = squared_length(dx, dy, dz)
@@ -247,7 +253,7 @@ def nearest_approaches(before: RigidBody, after: RigidBody) -> jax.Array:
 
 
 def added(values: jax.Array) -> jax.Array:
-    """The sum over the first axis in a fixed order, halves onto halves: the same bits in every program."""
+    """Sum over the first axis in a fixed order, half onto half, so that every program gives the same bits."""
     while (n := values.shape[0]) > 1:
         half = n // 2
         rest = values[2 * half :]

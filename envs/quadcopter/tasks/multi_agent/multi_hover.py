@@ -2,8 +2,8 @@
 
 Vehicles, wakes, wrecks, observation and cost are those of ``fleet.py``. Nothing is random after the start. Source of
 the task: ``MultiHoverAviary`` of gym-pybullet-drones, Panerati et al. 2021, arXiv:2103.02142, whose vehicles hover at
-different heights; here they are stacked so that downwash matters. It is a wake's width, a few centimetres, that makes
-this harder than so many single hovers: who drifts leaves it or enters it.
+different heights; here they are stacked so that downwash matters. A wake is only a few centimetres wide: a vehicle that
+drifts leaves it or enters it, which makes this harder than as many single hovers.
 
 =========================  =================================================================================
 reward                     of each vehicle: 1 / (1 + e / 0.1 m), e its distance from its goal after the step; 0 of a
@@ -69,15 +69,15 @@ class QuadcopterMultiHover(Fleet):
         self.levels = np.arange(n) - 0.5 * (n - 1)
         highest = self.levels[-1] * GAP[1]
         self.frame = highest + 1
-        # Rotors, gravity and wakes accelerate a vehicle by at most 71 m/s^2, over the diagonal of its arena. One step
-        # may lead beyond.
+        # Rotors, gravity and wakes accelerate a vehicle by at most 71 m/s^2 over the diagonal of its arena. The last
+        # step may lead beyond it.
         corner = math.sqrt(3) * ARENA
         speed = math.sqrt(2 * 75 * 2 * corner)
         beyond = speed * STEP
         self.set_spaces(highest + ASIDE + corner + beyond, ARENA + beyond, speed)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """A vehicle, and the column."""
+        """Draw a vehicle and a column."""
         n = self.card.agents
         u = self.uniform(key, 6 + 2 * n)
         x, y = ASIDE * (2 * u[6:].reshape(2, n) - 1)
@@ -85,7 +85,7 @@ class QuadcopterMultiHover(Fleet):
         return Params(sample_airframe(u[:5], split), x, y, gap * self.levels.astype(self.dtype))
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Every vehicle near its goal, not yet at rest."""
+        """Start every vehicle near its goal, not yet at rest."""
         n = self.card.agents
         u = 2 * self.uniform(key, 9 * n).reshape(9, n) - 1
         x, y, z = (goal + 0.2 * part for part, goal in zip(u[:3], params[1:], strict=True))
@@ -95,17 +95,17 @@ class QuadcopterMultiHover(Fleet):
         return State(Quadcopter(body, Rotors(hover, hover, hover, hover)), jnp.zeros(n, bool))
 
     def astray(self, body: RigidBody, params: Params) -> jax.Array:
-        """Who left the arena about its goal."""
+        """Say which vehicles left the arena about their goals."""
         x, y, z = to_goals(body, params)
         return (jnp.abs(x) > ARENA) | (jnp.abs(y) > ARENA) | (jnp.abs(z) > ARENA)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Of each vehicle, ``(n,)``."""
+        """Return the reward of each vehicle, ``(n,)``."""
         error = distances(next_state.vehicles.body, params)
         return jnp.where(next_state.wrecked, 0, HALVING_ERROR / (HALVING_ERROR + error))
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         n, body = self.card.agents, state.vehicles.body
         distance = distances(body, params)
         slow = squared_length(body.vx, body.vy, body.vz) < SLOW**2
@@ -119,21 +119,21 @@ class QuadcopterMultiHover(Fleet):
 
 
 class MultiHoverPilot(NamedTuple):
-    """The reference player: geometric control of each vehicle, which knows and balances the push of others' wakes."""
+    """The reference player: geometric control of each vehicle; it knows the wakes and balances them."""
 
     control: GeometricControl
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> MultiHoverPilot:
-        """That of hover."""
+        """Make geometric control with the gains of hover."""
         return cls(GeometricControl())
 
     def initial(self, params: Params) -> tuple[()]:
-        """No memory."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Commands of all vehicles, ``(n, 4)``, in [-1, 1]."""
+        """Return the commands of all vehicles, ``(n, 4)``, in [-1, 1]."""
         state, params = view.state, view.params
         lift = -wakes(state.vehicles.body, state.wrecked, params.airframe) / params.airframe.inertia.mass
         goal = SetPoint(params.x, params.y, params.z, az=lift)

@@ -47,9 +47,9 @@ ARRIVED = 0.2
 JITTER = 0.15
 """m along each axis, of starts."""
 BEYOND = 3.0
-"""m farther out than the goals: lost."""
+"""m: a vehicle this much farther out than the goals is lost."""
 CROWD = 64
-"""Vehicles, from which on the reference player flies as in a crowd."""
+"""Number of vehicles from which the reference player flies as in a crowd."""
 
 
 class QuadcopterSwarm(Fleet):
@@ -66,15 +66,15 @@ class QuadcopterSwarm(Fleet):
         self.radius = float(card.settings["radius"])
         self.places = self.radius * evenly_spread(card.agents)
         self.frame = self.radius + 1
-        # Rotors, gravity and wakes accelerate a vehicle by at most 71 m/s^2, over the diameter of where it can fly. One
-        # step may lead beyond.
+        # Rotors, gravity and wakes accelerate a vehicle by at most 71 m/s^2 over the diameter of the arena. The last
+        # step may lead beyond it.
         self.reach = self.radius + BEYOND
         speed = math.sqrt(2 * 75 * 2 * self.reach)
         reach = self.reach + speed * STEP
         self.set_spaces(reach, reach + self.radius, speed)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """A vehicle, and the sphere's turn."""
+        """Draw a vehicle and the sphere's rotation."""
         u = self.uniform(key, 8)
         # A uniform rotation: Shoemake 1992, doi:10.1016/B978-0-08-050755-2.50036-1.
         one, other, first, second = jnp.sqrt(1 - u[5]), jnp.sqrt(u[5]), 2 * math.pi * u[6], 2 * math.pi * u[7]
@@ -86,28 +86,28 @@ class QuadcopterSwarm(Fleet):
         return Params(sample_airframe(u[:5], split), *goals)
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Every vehicle opposite to its goal, nearly at rest."""
+        """Start every vehicle opposite to its goal, nearly at rest."""
         n = self.card.agents
         u = self.uniform(key, 9 * n).reshape(9, n)
         jitter, slow = JITTER * (2 * u[:3] - 1), 0.1 * (2 * u[3:] - 1)
         x, y, z = (part - goal for part, goal in zip(jitter, params[1:], strict=True))
-        # Level: of any other attitude a program may round the rotation matrix as it likes.
+        # Level, because programs may round the rotation matrix of any other attitude differently.
         one, zero = jnp.ones(n, self.dtype), jnp.zeros(n, self.dtype)
         body = RigidBody(x, y, z, one, zero, zero, zero, *slow)
         hover = jnp.broadcast_to(dynamics.hover_speed(params.airframe), (n,))
         return State(Quadcopter(body, Rotors(hover, hover, hover, hover)), jnp.zeros(n, bool))
 
     def astray(self, body: RigidBody, params: Params) -> jax.Array:
-        """Who is farther out than vehicles may fly."""
+        """Say which vehicles are farther out than they may fly."""
         return squared_length(body.x, body.y, body.z) > self.reach**2
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Of each vehicle, ``(n,)``."""
+        """Return the reward of each vehicle, ``(n,)``."""
         error = distances(next_state.vehicles.body, params)
         return jnp.where(next_state.wrecked, 0, HALVING_ERROR / (HALVING_ERROR + error))
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """``success`` and the measures."""
+        """Return ``success`` and the measures."""
         n = self.card.agents
         distance = distances(state.vehicles.body, params)
         arrived = (distance < ARRIVED) & ~state.wrecked
@@ -120,7 +120,7 @@ class QuadcopterSwarm(Fleet):
 
 
 def evenly_spread(n: int) -> np.ndarray:
-    """``(n, 3)`` points on the unit sphere, about equally far from their neighbours (a Fibonacci spiral)."""
+    """Return ``(n, 3)`` points on the unit sphere, about equally far from their neighbours (a Fibonacci spiral)."""
     height = 1 - (2 * np.arange(n) + 1) / n
     longitude = math.pi * (3 - math.sqrt(5)) * np.arange(n)
     across = np.sqrt(1 - height * height)
@@ -128,12 +128,12 @@ def evenly_spread(n: int) -> np.ndarray:
 
 
 class SwarmPilot(NamedTuple):
-    """The reference player: each vehicle by itself, a velocity to its goal, away from whom it would meet.
+    """The reference player: each vehicle flies towards its goal and away from those that it would meet.
 
-    A neighbour on a course that would pass nearer than ``clear`` is evaded by a velocity away from where it would be at
-    the closest approach, after the collision cones of Fiorini & Shiller 1998 (doi:10.1177/027836499801700706); it does
-    the same. Who meet head-on both go to the right, about the vertical. Geometric control holds the velocity, with the
-    push of others' wakes, which it knows, balanced.
+    If a neighbour would pass nearer than ``clear``, the vehicle evades it by a velocity away from the place of the
+    closest approach, after the collision cones of Fiorini & Shiller 1998 (doi:10.1177/027836499801700706); the
+    neighbour does the same. Two that meet head-on both go to the right, about the vertical. Geometric control holds
+    the velocity and balances the push of others' wakes, which it knows.
     """
 
     control: GeometricControl
@@ -146,15 +146,16 @@ class SwarmPilot(NamedTuple):
     horizon: Any = 1.5
     """s"""
     evasion: Any = 1.2
-    """Of the velocity that would open the gap in time."""
+    """Fraction of the velocity that would open the gap in time."""
     right: Any = 0.15
-    """m by which a neighbour ahead is taken to be more to the left than it is."""
+    """m: the player treats a neighbour ahead as this much farther to the left."""
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> SwarmPilot:
-        """Geometric control of a vehicle that leans further than in hover.
+        """Make geometric control that leans further than in hover.
 
-        In a crowd, who evades one neighbour harder than needed meets the next: room is kept wider, and more gently.
+        In a crowd a vehicle that evades one neighbour too hard meets the next, so there it keeps more room and evades
+        more gently.
         """
         pilot = cls(GeometricControl(position=3.0, lean=0.8, least_thrust=0.5))
         if task.card.agents < CROWD:
@@ -162,11 +163,11 @@ class SwarmPilot(NamedTuple):
         return pilot._replace(speed=1.7, clear=0.75, evasion=0.9, right=0.18)
 
     def initial(self, params: Params) -> tuple[()]:
-        """No memory."""
+        """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Commands of all vehicles, ``(n, 4)``, in [-1, 1]."""
+        """Return the commands of all vehicles, ``(n, 4)``, in [-1, 1]."""
         state, params = view.state, view.params
         body = state.vehicles.body
         gx, gy, gz = to_goals(body, params)
@@ -174,13 +175,13 @@ class SwarmPilot(NamedTuple):
         speed = jnp.minimum(jnp.minimum(jnp.sqrt(2 * self.braking * far), 2 * far), self.speed) / far
         vx, vy, vz = speed * gx, speed * gy, speed * gz
 
-        # Closest approach of each two at the velocities they have.
+        # The closest approach of every two at their present velocities.
         x, y, z = between(body)
         ux, uy, uz = (part[:, None] - part for part in (body.vx, body.vy, body.vz))
         apart = jnp.maximum(jnp.sqrt(squared_length(x, y, z)), 0.05)
         when = -(x * ux + y * uy + z * uz) / jnp.maximum(squared_length(ux, uy, uz), 1e-4)
         when = jnp.clip(when, 0, self.horizon)
-        # Taken to be more to the left: who meets head-on passes to the right.
+        # A neighbour is displaced to the left, so that two that meet head-on pass on the right.
         mx = x + when * ux - self.right * y / apart
         my = y + when * uy + self.right * x / apart
         mz = z + when * uz
@@ -192,6 +193,6 @@ class SwarmPilot(NamedTuple):
         evasive = jnp.sqrt(squared_length(ex, ey, ez))
         share = jnp.minimum(1, 1.5 * self.speed / jnp.maximum(evasive, 1e-6))
         goal = SetPoint(body.x, body.y, body.z, vx + share * ex, vy + share * ey, vz + share * ez)
-        # The wake of others is known as the air is, and balanced.
+        # The player knows the wakes of others and balances them.
         lift = -wakes(body, state.wrecked, params.airframe) / params.airframe.inertia.mass
         return self.control.command(state.vehicles, params.airframe, goal._replace(az=lift)).T, memory

@@ -1,0 +1,118 @@
+"""A task as networks see it: one vector of numbers for each agent; all agents share the same weights."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.agent import CannotPlay
+from rlbench_suite.episode import Step, action_sizes
+from rlbench_suite.task import Task
+
+
+class FlatTask:
+    """A task with flat observations and actions: ``A`` agents, each with ``features`` inputs and ``outputs`` outputs.
+
+    Args:
+        task: the task.
+        learner: name of the agent, for error messages.
+        images: keep an image, a uint8 Box (height, width, channels), apart. Otherwise its pixels are features.
+
+    Raises:
+        CannotPlay: a space of the task does not fit; the message says which one and why.
+    """
+
+    def __init__(self, task: Task[Any, Any], learner: str, *, images: bool = False) -> None:
+        self.task, self.agents = task, task.card.agents
+        if task.dtype != np.float32:
+            raise CannotPlay(f"{learner} trains in float32; build {task.card.id} with dtype='float32'.")
+        shown = task.observation_space
+        parts: list[Any] = [shown[name] for name in sorted(shown)] if isinstance(shown, spaces.Dict) else [shown]
+        for part in parts:
+            if not isinstance(part, spaces.Box) or (self.agents > 1 and part.shape[:1] != (self.agents,)):
+                raise CannotPlay(f"{learner} reads a Box or a Dict of Boxes with one row for each agent, not {part}.")
+        shapes: list[tuple[int, ...]] = [part.shape if self.agents == 1 else part.shape[1:] for part in parts]
+        found = [i for i, part in enumerate(parts) if images and part.dtype == np.uint8 and len(shapes[i]) == 3]
+        if len(found) > 1:
+            raise CannotPlay(f"{learner} reads at most one image, and this observation has {len(found)}: {shown}.")
+        self.image_shape: tuple[int, ...] | None = shapes[found[0]] if found else None
+        """Height, width and channels of the image that is kept apart from the features; None without one."""
+        self._image_leaf = found[0] if found else -1
+        self.features = sum(math.prod(shape) for i, shape in enumerate(shapes) if i != self._image_leaf)
+        hidden = task.privileged_space
+        self.privileged = 0 if hidden is None else math.prod(hidden.shape) // self.agents
+        """Features of each agent that only a critic sees, in training."""
+        space = task.action_space
+        if isinstance(space, spaces.Box) and space.is_bounded():
+            low, high = (bound.reshape(self.agents, -1) for bound in (space.low, space.high))
+            alike = (low == low[0]).all() and (high == high[0]).all()
+            self.low, self.high = low[0], high[0]
+            self.choices: tuple[int, ...] = ()
+            self.outputs = low.shape[1]
+        elif isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and not np.any(space.start):
+            sizes = np.reshape(action_sizes(space), (self.agents, -1))
+            alike = (sizes == sizes[0]).all()
+            self.choices = tuple(sizes[0].tolist())
+            self.outputs = sum(self.choices)
+        else:
+            raise CannotPlay(
+                f"{learner} plays bounded Box and zero-based Discrete and MultiDiscrete actions, not {space}."
+            )
+        if not alike:
+            raise CannotPlay(
+                f"With {learner} all agents share one policy, so they need equal action spaces, not {space}."
+            )
+        self.noise_shape = self.agents, len(self.choices) or self.outputs
+        """Shape of the random numbers that one joint action takes."""
+        self.action_features: np.ndarray | None = getattr(task, "action_features", None)
+        """Features of each action, ``(actions, F)``; None where the task gives none."""
+
+    # The methods below take the values of one environment; use vmap for batches.
+
+    def observe(self, observation: Any, action_mask: jax.Array | None = None) -> tuple[jax.Array, jax.Array | None]:
+        """Return the features ``(A, features)`` and the mask ``(A, outputs)``, None where every action is legal."""
+        leaves = [
+            leaf.astype(jnp.float32).reshape(self.agents, -1)
+            for i, leaf in enumerate(jax.tree.leaves(observation))
+            if i != self._image_leaf
+        ]
+        x = jnp.concatenate(leaves, -1) if leaves else jnp.zeros((self.agents, 0))
+        return x, None if action_mask is None else action_mask.reshape(self.agents, -1)
+
+    def image_in(self, observation: Any) -> jax.Array | None:
+        """Return the image, uint8 ``(A, height, width, channels)``, or None where there is none."""
+        if self.image_shape is None:
+            return None
+        image: jax.Array = jax.tree.leaves(observation)[self._image_leaf]
+        return image.reshape(self.agents, *self.image_shape)
+
+    def observe_step(self, step: Step) -> tuple[jax.Array, jax.Array | None]:
+        """Return the features for training, ``(A, features + privileged)``, privileged ones last, and the mask."""
+        x, mask = self.observe(step.observation, step.info.get("action_mask"))
+        if self.privileged:
+            hidden = step.info["privileged"].astype(jnp.float32).reshape(self.agents, -1)
+            x = jnp.concatenate([x, hidden], -1)
+        return x, mask
+
+    def env_action(self, action: jax.Array) -> jax.Array:
+        """Return the environment's action. Continuous actions come in units of half the range and are clipped."""
+        if not self.choices:
+            middle, reach = (self.high + self.low) / 2, (self.high - self.low) / 2
+            action = jnp.clip(middle + reach * action, self.low, self.high)
+        kind = jax.dtypes.canonicalize_dtype(self.task.action_space.dtype)
+        return action.reshape(self.task.action_space.shape).astype(kind)
+
+    def agent_rewards(self, reward: jax.Array) -> jax.Array:
+        """Return the reward of each agent, ``(A,)``. The card's weights combine several objectives."""
+        if self.task.card.objectives:
+            reward = reward @ np.asarray(self.task.card.weights, np.float32)
+        return reward.reshape(self.agents)
+
+
+flatten_task = cache(FlatTask)

@@ -1,0 +1,140 @@
+"""Actuators: actions drive the converters by voltages or by switch states, with interlocking or without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from gymnasium import spaces
+
+from rlbench_suite.component import Component
+
+from ..machines.frames import Scalar, Values
+from ..power_electronics import interlocking
+from . import components
+from .part import Design
+
+Moved = Callable[[Any, Any, float], Any]
+"""Moves a state under a voltage (V) over a fraction of the period."""
+
+
+class Voltages:
+    """Each action is a vector of voltages, in parts of the largest."""
+
+    noun = "voltage"
+    """Name of what is applied, in words"""
+
+    def __init__(self, design: Design, share: float) -> None:
+        self.machine, self.plant, self.dtype = design.machine, design.plant, design.dtype
+        self.share = share
+        """Fraction of a period for which a leg's switches are both off"""
+
+    def space(self, box: Callable[..., spaces.Box]) -> spaces.Space[Any]:
+        """Return the action space, from the converters' lowest voltages to their highest; ``box`` makes it."""
+        return box([self.plant.lowest] * self.width, [1] * self.width)
+
+    def chosen(self, action: jax.Array) -> Any:
+        """Return the voltages that the converters can give."""
+        return self.plant.within_reach(tuple(action[i] for i in range(self.width)))
+
+    def first(self, electrical: Any, speed: Scalar) -> Any:
+        """Return what is applied before the first action if that one has to wait: voltages that keep the currents."""
+        return self.plant.holding(electrical, speed)
+
+    def shown(self, chosen: Any) -> Values:
+        """Return the numbers by which a choice is observed."""
+        return tuple(chosen)
+
+    @property
+    def width(self) -> int:
+        """Length of :meth:`shown`."""
+        return self.plant.inputs
+
+    def voltage(self, chosen: Any, electrical: Any, angle: Scalar) -> Any:
+        """Return the machine's voltage, V, without interlocking; ``angle``: electrical, rad."""
+        return self.plant.voltage(chosen, electrical, angle)
+
+    def apply(self, chosen: Any, state: Any, angle: Scalar, moved: Moved) -> Any:
+        """Return the state one period later; ``angle``: electrical, rad, at its start."""
+        if self.share:
+            voltage = self.plant.interlocked(chosen, state.electrical, angle, self.share)
+        else:
+            voltage = self.voltage(chosen, state.electrical, angle)
+        return moved(state, voltage, 1.0)._replace(applied=chosen)
+
+    def components(self, name: str, when: str) -> list[Component]:
+        """Describe each entry of :meth:`shown`, as it is applied ``when``."""
+        parts = components.voltages(self.plant, self.machine)
+        return [Component(f"{name}_{part.name}", f"{part.meaning}, {when}", part.unit) for part in parts]
+
+    def actions(self) -> tuple[Component, ...]:
+        """Describe each part of an action, or each action."""
+        return components.voltage_actions(self.plant, self.machine)
+
+    def how_to_act(self) -> str:
+        """Tell a text player in one line what an action looks like."""
+        parts = zip(self.plant.voltages, self.plant.units, strict=True)
+        axes = ", ".join(f"{name} in parts of {unit:.1f} V" for name, unit in parts)
+        return f"Answer with {self.width} number(s) from {self.plant.lowest:.0f} to 1: {axes}."
+
+
+class SwitchStates(Voltages):
+    """Each action is the number of a switch state."""
+
+    noun = "switches"
+
+    def space(self, box: Callable[..., spaces.Box]) -> spaces.Space[Any]:
+        """Return one number for each switch state of all converters together."""
+        return spaces.Discrete(self.plant.states)
+
+    def chosen(self, action: jax.Array) -> jax.Array:
+        """Return the switch state."""
+        return action
+
+    def first(self, electrical: Any, speed: Scalar) -> Any:
+        """Return the state with all legs low."""
+        return jnp.int32(0)
+
+    def shown(self, chosen: Any) -> Values:
+        """Return 0 or 1 for each leg at the lower or upper end of the link."""
+        return self.plant.legs(chosen)
+
+    @property
+    def width(self) -> int:
+        """Number of legs."""
+        return self.plant.switches
+
+    def voltage(self, chosen: Any, electrical: Any, angle: Scalar) -> Any:
+        """Return the voltage that the switch state puts on the machine."""
+        return self.plant.switched(chosen, electrical, angle)
+
+    def apply(self, chosen: Any, state: Any, angle: Scalar, moved: Moved) -> Any:
+        """Hold the legs where diodes take them while they are interlocked, then in the switch state."""
+        legs = tuple(leg.astype(self.dtype) for leg in self.plant.legs(chosen))
+        if self.share:
+            currents = self.plant.leg_currents(state.electrical, state.angle)
+            between = interlocking.freewheeling(state.applied, legs, currents)
+            state = moved(state, self.plant.across(between, state.electrical, state.angle), self.share)
+        voltage = self.voltage(chosen, state.electrical, state.angle)
+        return moved(state, voltage, 1 - self.share)._replace(applied=legs)
+
+    def components(self, name: str, when: str) -> list[Component]:
+        """Describe each leg."""
+        return [Component(f"{name}_{leg}", f"{meaning}, {when}") for leg, meaning in components.legs(self.plant)]
+
+    def actions(self) -> tuple[Component, ...]:
+        """Describe each switch state."""
+        return components.switch_states(tuple(self.plant.converters))
+
+    def how_to_act(self) -> str:
+        """Tell how the number is made up of the converters' states."""
+        converters = self.plant.converters
+        first, *second = (f"0 to {states - 1} of the {fed}" for fed, states in converters)
+        sum_of = "".join(f": {first} plus {converters[0][1]} times {other}" for other in second)
+        return f"Answer with the switch state, a whole number from 0 to {self.plant.states - 1}{sum_of}."
+
+
+ACTUATORS: dict[str, type[Voltages]] = {"continuous": Voltages, "finite": SwitchStates}
+"""Actuators by their names in ``card.settings``."""

@@ -1,0 +1,85 @@
+"""Angles of the rotor or the shaft, as far as they matter."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rlbench_suite.component import Component
+
+from ..machines.frames import Scalar, Values, wrapped
+from ..plants.plant import Plant
+from . import components
+
+
+class Angle:
+    """An angle that does not matter: it stays where it was at the start."""
+
+    def __init__(self, plant: Plant, seen: bool) -> None:
+        self.plant = plant
+        self.seen = seen
+        """True if the observation shows the directions that the effect of a switch state depends on"""
+
+    def begin(self, unit: Scalar, zero: Scalar) -> Scalar:
+        """Return the angle at the start, rad; ``unit``: uniform in [0, 1)."""
+        return zero
+
+    def integrated(self, angle: Scalar) -> Any:
+        """Return the angle if a step integrates it."""
+        return ()
+
+    def rate(self, speed: Scalar) -> Any:
+        """Return the rate of :meth:`integrated`, rad/s."""
+        return ()
+
+    def after(self, angle: Scalar, integrated: Any, speed: Scalar, duration: float) -> Scalar:
+        """Return the angle ``duration`` s later, from the speed before (rad/s)."""
+        return angle
+
+    def electrical(self, angle: Scalar) -> Scalar:
+        """Return the rotor's electrical angle, rad."""
+        return angle
+
+    def shown(self, electrical: Any, angle: Scalar) -> Values:
+        """Return cosine and sine of each angle that switches meet."""
+        return self.plant.directions(electrical, self.electrical(angle)) if self.seen else ()
+
+    def components(self) -> list[Component]:
+        """Describe each entry of :meth:`shown`."""
+        return components.turning(self.plant) if self.seen else []
+
+    def words(self, angle: Scalar) -> str:
+        """Tell the rotor's angle."""
+        return f" Angle {float(self.electrical(angle)):+.3f} rad." if self.seen else ""
+
+
+class RotorAngle(Angle):
+    """The rotor's electrical angle within a turn."""
+
+    def begin(self, unit: Scalar, zero: Scalar) -> Scalar:
+        """Return any angle."""
+        return 2 * math.pi * (unit - 0.5)
+
+    def after(self, angle: Scalar, integrated: Any, speed: Scalar, duration: float) -> Scalar:
+        """Turn by the speed before."""
+        return wrapped(angle + (self.plant.pole_pairs * duration) * speed)
+
+
+class ShaftAngle(Angle):
+    """The shaft's own angle, with full turns counted; a step integrates it."""
+
+    def integrated(self, angle: Scalar) -> Scalar:
+        """Return the angle."""
+        return angle
+
+    def rate(self, speed: Scalar) -> Scalar:
+        """Return the speed."""
+        return speed
+
+    def after(self, angle: Scalar, integrated: Scalar, speed: Scalar, duration: float) -> Scalar:
+        """Return the integrated angle."""
+        return integrated
+
+    def electrical(self, angle: Scalar) -> Scalar:
+        """Return the angle times the pole pairs."""
+        return self.plant.pole_pairs * angle

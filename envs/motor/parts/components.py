@@ -1,0 +1,153 @@
+"""Explain a drive's observations and actions entry by entry, from the names that plants give to their quantities.
+
+A name is a kind (``i`` current, ``u`` voltage, ``psi`` flux linkage) and a place: ``i_sd`` is the stator's current
+along the d axis.
+"""
+
+from __future__ import annotations
+
+from rlbench_suite.component import Component
+
+from ..plants.direct_current import DirectCurrent
+from ..plants.plant import Plant
+from ..plants.three_phase import SCIM
+
+KINDS = {"i": "current", "u": "voltage", "psi": "flux linkage"}
+AXES = {
+    "a": "in phase a",
+    "b": "in phase b",
+    "c": "in phase c",
+    "d": "along the {whose} (d axis)",
+    "q": "across the {whose} (q axis)",
+    "x": "along the x axis, which makes losses and no torque",
+    "y": "along the y axis, which makes losses and no torque",
+    "alpha": "along phase a (alpha axis, fixed to the stator)",
+    "beta": "across phase a (beta axis, fixed to the stator)",
+}
+WINDINGS = {"s": "stator", "r": "rotor"}
+NUMBERS = {"1": "first", "2": "second"}
+ARMATURE = "of the armature"
+WHOLE = {"SeriesDc": "of armature and field winding in series", "ShuntDc": "of both windings in parallel"}
+"""Part that a voltage or current without a place belongs to, where that is not the armature."""
+BY_NAME = {"e": "of the field winding", "sum": "of both windings together", "sup": "of the supply", "r": "of the rotor"}
+
+
+def electrical(name: str, machine: str) -> str:
+    """Explain an electrical quantity of a machine (``card.settings``) by the quantity's name."""
+    kind, _, place = name.partition("_")
+    if place in BY_NAME:
+        return f"{KINDS[kind]} {BY_NAME[place]}"
+    if machine.endswith("Dc"):
+        return f"{KINDS[kind]} {WHOLE.get(machine, ARMATURE) if place == '' else ARMATURE}"
+    winding = ""
+    if place[-1] in NUMBERS:
+        place, winding = place[:-1], f" of the {NUMBERS[place[-1]]} winding"
+    elif place[0] in WINDINGS and place[1:] in AXES:
+        place, winding = place[1:], f" of the {WINDINGS[place[0]]}"
+    whose = "rotor flux" if machine in ("SCIM", "DFIM") else "rotor"
+    return f"{KINDS[kind]}{winding} {AXES[place].format(whose=whose)}"
+
+
+def measured(plant: Plant, machine: str, error: str = "") -> list[Component]:
+    """Describe the measured electrical quantities, then the speed; ``error``: added to each meaning."""
+    flux = f"{plant.FLUX:.4g} V s" if isinstance(plant, SCIM) else ""
+    shown = [
+        Component(name, electrical(name, machine) + error, flux if name == "psi_r" else f"{plant.current_limit:g} A")
+        for name in plant.measured_names
+    ]
+    return [*shown, Component("speed", f"mechanical speed of the shaft{error}", f"{plant.speed_limit:.4g} rad/s")]
+
+
+def turning(plant: Plant) -> list[Component]:
+    """Describe cosine and sine of each angle that the effect of a switch state depends on."""
+    angles = ["rotor"]
+    if isinstance(plant, SCIM):
+        angles = ["flux", "rotor"][: plant.turning]
+    whose = {"rotor": "of the electrical angle of the rotor", "flux": "of the angle of the rotor flux in the stator"}
+    return [
+        Component(f"{function}_{angle}", f"{function}ine {whose[angle]}".replace("sinine", "sine"))
+        for angle in angles
+        for function in ("cos", "sin")
+    ]
+
+
+def legs(plant: Plant) -> list[tuple[str, str]]:
+    """Return name and meaning of each leg of the converters, from a switch state's lowest bit to its highest."""
+    found = []
+    for fed, states in plant.converters:
+        names = {8: ("c", "b", "a"), 4: ("forward", "backward"), 2: ("only",)}[states]
+        found += [(f"{fed.replace(' ', '_')}_{name}", _leg(name, fed)) for name in names]
+    return found
+
+
+def _leg(name: str, fed: str) -> str:
+    whose = {"forward": f"the leg that drives the {fed} forward", "backward": f"the leg that drives the {fed} backward"}
+    whose |= {"only": f"the only leg that feeds the {fed}"}
+    leg = whose.get(name, f"the leg of phase {name} of the {fed}")
+    return f"whether {leg} is at the upper end of the link (1) or the lower (0)"
+
+
+def voltages(plant: Plant, machine: str) -> list[Component]:
+    """Describe each part of a continuous action."""
+    return [
+        Component(name, electrical(name, machine), f"{unit:.4g} V")
+        for name, unit in zip(plant.voltages, plant.units, strict=True)
+    ]
+
+
+def voltage_actions(plant: Plant, machine: str) -> tuple[Component, ...]:
+    """Describe each voltage as a part of an action."""
+    circle = "" if isinstance(plant, DirectCurrent) else "; a vector beyond the inverter's reach is shortened to it"
+    return tuple(
+        Component(part.name, part.meaning + ("" if part.name == "u_e" else circle), part.unit)
+        for part in voltages(plant, machine)
+    )
+
+
+MOST_NAMED = 20
+"""Switch states that are named one by one."""
+STATES = {
+    8: "0 to 7, whose bits 4, 2 and 1 put phase a, b and c at the upper end of the link",
+    4: "0 or 3 no voltage, 1 the link's voltage forward, 2 backward",
+}
+"""Effects of a converter's switch states, by their number."""
+
+
+def switch_states(converters: tuple[tuple[str, int], ...]) -> tuple[Component, ...]:
+    """Describe each state of one converter, or of two; the first one's counts fastest."""
+    (first, count), *others = converters
+    if not others:
+        return tuple(Component(*_state(state, count, first)) for state in range(count))
+    [(second, more)] = others
+    if count * more <= MOST_NAMED:
+        pairs = [
+            (_state(low, count, first), _state(high, more, second)) for high in range(more) for low in range(count)
+        ]
+        return tuple(Component(f"{low[0]} {high[0]}", f"{low[1]}; {high[1]}") for low, high in pairs)
+    rule = f"state of the {first} + {count} * state of the {second}. States of the {first}: {STATES[count]}"
+    rule += f"; of the {second}: {STATES[more]}" if more != count else f"; those of the {second} likewise"
+    return (Component("switch_state", rule, "1", (count * more,)),)
+
+
+SWITCHED = {
+    4: (
+        ("low", "both legs low: no voltage"),
+        ("forward", "the link's voltage forward"),
+        ("backward", "the link's voltage backward"),
+        ("high", "both legs high: no voltage"),
+    ),
+    2: (("off", "no voltage, current through the lower switch or diode"), ("on", "the link's voltage")),
+}
+"""Name and meaning of each state of a direct-current converter, by their number."""
+
+
+def _state(state: int, count: int, fed: str) -> tuple[str, str]:
+    """Return name and meaning of a converter's switch state."""
+    if count == 8:
+        bits = f"{state:03b}"
+        high = [phase for phase, bit in zip("abc", bits, strict=True) if bit == "1"]
+        where = {0: "all phases at the lower end of the link", 3: "all phases at the upper end of the link"}
+        meaning = where.get(len(high), f"only {' and '.join(high)} at the upper end of the link")
+        return f"{fed} {bits}", meaning + (": no voltage" if len(high) in where else "")
+    name, meaning = SWITCHED[count][state]
+    return f"{fed} {name}", f"{fed}: {meaning}"

@@ -1,0 +1,50 @@
+"""Dead time: periods that pass before an action is applied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlbench_suite.component import Component
+
+from ..machines.frames import Scalar, Values
+from .actuator import Voltages
+from .part import Part
+
+
+class NoDeadTime(Part):
+    """Actions are applied at once."""
+
+    def begin(self, electrical: Any, speed: Scalar) -> Any:
+        """Return the memory at the start."""
+        return ()
+
+    def exchange(self, memory: Any, chosen: Any) -> tuple[Any, Any]:
+        """Return what is applied in this step, and the next memory."""
+        return chosen, memory
+
+
+class DeadTime(NoDeadTime):
+    """Actions are applied one period late, as by digital control; the memory is the one that waits."""
+
+    def __init__(self, actuator: Voltages) -> None:
+        self.actuator = actuator
+
+    def begin(self, electrical: Any, speed: Scalar) -> Any:
+        """Return an action that changes the currents little."""
+        return self.actuator.first(electrical, speed)
+
+    def exchange(self, memory: Any, chosen: Any) -> tuple[Any, Any]:
+        """Apply what waited; what is chosen now waits."""
+        return memory, chosen
+
+    def shown(self, memory: Any) -> Values:
+        """Return what waits, in the form of what was applied."""
+        return self.actuator.shown(memory)
+
+    def components(self) -> list[Component]:
+        """Describe what waits."""
+        return self.actuator.components("waiting", "in the next step")
+
+    def words(self, memory: Any) -> str:
+        """List what waits."""
+        return f" Waiting: {', '.join(f'{float(part):+.3f}' for part in self.shown(memory))}."

@@ -1,0 +1,151 @@
+"""Test benches that set the speed of the shaft, and loads against which the machine sets it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ...alternating_bands import alternating_bands
+from ..loads import ornstein_uhlenbeck
+from ..loads.load import Constant, ConstantSpeed, Polynomial
+from ..machines.frames import Scalar
+from ..references.wave import SHAPES, Wave, through
+from .part import Design, Part
+
+BANDS = 40
+"""Alternating bands of train and test."""
+HOISTED = 0.3
+"""Fraction of the torque's range, about its middle, that a constant load takes."""
+DISTURBANCE, DISTURBED = 0.1, 0.02
+"""Ornstein-Uhlenbeck load: deviation by half the torque's range, and time constant, s."""
+SINUS = SHAPES["sinus"]
+
+
+def near(nominal: float, tolerance: float, unit: Scalar) -> Scalar:
+    """Return a number within a relative tolerance of a nominal one; ``unit``: uniform in [0, 1)."""
+    return nominal * (1 - tolerance + 2 * tolerance * unit)
+
+
+class Bench(Part):
+    """A test bench that holds the speed."""
+
+    def __init__(self, design: Design) -> None:
+        self.design = design
+
+    def sample(self, u: jax.Array, split: jax.Array) -> tuple[Any, Scalar]:
+        """Return the load and the speed at the start, rad/s; ``u``: uniform draws, the last four its own."""
+        return ConstantSpeed(), alternating_bands(u[-1], split, *self.design.goal.speeds, BANDS)
+
+    def begin(self, speed: Scalar, key: jax.Array) -> Any:
+        """Return the memory at the start."""
+        return ()
+
+    def integrated(self, speed: Scalar) -> Any:
+        """Return the speed if a step integrates it."""
+        return ()
+
+    def speed(self, memory: Any, held: Scalar, integrated: Any, turns: Scalar) -> Scalar:
+        """Return the speed, rad/s, a fraction of a step after it was ``held``."""
+        return held
+
+    def acceleration(self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar) -> Any:
+        """Return the rate of :meth:`integrated`, rad/s^2, under the machine's torque (N m)."""
+        return ()
+
+    def moved(self, memory: Any, turns: float) -> Any:
+        """Return the memory a fraction of a step later."""
+        return memory
+
+    def ahead(self, memory: Any, key: jax.Array) -> Any:
+        """Return the memory in the next step."""
+        return memory
+
+
+class Profile(Bench):
+    """A test bench that moves the speed along a sine; the memory is its :class:`Wave`."""
+
+    def begin(self, speed: Scalar, key: jax.Array) -> Wave:
+        """Draw a sine that begins at this speed."""
+        u = self.design.uniform(key, 4)
+        slope = self.design.period * self.design.steady_acceleration * jnp.exp(-math.log(10) * u[0])
+        return through("sinus", speed, self.design.goal.speeds, slope, math.inf, u[1], u[2], u[3])
+
+    def speed(self, memory: Wave, held: Scalar, integrated: Any, turns: Scalar) -> Scalar:
+        """Return the sine's value."""
+        return memory.ahead(turns).at(SINUS)
+
+    def moved(self, memory: Wave, turns: float) -> Wave:
+        """Move along the sine."""
+        return memory.ahead(turns)
+
+
+class Friction(Bench):
+    """A load of inertia, Coulomb and viscous friction."""
+
+    def sample(self, u: jax.Array, split: jax.Array) -> tuple[Any, Scalar]:
+        """Return a load with an inertia in the bands of the split, and any speed."""
+        design = self.design
+        inertia = alternating_bands(u[-1], split, 0.0, design.plant.nominal.inertia, BANDS)
+        low, high = design.goal.speeds
+        return self.resistance(u[-3], inertia), low + (high - low) * u[-4]
+
+    def resistance(self, unit: Scalar, inertia: Scalar) -> Any:
+        """Return the load that resists the shaft; ``unit``: uniform in [0, 1)."""
+        friction, zero = self.design.goal.friction, jnp.zeros((), self.design.dtype)
+        return Polynomial(near(friction.coulomb, 0.5, unit), near(friction.viscous, 0.5, unit), zero, inertia)
+
+    def integrated(self, speed: Scalar) -> Scalar:
+        """Return the speed."""
+        return speed
+
+    def speed(self, memory: Any, held: Scalar, integrated: Scalar, turns: Scalar) -> Scalar:
+        """Return the integrated speed."""
+        return integrated
+
+    def acceleration(self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar) -> Scalar:
+        """Return what the load leaves."""
+        return load.acceleration(speed, torque, inertia)
+
+
+class Hoist(Friction):
+    """A load of constant torque."""
+
+    def resistance(self, unit: Scalar, inertia: Scalar) -> Constant:
+        """Draw the torque."""
+        middle, away = self.design.torques
+        return Constant(middle + HOISTED * away * (2 * unit - 1), inertia)
+
+
+class Disturbed(Friction):
+    """Friction and an Ornstein-Uhlenbeck torque; the memory is that torque, N m."""
+
+    @property
+    def deviation(self) -> float:
+        """N m."""
+        return DISTURBANCE * self.design.torques[1]
+
+    def begin(self, speed: Scalar, key: jax.Array) -> Scalar:
+        """Draw a torque of the stationary process."""
+        return self.deviation * jax.random.normal(key, (), self.design.dtype)
+
+    def acceleration(self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar) -> Scalar:
+        """Return what friction and the random torque leave."""
+        return super().acceleration(load, memory, speed, torque - memory, inertia)
+
+    def ahead(self, memory: Any, key: jax.Array) -> Scalar:
+        """Draw the next torque."""
+        normal = jax.random.normal(jax.random.fold_in(key, 1), (), self.design.dtype)
+        return ornstein_uhlenbeck.ahead(memory, normal, self.deviation, DISTURBED, self.design.period)
+
+
+LOADS: dict[str, type[Bench]] = {
+    "bench": Bench,
+    "profile": Profile,
+    "friction": Friction,
+    "constant": Hoist,
+    "ornstein-uhlenbeck": Disturbed,
+}
+"""Loads by their names in ``card.settings``."""

@@ -1,0 +1,152 @@
+"""Controlled quantities: currents, a torque, a speed or a position."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite.component import Component
+
+from ..machines.frames import Scalar, Values
+from ..plants.three_phase import ThreePhase
+from .part import Design
+
+
+class Quantity(abc.ABC):
+    """One controlled quantity, or several of one kind."""
+
+    unit: str
+    loaded = False
+    """True if the shaft turns a load; a test bench sets its speed otherwise"""
+
+    def __init__(self, design: Design) -> None:
+        self.plant, self.goal, self.design = design.plant, design.goal, design
+        self.names: tuple[str, ...] = (type(self).__name__.lower(),)
+
+    @abc.abstractmethod
+    def value(self, machine: Any, electrical: Any, speed: Scalar, angle: Scalar) -> Values:
+        """Return the values, in :attr:`unit`."""
+
+    def read(self, measured: list[Scalar], values: Values, errors: jax.Array) -> Values:
+        """Return the values that instruments show; ``errors``: of each in ``measured``, and one more."""
+        return (values[0] + errors[-1] * self.goal.scale,)
+
+    def steepest(self, fastest: float) -> float:
+        """Return the change in each continuous step that a drive keeps up; ``fastest``: of a reference's moves."""
+        return fastest
+
+    def first(self, anywhere: Values, speed: Scalar, away: Scalar) -> Values:
+        """Return the first references; ``away``: how far those of a loaded shaft are from where it is."""
+        return anywhere
+
+    def attainable(self, reference: Values) -> Values:
+        """Return the references that can be reached together."""
+        return reference
+
+    def instruments(self, values: Values) -> list[Scalar]:
+        """Return what is measured only where it is controlled, in parts of full scale."""
+        return []
+
+    def components(self) -> list[Component]:
+        """Describe each entry of :meth:`instruments`."""
+        return []
+
+
+class Current(Quantity):
+    """The currents that the plant names."""
+
+    unit = "A"
+
+    def __init__(self, design: Design) -> None:
+        super().__init__(design)
+        self.names = self.plant.currents
+
+    def value(self, machine: Any, electrical: Any, speed: Scalar, angle: Scalar) -> Values:
+        """Return the currents."""
+        return self._scaled(self.plant.measured(electrical))
+
+    def read(self, measured: list[Scalar], values: Values, errors: jax.Array) -> Values:
+        """Return the measured currents."""
+        return self._scaled(tuple(measured))
+
+    def _scaled(self, measured: Values) -> Values:
+        return tuple(value * self.plant.current_limit for value in measured[: len(self.names)])
+
+    def attainable(self, reference: Values) -> Values:
+        """Keep the stator's d and q current within the nominal circle."""
+        if not isinstance(self.plant, ThreePhase):
+            return reference
+        d, q, *others = reference
+        most = jnp.sqrt(self.plant.nominal_current**2 - d * d)
+        return d, jnp.clip(q, -most, most), *others
+
+
+class Torque(Quantity):
+    """The machine's torque."""
+
+    unit = "N m"
+
+    def value(self, machine: Any, electrical: Any, speed: Scalar, angle: Scalar) -> Values:
+        """Return the torque."""
+        return (machine.torque(electrical),)
+
+    def read(self, measured: list[Scalar], values: Values, errors: jax.Array) -> Values:
+        """Return the measured torque."""
+        return (measured[-1] * self.goal.scale,)
+
+    def instruments(self, values: Values) -> list[Scalar]:
+        """Return the torque."""
+        return [values[0] * (1 / self.goal.scale)]
+
+    def components(self) -> list[Component]:
+        """Describe the torque."""
+        return [Component("torque", "torque of the machine", f"{self.goal.scale:g} N m")]
+
+
+class Speed(Quantity):
+    """The shaft's speed."""
+
+    unit = "rad/s"
+    loaded = True
+
+    def value(self, machine: Any, electrical: Any, speed: Scalar, angle: Scalar) -> Values:
+        """Return the speed."""
+        return (speed,)
+
+    def read(self, measured: list[Scalar], values: Values, errors: jax.Array) -> Values:
+        """Return the measured speed."""
+        return (measured[len(self.plant.measured_names)] * self.plant.speed_limit,)
+
+    def steepest(self, fastest: float) -> float:
+        """Return no more than part of the torque accelerates."""
+        return min(fastest, self.goal.period * self.design.steady_acceleration)
+
+    def first(self, anywhere: Values, speed: Scalar, away: Scalar) -> Values:
+        """Begin near the speed at the start."""
+        return (jnp.clip(speed + away, self.goal.low[0], self.goal.high[0]),)
+
+
+class Position(Quantity):
+    """The shaft's angle."""
+
+    unit = "rad"
+    loaded = True
+
+    def value(self, machine: Any, electrical: Any, speed: Scalar, angle: Scalar) -> Values:
+        """Return the angle."""
+        return (angle,)
+
+    def steepest(self, fastest: float) -> float:
+        """Return a pace at which a cascade without feed-forward lags by half a halving error."""
+        return self.goal.halving[0] / 100
+
+    def first(self, anywhere: Values, speed: Scalar, away: Scalar) -> Values:
+        """Begin near zero."""
+        return (jnp.clip(jnp.zeros_like(speed) + away, self.goal.low[0], self.goal.high[0]),)
+
+
+QUANTITIES: dict[str, type[Quantity]] = {one.__name__.lower(): one for one in (Current, Torque, Speed, Position)}
+"""Quantities by the goal's name in ``card.settings``."""

@@ -1,0 +1,214 @@
+"""References: each controlled quantity has one of its own, all of the same kind.
+
+=========== ==========================================================================================================
+walk        moves by N(0, s^2) a step, s of the episode log-uniform in the goal's range (``Params.pace``)
+laplace     the same with moves of Laplace's law and the same deviation: many small ones, few large
+sinus,      periodic (``references/wave.py``): amplitude and middle are drawn for the episode, and it begins where a
+triangle,   walk would. The drive can follow its steepest slope: at the fastest pace that slope is the deviation of the
+sawtooth,   fastest walk, or the acceleration by part of the torque. A speed or position jumps by no more than
+step        ``Goal.jump``
+switched    one of these, drawn anew for every sub-episode of a tenth to half of the time limit; each begins where the
+            last one ended
+=========== ==========================================================================================================
+
+All stay within the goal's bounds. Source: the reference generators of gym-electric-motor 3.0.3
+(doi:10.21105/joss.02498). There amplitudes and frequencies ignore what a drive can follow, and sub-episodes begin with
+a jump.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from rlbench_suite import keys
+
+from ..machines.frames import Scalar, Values
+from ..references.wave import SHAPES, Wave, through
+from .part import Part
+
+SHORTEST, LONGEST = 0.1, 0.5
+"""Lengths of a sub-episode, in parts of the time limit."""
+
+
+class Range(NamedTuple):
+    """Bounds and pace of one reference."""
+
+    low: float
+    high: float
+    slowest: float
+    """Deviation of a move"""
+    quicker: float
+    """Logarithm of the fastest deviation by the slowest"""
+    steepest: float
+    """Change a step that a wave keeps up, at the fastest pace"""
+    jump: float
+    """The most that it may change at once"""
+
+    def deviation(self, pace: Scalar) -> Scalar:
+        """Return the deviation of a move, at a pace of 0..1."""
+        return self.slowest * jnp.exp(self.quicker * pace)
+
+    def moved(self, value: Scalar, pace: Scalar, move: Scalar) -> Scalar:
+        """Return a walk's next value."""
+        return jnp.clip(value + self.deviation(pace) * move, self.low, self.high)
+
+    def wave(self, name: str, value: Scalar, pace: Scalar, draws: tuple[Scalar, Scalar, Scalar]) -> Wave:
+        """Begin a wave at a value; see :func:`~..references.wave.through`."""
+        slope = self.steepest * jnp.exp(self.quicker * (pace - 1))
+        return through(name, value, (self.low, self.high), slope, self.jump, *draws)
+
+
+class Reference(Part, abc.ABC):
+    """A kind of reference; its memory is empty where its values are all it needs."""
+
+    def __init__(self, horizon: int) -> None:
+        self.horizon = horizon
+
+    @abc.abstractmethod
+    def begin(self, values: Values, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array) -> Any:
+        """Return the memory at the first values."""
+
+    @abc.abstractmethod
+    def step(
+        self, values: Values, memory: Any, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array
+    ) -> tuple[Values, Any]:
+        """Return values and memory one step later."""
+
+
+class Walk(Reference):
+    """A random walk."""
+
+    def begin(self, values: Values, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array) -> Any:
+        """Return an empty memory."""
+        return ()
+
+    def moves(self, key: jax.Array, count: int, dtype: Any) -> jax.Array:
+        """Draw moves of deviation one, shape ``(count,)``."""
+        return keys.standard_normal(key, count, dtype)
+
+    def step(
+        self, values: Values, memory: Any, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array
+    ) -> tuple[Values, Any]:
+        """Move each value by itself."""
+        moves = self.moves(key, len(values), values[0].dtype)
+        return tuple(r.moved(at, pace, moves[i]) for i, (at, r) in enumerate(zip(values, ranges, strict=True))), ()
+
+
+class LaplaceWalk(Walk):
+    """A walk whose moves are of Laplace's law."""
+
+    def moves(self, key: jax.Array, count: int, dtype: Any) -> jax.Array:
+        """Draw moves of scale sqrt(1/2), which makes their deviation one."""
+        return math.sqrt(0.5) * jax.random.laplace(key, (count,), dtype)
+
+
+class Periodic(Reference):
+    """A wave for each quantity."""
+
+    name: ClassVar[str]
+
+    def begin(self, values: Values, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array) -> Any:
+        """Draw waves through the values."""
+        u = jax.random.uniform(key, (len(values), 3), values[0].dtype)
+        return tuple(
+            r.wave(self.name, at, pace, (u[i, 0], u[i, 1], u[i, 2]))
+            for i, (at, r) in enumerate(zip(values, ranges, strict=True))
+        )
+
+    def step(
+        self, values: Values, memory: Any, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array
+    ) -> tuple[Values, Any]:
+        """Move each wave by one step."""
+        waves = tuple(wave.ahead() for wave in memory)
+        shape = SHAPES[self.name]
+        return tuple(jnp.clip(w.at(shape), r.low, r.high) for w, r in zip(waves, ranges, strict=True)), waves
+
+
+class Sinus(Periodic):
+    """A sine."""
+
+    name = "sinus"
+
+
+class Triangle(Periodic):
+    """A triangle that rises as long as it falls."""
+
+    name = "triangle"
+
+
+class Sawtooth(Periodic):
+    """Rises and falls at once."""
+
+    name = "sawtooth"
+
+
+class Step(Periodic):
+    """A square wave."""
+
+    name = "step"
+
+
+class SubEpisode(NamedTuple):
+    """Present wave or walk of one quantity of :class:`Switched`."""
+
+    wave: Wave
+    kind: Scalar
+    """int32: a walk, a walk of Laplace's law, or a wave by its place in :data:`SHAPES` plus two"""
+    left: Scalar
+    """int32: steps until the next one"""
+
+
+class Switched(Reference):
+    """One kind after another."""
+
+    def begin(self, values: Values, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array) -> Any:
+        """Let the first step begin a sub-episode."""
+        zero, none = jnp.zeros_like(values[0]), jnp.int32(0)
+        return tuple(SubEpisode(Wave(zero, zero, zero, zero), none, none) for _ in values)
+
+    def step(
+        self, values: Values, memory: Any, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array
+    ) -> tuple[Values, Any]:
+        """Move each value by itself."""
+        u = jax.random.uniform(key, (len(values), 6), values[0].dtype)
+        both = [
+            self._one(at, now, r, pace, tuple(u[i, k] for k in range(6)))
+            for i, (at, now, r) in enumerate(zip(values, memory, ranges, strict=True))
+        ]
+        return tuple(value for value, _ in both), tuple(now for _, now in both)
+
+    def _one(self, value: Scalar, now: SubEpisode, r: Range, pace: Scalar, u: Values) -> tuple[Scalar, SubEpisode]:
+        over = now.left == 0
+        kind = jnp.where(over, jnp.int32(u[0] * (2 + len(SHAPES))), now.kind)
+        steps = jnp.int32(self.horizon * (SHORTEST + (LONGEST - SHORTEST) * u[1]))
+        left = jnp.where(over, jnp.maximum(steps, 1), now.left) - 1
+        wave = now.wave
+        for number, name in enumerate(SHAPES, 2):
+            new = r.wave(name, value, pace, (u[2], u[3], u[4]))
+            wave = Wave(*(jnp.where(over & (kind == number), a, b) for a, b in zip(new, wave, strict=True)))
+        wave = wave.ahead()
+        # Both laws from one uniform number, by their quantiles; it is kept off the ends, where they are infinite.
+        centred = jnp.clip(2 * u[5] - 1, -1 + 1e-6, 1 - 1e-6)
+        normal = math.sqrt(2) * jax.lax.erf_inv(centred)
+        laplace = -math.sqrt(0.5) * jnp.sign(centred) * jnp.log1p(-jnp.abs(centred))
+        after = r.moved(value, pace, jnp.where(kind == 0, normal, laplace))
+        for number, shape in enumerate(SHAPES.values(), 2):
+            after = jnp.where(kind == number, jnp.clip(wave.at(shape), r.low, r.high), after)
+        return after, SubEpisode(wave, kind, left)
+
+
+REFERENCES: dict[str, type[Reference]] = {
+    "walk": Walk,
+    "laplace": LaplaceWalk,
+    "sinus": Sinus,
+    "triangle": Triangle,
+    "sawtooth": Sawtooth,
+    "step": Step,
+    "switched": Switched,
+}
+"""Kinds of references by their names in ``card.choices``."""

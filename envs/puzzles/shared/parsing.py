@@ -1,0 +1,103 @@
+"""Strict readers of answers. Each one reads text by a small grammar of its own, or says what is wrong with it.
+
+Nothing is evaluated, numbers have few digits, and every reader takes time linear in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from rlbench_suite.numerals import read_integer
+from rlbench_suite.puzzle import Malformed
+
+
+def integer(text: str, low: int, high: int, what: str = "number") -> int:
+    """Read a whole number in decimal digits, from ``low`` to ``high``.
+
+    Raises:
+        Malformed: anything else.
+    """
+    try:
+        number: int | None = read_integer(text)
+    except ValueError:
+        number = None
+    if number is None or not low <= number <= high:
+        raise Malformed(f"expected a {what} from {low} to {high}, got {_short(text)}")
+    return number
+
+
+def integers(text: str, low: int, high: int, *, least: int = 0, most: int = 1000, what: str = "number") -> list[int]:
+    """Read whole numbers separated by single spaces.
+
+    Raises:
+        Malformed: fewer than ``least`` or more than ``most`` of them, or one out of range.
+    """
+    words = text.split(" ") if text else []
+    if not least <= len(words) <= most:
+        count = f"{least}" if least == most else f"{least} to {most}"
+        raise Malformed(f"expected {count} {what}s separated by single spaces, got {len(words)}")
+    return [integer(word, low, high, what) for word in words]
+
+
+def word(text: str, allowed: Sequence[str]) -> int:
+    """Return the index of a word in ``allowed``.
+
+    Raises:
+        Malformed: it is none of them.
+    """
+    words = tuple(allowed)  # in a string, every substring would be found
+    if text not in words:
+        raise Malformed(f"expected one of {', '.join(words)}, got {_short(text)}")
+    return words.index(text)
+
+
+def grid(text: str, rows: int, columns: int, symbols: str) -> list[list[int]]:
+    """Read a grid as :func:`cells` does, counted from 0, in rows."""
+    found = cells(text, rows, columns, symbols, 0)
+    return [list(found[at : at + columns]) for at in range(0, rows * columns, columns)]
+
+
+def cells(text: str, rows: int, columns: int, symbols: str, first: int = 1) -> bytes:
+    """Read rows on lines of their own, symbols separated by single spaces; return the number of each, row by row.
+
+    Args:
+        text: as written; lines may end with spaces.
+        rows, columns: how many there are.
+        symbols: single ASCII characters.
+        first: the number of the first symbol.
+
+    Raises:
+        Malformed: another shape, or another symbol.
+    """
+    gaps, numbers = _layout(rows, columns, symbols, first)
+    found = text[::2]
+    if text[1::2] != gaps or len(found) != rows * columns or found.strip(symbols):
+        found = "".join(_symbols(text, rows, columns, symbols))  # some lines end with spaces, or it is malformed
+    return found.encode().translate(numbers)
+
+
+def _symbols(text: str, rows: int, columns: int, symbols: str) -> Iterator[str]:
+    """Return the symbols of each line; spaces at its end do not matter."""
+    lines = text.split("\n")
+    if len(lines) != rows:
+        raise Malformed(f"expected {rows} lines, got {len(lines)}")
+    for number, line in enumerate((line.rstrip(" ") for line in lines), 1):
+        found = line[::2]
+        if len(line) != 2 * columns - 1 or line[1::2].strip(" "):
+            raise Malformed(f"line {number}: expected {columns} symbols separated by single spaces, got {_short(line)}")
+        if found.strip(symbols):  # what is left begins and ends with another symbol
+            raise Malformed(f"line {number}: expected symbols among {' '.join(symbols)}, got {_short(line)}")
+        yield found
+
+
+@cache
+def _layout(rows: int, columns: int, symbols: str, first: int) -> tuple[str, bytes]:
+    """Return the separators between the symbols of a grid, and the table that translates symbols to their numbers."""
+    numbers = bytes(max(symbols.find(chr(code)), 0) + first for code in range(256))
+    return ((" " * (columns - 1) + "\n") * rows)[:-1], numbers
+
+
+def _short(text: str) -> str:
+    """Return the text, cut where it is long."""
+    return repr(text if len(text) <= 20 else text[:17] + "...")

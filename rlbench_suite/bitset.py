@@ -1,0 +1,121 @@
+"""Sets of small numbers as bits: find the member with a given rank, and unpack bits into flags.
+
+``argmax(cumsum(mask) > rank)`` gives the same result as :meth:`BitSet.select`. It takes longer in batches on CPUs,
+where XLA computes prefix sums and maxima one entry after another.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from functools import partial, reduce
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from rlbench_suite.bit_exact import computed_once
+from rlbench_suite.reductions import summed
+
+_WORD = 32
+"""Bits of a machine word."""
+_BYTE = 8
+_GROUP = 16
+"""Words that are counted together, at most."""
+
+
+class BitSet(NamedTuple):
+    """A set of numbers from 0 on."""
+
+    words: jax.Array
+    """uint32 ``(groups, 16)``: bit b of word w of group g stands for the number ``32 * (16 * g + w) + b``."""
+
+    @classmethod
+    def from_mask(cls, mask: jax.Array) -> BitSet:
+        """Return the set of the indices at which a mask, bool ``(n,)``, is true."""
+        # Pack bytes first: compilers vectorise runs of eight entries, but neither runs of thirty-two nor padded ones.
+        full = mask.shape[0] // _BYTE * _BYTE
+        parts = [part for part in (slice(full), slice(full, None)) if len(range(mask.shape[0])[part])]
+        packed = jnp.concatenate([computed_once(partial(_pack_bytes, part=part))(mask) for part in parts])
+
+        def pack_words(packed: jax.Array) -> jax.Array:
+            fours = jnp.pad(packed, (0, -packed.shape[0] % 4)).reshape(-1, 4).astype(jnp.uint32)
+            words = reduce(operator.or_, (fours[:, i] << _BYTE * i for i in range(4)))
+            width = min(words.shape[0], _GROUP)
+            return jnp.pad(words, (0, -words.shape[0] % width)).reshape(-1, width)
+
+        return cls(computed_once(pack_words)(packed))
+
+    @property
+    def size(self) -> jax.Array:
+        """Number of members, int32."""
+        return summed(self._counts.reshape(-1))
+
+    @property
+    def _counts(self) -> jax.Array:
+        return lax.population_count(self.words).astype(jnp.int32)
+
+    def select(self, rank: jax.Array) -> jax.Array:
+        """Return the member that has ``rank`` smaller ones, int32; a number that is no member where there is none."""
+        group, rank = _find_part(list(summed(self._counts, 1)), rank)
+        words = lax.dynamic_index_in_dim(self.words, group, keepdims=False)
+        index, rank = _find_part(list(lax.population_count(words).astype(jnp.int32)), rank)
+        word = _pick(list(words), index)
+        member = (group * self.words.shape[1] + index) * _WORD
+        for half in (16, 8, 4, 2, 1):
+            lower = lax.population_count(word & np.uint32(2**half - 1)).astype(jnp.int32)
+            above = rank >= lower
+            rank = jnp.where(above, rank - lower, rank)
+            word = jnp.where(above, word >> half, word)
+            member = jnp.where(above, member + half, member)
+        return member
+
+
+def unpack_bits(numbers: Sequence[jax.Array], width: int) -> jax.Array:
+    """Return the lowest ``width`` bits of each number, one after another, bool ``(len(numbers) * width,)``.
+
+    ``jnp.stack`` of the same flags takes longer in batches on CPUs, where XLA finds out for every entry of the result
+    which flag it is.
+
+    Args:
+        numbers: scalars of an unsigned integer type, or booleans; zero above their ``width`` lowest bits.
+        width: bits to take of each, at most 32.
+    """
+
+    words = [jnp.uint32(0)] * -(-len(numbers) * width // _WORD)
+    for i, number in enumerate(numbers):
+        index, shift = divmod(i * width, _WORD)
+        words[index] |= number.astype(jnp.uint32) << shift
+        if shift + width > _WORD:
+            words[index + 1] |= number.astype(jnp.uint32) >> _WORD - shift
+    # Store these few words before the flags are taken from them, or each flag would compute its word anew.
+    bits = computed_once(jnp.stack)(words)[:, None] >> np.arange(_WORD, dtype=np.uint32) & 1
+    return (bits == 1).reshape(-1)[: len(numbers) * width]
+
+
+def _pack_bytes(mask: jax.Array, part: slice) -> jax.Array:
+    """Return a part of a mask with eight entries packed into each uint8; a part of fewer than eight gives one."""
+    eights = mask[part].astype(jnp.uint8)
+    eights = eights.reshape(-1, min(eights.shape[0], _BYTE))
+    return reduce(operator.or_, (eights[:, i] << i for i in range(eights.shape[1])))
+
+
+def _find_part(sizes: Sequence[jax.Array], rank: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Find which part holds the member with the given overall rank, and its rank within that part."""
+    index = before = until = jnp.zeros_like(rank)
+    for size in sizes[:-1]:
+        until += size
+        past = until <= rank
+        index += past
+        before = jnp.where(past, until, before)
+    return index, rank - before
+
+
+def _pick(parts: Sequence[jax.Array], index: jax.Array) -> jax.Array:
+    """Return ``parts[index]`` without a gather."""
+    chosen = parts[0]
+    for i, part in enumerate(parts[1:], 1):
+        chosen = jnp.where(index == i, part, chosen)
+    return chosen

@@ -1,0 +1,202 @@
+"""Choose the tests of a run: all of the suite ``all``, and of the variants a part that changes with every commit.
+
+A *subject* is what takes turns: a variant (``TaskCard.variant``), a further difficulty of an id, or a test file marked
+``of_variants``. ``python tests/selection.py`` prints the table of CONTRIBUTING.md.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from dataclasses import dataclass
+from functools import cache, cached_property
+from hashlib import blake2b
+from math import ceil
+from pathlib import Path
+
+import pytest
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.registry import cards
+
+ROOT = Path(__file__).parents[1]
+PART = 8
+"""Number of runs in which a subject has one turn, where nothing it depends on has changed."""
+KERNEL_PART = 6
+"""The same number where the kernel has changed, on which every id depends."""
+MOST = 16
+"""Number of changed variants up to which all of them run. Of more, about so many run."""
+KERNEL = ("rlbench_suite/", "tests/adapters/", "tests/test_contract.py", "tests/conftest.py", "constraints.txt")
+NOT_KERNEL = ("rlbench_suite/cli/", "rlbench_suite/evaluation/", "tests/adapters/golden/")
+IMPORT = re.compile(r"^[ \t]*((?:from\s+\S+\s+)?import\s+(?:\([^)]*\)|[^#\n]*))", re.MULTILINE)
+"""An import statement of a file, of one line or in parentheses: parsing the whole file takes ten times as long."""
+OF_VARIANTS = "pytestmark = pytest.mark.of_variants"
+
+TABLE = f"""\
+| What | When it runs |
+| --- | --- |
+| Laws of the source and of the cards, components of every space, the toy tasks and those broken on purpose | always |
+| Ids of the suite `all`: contract, golden trajectory, adapters, tests of the family | always |
+| A variant: the same, and its one-shot form | one in {PART} |
+| A difficulty beside the default | one in {PART} |
+| A test file marked `of_variants` | one in {PART} |
+| A variant or such a file, where code below `envs/` that it imports has changed, or its golden trajectory, or \
+the file itself | always; \
+where more than {MOST} variants have changed, about {MOST} of them |
+| Any of these, where the kernel, its tests or `constraints.txt` have changed | one in {KERNEL_PART} |
+| Whatever `-k`, `-m` or the path of a file names | always |
+| Everything | `pytest --every` |
+"""
+
+
+def git(*arguments: str) -> str:
+    """Return what git prints, or the empty string where it fails or is not there."""
+    try:
+        command = ["git", "-C", str(ROOT), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def imported_files(file: Path) -> set[Path]:
+    """Find the files below ``envs/``, and beside a test, that a file imports, directly or not; and the file itself."""
+    found: set[Path] = set()
+    waiting = [file]
+    while waiting:
+        file = waiting.pop()
+        if file not in found and file.is_file():
+            found.add(file)
+            waiting += _imports(file)
+    return found
+
+
+@cache
+def _imports(file: Path) -> list[Path]:
+    """List where the modules could lie that a file imports; some of the paths exist."""
+    found = []
+    for statement in IMPORT.findall(file.read_text()):
+        try:
+            [node] = ast.parse(statement).body
+        except (SyntaxError, ValueError):  # a line of prose, or several statements in one
+            continue
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            package = node.module or ""
+            if node.level:
+                folder = file.parents[node.level - 1].relative_to(ROOT)
+                package = ".".join(("rlbench_suite", *folder.parts, *filter(None, [package])))
+            names = [package, *(f"{package}.{alias.name}" for alias in node.names)]
+        for name in names:
+            below = name.startswith("rlbench_suite.envs.")
+            path = ROOT.joinpath(*name.split(".")[1:]) if below else file.with_name(name.split(".")[0])
+            found += [path.with_suffix(".py"), path / "__init__.py"] if below else [path.with_suffix(".py")]
+    return found
+
+
+def code_of(card: TaskCard) -> set[Path]:
+    """Find the files below ``envs/`` that make a task, its player and its puzzle; and its golden trajectory.
+
+    A new id that shares the code of others, and differs by the settings of its card, is known by its new trajectory.
+    """
+    modules = {place.partition(":")[0] for place in (card.entry_point, card.reference, card.puzzle) if place}
+    files = [ROOT.joinpath(*module.split(".")[1:]).with_suffix(".py") for module in modules]
+    return {ROOT / "tests" / "adapters" / "golden" / f"{card.name}.json"}.union(*map(imported_files, files))
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Rule by which one run chooses its tests."""
+
+    every: bool
+    """True where nothing is left out."""
+    commit: str
+    """Commit, or the version of the package where there is no git."""
+    base: str
+    """Commit since which changes count; empty where there is none."""
+    changed: frozenset[str]
+    """Files that have changed since, those that are not committed too, as paths below the root."""
+
+    @classmethod
+    def of_run(cls, config: pytest.Config) -> Selection:
+        """Read the rule from the command line and from git."""
+        named = any(Path(argument.partition("::")[0]).is_file() for argument in config.args)
+        every = bool(config.getoption("--every") or config.option.keyword or config.option.markexpr or named)
+        commit = git("rev-parse", "--short=12", "HEAD")
+        if not commit:
+            from rlbench_suite import __version__
+
+            return cls(every, __version__, "", frozenset())
+        tag = git("describe", "--tags", "--abbrev=0", "HEAD^")
+        base = git("merge-base", tag, "HEAD") if tag else git("rev-parse", "--verify", "--quiet", "HEAD^")
+        files = [git("diff", "--name-only", base), git("ls-files", "--others", "--exclude-standard")] if base else []
+        return cls(every, commit, base, frozenset("\n".join(files).split("\n")))
+
+    def differs(self, files: set[Path]) -> bool:
+        """Tell whether one of the files has changed."""
+        return not self.changed.isdisjoint(file.relative_to(ROOT).as_posix() for file in files)
+
+    @cached_property
+    def part(self) -> int:
+        """Number of runs in which a subject has one turn, where its own code has not changed."""
+        kernel = any(file.startswith(KERNEL) and not file.startswith(NOT_KERNEL) for file in self.changed)
+        return KERNEL_PART if kernel else PART
+
+    @cached_property
+    def changed_ids(self) -> set[str]:
+        """Names of the variants whose code has changed."""
+        return {card.name for card in variants() if self.differs(code_of(card))}
+
+    def has_turn(self, subject: str, part: int) -> bool:
+        """Tell whether the turn of a subject comes at this commit, which it does at one in ``part`` commits."""
+        digest = blake2b(f"{subject} {self.commit}".encode(), digest_size=8).digest()
+        return self.every or int.from_bytes(digest) < 2**64 / part
+
+    def runs_card(self, card: TaskCard) -> bool:
+        """Tell whether the tests of an id run."""
+        if not card.variant:
+            return True
+        part = ceil(len(self.changed_ids) / MOST) if card.name in self.changed_ids else self.part
+        return self.has_turn(card.name, part)
+
+    def runs_file(self, file: Path) -> bool:
+        """Tell whether a test file runs."""
+        if self.every or not is_of_variants(file):
+            return True
+        part = max(1, ceil(len(self.changed_ids) / MOST)) if self.differs(imported_files(file)) else self.part
+        return self.has_turn(file.stem, part)
+
+    def runs_tier(self, subject: str) -> bool:
+        """Tell whether tests of a difficulty beside the default run; the subject names them."""
+        return self.has_turn(subject, self.part)
+
+    def __str__(self) -> str:
+        """Say in one line what runs and what does not."""
+        if self.every:
+            return "selection: every id, difficulty and file"
+        files = [file for file in (ROOT / "tests").rglob("test_*.py") if is_of_variants(file)]
+        ids, run = variants(), sum(map(self.runs_card, variants()))
+        since = f"; {len(self.changed_ids)} have changed since {self.base[:12]}" if self.base else ""
+        return (
+            f"selection: all ids of the suite all; {run} of {len(ids)} variants, {len(ids) - run} are left out; "
+            f"{sum(map(self.runs_file, files))} of {len(files)} files about variants (one in {self.part} by a hash of "
+            f"name and {self.commit}{since}). All: pytest --every"
+        )
+
+
+@cache
+def is_of_variants(file: Path) -> bool:
+    """Tell whether a test file says that it takes turns."""
+    return OF_VARIANTS in file.read_text()
+
+
+@cache
+def variants() -> tuple[TaskCard, ...]:
+    """List the cards that take turns and whose simulators are here."""
+    return tuple(card for card in cards().values() if card.variant and card.installed)
+
+
+if __name__ == "__main__":
+    print(TABLE, end="")

@@ -1,0 +1,111 @@
+"""Whatever has changed runs, the rest takes turns, and nothing is left out for ever."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import selection
+from selection import KERNEL_PART, MOST, PART, ROOT, TABLE, Selection, code_of, imported_files, is_of_variants, variants
+
+
+def at(*changed: str, commit: str = "abc", every: bool = False) -> Selection:
+    """Make the selection of a commit that changed some files."""
+    return Selection(every, commit, "base", frozenset(changed))
+
+
+def chosen(selection: Selection) -> set[str]:
+    """Name the variants that run."""
+    return {card.name for card in variants() if selection.runs_card(card)}
+
+
+def test_the_table_of_the_docs_is_that_of_the_code() -> None:
+    assert TABLE in (ROOT / "CONTRIBUTING.md").read_text()
+
+
+def test_every_variant_and_file_has_its_turn() -> None:
+    runs = [at(commit=f"commit {number}") for number in range(12 * PART)]
+    names = [chosen(run) for run in runs]
+    assert set().union(*names) == {card.name for card in variants()}
+    assert sum(map(len, names)) == pytest.approx(len(variants()) * 12, rel=0.1)
+    files = [file for file in (ROOT / "tests").rglob("test_*.py") if is_of_variants(file)]
+    assert files
+    assert all(any(run.runs_file(file) for run in runs) for file in files)
+
+
+def test_the_same_commit_gives_the_same_part() -> None:
+    assert chosen(at()) == chosen(at()) != chosen(at(commit="other"))
+
+
+@pytest.mark.parametrize("name", ["Zebra-v0", "SCIMTorque-v0", "QuadcopterHoverRough-v0"])
+def test_a_variant_runs_whenever_its_code_has_changed(name: str) -> None:
+    [card] = [card for card in variants() if card.name == name]
+    own = ROOT.joinpath(*card.entry_point.partition(":")[0].split(".")[1:]).with_suffix(".py")
+    file = own.relative_to(ROOT).as_posix()
+    for number in range(PART):
+        run = at(file, commit=str(number))
+        assert own in code_of(card)
+        assert card.name in run.changed_ids
+        assert run.runs_card(card) or len(run.changed_ids) > MOST
+
+
+def test_a_new_id_is_known_by_its_golden_trajectory() -> None:
+    run = at("tests/adapters/golden/Zebra-v0.json", "envs/puzzles/cards.py")
+    assert run.changed_ids == {"Zebra-v0"}
+    assert run.part == PART
+
+
+def test_a_file_about_variants_runs_whenever_it_or_what_it_imports_has_changed() -> None:
+    [file] = (ROOT / "tests").rglob("test_zebra.py")
+    [task] = [code for code in imported_files(file) if code.name == "zebra.py"]
+    for code in (file, task):
+        assert all(at(code.relative_to(ROOT).as_posix(), commit=str(n)).runs_file(file) for n in range(PART))
+
+
+def test_more_runs_where_the_kernel_has_changed() -> None:
+    assert at("rlbench_suite/episode.py").part == at("tests/test_contract.py").part == KERNEL_PART
+    assert at("rlbench_suite/cli/suite.py", "docs/index.md", "envs/motor/cards.py").part == PART
+    assert chosen(at()) < chosen(at("rlbench_suite/episode.py"))
+
+
+def test_where_very_much_has_changed_about_so_many_run() -> None:
+    everything = [file.relative_to(ROOT).as_posix() for file in (ROOT / "envs").rglob("*.py")]
+    counts = [len(chosen(at(*everything, commit=str(number)))) for number in range(5)]
+    assert all(MOST / 2 < count < 2 * MOST for count in counts), counts
+
+
+def test_nothing_takes_turns_where_all_is_asked_for() -> None:
+    assert len(chosen(at(every=True))) == len(variants())
+    assert at(every=True).runs_tier("SAT-v0 hard")
+    assert "every id" in str(at(every=True))
+    assert f"{len(chosen(at()))} of {len(variants())} variants" in str(at())
+    assert str(at()).endswith("All: pytest --every")
+
+
+def test_names_and_files_run_whole_and_without_git_the_version_is_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*args: str, keyword: str = "", every: bool = False) -> Selection:
+        config: Any = SimpleNamespace(
+            args=args, option=SimpleNamespace(keyword=keyword, markexpr=""), getoption=lambda name: every
+        )
+        return Selection.of_run(config)
+
+    tests = str(ROOT / "tests")
+    assert not run(tests).every
+    assert run(tests, every=True).every
+    assert run(tests, keyword="Zebra").every
+    assert run(f"{tests}/test_laws.py::test_nothing_of_one_machine").every
+    monkeypatch.setattr(selection, "git", lambda *arguments: "")
+    from rlbench_suite import __version__
+
+    assert run(tests) == Selection(False, __version__, "", frozenset())
+
+
+def test_a_run_begins_with_what_it_leaves_out(tmp_path: Path) -> None:
+    pytest_here = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)]
+    command = [*pytest_here, "--collect-only", "-p", "no:cacheprovider", str(ROOT / "tests" / "plugin")]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path).stdout
+    assert shown.startswith("selection: all ids of the suite all; ")
