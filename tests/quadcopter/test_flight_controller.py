@@ -271,4 +271,4 @@ def test_words_tell_what_to_answer(name: str) -> None:
     task = card(name).build()
     numbers = " ".join(["0.5"] * task.action_size)
     np.testing.assert_array_equal(task.parse(numbers, None, None), np.full(task.action_size, 0.5))
-    assert task.words in task.how_to_act()
+    assert task.meaning in task.how_to_act()
