@@ -92,7 +92,7 @@ def test_it_stands_beside_others_in_one_run_and_is_not_called_trained(trained: P
     with Run.open(path, plan("ppo", TASK, 2, "smoke", checkpoint)) as again:
         assert again.missing() == []
     report = Report.of(run)
-    row = next(row for row in report.flat if row.agent == checkpoint.label)
+    row = next(row for row in report.rows if row.agent == checkpoint.label)
     assert (row.step_unit, row.steps_per_second) == ("", None)
     said = " ".join(_remarks(report))
     assert f"{checkpoint.label} is one saved policy of ppo, not trained here" in said
