@@ -153,7 +153,7 @@ def performance_profile(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Profile:
-    """Run-score distribution: for each tau, the mean over tasks of the fraction of the task's scores above tau.
+    """Return, for each tau, the mean over tasks of the fraction of the task's scores above tau.
 
     Args:
         scores: task to scores, shape ``(n_seeds,)``.
@@ -171,7 +171,7 @@ def performance_profile(
 def probability_of_improvement(
     x: Scores, y: Scores, *, replicates: int = CURVE_REPLICATES, confidence: float = 0.95, seed: int = 0
 ) -> Estimate:
-    """Probability that a run of x scores above a run of y on a task drawn at random, ties counting one half.
+    """Return the probability that a run of x scores above a run of y on a random task. Ties count one half.
 
     The mean over the tasks both have of the Mann-Whitney statistic ``U_j / (n_xj n_yj)``. In the bootstrap x and y are
     resampled independently: seeds of different agents are not pairs.
@@ -195,7 +195,7 @@ def probability_of_improvement(
 def sample_efficiency(
     curves: Mapping[str, ArrayLike], *, replicates: int = CURVE_REPLICATES, confidence: float = 0.95, seed: int = 0
 ) -> Curve:
-    """Interquartile mean at each checkpoint of training; whole runs are resampled, as in rliable.
+    """Return the interquartile mean at each checkpoint of training. Whole runs are resampled, as in rliable.
 
     Args:
         curves: task to scores, shape ``(n_seeds, n_checkpoints)``, with the same checkpoints in every task.
@@ -222,7 +222,7 @@ def sample_efficiency(
 
 
 def frequency_averaged_score(intervals: ArrayLike, scores: ArrayLike) -> Floats:
-    """Frequency-Averaged Score: the area under the score against the decision interval, over the interval's range.
+    """Return the Frequency-Averaged Score: the area under the score by decision interval, over the interval's range.
 
     ``FAS = integral of R(a) da / (a_max - a_min)`` by the trapezoidal rule, R(a) being the score of a player that
     decides every a steps (Patel and Siegelmann, *Overcoming Slow Decision Frequencies in Continuous Control*, ICLR
