@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import rlbench_suite
 from rlbench_suite.card import TaskCard
@@ -88,12 +89,14 @@ def _page(template: str, **values: object) -> str:
     return render("rlbench_suite.leaderboard", template, version=version, coloured=_COLOURED, **values)
 
 
-class Scale(NamedTuple):
+@dataclass(frozen=True)
+class Scale:
     """The horizontal scale of a ranking's bars."""
 
-    WIDTH = 240
-    MARGIN = 12
-    LEAST, MOST = -0.5, 3.0
+    WIDTH: ClassVar[int] = 240
+    MARGIN: ClassVar[int] = 12
+    LEAST: ClassVar[float] = -0.5
+    MOST: ClassVar[float] = 3.0
     """Ends of the widest scale. Values beyond are drawn at the edge, so one odd entry does not squeeze the rest."""
 
     low: float
