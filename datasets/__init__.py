@@ -1,8 +1,9 @@
-"""Offline datasets: a catalogue of recipes, and the ways from a recipe or a remote to a dataset that Minari loads.
+"""Offline datasets: a catalogue of recipes, and functions that build or download datasets for Minari.
 
-A dataset is a recipe: task, player, seeds, noise (``catalogue.yaml``). It holds no weights, so anyone can build it,
-and the content is known by its hash (``fingerprints.json``). Light to import: Minari, h5py and JAX load when a function
-below needs them. Agents and the command line come here through :func:`rlbench_suite.registry.datasets`.
+The recipe of a dataset names task, player, seeds and noise (``catalogue.yaml``). It needs no weights, so anyone can
+build the dataset, and the hash of its content is known (``fingerprints.json``). This module is light to import: Minari,
+h5py and JAX load when a function needs them. Agents and the command line use it through
+:func:`rlbench_suite.registry.datasets`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ __all__ = [
 ]
 
 Show = Callable[[str, int, int], None]
-"""Told how far long work is: what is done, how much of it, out of how much."""
+"""Callback for progress: name of the work, amount done, total amount."""
 
 
 def _silent(what: str, done: int, total: int) -> None:
@@ -42,10 +43,10 @@ def _silent(what: str, done: int, total: int) -> None:
 
 
 def build(entry: Entry, *, force: bool = False, show: Show = _silent) -> Path:
-    """Make a dataset from its recipe, in Minari's folder; appears whole or not at all. Gives its folder.
+    """Build a dataset from its recipe in Minari's folder, whole or not at all. Return its folder.
 
     Raises:
-        FileExistsError: it is there already, and ``force`` is not given.
+        FileExistsError: it is installed already, and ``force`` is false.
         OSError: Minari's folder cannot be written.
         ImportError: the extra ``data`` is not installed.
     """
@@ -55,11 +56,11 @@ def build(entry: Entry, *, force: bool = False, show: Show = _silent) -> Path:
 
 
 def download(entry: Entry, remote: str, *, force: bool = False, show: Show = _silent) -> Path:
-    """Get a dataset from a remote; appears whole and checked or not at all. Gives its folder.
+    """Download a dataset, which is installed whole and checked or not at all. Return its folder.
 
     Raises:
-        ValueError: what came is not what the remote's index or the catalogue says, or the remote's name is no address.
-        OSError: it is there already and not to be replaced, the remote fails, or Minari's folder cannot be written.
+        ValueError: the download differs from the remote's index or the catalogue, or ``remote`` is not an address.
+        OSError: it is installed already and ``force`` is false, the remote fails, or Minari's folder cannot be written.
         ImportError: the extra ``data`` is not installed.
     """
     from .remote import download
@@ -68,10 +69,10 @@ def download(entry: Entry, remote: str, *, force: bool = False, show: Show = _si
 
 
 def configured() -> str | None:
-    """The remote to download from if none is named; None where there is none.
+    """Return the remote in the user's settings, or None.
 
     Raises:
-        ValueError: the user's settings cannot be read.
+        ValueError: the settings cannot be read.
     """
     from .remote import configured
 
@@ -79,10 +80,10 @@ def configured() -> str | None:
 
 
 def publish(entries: Sequence[Entry], to: Path, layout: str) -> None:
-    """Lay installed datasets out in a folder that can be served as a remote.
+    """Copy installed datasets to a folder that can be served as a remote.
 
     Raises:
-        ValueError: no such layout, or a dataset is damaged.
+        ValueError: the layout is unknown, or a dataset is damaged.
         OSError: a dataset is not installed, or the folder cannot be written.
     """
     from .remote import publish
@@ -91,10 +92,10 @@ def publish(entries: Sequence[Entry], to: Path, layout: str) -> None:
 
 
 def verify(entry: Entry, *, show: Show = _silent) -> Verdict:
-    """Check an installed dataset: what it says of itself, its content, and every step replayed in fresh environments.
+    """Check the metadata and content of an installed dataset, and replay every step in fresh environments.
 
     Raises:
-        ValueError: something is not as the catalogue says; the message says what.
+        ValueError: something differs from the catalogue. The message says what.
         FileNotFoundError: it is not installed.
     """
     from .verification import verify
@@ -103,7 +104,7 @@ def verify(entry: Entry, *, show: Show = _silent) -> Verdict:
 
 
 def fingerprint(entry: Entry) -> Fingerprint:
-    """Measure a dataset built here, and write down in the catalogue what it is.
+    """Measure a dataset that was built here, and write its fingerprint to the catalogue.
 
     Raises:
         OSError: the package cannot be written.
@@ -114,7 +115,7 @@ def fingerprint(entry: Entry) -> Fingerprint:
 
 
 def load(entry: Entry) -> Transitions:
-    """The steps of a dataset as flat arrays, for training; builds it from its recipe where it is not installed.
+    """Return the steps of a dataset as flat arrays for training. Build it first if it is not installed.
 
     Raises:
         ValueError: the installed dataset is damaged.

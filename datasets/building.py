@@ -1,4 +1,4 @@
-"""From a recipe to an installed dataset, and to what the catalogue knows of it."""
+"""Build a dataset from its recipe, and measure its fingerprint for the catalogue."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from rlbench_suite.episode import scalar_return
-from rlbench_suite.evaluation.staging import replace as replace_file
-from rlbench_suite.evaluation.writing import writing
+from rlbench_suite.evaluation.writing import replacing, writing
 
 from . import storage
 from .catalogue import FINGERPRINTS, Entry, Fingerprint
@@ -32,7 +31,7 @@ def build(entry: Entry, *, force: bool, show: Show) -> Path:
 
 
 def counted(entry: Entry, made: Iterable[Episode], show: Show) -> Iterator[Episode]:
-    """Episodes as they pass by, shown."""
+    """Yield the episodes and show the progress."""
     show("building", 0, entry.episodes)
     for done, episode in enumerate(made, 1):
         yield episode
@@ -40,7 +39,7 @@ def counted(entry: Entry, made: Iterable[Episode], show: Show) -> Iterator[Episo
 
 
 def fingerprint(entry: Entry) -> Fingerprint:
-    """What an installed dataset, built here, is: measured, and kept in the catalogue beside other arithmetics' hashes.
+    """Measure a dataset that was built here, and keep its fingerprint beside the hashes of other arithmetics.
 
     Raises:
         OSError: it is not installed, or the package cannot be written.
@@ -53,13 +52,13 @@ def fingerprint(entry: Entry) -> Fingerprint:
         found = measured(entry, data, made)
     table = json.loads(FINGERPRINTS.read_text()) if FINGERPRINTS.exists() else {}
     table[entry.id] = asdict(found)
-    with writing(FINGERPRINTS):
-        replace_file(FINGERPRINTS, (json.dumps(table, indent=2) + "\n").encode())
+    with writing(FINGERPRINTS), replacing(FINGERPRINTS) as unfinished:
+        unfinished.write_text(json.dumps(table, indent=2) + "\n")
     return found
 
 
 def measured(entry: Entry, data: Path, made: dict[str, str]) -> Fingerprint:
-    """The fingerprint of a dataset by itself; ``made`` is what :func:`.storage.note` wrote."""
+    """Return the fingerprint of a dataset; ``made`` has the notes of :func:`.storage.note`."""
     opened, task = storage.opened(data), entry.card.build(difficulty=entry.difficulty)
     totals = [scalar_return(task, episode["rewards"].astype(np.float64).sum(0)) for _, episode in storage.read(opened)]
     return Fingerprint(

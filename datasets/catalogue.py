@@ -1,4 +1,4 @@
-"""The catalogue: every dataset as plain data. Reading it needs neither JAX nor Minari."""
+"""Catalogue of all datasets as plain data. Reading it needs neither JAX nor Minari."""
 
 from __future__ import annotations
 
@@ -21,61 +21,61 @@ FINGERPRINTS = Path(__file__).with_name("fingerprints.json")
 
 @dataclass(frozen=True, kw_only=True)
 class Fingerprint:
-    """What a dataset was found to be when it was built, by ``rlsuite-data fingerprint``.
+    """Measurements of a built dataset, written by ``rlsuite-data fingerprint``.
 
-    Numbers are those of the arithmetic it was first built in; others differ by their rounding.
+    The numbers belong to the arithmetic in which it was first built. In others they differ by rounding.
     """
 
     recipe: str
-    """Hash of the recipe that was followed."""
+    """Hash of the recipe."""
     steps: int
     mean_return: float
-    """Undiscounted, of an episode."""
+    """Mean undiscounted return of an episode."""
     score: float
     """Mean normalised score of its episodes."""
     megabytes: float
-    """On disk."""
+    """Size on disk."""
     jaxlib: str
-    """Version of the compiler whose arithmetic the hashes hold."""
+    """Version of the compiler for which the hashes hold."""
     sha256: dict[str, str]
-    """Hash of the content by arithmetic (see :func:`.recipe.arithmetic`)."""
+    """Hash of the content, by arithmetic (see :func:`.recipe.arithmetic`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A dataset and its recipe. All that is needed to make it, to the bit."""
+    """Dataset and its recipe: everything needed to build it to the bit."""
 
     folder: str
-    """Name of the task in ids of datasets, ``hover``."""
+    """Name of the task in ids of datasets, such as ``hover``."""
     quality: str
     task: str
-    """Id of the card."""
+    """Id of the task's card."""
     player: str
     """Name of an agent that learns nothing."""
     episodes: int
     first_seed: int
     """Episode ``i`` is the first one of environment seed ``first_seed + i``, on the train split."""
     replay_tolerance: float
-    """Largest difference of an observation or reward when it is replayed in another arithmetic."""
+    """Largest difference of an observation or reward in a replay with another arithmetic."""
     difficulty: str | None = None
-    """A tier of the task; the card's default if None."""
+    """Difficulty of the task; the card's default if None."""
     strength: float = 1.0
-    """Share of the way from the task's noop to the player's action that is gone."""
+    """Fraction of the way from the task's noop to the player's action."""
     random: float = 0.0
-    """How often a uniformly random action is taken instead."""
+    """Probability of a uniformly random action instead."""
     astray: float = 0.0
-    """How often a whole episode is played at random instead."""
+    """Probability that the random player plays a whole episode instead."""
     version: int = 0
-    """Changes whenever the content does."""
+    """Version, which changes whenever the content does."""
 
     @property
     def id(self) -> str:
-        """The id by which Minari knows it."""
+        """Id in Minari."""
         return f"{NAMESPACE}/{self.folder}/{self.quality}-v{self.version}"
 
     @property
     def card(self) -> TaskCard:
-        """The card of its task."""
+        """Card of its task."""
         return registry.card(self.task)
 
     @property
@@ -85,20 +85,20 @@ class Entry:
 
     @property
     def fingerprint(self) -> Fingerprint | None:
-        """What it was found to be; None before it was ever built."""
+        """Measurements; None if it was never built."""
         known = _fingerprints().get(self.id)
         return None if known is None else Fingerprint(**known)
 
     @property
     def recipe_sha256(self) -> str:
-        """Hash of all that decides about the content; what is not used does not count."""
+        """Hash of every setting that affects the content and is not at its default."""
         free = ("folder", "quality", "version", "replay_tolerance")
         used = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in free}
         recipe = {name: value for name, value in used.items() if value != getattr(type(self), name, None)}
         return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
 
     def described(self) -> str:
-        """How it was made, in words."""
+        """Return a description of the player. It is part of the metadata that downloads are checked against."""
         words = f"the {self.player} player"
         if self.strength != 1:
             words += f", its actions {self.strength:g} of the way from doing nothing"
@@ -117,7 +117,7 @@ def _fingerprints() -> dict[str, dict[str, Any]]:
 
 @cache
 def catalogue() -> dict[str, Entry]:
-    """Every dataset by id, in the order of the file."""
+    """Return all datasets by id, in the order of the file."""
     entries = {}
     for folder, known in yaml.safe_load(RECIPES.read_text()).items():
         for quality, recipe in known["qualities"].items():
@@ -132,10 +132,10 @@ def catalogue() -> dict[str, Entry]:
 
 
 def find(dataset_id: str) -> Entry:
-    """The dataset of an id; ``rlsuite/`` and the version may be left out.
+    """Return the dataset with an id, which may lack ``rlsuite/`` and the version.
 
     Raises:
-        ValueError: no such dataset.
+        ValueError: there is no such dataset.
     """
     known = catalogue()
     full = dataset_id if dataset_id.startswith(f"{NAMESPACE}/") else f"{NAMESPACE}/{dataset_id}"
@@ -146,12 +146,12 @@ def find(dataset_id: str) -> Entry:
 
 
 def of_task(task_id: str) -> dict[str, Entry]:
-    """The datasets of a task by quality; empty where it has none."""
+    """Return the datasets of a task by quality; empty if it has none."""
     return {found.quality: found for found in catalogue().values() if found.task == task_id}
 
 
 def resolve(names: str) -> tuple[Entry, ...]:
-    """Datasets of a comma-separated list of ids, folders of a task's datasets, and ``all``; each once.
+    """Return the datasets named in a comma-separated list of ids, tasks (``hover``) and ``all``, each once.
 
     Raises:
         ValueError: a name is none of these, or nothing is named.

@@ -1,4 +1,4 @@
-"""From a recipe to episodes: play, record the actions, replay them and note every step."""
+"""Make episodes from a recipe: play, record the actions, then replay them and record every step."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from .catalogue import Entry
 
 SPLIT = "train"
 BLOCK = 64
-"""Episodes side by side. A constant of the recipes: a player compiled for another number may round differently."""
+"""Number of episodes in a batch. It is part of a recipe: players compiled for another batch may round differently."""
 
 
 class Episode(NamedTuple):
-    """One finished episode (NumPy), ``T`` steps long."""
+    """Finished episode of ``T`` steps, as NumPy arrays."""
 
     seed: int
     observations: Any
-    """``(T + 1, ...)``: the last one is what the last step led to; a dict of such arrays for a Dict space."""
+    """``(T + 1, ...)``, with the observation after the last step; a dict of such arrays for a Dict space."""
     actions: np.ndarray
     """``(T, *action shape)``"""
     rewards: np.ndarray
@@ -43,11 +43,11 @@ class Episode(NamedTuple):
     truncations: np.ndarray
     """bool ``(T,)``"""
     infos: dict[str, np.ndarray]
-    """Each ``(T + 1, ...)``: of the reset, then of every step."""
+    """Each ``(T + 1, ...)``: from the reset, then from every step."""
 
 
 class Weakened(eqx.Module):
-    """A player with a weak and unsteady hand, on a bounded Box."""
+    """Player whose actions are weakened and sometimes random; for a bounded Box."""
 
     player: Any
     space: spaces.Box = eqx.field(static=True)
@@ -56,11 +56,11 @@ class Weakened(eqx.Module):
     random: Any
 
     def initial(self, params: Any) -> Any:
-        """The player's memory."""
+        """Return the player's first memory."""
         return self.player.initial(params)
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
-        """Part of the way from noop to the player's action; at times a uniformly random action instead."""
+        """Move part of the way from noop to the player's action, or sometimes take a uniformly random action."""
         own_key, chance_key = jax.random.split(key)
         action, memory = self.player.act(memory, view, own_key)
         shape, low, high = self.space.shape, self.space.low, self.space.high
@@ -71,17 +71,17 @@ class Weakened(eqx.Module):
 
 
 class Mixed(eqx.Module):
-    """Two players of which one plays a whole episode, the second at random with a given share."""
+    """Two players of whom one plays a whole episode. The second does so with a given probability."""
 
     players: tuple[Any, Any]
     share: Any
 
     def initial(self, params: Any) -> Any:
-        """Both players' memories, and who plays: not decided yet."""
+        """Return both players' memories and -1, because the player of the episode is not drawn yet."""
         return tuple(one.initial(params) for one in self.players), jnp.int32(-1)
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
-        """The action of who plays."""
+        """Return the action of the player of this episode."""
         memories, who = memory
         first_key, second_key, coin = jax.random.split(key, 3)
         who = jnp.where(who < 0, (jax.random.uniform(coin) < self.share).astype(jnp.int32), who)
@@ -91,10 +91,10 @@ class Mixed(eqx.Module):
 
 
 def player(entry: Entry, task: Task[Any, Any]) -> Policy:
-    """The policy of a recipe.
+    """Return the policy of a recipe.
 
     Raises:
-        ValueError: it weakens a player whose actions are not in a bounded Box.
+        ValueError: the recipe weakens actions that are not in a bounded Box.
     """
     policy: Any = _of_agent(entry.player, task)
     space = task.action_space
@@ -113,13 +113,13 @@ def _of_agent(name: str, task: Task[Any, Any]) -> Any:
 
 
 def episodes(entry: Entry) -> Iterator[Episode]:
-    """Every episode of a recipe, in the order of its seeds; the same bits wherever arithmetic is the same."""
+    """Yield the episodes of a recipe in the order of their seeds. Equal arithmetic gives equal bits."""
     refuse_after_fork()
     with jax.default_device(jax.local_devices(backend="cpu")[0]):
         task = entry.card.build(difficulty=entry.difficulty)
         policy = player(entry, task)
     for first in range(0, entry.episodes, BLOCK):
-        seeds = [entry.first_seed + first + lane for lane in range(BLOCK)]  # those beyond the end are played in vain
+        seeds = [entry.first_seed + first + lane for lane in range(BLOCK)]  # the last batch may play more than needed
         with jax.default_device(jax.local_devices(backend="cpu")[0]):
             played = play(task, policy, seeds, split=SPLIT)
             steps = trajectories(task, played.actions, seeds)
@@ -132,7 +132,7 @@ def _cut(seed: int, length: int, actions: np.ndarray, steps: Step) -> Episode:
     def states(tree: Any) -> Any:
         return jax.tree.map(lambda leaf: leaf[: length + 1].copy(), tree)
 
-    made = slice(1, length + 1)  # the first entry is the reset
+    made = slice(1, length + 1)  # index 0 is the reset
     return Episode(
         seed=seed,
         observations=states(steps.observation),
@@ -145,7 +145,7 @@ def _cut(seed: int, length: int, actions: np.ndarray, steps: Step) -> Episode:
 
 
 def trajectories(task: Task[Any, Any], actions: np.ndarray, seeds: list[int]) -> Step:
-    """Every step of the first episode of each seed under given actions, to the bit what a single env shows.
+    """Return every step of the first episode of each seed under given actions, equal to the bit to a single env.
 
     Args:
         task: the task.
@@ -153,7 +153,7 @@ def trajectories(task: Task[Any, Any], actions: np.ndarray, seeds: list[int]) ->
         seeds: the ``n`` environment seeds.
 
     Returns:
-        Arrays ``(n, horizon + 1, ...)``, the reset first; what follows an episode's end means nothing.
+        Arrays ``(n, horizon + 1, ...)`` that begin with the reset. Values after the end of an episode have no meaning.
     """
     keys = np.stack([seed_key(seed) for seed in seeds])
     with precision(task):
@@ -178,12 +178,12 @@ def _recorder(task: Task[Any, Any]) -> Any:
 
 
 def arithmetic() -> str:
-    """The class of machines that round alike, as found by trying: ``x86_64 fma`` where products are fused into sums.
+    """Return the class of machines that round alike, measured here: ``x86_64 fma`` if products are fused into sums.
 
-    Content is equal to the bit within one class (and one version of the compiler), close beyond it.
+    Within a class and a version of the compiler, content is equal to the bit. Elsewhere it is close.
     """
     share = np.full(8, 1 + 2.0**-12, np.float32)
-    rest = np.full(8, -(1 + 2.0**-11), np.float32)  # share * share is 2^-24 more, which rounds away if it is rounded
+    rest = np.full(8, -(1 + 2.0**-11), np.float32)  # share**2 is -rest + 2**-24; rounding drops the 2**-24
     with jax.default_device(jax.local_devices(backend="cpu")[0]):
         fused = bool(np.any(jax.jit(lambda a, b, c: a * b + c)(share, share, rest)))
     return f"{platform.machine()}{' fma' if fused else ''}"

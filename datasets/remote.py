@@ -1,6 +1,6 @@
-"""Datasets from elsewhere: fetched aside, checked against index, size, hash and catalogue, and only then moved in.
+"""Download and publish datasets. A download is checked against index, size, hash and catalogue before it is installed.
 
-A remote is an address. Two layouts, both plain files behind ``index.json``:
+A remote is an address. It has one of two layouts, both plain files beside an ``index.json``:
 
 =====================  ============================================================================================
 ``https://host/path``  also ``http://`` and ``file://``: a folder with ``rlsuite/hover/medium-v0.zip`` and so on
@@ -10,8 +10,13 @@ A remote is an address. Two layouts, both plain files behind ``index.json``:
                        another host, as for Hugging Face's own tools
 =====================  ============================================================================================
 
-The index says which file to expect; the catalogue of this package says what must be in it. Who controls a remote can
-make a download fail, and nothing else: no name or code of a remote's is used.
+The index says which files to expect. The catalogue of this package says what must be in them. A hostile remote can make
+a download fail and nothing else: none of its names or code is used.
+
+The standard library does the transfer. fsspec or huggingface_hub could replace some forty lines, the request and its
+error messages, and would bring about ten packages each. Index, sizes, hashes and unpacking would stay our own:
+``hf_hub_download`` has no size limit and refuses mirrors that serve plain files. Resuming would save little, because a
+dataset has 9 to 22 MB.
 """
 
 from __future__ import annotations
@@ -31,14 +36,13 @@ import urllib.parse
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlbench_suite.card import unknown
-from rlbench_suite.evaluation.staging import replace, staging
-from rlbench_suite.evaluation.writing import writing
+from rlbench_suite.evaluation.writing import replacing, writing
 
 from . import storage
 from .building import Show
@@ -51,10 +55,10 @@ LAYOUTS = ("folder", "hf")
 INDEX = "index.json"
 
 _TIMEOUT = 30.0
-"""Seconds without a byte after which a connection counts as dead."""
+"""Seconds without a byte after which a download fails."""
 _INDEX_LIMIT = 2**20
 _SIZE_LIMIT = 2**31
-"""Bytes. No dataset of the catalogue comes near it."""
+"""Size limit of a file in bytes, far above every dataset of the catalogue."""
 _PIECE = 2**16
 
 
@@ -62,15 +66,15 @@ _PIECE = 2**16
 
 
 def settings_file() -> Path:
-    """Where a user's own remote may be written down."""
+    """Return the path of the user's settings, which may name a remote."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "rlbench_suite", "config.toml")
 
 
 def configured() -> str | None:
-    """The remote of the environment (``RLSUITE_DATA_REMOTE``), else of the settings (``[data] remote = "..."``).
+    """Return the remote of ``RLSUITE_DATA_REMOTE``, or else of the settings (``[data] remote = "..."``), or None.
 
     Raises:
-        ValueError: the settings are no TOML.
+        ValueError: the settings are not TOML.
     """
     if remote := os.environ.get(VARIABLE):
         return remote
@@ -82,23 +86,23 @@ def configured() -> str | None:
     except (ValueError, AttributeError) as error:
         raise ValueError(f"{path} cannot be read as TOML with a table [data]: {error}") from None
     if remote is not None and not isinstance(remote, str):
-        raise ValueError(f"{path}: remote in [data] is an address in quotes, got {remote!r}.")
+        raise ValueError(f"{path}: remote in [data] must be an address in quotes, got {remote!r}.")
     return remote
 
 
 class Place(NamedTuple):
-    """A remote, understood."""
+    """Parsed address of a remote."""
 
     base: str
-    """URL that paths are appended to; ends in a slash."""
+    """URL to which paths are appended. It ends in a slash."""
     layout: str
 
     @classmethod
     def of(cls, remote: str) -> Place:
-        """From an address.
+        """Parse an address.
 
         Raises:
-            ValueError: it is none.
+            ValueError: it is not the address of a remote.
         """
         scheme, _, rest = remote.partition("://")
         if scheme in ("http", "https", "file") and rest:
@@ -108,15 +112,15 @@ class Place(NamedTuple):
             host = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
             return cls(f"{host}/datasets/{owner}/{name or NAMESPACE}/resolve/{revision or 'main'}/", "hf")
         raise ValueError(
-            f"{remote!r} is no remote: give https://HOST/PATH, file:///PATH or hf://ORGANISATION[/NAME][@REVISION]."
+            f"{remote!r} is not a remote: give https://HOST/PATH, file:///PATH or hf://ORGANISATION[/NAME][@REVISION]."
         )
 
 
 class File(NamedTuple):
-    """What the index says of one file."""
+    """File as the index describes it."""
 
     path: str
-    """Under the base."""
+    """Path below the base."""
     size: int
     sha256: str
 
@@ -144,7 +148,7 @@ def download(entry: Entry, remote: str, *, force: bool, show: Show) -> Path:
 
 
 def check(entry: Entry, data: Path) -> None:
-    """Refuse a dataset that is not the catalogue's.
+    """Refuse a dataset that differs from the catalogue.
 
     Raises:
         ValueError: its metadata or its content differ.
@@ -154,20 +158,20 @@ def check(entry: Entry, data: Path) -> None:
     found = storage.content_sha256(storage.opened(data))
     if known_arithmetic(entry, found) is None:
         raise ValueError(
-            f"{entry.id}: what the remote gave is not the dataset of the catalogue (SHA-256 of its content {found}). "
-            f"Nothing was kept. Make it from its recipe: rlsuite-data build {entry.id}"
+            f"{entry.id}: the remote's dataset is not the dataset of the catalogue (SHA-256 of its content {found}). "
+            f"Nothing was kept. Build it from its recipe: rlsuite-data build {entry.id}"
         )
 
 
 def wanted_files(entry: Entry, place: Place) -> dict[str, File]:
-    """What to fetch for a dataset, by its name in the dataset: an archive (``""``), or the files themselves.
+    """Return the files to download for a dataset, by name: an archive (``""``), or the dataset's own files.
 
     Raises:
-        ValueError: the index is none, or has no such dataset.
-        OSError: it cannot be reached.
+        ValueError: the index is malformed, or lacks the dataset.
+        OSError: the remote cannot be reached.
     """
-    with closing(_open(place.base + INDEX)) as stream:
-        text = _guarded(lambda: stream.read(_INDEX_LIMIT + 1), place.base + INDEX)
+    with closing(_open(place.base + INDEX)) as stream, _reporting(place.base + INDEX):
+        text = stream.read(_INDEX_LIMIT + 1)
     try:
         if len(text) > _INDEX_LIMIT:
             raise ValueError(f"longer than {_INDEX_LIMIT} bytes")
@@ -177,12 +181,12 @@ def wanted_files(entry: Entry, place: Place) -> dict[str, File]:
         datasets = dict(index["datasets"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
-            f"{place.base}{INDEX} is no index of format {FORMAT!r}, layout {place.layout!r} ({plain(error)})."
+            f"{place.base}{INDEX} is not an index of format {FORMAT!r}, layout {place.layout!r} ({plain(error)})."
         ) from None
     if entry.id not in datasets:
         raise ValueError(
             f"{place.base} has no {entry.id}; it has: {plain(', '.join(map(str, datasets))) or 'nothing'}. "
-            f"Make it from its recipe: rlsuite-data build {entry.id}"
+            f"Build it from its recipe: rlsuite-data build {entry.id}"
         )
     names = ("",) if place.layout == "folder" else storage.FILES
     try:
@@ -198,27 +202,27 @@ def wanted_files(entry: Entry, place: Place) -> dict[str, File]:
 
 
 def plain(said: object) -> str:
-    """Return what a remote said, as part of a sentence: printable characters of one line, 200 at most."""
+    """Return text of a remote for use in a sentence: one line of at most 200 printable characters."""
     text = str(said)
     return "".join(c if c.isprintable() else "?" for c in text[:200]) + ("..." if len(text) > 200 else "")
 
 
 def path_of(entry: Entry, layout: str, name: str) -> str:
-    """Where a file of a dataset lies in a remote."""
+    """Return the path of a dataset's file in a remote."""
     return f"{entry.id}.zip" if layout == "folder" else f"{entry.id.removeprefix(f'{NAMESPACE}/')}/{name}"
 
 
 def fetch(file: File, place: Place, to: Path, show: Any) -> None:
-    """Write a remote's file to ``to``, sized and hashed as the index says.
+    """Download a file to ``to`` and check its size and hash against the index.
 
     Raises:
-        ValueError: it is not.
+        ValueError: size or hash differ.
         OSError: the remote cannot be reached or breaks off, or the disk is full.
     """
     url = place.base + urllib.parse.quote(file.path)
     digest, got = hashlib.sha256(), 0
     with closing(_open(url)) as stream, to.open("wb") as out:
-        while piece := _guarded(lambda: stream.read(_PIECE), url):
+        while piece := _read(stream, url):
             got += len(piece)
             if got > file.size:
                 raise ValueError(f"{url} is longer than the {file.size} bytes its index says; nothing was kept.")
@@ -229,20 +233,31 @@ def fetch(file: File, place: Place, to: Path, show: Any) -> None:
         raise OSError(f"{url} broke off after {got} of {file.size} bytes; nothing was kept. Try again.")
     if digest.hexdigest() != file.sha256:
         raise ValueError(
-            f"{url} is damaged or was tampered with: its SHA-256 is {digest.hexdigest()}, its index says "
+            f"{url} is damaged or was tampered with: its SHA-256 is {digest.hexdigest()}, and the index says "
             f"{file.sha256}; nothing was kept."
         )
 
 
 def _open(url: str) -> Any:
     request = urllib.request.Request(url, headers={"User-Agent": "rlbench-suite"})
-    return _guarded(lambda: urllib.request.urlopen(request, timeout=_TIMEOUT), url)
+    with _reporting(url):
+        return urllib.request.urlopen(request, timeout=_TIMEOUT)
 
 
-def _guarded(do: Any, url: str) -> Any:
-    """Do it, and tell of what goes wrong on the way to ``url`` in one sentence."""
+def _read(stream: Any, url: str) -> bytes:
+    with _reporting(url):
+        return bytes(stream.read(_PIECE))
+
+
+@contextmanager
+def _reporting(url: str) -> Iterator[None]:
+    """Turn the errors of a transfer from ``url`` into one sentence.
+
+    Raises:
+        OSError: the transfer failed.
+    """
     try:
-        return do()
+        yield
     except urllib.error.HTTPError as error:
         why = "it is not there" if error.code == 404 else f"{error.code} {plain(error.reason)}"
         raise OSError(f"Cannot get {url}: {why}.") from None
@@ -258,10 +273,10 @@ def _guarded(do: Any, url: str) -> Any:
 
 
 def unpack(entry: Entry, archive: Path, made: Path) -> None:
-    """Take the two files of a dataset out of an archive, and refuse any archive that holds anything else.
+    """Unpack the two files of a dataset, and refuse an archive that holds anything else.
 
     Raises:
-        ValueError: it is no such archive.
+        ValueError: the archive is not one of a dataset.
     """
     try:
         with zipfile.ZipFile(archive) as opened:
@@ -270,14 +285,14 @@ def unpack(entry: Entry, archive: Path, made: Path) -> None:
                 raise ValueError(f"it holds {plain(', '.join(repr(m.filename) for m in members[:5])) or 'nothing'}")
             for member in members:
                 if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG) or member.flag_bits & 1:
-                    raise ValueError(f"{member.filename!r} is no plain file")
+                    raise ValueError(f"{member.filename!r} is not a plain file")
                 if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise ValueError(f"{member.filename!r} is compressed otherwise than by deflate")
+                    raise ValueError(f"{member.filename!r} is not compressed by deflate")
                 if member.file_size > _SIZE_LIMIT:
                     raise ValueError(f"{member.filename!r} would take {member.file_size} bytes")
             for member in members:
                 with opened.open(member) as source, (made / member.filename).open("wb") as out:
-                    shutil.copyfileobj(source, out)  # stops at the size above: ZipFile reads no further
+                    shutil.copyfileobj(source, out)  # ZipFile stops at the size checked above
     except (ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, struct.error) as error:
         raise ValueError(
             f"The archive of {entry.id} is not one of a dataset ({plain(error)}); nothing was kept."
@@ -293,7 +308,7 @@ def publish(entries: Sequence[Entry], to: Path, layout: str) -> None:
         raise ValueError(unknown("layout", layout, LAYOUTS))
     for entry in entries:
         if not storage.is_installed(entry):
-            raise FileNotFoundError(f"{entry.id} is not installed; get it with: rlsuite-data build {entry.id}")
+            raise FileNotFoundError(f"{entry.id} is not installed; build it with: rlsuite-data build {entry.id}")
         check(entry, storage.folder(entry) / "data")
     with writing(f"the remote {to}"):
         to.mkdir(parents=True, exist_ok=True)
@@ -312,28 +327,31 @@ def _lay_out(entries: Sequence[Entry], to: Path, layout: str) -> None:
         files = {}
         for name in ("",) if layout == "folder" else storage.FILES:
             place = to / path_of(entry, layout, name)
-            with staging(to) as aside:
+            with replacing(place) as unfinished:
                 if name:
-                    shutil.copyfile(source / name, aside / "file")
+                    shutil.copyfile(source / name, unfinished)
                 else:
-                    _pack(source, aside / "file")
-                place.parent.mkdir(parents=True, exist_ok=True)
-                (aside / "file").replace(place)
+                    _pack(source, unfinished)
             with place.open("rb") as packed:
                 sha256 = hashlib.file_digest(packed, "sha256").hexdigest()
             files[name] = File(path_of(entry, layout, name), place.stat().st_size, sha256)._asdict()
         index["datasets"][entry.id] = files
-    if layout == "hf":  # what Minari itself looks for in a repository
+    if layout == "hf":  # the file that Minari looks for in a repository
         folders = sorted({f"{NAMESPACE}/{name.split('/')[1]}" for name in index["datasets"]})
         said = {"datasets": sorted(index["datasets"]), "namespaces": folders}
-        replace(to / "namespace_metadata.json", (json.dumps(said, indent=2) + "\n").encode())
-    replace(path, (json.dumps(index, indent=2) + "\n").encode())
+        _write_json(to / "namespace_metadata.json", said)
+    _write_json(path, index)
+
+
+def _write_json(path: Path, value: Any) -> None:
+    with replacing(path) as unfinished:
+        unfinished.write_text(json.dumps(value, indent=2) + "\n")
 
 
 def _pack(source: Path, archive: Path) -> None:
     with zipfile.ZipFile(archive, "w") as packed:
         for name in storage.FILES:
-            member = zipfile.ZipInfo(name)  # of the year 1980: the same files give the same archive
+            member = zipfile.ZipInfo(name)  # dated 1980, so that equal files give an equal archive
             member.compress_type = zipfile.ZIP_DEFLATED
             member.external_attr = (stat.S_IFREG | 0o644) << 16
             with (source / name).open("rb") as file, packed.open(member, "w") as out:

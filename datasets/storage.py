@@ -1,4 +1,4 @@
-"""Datasets on disk, in Minari's format and folder: written aside, moved in whole, read back, hashed."""
+"""Write, install, read and hash datasets in Minari's format and folder."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import rlbench_suite
-from rlbench_suite.evaluation.staging import staging as staged
-from rlbench_suite.evaluation.writing import CannotWrite
+from rlbench_suite.evaluation import writing
 
 from .catalogue import NAMESPACE, Entry
 from .recipe import SPLIT, Episode
@@ -31,20 +30,20 @@ FILES = ("data/metadata.json", "data/main_data.hdf5")
 """All files of a dataset."""
 
 _METADATA_LIMIT = 2**20
-"""Bytes."""
+"""Size limit of the metadata in bytes."""
 _CONTENT_LIMIT = 2**31
-"""Bytes. No dataset of the catalogue comes near it."""
+"""Size limit of all arrays in bytes, far above every dataset of the catalogue."""
 _OWN = "rlbench_suite"
-"""Where the metadata hold what is ours and not Minari's."""
+"""Key of this package's own metadata."""
 _FREE = {"minari_version", "dataset_size", "code_permalink", "requirements", "description", "author", _OWN}
-"""Metadata that may differ between datasets of one recipe: where and with what they were made."""
+"""Metadata that may differ between datasets of one recipe."""
 
 
 # -- Minari's folder -----------------------------------------------------------------------------------------------
 
 
 def need_minari() -> None:
-    """Raise if Minari's format cannot be read or written here.
+    """Check that Minari and h5py are installed.
 
     Raises:
         ImportError: the extra is not installed.
@@ -59,10 +58,10 @@ def need_minari() -> None:
 
 
 def root() -> Path:
-    """Where Minari looks for datasets: ``MINARI_DATASETS_PATH``, or its default.
+    """Return Minari's folder of datasets: ``MINARI_DATASETS_PATH``, or Minari's default.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
         ImportError: the extra ``data`` is not installed.
     """
     need_minari()
@@ -75,20 +74,20 @@ def root() -> Path:
 
 
 def folder(entry: Entry) -> Path:
-    """The folder of a dataset, whether it is there or not."""
+    """Return the folder of a dataset, which need not exist."""
     return root() / entry.id
 
 
 def is_installed(entry: Entry) -> bool:
-    """Whether Minari would find it."""
+    """Return True if Minari would find the dataset."""
     return (folder(entry) / FILES[0]).is_file()
 
 
 def refuse_installed(entry: Entry, force: bool) -> None:
-    """Raise if the dataset is there and is not to be replaced.
+    """Refuse to replace an installed dataset unless ``force`` is true.
 
     Raises:
-        FileExistsError: it is there.
+        FileExistsError: it is installed.
     """
     if is_installed(entry) and not force:
         raise FileExistsError(f"{entry.id} is there already, in {folder(entry)}; --force replaces it.")
@@ -96,24 +95,24 @@ def refuse_installed(entry: Entry, force: bool) -> None:
 
 @contextmanager
 def staging() -> Iterator[Path]:
-    """A folder beside the datasets that neither Minari nor anyone else looks into; gone afterwards, whatever happens.
+    """Make a hidden folder beside the datasets, and remove it afterwards.
 
     Raises:
         OSError: the datasets' folder cannot be written.
     """
     here = root()
     try:
-        with staged(here) as aside:
+        with writing.staging(here) as aside:
             yield aside
     except PermissionError as error:
         raise _unwritable(error) from None
 
 
 def install(entry: Entry, made: Path, force: bool) -> Path:
-    """Move a finished dataset to where Minari finds it, in one step.
+    """Move a finished dataset to its place in Minari's folder, in one step.
 
     Raises:
-        FileExistsError: it is there already (perhaps just now, by another program) and not to be replaced.
+        FileExistsError: it is installed already (perhaps just now by another program), and ``force`` is false.
         OSError: the datasets' folder cannot be written.
     """
     from minari.namespace import create_namespace
@@ -122,13 +121,13 @@ def install(entry: Entry, made: Path, force: bool) -> Path:
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         if force and place.exists():
-            place.rename(made.with_name("replaced"))  # goes with the staging folder
+            place.rename(made.with_name("replaced"))  # removed with the staging folder
         made.rename(place)
     except OSError as error:
         if is_installed(entry):
             raise FileExistsError(f"{entry.id} is there already, in {place}; --force replaces it.") from None
         raise _unwritable(error) from None
-    with suppress(ValueError, OSError):  # it is known already; and Minari loads the dataset without it
+    with suppress(ValueError, OSError):  # it exists already; Minari needs it only for lists
         create_namespace(f"{NAMESPACE}/{entry.folder}", description=f"Offline datasets of {entry.task}")
     return place
 
@@ -145,7 +144,7 @@ def _unwritable(error: OSError) -> OSError:
 
 
 def write(entry: Entry, episodes: Iterable[Episode], data: Path) -> dict[str, Any]:
-    """Write episodes and metadata into the new folder ``data`` by Minari's own storage. Gives the metadata.
+    """Write episodes and metadata into the new folder ``data`` by Minari's own storage. Return the metadata.
 
     Raises:
         OSError: the folder cannot be written, or the disk has no room for the dataset.
@@ -165,7 +164,7 @@ def write(entry: Entry, episodes: Iterable[Episode], data: Path) -> dict[str, An
         EpisodeBuffer(
             seed=episode.seed,
             observations=episode.observations,
-            actions=episode.actions,  # arrays are stored as lists are
+            actions=episode.actions,  # Minari stores arrays and lists alike
             rewards=episode.rewards,
             terminations=episode.terminations,
             truncations=episode.truncations,
@@ -177,17 +176,17 @@ def write(entry: Entry, episodes: Iterable[Episode], data: Path) -> dict[str, An
 
 
 def _refuse_full(entry: Entry, where: Path) -> None:
-    """Ask for room before anything is written: on a full disk HDF5 ends the process."""
+    """Check the free space before anything is written, because HDF5 ends the process on a full disk."""
     needed, free = 1.2e6 * entry.fingerprint.megabytes if entry.fingerprint else 0.0, shutil.disk_usage(where).free
     if free < needed:
-        raise CannotWrite(
+        raise writing.CannotWrite(
             f"Cannot write {entry.id}: it takes about {needed / 1e6:.1f} MB, and {root()} has room for "
             f"{free / 1e6:.1f} MB."
         )
 
 
 def note(data: Path, arithmetic: str) -> str:
-    """Add to the metadata of a finished dataset the hash of its content and what made it. Gives the hash."""
+    """Add the hash of the content and the versions used to the metadata of a finished dataset. Return the hash."""
     storage = opened(data)
     made = {
         "version": rlbench_suite.__version__,
@@ -200,7 +199,7 @@ def note(data: Path, arithmetic: str) -> str:
 
 
 def env_spec(entry: Entry, split: str) -> EnvSpec:
-    """The environment of a dataset, as Gymnasium makes it."""
+    """Return the Gymnasium spec of a dataset's environment."""
     import gymnasium
 
     spec = deepcopy(gymnasium.spec(entry.task))
@@ -211,7 +210,7 @@ def env_spec(entry: Entry, split: str) -> EnvSpec:
 
 
 def metadata(entry: Entry) -> dict[str, Any]:
-    """What Minari is told of a dataset beyond what it counts itself."""
+    """Return the metadata that Minari does not compute itself."""
     from minari import __version__ as minari_version
     from minari.serialization import serialize_space
 
@@ -241,23 +240,23 @@ def metadata(entry: Entry) -> dict[str, Any]:
 
 
 def made_by(data: Path) -> dict[str, str]:
-    """What :func:`note` wrote; empty if it never did."""
+    """Return the notes of :func:`note`; empty if there are none."""
     own = json.loads((data / "metadata.json").read_text()).get(_OWN)
     return own if isinstance(own, dict) else {}
 
 
 def check_metadata(entry: Entry, data: Path) -> None:
-    """Compare what a dataset says of itself with the catalogue.
+    """Compare the metadata of a dataset with the catalogue.
 
-    To be called before anything opens the dataset: its metadata name the code that makes its environment.
+    Call this before anything opens the dataset, because its metadata name the code that makes its environment.
 
     Raises:
-        ValueError: something differs, or the metadata are none.
+        ValueError: something differs, or the metadata are malformed.
     """
     try:
         size = (data / "metadata.json").stat().st_size
         if size > _METADATA_LIMIT:
-            raise ValueError(f"{size:,} bytes; at most {_METADATA_LIMIT:,} can be right")
+            raise ValueError(f"{size:,} bytes; at most {_METADATA_LIMIT:,} are allowed")
         said = json.loads((data / "metadata.json").read_text())
         names = said.keys()
     except (ValueError, AttributeError, OSError, RecursionError) as error:
@@ -265,7 +264,7 @@ def check_metadata(entry: Entry, data: Path) -> None:
     wanted = metadata(entry) | {"total_episodes": entry.episodes}
     odd = sorted(names - wanted.keys() - _FREE - {"total_steps"})
     if odd:
-        raise ValueError(f"{entry.id}: its metadata hold {odd[0]!r}, which no recipe writes.")
+        raise ValueError(f"{entry.id}: its metadata have {odd[0]!r}, which no recipe writes.")
     for name in wanted.keys() - _FREE:
         if said.get(name) != wanted[name]:
             raise ValueError(
@@ -275,10 +274,10 @@ def check_metadata(entry: Entry, data: Path) -> None:
 
 
 def check_size(entry: Entry, data: Path) -> None:
-    """Compare what the arrays of a file say they hold with what memory is for, before any of them is inflated.
+    """Check the declared size of all arrays before any of them is inflated.
 
     Raises:
-        ValueError: it is too much, or the file cannot be read.
+        ValueError: they are too large, or the file cannot be read.
     """
     import h5py
 
@@ -295,7 +294,7 @@ def check_size(entry: Entry, data: Path) -> None:
         raise ValueError(f"{entry.id}: its data cannot be read: {str(error)[:200]}") from None
     if sum(sizes) > _CONTENT_LIMIT:
         raise ValueError(
-            f"{entry.id}: its arrays say that they hold {sum(sizes):,} bytes; at most {_CONTENT_LIMIT:,} can be right."
+            f"{entry.id}: its arrays declare {sum(sizes):,} bytes; at most {_CONTENT_LIMIT:,} are allowed."
         )
 
 
@@ -305,14 +304,14 @@ def _short(value: Any) -> str:
 
 
 def opened(data: Path) -> MinariStorage:
-    """Minari's storage of a dataset whose metadata were checked or written here."""
+    """Open the storage of a dataset whose metadata were checked or written here."""
     from minari.dataset.minari_storage import MinariStorage
 
     return MinariStorage.read(data)
 
 
 def content_sha256(storage: MinariStorage) -> str:
-    """SHA-256 of what a dataset holds, however it is stored: of every array its name, type, shape and bytes, in order.
+    """Return the SHA-256 of the content: name, type, shape and bytes of every array, whatever its compression.
 
     Raises:
         ValueError: the file cannot be read.
@@ -329,10 +328,10 @@ def content_sha256(storage: MinariStorage) -> str:
 
 
 def read(storage: MinariStorage) -> Iterator[tuple[int | None, dict[str, Any]]]:
-    """Seed and arrays of every episode.
+    """Yield the seed and arrays of every episode.
 
     Raises:
-        ValueError: the file cannot be read, or has another number of steps than its metadata say.
+        ValueError: the file cannot be read, or its number of steps differs from the metadata.
     """
     every, steps = range(storage.total_episodes), 0
     try:
@@ -351,7 +350,7 @@ def read(storage: MinariStorage) -> Iterator[tuple[int | None, dict[str, Any]]]:
             f"{storage.data_path}: the data cannot be read: {str(error) or type(error).__name__}"
         ) from None
     if steps != (said := storage.total_steps):
-        raise ValueError(f"{storage.data_path}: there are {steps} steps, its metadata say {said}.")
+        raise ValueError(f"{storage.data_path}: it has {steps} steps, and its metadata say {said}.")
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -363,7 +362,7 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 class Transitions(NamedTuple):
-    """The steps of a dataset, episode after episode (NumPy float32 unless said)."""
+    """Steps of a dataset, episode after episode (NumPy float32 unless stated)."""
 
     observation: np.ndarray
     """``(N, features)``"""
@@ -374,14 +373,14 @@ class Transitions(NamedTuple):
     next_observation: np.ndarray
     """``(N, features)``"""
     terminated: np.ndarray
-    """bool ``(N,)``: the task was over; where time ran out it was not."""
+    """bool ``(N,)``: the task was over. False where time ran out."""
 
 
 def transitions(entry: Entry) -> Transitions:
-    """The steps of an installed dataset.
+    """Return the steps of an installed dataset.
 
     Raises:
-        ValueError: it is not what the catalogue says, or not what it was when it was made.
+        ValueError: it differs from the catalogue, or was changed since it was built.
     """
     data = folder(entry) / "data"
     check_metadata(entry, data)
@@ -389,19 +388,19 @@ def transitions(entry: Entry) -> Transitions:
     found, noted = content_sha256(storage), made_by(data).get("sha256")
     if found != noted:
         raise ValueError(
-            f"{entry.id} was changed since it was made: SHA-256 {found}, noted {noted}; "
-            f"make it anew: rlsuite-data build --force {entry.id}"
+            f"{entry.id} was changed since it was built: its SHA-256 is {found}, and was {noted}; "
+            f"build it again: rlsuite-data build --force {entry.id}"
         )
     columns: list[list[np.ndarray]] = [[] for _ in Transitions._fields]
     for _, episode in read(storage):
-        rows = _rows(episode["observations"])
-        parts = rows[:-1], _rows(episode["actions"]), episode["rewards"], rows[1:], episode["terminations"]
+        seen = _vectors(episode["observations"])
+        parts = seen[:-1], _vectors(episode["actions"]), episode["rewards"], seen[1:], episode["terminations"]
         for column, part in zip(columns, parts, strict=True):
             column.append(part)
     return Transitions(*(np.concatenate(column) for column in columns))
 
 
-def _rows(value: Any) -> np.ndarray:
-    """One row a step: the parts of a dict one after another, by name, as JAX orders them."""
+def _vectors(value: Any) -> np.ndarray:
+    """Return one vector for each step. The parts of a dict are joined in the order of their names, as in JAX."""
     parts = [part for _, part in sorted(_flat(value, "part"))]
     return np.concatenate([np.reshape(part, (len(part), -1)) for part in parts], 1).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Is an installed dataset what its recipe makes, and do its recorded actions give its steps again?"""
+"""Check that an installed dataset has the content of its recipe, and that its actions give its steps again."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .recipe import arithmetic, episodes
 
 
 class Verdict(NamedTuple):
-    """What was found."""
+    """Result of a check."""
 
     sha256: str
-    """Of the content."""
+    """Hash of the content."""
     origin: str
-    """Where that content is known from, in words."""
+    """Source that confirms this content, in words."""
     steps: int
-    """Steps replayed."""
+    """Number of replayed steps."""
     difference: float
-    """Largest difference of an observation or reward in the replay; 0 is equality to the bit."""
+    """Largest difference of an observation or reward in the replay; 0 means equal bits."""
 
 
 def verify(entry: Entry, *, show: Show) -> Verdict:
@@ -43,23 +43,23 @@ def verify(entry: Entry, *, show: Show) -> Verdict:
 
 
 def known_arithmetic(entry: Entry, found: str) -> str | None:
-    """The arithmetic in which the catalogue knows this content; None if in none."""
+    """Return the arithmetic for which the catalogue lists this content, or None."""
     known = entry.fingerprint.sha256 if entry.fingerprint else {}
     return next((name for name, sha256 in known.items() if sha256 == found), None)
 
 
 def where_known(entry: Entry, found: str, data: Path, show: Show) -> tuple[str, str]:
-    """The arithmetic a content was made in, and where it is known from: the catalogue, else the recipe followed here.
+    """Return the arithmetic of a content, and what confirms it: the catalogue, or else building the recipe here.
 
     Raises:
-        ValueError: it is known from neither.
+        ValueError: neither confirms it.
     """
     if (known := known_arithmetic(entry, found)) is not None:
         return known, f"the catalogue ({known})"
     here, fingerprint = arithmetic(), entry.fingerprint
     settled = fingerprint and here in fingerprint.sha256 and fingerprint.jaxlib == version("jaxlib")
     made = storage.made_by(data)
-    if not settled and made.get("arithmetic") == here:  # made where the catalogue has never been: make it once more
+    if not settled and made.get("arithmetic") == here:  # the catalogue lacks this arithmetic: build again
         with storage.staging() as aside:
             storage.write(entry, counted(entry, episodes(entry), show), aside / "data")
             again = storage.content_sha256(storage.opened(aside / "data"))
@@ -72,7 +72,7 @@ def where_known(entry: Entry, found: str, data: Path, show: Show) -> tuple[str, 
 
 
 def replayed(entry: Entry, data: Path, tolerance: float, show: Show) -> tuple[int, float]:
-    """Play every recorded action in the environment that Minari recovers; number of steps and largest difference.
+    """Play every recorded action in the environment that Minari recovers. Return the steps and the largest difference.
 
     Raises:
         ValueError: a step differs by more than the tolerance.
@@ -83,21 +83,21 @@ def replayed(entry: Entry, data: Path, tolerance: float, show: Show) -> tuple[in
     steps, largest = 0, 0.0
     for index, (seed, episode) in enumerate(storage.read(storage.opened(data))):
         if seed != entry.seeds[index]:
-            raise ValueError(f"{entry.id}: episode {index} is of seed {seed}, not {entry.seeds[index]}.")
+            raise ValueError(f"{entry.id}: episode {index} has the seed {seed}, not {entry.seeds[index]}.")
         shown, paid, flags = _played(env, seed, episode["actions"])
         pairs = [*zip(shown, _leaves(episode["observations"]), strict=True)]
         pairs.append((np.asarray(paid, episode["rewards"].dtype), episode["rewards"]))
         for again, recorded in pairs:
             if again.shape != recorded.shape:
-                raise ValueError(f"{entry.id}: episode {index} has {len(recorded)} entries, its replay {len(again)}.")
+                raise ValueError(f"{entry.id}: episode {index} has {len(recorded)} values, its replay {len(again)}.")
             difference = 0.0
             if not np.array_equal(again, recorded):
                 difference = float(np.abs(again.astype(np.float64) - recorded).max())
             largest = max(largest, difference)
             if not difference <= tolerance:
                 raise ValueError(
-                    f"{entry.id}: episode {index} (seed {seed}) does not replay: a value differs by {difference:.3g}, "
-                    f"allowed is {tolerance:g}."
+                    f"{entry.id}: episode {index} (seed {seed}) does not replay: a value differs by {difference:.3g}; "
+                    f"{tolerance:g} is allowed."
                 )
         recorded_flags = np.stack([episode["terminations"], episode["truncations"]], 1)
         if tolerance == 0 and not np.array_equal(flags, recorded_flags):
@@ -108,7 +108,7 @@ def replayed(entry: Entry, data: Path, tolerance: float, show: Show) -> tuple[in
 
 
 def _played(env: Any, seed: int, actions: np.ndarray) -> tuple[list[np.ndarray], list[Any], np.ndarray]:
-    """Leaves of the observations, each ``(T + 1, ...)``, rewards, and ``(T, 2)`` flags of one episode."""
+    """Play one episode. Return the observations' arrays, each ``(T + 1, ...)``, rewards, and ``(T, 2)`` flags."""
     observation, _ = env.reset(seed=seed)
     shown, paid, flags = [_leaves(observation)], [], []
     for action in actions:
@@ -120,5 +120,5 @@ def _played(env: Any, seed: int, actions: np.ndarray) -> tuple[list[np.ndarray],
 
 
 def _leaves(observation: Any) -> list[np.ndarray]:
-    """An observation's arrays: one, or those of a dict by name."""
+    """Return the arrays of an observation: one, or those of a dict in the order of their names."""
     return [observation[name] for name in sorted(observation)] if isinstance(observation, dict) else [observation]

@@ -1,6 +1,6 @@
-"""Verified results side by side: archives of a run's actions, their replay, static pages.
+"""Leaderboard: archives of the actions of a run, their replay, and static pages of the verified results.
 
-``pack`` makes an archive of a run, ``verify`` replays it and computes every number anew, ``submit`` puts it with the
-others, ``build`` makes pages of what was verified. SCHEMA.md says what an archive holds and what a check can and cannot
-tell. Archives are foreign data: they are read within limits and nothing in them is executed.
+``pack`` makes an archive of a run. ``verify`` replays it and computes every number again. ``submit`` adds it to a
+folder of archives. ``build`` writes the pages. SCHEMA.md describes the archive, and what a check can and cannot prove.
+Archives come from strangers: they are read within limits, and nothing in them is executed.
 """

@@ -1,9 +1,9 @@
-"""Archives on disk: a plain zip of fixed members, written one way and read within limits.
+"""Read and write archives: a plain zip of fixed members, written in one way and read within limits.
 
-A reader believes nothing. The layout of the zip is checked before anything is inflated; a member is inflated up to a
-limit known beforehand; nothing is ever written to a path that the archive names. Inside, tables are flat, required,
-uncompressed columns of Parquet without metadata: the zip compresses them, so the zip's limits are the only ones that
-matter, and a reader of flat columns gives no more values than the number of rows, which is checked first.
+The reader trusts nothing. It checks the layout of the zip before it inflates anything, inflates a member up to a limit
+known beforehand, and never writes to a path that the archive names. Tables are flat, required, uncompressed columns of
+Parquet without metadata. The zip compresses them, so its limits are the only ones that matter. A flat column has no
+more values than the table has rows, and the number of rows is checked first.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from .schema import MANIFEST, MAX_JSON, MAX_TASKS, Rejected, Submission
 
 MAX_ARCHIVE = 2 * 2**30
 MAX_INFLATED = 4 * 2**30
-"""Bytes of all members together once inflated."""
+"""Limit in bytes on all members together, once inflated."""
 _MAX_DIRECTORY = 2**20
 _OVERHEAD = 2**20
-"""Bytes of a Parquet file beyond its values: footer, page headers."""
+"""Bytes that a Parquet file may have besides its values: footer and page headers."""
 
 _END = struct.Struct("<4s4H2LH")
 _LOCAL_HEADER = struct.Struct("<4s5H3L2H")
@@ -41,7 +41,7 @@ _PHYSICAL = {"float": "FLOAT", "double": "DOUBLE", "int32": "INT32", "int64": "I
 
 
 def write_archive(file: IO[bytes], members: Iterator[tuple[str, bytes]]) -> None:
-    """Write members in the order given. Equal members give equal bytes."""
+    """Write the members in the given order. Equal members give equal bytes."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, data in members:
             info = zipfile.ZipInfo(name, _EPOCH)
@@ -50,7 +50,12 @@ def write_archive(file: IO[bytes], members: Iterator[tuple[str, bytes]]) -> None
 
 
 def write_table(schema: pa.Schema, groups: Sequence[Sequence[np.ndarray]]) -> bytes:
-    """One Parquet file with one row group a training seed, given by its columns."""
+    """Return a Parquet file with one row group for each training seed.
+
+    Args:
+        schema: the columns.
+        groups: for each training seed, the values of each column.
+    """
     # Bytes of floats of one significance lie together, where they are alike: an eighth smaller after the zip.
     split = {f.name: "BYTE_STREAM_SPLIT" if pa.types.is_floating(f.type) else "PLAIN" for f in schema}
     file = io.BytesIO()
@@ -81,11 +86,11 @@ class Archive:
     @classmethod
     @contextmanager
     def open(cls, path: Path) -> Iterator[Archive]:
-        """Open an archive and check its layout; nothing is inflated yet.
+        """Open an archive and check its layout. Nothing is inflated yet.
 
         Raises:
             OSError: the file cannot be read.
-            Rejected: it is no zip of the kind that ``pack`` writes.
+            Rejected: it is not a zip of the kind that ``pack`` writes.
         """
         with path.open("rb") as file:
             size = file.seek(0, io.SEEK_END)
@@ -101,11 +106,11 @@ class Archive:
 
     @property
     def names(self) -> list[str]:
-        """Names of the members, in the order in which they lie."""
+        """Names of the members in the order of the file."""
         return self._zipped.namelist()
 
     def read(self, name: str, limit: int) -> bytes:
-        """A member's bytes.
+        """Return the bytes of a member.
 
         Raises:
             Rejected: there is no such member, it is larger than ``limit`` once inflated, or damaged.
@@ -116,43 +121,43 @@ class Archive:
             raise Rejected(f"The member {name} is missing.") from None
         declared = info.file_size
         if declared > limit:
-            raise Rejected(f"{name} inflates to {declared:,} bytes; at most {limit:,} can be right.")
-        if info.compress_size > declared + declared // 1000 + 1000:  # of bytes that cannot be compressed
-            raise Rejected(f"{name} takes {info.compress_size:,} bytes for {declared:,}; it has some that are no data.")
+            raise Rejected(f"{name} inflates to {declared:,} bytes; at most {limit:,} are allowed.")
+        if info.compress_size > declared + declared // 1000 + 1000:  # deflate's overhead on incompressible bytes
+            raise Rejected(
+                f"{name} takes {info.compress_size:,} bytes for {declared:,} bytes of data; it holds more than these."
+            )
         self._file.seek(info.header_offset + _LOCAL_HEADER.size + len(name))
         data = self._file.read(info.compress_size)
-        if info.compress_type == zipfile.ZIP_DEFLATED:  # zipfile would pass over what lies behind the end of the stream
+        if info.compress_type == zipfile.ZIP_DEFLATED:  # zipfile would ignore bytes after the end of the stream
             stream = zlib.decompressobj(-zlib.MAX_WBITS)
             try:
                 data = stream.decompress(data, declared + 1)
             except zlib.error as error:
                 raise Rejected(f"{name} is damaged ({error}).") from None
             if len(data) <= declared and (stream.unused_data or not stream.eof):
-                raise Rejected(f"{name} is damaged (the compressed data end before or after where they are said to).")
+                raise Rejected(f"{name} is damaged (the compressed data end at another place than declared).")
         if len(data) != declared:
-            raise Rejected(
-                f"{name} is damaged (it is said to hold {declared:,} bytes and holds {len(data):,} or more)."
-            )
+            raise Rejected(f"{name} is damaged (it declares {declared:,} bytes and holds {len(data):,} or more).")
         if zlib.crc32(data) != info.CRC:
             raise Rejected(f"{name} is damaged (the checksum differs).")
         return data
 
     def submission(self) -> Submission:
-        """What the archive claims; checked against the schema and nothing else."""
+        """Return the claims, checked against the schema and nothing else."""
         return Submission.parse(self.read(MANIFEST, MAX_JSON))
 
     def table(self, name: str, schema: pa.Schema, seeds: int, least: int, most: int) -> Iterator[dict[str, np.ndarray]]:
-        """Row groups of a table, one a training seed, each a mapping from column to values.
+        """Yield the row groups of a table, one for each training seed, as mappings from column to values.
 
         Args:
-            name: of the member.
-            schema: the columns it must have.
-            seeds: the row groups it must have.
-            least: rows that each must have at least.
-            most: rows that each may have at most.
+            name: name of the member.
+            schema: columns that it must have.
+            seeds: number of row groups that it must have.
+            least: smallest number of rows in a row group.
+            most: largest number of rows in a row group.
 
         Raises:
-            Rejected: anything is otherwise.
+            Rejected: the table differs from this.
         """
         width = sum(field.type.bit_width for field in schema) // 8 + 1
         data = self.read(name, seeds * most * width + seeds * len(schema) * 1024 + _OVERHEAD)
@@ -165,19 +170,22 @@ class Archive:
                 group = file.read_row_group(i, use_threads=False)
                 group.validate(full=True)
                 if len(group) != file.metadata.row_group(i).num_rows:
-                    raise Rejected(f"{name} holds another number of rows than it says.")
+                    raise Rejected(f"{name} holds another number of rows than it declares.")
                 yield {column: group[column].to_numpy() for column in schema.names}
         except (pa.ArrowException, OSError, MemoryError) as error:
             first = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-            raise Rejected(f"{name} is no Parquet file that can be read ({first}).") from None
+            raise Rejected(f"{name} cannot be read as Parquet ({first}).") from None
 
 
 def _check_end(file: IO[bytes], size: int) -> int:
-    """Where the directory begins. The end record must be the last thing in the file and plain: no comment, no zip64."""
+    """Return the position of the zip's directory.
+
+    The end record must be the last thing in the file, without a comment and without zip64.
+    """
     file.seek(max(0, size - _END.size))
     record = file.read(_END.size)
     if len(record) < _END.size or not record.startswith(b"PK\5\6"):
-        raise Rejected("The file is no zip, is cut short, or has something after its end.")
+        raise Rejected("The file is not a zip, is cut short, or has something after its end.")
     _, disk, first_disk, here, members, length, start, comment = _END.unpack(record)
     if disk or first_disk or comment or here != members or start + length != size - _END.size:
         raise Rejected("The zip has a comment, parts, or a directory that is not at its end.")
@@ -187,7 +195,7 @@ def _check_end(file: IO[bytes], size: int) -> int:
 
 
 def _check_members(file: IO[bytes], zipped: zipfile.ZipFile, directory: int) -> None:
-    """Members lie one after another from the first byte on, plain files, each name once and safe."""
+    """Check that the members are plain files with safe, distinct names, one after another from the first byte on."""
     if (inflated := sum(info.file_size for info in zipped.infolist())) > MAX_INFLATED:
         raise Rejected(f"The members inflate to {inflated:,} bytes in all; at most {MAX_INFLATED:,} are allowed.")
     place = 0
@@ -196,28 +204,28 @@ def _check_members(file: IO[bytes], zipped: zipfile.ZipFile, directory: int) -> 
         name = info.orig_filename
         parts = name.split("/")
         if name.startswith("/") or "\\" in name or ":" in name or not name.isprintable() or {"", ".", ".."} & {*parts}:
-            raise Rejected(f"The zip has the member {name[:80]!r}, which is no path inside it.")
+            raise Rejected(f"The zip has the member {name[:80]!r}, which is not a path inside it.")
         if name in names:
             raise Rejected(f"The zip has the member {name[:80]} twice.")
         names.add(name)
         kind = info.external_attr >> 16 & 0o170000
         if kind not in (0, 0o100000) or info.external_attr & 0x10:
-            raise Rejected(f"The member {name[:80]} is no plain file (a link, a folder or a device).")
+            raise Rejected(f"The member {name[:80]} is not a plain file (a link, a folder or a device).")
         if info.flag_bits & ~0x800 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise Rejected(f"The member {name[:80]} is encrypted, streamed or compressed in another way than deflate.")
         if info.header_offset != place or info.extra or info.comment:
-            raise Rejected(f"Before or in the member {name[:80]} lie bytes that belong to no member.")
+            raise Rejected(f"Bytes before or in the member {name[:80]} belong to no member.")
         header = _local_header(info)
         file.seek(place)
         if file.read(len(header)) != header:
-            raise Rejected(f"The member {name[:80]} begins with another header than the zip's directory says.")
+            raise Rejected(f"The header of the member {name[:80]} differs from the zip's directory.")
         place += len(header) + info.compress_size
     if place != directory:
-        raise Rejected("After the last member lie bytes that belong to no member.")
+        raise Rejected("Bytes after the last member belong to no member.")
 
 
 def _local_header(info: zipfile.ZipInfo) -> bytes:
-    """What lies before a member, by the directory: the same numbers, the name, and no extra field."""
+    """Return the header that a member must have by the directory: the same numbers and name, and no extra field."""
     year, month, day, hour, minute, second = info.date_time
     name = info.orig_filename.encode()
     numbers = (
@@ -233,7 +241,7 @@ def _check_table(
 ) -> None:
     metadata = file.metadata
     if metadata.metadata:
-        raise Rejected(f"{name} carries metadata of its own; none is allowed.")
+        raise Rejected(f"{name} has metadata; none is allowed.")
     expected = [(field.name, _PHYSICAL[str(field.type)]) for field in schema]
     columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
     found = [(column.path, column.physical_type) for column in columns]
@@ -247,14 +255,16 @@ def _check_table(
     if not plain:
         raise Rejected(f"{name} has nested, optional or converted columns; plain required ones are allowed.")
     if metadata.num_row_groups != seeds:
-        raise Rejected(f"{name} has {metadata.num_row_groups} row groups; it has {seeds}, one a seed, by its claims.")
+        raise Rejected(
+            f"{name} has {metadata.num_row_groups} row groups; by its claims it has one for each of {seeds} seeds."
+        )
     for i in range(seeds):
         group = metadata.row_group(i)
         if not least <= group.num_rows <= most:
             allowed = f"{least}" if least == most else f"{least} to {most}"
-            raise Rejected(f"{name} has {group.num_rows} rows in row group {i}; {allowed} can be right.")
+            raise Rejected(f"{name} has {group.num_rows} rows in row group {i}; {allowed} are allowed.")
         chunks = [group.column(j) for j in range(metadata.num_columns)]
         if any(chunk.compression != "UNCOMPRESSED" or chunk.num_values != group.num_rows for chunk in chunks):
             raise Rejected(f"{name} has columns that are compressed or of unequal length in row group {i}.")
         if sum(chunk.total_uncompressed_size for chunk in chunks) > size:
-            raise Rejected(f"{name} says that row group {i} is larger than the file.")
+            raise Rejected(f"{name} declares row group {i} larger than the file.")

@@ -1,4 +1,4 @@
-"""Who is ranked where: verified entries on suites, by statistics of their replayed scores."""
+"""Rank verified entries on suites by statistics of their replayed scores."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from rlbench_suite.card import TaskCard
+from rlbench_suite.evaluation.chart import number
 from rlbench_suite.evaluation.protocol import EPISODES
 from rlbench_suite.evaluation.statistics import (
     Comparison,
@@ -23,48 +24,58 @@ from .schema import Submission
 from .verify import Verdict
 
 LEAST_SEEDS = 5
-"""Training seeds without which an entry is shown and not ranked."""
+"""Number of training seeds that a rank needs. An entry with fewer is shown but not ranked."""
 _EQUAL = 1.01
-"""Ratio up to which training steps count as equal: agents end at the end of a rollout."""
+"""Ratio up to which training steps count as equal, because agents stop at the end of a rollout."""
 
 
 class Training(NamedTuple):
-    """What the training of one seed took, by the entry's own word; means over seeds."""
+    """Cost of training one seed as the entry claims it; mean over seeds."""
 
     steps: float
-    """0 for players that do not train."""
+    """Zero for players that do not train."""
     seconds: float
-    """Compilation included."""
+    """Wall time, including compilation."""
+
+    @property
+    def steps_text(self) -> str:
+        """Steps as a table shows them."""
+        return number(self.steps) if self.steps else "–"
+
+    @property
+    def seconds_text(self) -> str:
+        """Seconds as a table shows them."""
+        return f"{self.seconds:,.1f} s" if self.seconds else "–"
 
 
 @dataclass(frozen=True)
 class Standing:
-    """An accepted archive among the others."""
+    """Accepted archive and its relation to the others."""
 
     verdict: Verdict
     submission: Submission
     arrived: int | None = None
-    """Its number in the log of submissions; None if it came past the log, which counts as last."""
+    """Its number in the log of submissions. None if it is not in the log; it then counts as last."""
     copy_of: str | None = None
-    """Title of an earlier entry whose actions most of its episodes take, step for step."""
+    """Title of an earlier entry that plays most of its episodes with the same actions."""
     superseded_by: str | None = None
     """Title of the newest version of the same entry."""
     name_of: str | None = None
     """Title of an earlier entry of the same name by other authors."""
     shared: Mapping[str, int] = field(default_factory=dict)
-    """Episodes played with the actions of another entry: its title to their number, where that is a tenth or more."""
+    """Number of episodes with the same actions as another entry, by its title; only where it is a tenth or more."""
 
     copied: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    """Tasks most of whose episodes are those of an earlier entry by others: its title and their number."""
+    """Tasks on which most episodes equal those of an earlier entry by others: its title and their number."""
 
     @cached_property
     def by_task(self) -> dict[str, Estimate]:
-        """Task id to mean score over seeds."""
+        """Mean score over seeds by task id."""
         return {task: mean({task: scores}) for task, scores in self.verdict.scores.items()}
 
     @cached_property
     def training(self) -> dict[str, Training]:
-        """Task id to what training took."""
+        """Cost of training by task id."""
         return {
             claim.task: Training(
                 sum(cell.training_steps for cell in claim.cells) / len(claim.cells),
@@ -73,9 +84,19 @@ class Standing:
             for claim in self.submission.tasks
         }
 
+    def mean_training(self, tasks: Iterable[str] | None = None) -> Training:
+        """Return the mean training of a seed over ``tasks``, or over all tasks of the entry."""
+        each = [self.training[task] for task in (self.training if tasks is None else tasks)]
+        return Training(sum(t.steps for t in each) / len(each), sum(t.seconds for t in each) / len(each))
+
+    @property
+    def byline(self) -> str:
+        """Authors, or the agent where none are named."""
+        return ", ".join(self.submission.entry.authors) or self.submission.entry.agent
+
     @property
     def seeds(self) -> int:
-        """Training seeds of every task."""
+        """Number of training seeds of every task."""
         return len(self.submission.tasks[0].cells)
 
     @property
@@ -84,21 +105,21 @@ class Standing:
         return self.submission.entry.title
 
     @property
-    def lawful(self) -> bool:
-        """Whether its episodes and its name are its own."""
+    def original(self) -> bool:
+        """True if its episodes and its name are its own."""
         return not self.copy_of and not self.name_of
 
     @property
     def unranked(self) -> str | None:
-        """Why it is in no ranking, whatever it covers; None if nothing speaks against it."""
+        """Reason why it is in no ranking, whatever it covers; None if there is none."""
         if self.superseded_by:
             return f"superseded by {self.superseded_by}"
         if self.name_of:
-            return f"has the name of {self.name_of} and does not name its authors"
+            return f"has the name of {self.name_of} but does not name its authors"
         if self.copy_of:
             return (
-                f"takes the same actions, step for step, as {self.copy_of}, which arrived earlier, "
-                f"in {self.shared[self.copy_of]:,} of {episodes(self.verdict.played):,} episodes"
+                f"takes the same actions as {self.copy_of}, which arrived earlier, at every step "
+                f"of {self.shared[self.copy_of]:,} of {episodes(self.verdict.played):,} episodes"
             )
         if self.seeds < LEAST_SEEDS:
             return f"has {self.seeds} seed{'s' * (self.seeds != 1)} a task; a rank needs {LEAST_SEEDS}"
@@ -107,7 +128,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Place:
-    """A line of a ranking."""
+    """One line of a ranking."""
 
     rank: int
     standing: Standing
@@ -118,7 +139,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Board:
-    """A suite at a budget: entries that cover all of it are ranked, others are named."""
+    """Ranking of a suite at a budget. Entries that cover the whole suite are ranked; the others are named."""
 
     suite: str
     budget: str
@@ -126,29 +147,44 @@ class Board:
     places: tuple[Place, ...]
     comparison: Comparison
     unranked: Mapping[str, str]
-    """Entry title to the reason."""
+    """Reasons by the title of the entry."""
     others: tuple[Standing, ...]
-    """The entries that are not ranked."""
+    """Entries that are not ranked."""
     unequal: Mapping[str, tuple[float, float]]
-    """Tasks on which ranked entries trained for different numbers of steps: the least and the most."""
+    """Fewest and most training steps of ranked entries, by task; only tasks where they differ."""
 
     def longer(self, standing: Standing) -> float:
-        """How many times as long an entry trained as the entry that trained least, on the task where that is most."""
+        """Return the largest ratio, over tasks, of an entry's training steps to the fewest of a ranked entry."""
         ratios = [standing.training[task].steps / least for task, (least, _) in self.unequal.items()]
         return max(ratios, default=1.0)
 
+    def training(self, standing: Standing) -> Training:
+        """Return an entry's mean training of a seed over the tasks of the board that it has."""
+        return standing.mean_training(card.id for card in self.tasks if card.id in standing.training)
+
     @property
     def name(self) -> str:
-        """Safe as a file name: ``smoke-quick``."""
+        """Name of the page's file, such as ``smoke-quick``."""
         return f"{self.suite}-{self.budget}"
+
+    @property
+    def title(self) -> str:
+        """Heading of the page."""
+        return f"Suite {self.suite}, {self.budget} budget"
+
+    @property
+    def tasks_text(self) -> str:
+        """Number of tasks and the first of their names, as a sentence."""
+        names = ", ".join(card.name for card in self.tasks[:12]) + (", …" if len(self.tasks) > 12 else "")
+        return f"{len(self.tasks)} task{'s' * (len(self.tasks) != 1)}: {names}."
 
 
 def standings(verdicts: Iterable[Verdict], arrivals: Mapping[str, int]) -> list[Standing]:
-    """Accepted entries in the order in which they arrived, with copies and newer versions noted.
+    """Return the accepted entries in order of arrival, with copies and newer versions noted.
 
     Args:
-        verdicts: of all archives.
-        arrivals: SHA-256 of an archive to its number in the log. Archives that are not in it come last.
+        verdicts: the verdicts on all archives.
+        arrivals: number in the log by the SHA-256 of the archive. Archives that are not in it come last.
     """
     accepted = [(v, v.submission) for v in verdicts if v.accepted and v.submission]
     accepted.sort(key=lambda pair: (arrivals.get(pair[0].sha256, float("inf")), pair[1].entry.title))
@@ -159,13 +195,13 @@ def standings(verdicts: Iterable[Verdict], arrivals: Mapping[str, int]) -> list[
         namesakes = {
             e.title: e.submission.entry
             for e in result
-            if e.lawful and e.submission.entry.name.lower() == entry.name.lower()
+            if e.original and e.submission.entry.name.lower() == entry.name.lower()
         }
         copies = [e.title for e in result if is_copy(mine, e.verdict.played, same_entry=e.title in namesakes)]
         by_others = [e for e in result if not e.submission.entry.may_become(entry)]
         copied = {
             task: (e.title, count)
-            for e in reversed(by_others)  # the first to arrive has the last word
+            for e in reversed(by_others)  # the first to arrive overwrites the others
             for task, count in copied_tasks(mine, e.verdict.played).items()
         }
         result.append(
@@ -183,7 +219,7 @@ def standings(verdicts: Iterable[Verdict], arrivals: Mapping[str, int]) -> list[
     for standing in result:
         name = standing.submission.entry.name.lower()
         version = standing.submission.entry.version
-        if standing.lawful and (name not in newest or version > newest[name].submission.entry.version):
+        if standing.original and (name not in newest or version > newest[name].submission.entry.version):
             newest[name] = standing
     return [replace(e, superseded_by=_successor(e, newest)) for e in result]
 
@@ -196,7 +232,7 @@ def _successor(standing: Standing, newest: Mapping[str, Standing]) -> str | None
 
 
 def boards(entries: Sequence[Standing]) -> list[Board]:
-    """Every suite and budget on which at least one entry is ranked; the widest suites and longest budgets first."""
+    """Return the boards that rank at least one entry; the widest suites and longest budgets come first."""
     found = []
     for suite, ids in suites().items():
         tasks = tuple(cards()[task] for task in ids)
@@ -208,7 +244,7 @@ def boards(entries: Sequence[Standing]) -> list[Board]:
     found.sort(key=lambda board: (-len(board.tasks), board.suite, -budgets.index(board.budget)))
     seen: set[tuple[frozenset[str], str]] = set()
     distinct = []
-    for board in found:  # a suite of the very tasks of another one, while a package is small
+    for board in found:  # two suites of a small package may have the same tasks
         key = frozenset(card.id for card in board.tasks), board.budget
         if key not in seen:
             seen.add(key)
@@ -233,7 +269,7 @@ def _board(suite: str, budget: str, tasks: tuple[TaskCard, ...], entries: Sequen
             )
         elif copied := [card for card in tasks if card.id in entry.copied]:
             reasons[entry.title] = "; ".join(
-                f"plays the episodes of {title}, which arrived first, on {card.name} ({count:,} equal step for step)"
+                f"plays the episodes of {title}, which arrived first, on {card.name} ({count:,} episodes are equal)"
                 for card in copied[:4]
                 for title, count in (entry.copied[card.id],)
             ) + (f"; and on {len(copied) - 4} more tasks" if len(copied) > 4 else "")
@@ -270,7 +306,7 @@ def _board(suite: str, budget: str, tasks: tuple[TaskCard, ...], entries: Sequen
 
 
 def _unequal(entries: Sequence[Standing], tasks: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Tasks on which entries that train did so for different numbers of steps: the least and the most."""
+    """Return the fewest and the most training steps by task, for tasks where entries that train differ in them."""
     found = {}
     for task in tasks:
         steps = [e.training[task].steps for e in entries if e.training[task].steps]

@@ -1,7 +1,8 @@
-"""The process that reads one archive. It may crash, hang or swell, and nothing else goes down with it.
+"""Read one archive in a process of its own, which may crash, hang or run out of memory without harm to others.
 
-``python -m rlbench_suite.leaderboard.child verify|read ARCHIVE`` writes one JSON object a line to stdout: what it is
-``doing``, and at the end what it ``found`` or why it ``failed``. Only :mod:`.judge` starts it.
+``python -m rlbench_suite.leaderboard.child verify|read ARCHIVE`` writes JSON objects to stdout, one a line. The key
+``doing`` reports progress. The last line has the result as ``found``, or the reason of a failure as ``failed``. Only
+:mod:`.judge` starts this program.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from pathlib import Path
 from typing import Any, TextIO
 
 MEMORY = "RLSUITE_JUDGE_MEMORY"
-"""Environment variable: bytes that the process may have."""
+"""Environment variable with the memory limit of the process in bytes."""
 _LARGEST_FILE = 2**30
-"""Bytes of the largest file that the process may write (JAX keeps compiled programs)."""
+"""Size limit in bytes of a file that the process writes (JAX keeps compiled programs)."""
 
 
 def main() -> None:
-    """Read the archive of the command line."""
+    """Read the archive named on the command line."""
     say_to = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # a simulator that prints must not speak for the judge
+    os.dup2(2, 1)  # what a simulator prints must not be taken for a result
     _limit()
 
     def say(**said: Any) -> None:
@@ -37,16 +38,16 @@ def main() -> None:
         say(found=look(path, progress=lambda doing: say(doing=doing)).model_dump(mode="json"))
     except MemoryError:
         say(failed="needed more memory than it may have")
-    except Exception as error:  # whatever a damaged archive brings about is no fault of the program around
+    except Exception as error:  # a damaged archive may cause any error
         say(failed=f"raised {type(error).__name__} ({str(error)[:200]})")
     _leave(say_to)
 
 
 def _limit() -> None:
-    """Bound what the system lets this process take; :mod:`.judge` watches its memory besides.
+    """Set the system's limits for this process. :mod:`.judge` also watches its memory.
 
-    The limit is on written memory (``RLIMIT_DATA``), not on addresses (``RLIMIT_AS``): JAX and its thread pools reserve
-    many gigabytes of addresses that they never touch. Thread stacks count in full, hence the doubling.
+    The limit is on written memory (``RLIMIT_DATA``), not on addresses (``RLIMIT_AS``), because JAX and its thread pools
+    reserve many gigabytes of addresses that they never touch. Thread stacks count in full, so the limit is doubled.
     """
     with suppress(ImportError):  # outside POSIX
         import resource
@@ -60,7 +61,7 @@ def _limit() -> None:
 
 
 def _leave(said: TextIO) -> None:
-    """End at once: what a damaged file did to a library's memory must not matter to its destructors."""
+    """End the process without destructors, because a damaged file may have corrupted a library's memory."""
     said.flush()
     os._exit(0)
 

@@ -1,4 +1,4 @@
-"""Whose episodes an entry plays: copies are found episode by episode, and the first to arrive has the claim."""
+"""Find copied entries by comparing the actions of each episode. The first entry to arrive counts as the original."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ import numpy as np
 from pydantic import StringConstraints
 
 DIGITS = 16
-"""Hexadecimal digits that stand for the actions of one episode."""
+"""Number of hexadecimal digits in the fingerprint of an episode."""
 LEAST_TELLING = 10
-"""Equal episodes, each unlike all others of the task, from which a task counts as copied."""
+"""Number of equal episodes, each unlike all others of the task, from which a task counts as copied."""
 
 Fingerprints = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{16})+$")]
-"""Of the episodes of a cell, in the order of the protocol's seeds."""
+"""Fingerprints of the episodes of a cell, one after another, in the order of the protocol's seeds."""
 Actions = Mapping[tuple[str, int], Fingerprints]
 """Fingerprints of all episodes of an entry, by task and training seed."""
 
 
 def digest(rows: np.ndarray) -> str:
-    """SHA-256 of rows of actions as stored: row after row, little-endian."""
+    """Return the SHA-256 of actions as they are stored: row by row, little-endian."""
     stored = np.ascontiguousarray(rows.astype(rows.dtype.newbyteorder("<"), copy=False))
     return hashlib.sha256(stored.tobytes()).hexdigest()
 
 
 def by_episode(columns: Sequence[np.ndarray], lengths: np.ndarray) -> Fingerprints:
-    """Fingerprints of episodes that lie one after another."""
+    """Return the fingerprints of episodes, given their actions one after another and their lengths."""
     ends = np.cumsum(lengths, dtype=np.int64)
     rows = np.stack(columns, axis=-1)
     return "".join(digest(rows[end - n : end])[:DIGITS] for n, end in zip(lengths, ends, strict=True))
 
 
 def episodes(mine: Actions) -> int:
-    """Number of episodes."""
+    """Return the number of episodes."""
     return sum(len(text) // DIGITS for text in mine.values())
 
 
 def shared(mine: Actions, theirs: Actions) -> int:
-    """Number of episodes that two entries play with the same actions."""
+    """Return the number of episodes that two entries play with the same actions."""
     count = 0
     for cell in mine.keys() & theirs.keys():
         one, other = (np.frombuffer(text.encode(), f"S{DIGITS}") for text in (mine[cell], theirs[cell]))
@@ -50,10 +50,10 @@ def shared(mine: Actions, theirs: Actions) -> int:
 
 
 def copied_tasks(mine: Actions, earlier: Actions) -> dict[str, int]:
-    """Tasks most of whose episodes are equal, and how many are.
+    """Return the tasks on which most episodes are equal, with the number of equal episodes.
 
-    Actions that the earlier entry takes in several episodes of a task tell nothing: where every episode begins alike
-    there may be one best play, and all who find it are equal. So some equal ones must be found once only.
+    Actions that the earlier entry repeats in several episodes of a task are no evidence: if all episodes begin alike,
+    there may be one best sequence, which everyone can find. So some equal episodes must occur only once.
     """
     found = {}
     for task in sorted({task for task, _ in mine} & {task for task, _ in earlier}):
@@ -75,9 +75,9 @@ def _each(text: Fingerprints) -> list[str]:
 
 
 def is_copy(mine: Actions, earlier: Actions, *, same_entry: bool) -> bool:
-    """Whether an entry is a copy of one that arrived before it: most of its episodes are equal.
+    """Return True if most episodes of an entry equal those of an earlier entry.
 
-    A new version of the same entry may keep what it likes of the old one, but not everything.
+    A new version of the same entry may keep many episodes of the old one, but not all.
     """
     count, of = shared(mine, earlier), episodes(mine)
     return count == of if same_entry else 2 * count > of

@@ -1,4 +1,4 @@
-"""Which files of a directory are archives, in the order in which they arrived."""
+"""List the archives in a directory in the order in which they arrived."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+\.zip")
 
 
 def list_archives(folder: Path, arrivals: Sequence[Arrival]) -> tuple[list[Path], dict[str, str]]:
-    """Archives in the order of the log, those that it lacks last, by name; and what else is called ``.zip``.
+    """Return the archives in the order of the log, then those that it lacks by name, and what else is called ``.zip``.
 
     Nothing is opened, so no pipe can block and no link can lead elsewhere.
 
     Returns:
-        Paths of archives, and for each other thing its escaped name and the reason, a sentence.
+        Paths of the archives; and by escaped name the reason, a sentence, why a file is no archive.
     """
     place = {arrival.archive: arrival.sequence for arrival in arrivals[::-1]}
     archives, others = [], {}
@@ -35,10 +35,10 @@ def list_archives(folder: Path, arrivals: Sequence[Arrival]) -> tuple[list[Path]
 
 
 def _fault(path: Path) -> str | None:
-    """Why a path is no archive, whatever it holds."""
+    """Return why a path cannot be an archive, or None."""
     status = path.lstat()
     if not stat.S_ISREG(status.st_mode):
-        return "It is no plain file (a link, a folder, a pipe or a device)."
+        return "It is not a plain file (a link, a folder, a pipe or a device)."
     if not _NAME.fullmatch(path.name):
         return "Its name is not NAME-vVERSION.zip, of letters, digits, '.', '_' and '-'."
     if status.st_size > MAX_ARCHIVE:
@@ -49,5 +49,5 @@ def _fault(path: Path) -> str | None:
 
 
 def escaped(name: str) -> str:
-    """A file name in printable characters, other names in other ones; bytes that are no UTF-8 included."""
+    """Return a file name in printable characters. Different names stay different, even if they are not UTF-8."""
     return "".join(c if c.isprintable() and c != "\\" else c.encode("unicode_escape").decode() for c in name)

@@ -1,7 +1,8 @@
-"""Archives judged in processes of their own: one that crashes, hangs or swells is a rejected archive, and no more.
+"""Judge each archive in a process of its own. If that process crashes, hangs or uses too much memory, only this archive
+is rejected.
 
-Libraries of C++ may end a process over one byte of a damaged file, so nothing of an archive is read in the program that
-the user started. Each archive has a new process (:mod:`.child`), so that none can touch the verdict on the next.
+One wrong byte can make a C++ library end its process, so the program that the user started reads no archive itself.
+Each archive gets a new process (:mod:`.child`), so none can change the verdict on another.
 """
 
 from __future__ import annotations
@@ -31,19 +32,20 @@ from .schema import Origin, plain_sentence
 from .verify import Contents, Verdict
 
 _TICK = 0.1
-"""Seconds between two looks at the clock and at the memory of a silent process."""
+"""Seconds between two checks of the time and memory of a silent process."""
 
 
 class Limits(NamedTuple):
-    """What judging one archive may take."""
+    """Limits on the process that judges one archive."""
 
     silence: float = 900.0
-    """Seconds in which nothing is finished: the replay of one training seed on one task is the longest step."""
+    """Seconds without progress. The longest step is the replay of one training seed on one task."""
     seconds: float = 24 * 3600.0
+    """Seconds in all."""
     memory: int = 8 * 2**30
     """Resident bytes."""
     output: int = 256 * 2**20
-    """Bytes of the finding."""
+    """Bytes of the result."""
 
 
 LIMITS = Limits()
@@ -51,7 +53,7 @@ Show = Callable[[str], None]
 
 
 class _Died(Exception):
-    """The process ended without a finding. The message says how, as the end of a sentence."""
+    """The process ended without a result. The message says how, as a sentence without its full stop."""
 
 
 def judge(path: Path, *, progress: Show = lambda _: None, limits: Limits = LIMITS) -> Verdict:
@@ -59,11 +61,11 @@ def judge(path: Path, *, progress: Show = lambda _: None, limits: Limits = LIMIT
 
     Args:
         path: the archive.
-        progress: told what is being done.
-        limits: what it may take.
+        progress: is called with a description of each step.
+        limits: the limits on the process.
 
     Returns:
-        The verdict. If the process died it is a rejection that says so, and not ``finished``.
+        The verdict. If the process died, it is a rejection that says so and is not ``finished``.
 
     Raises:
         OSError: the file cannot be read, or the process does not start.
@@ -89,7 +91,8 @@ def judge(path: Path, *, progress: Show = lambda _: None, limits: Limits = LIMIT
             finished=False,
         )
     problems = tuple(map(plain_sentence, found.problems))
-    return found.model_copy(update={"sha256": sha256, "size": size, "problems": problems})  # not the process's own word
+    # Hash and size are computed here, not taken from the process.
+    return found.model_copy(update={"sha256": sha256, "size": size, "problems": problems})
 
 
 def open_up(path: Path, *, limits: Limits = LIMITS) -> Contents | None:
@@ -108,10 +111,10 @@ def open_up(path: Path, *, limits: Limits = LIMITS) -> Contents | None:
 
 
 def _ask(what: str, path: Path, progress: Show, limits: Limits) -> Any:
-    """What the process found.
+    """Run the process and return its result.
 
     Raises:
-        _Died: it found nothing.
+        _Died: it gave no result.
         OSError: it did not start.
     """
     doing = ""
@@ -135,7 +138,7 @@ def _ask(what: str, path: Path, progress: Show, limits: Limits) -> Any:
                         raise _Died(f"The judge {said['failed']} while {doing or 'starting'}")
                     doing = plain_sentence(str(said["doing"]))
                 except (ValueError, KeyError, TypeError, RecursionError):
-                    raise _Died(f"The judge's process said what it never says while {doing or 'starting'}") from None
+                    raise _Died(f"The judge's process sent an unknown message while {doing or 'starting'}") from None
                 progress(doing)
             if (taken := _resident(process.pid)) > limits.memory:
                 raise _Died(
@@ -154,10 +157,10 @@ def _ask(what: str, path: Path, progress: Show, limits: Limits) -> Any:
 def _child(
     what: str, path: Path, limits: Limits
 ) -> Iterator[tuple[subprocess.Popen[bytes], queue.Queue[bytes], bytearray]]:
-    """Start the process; gives it, the lines it says (an empty one at the end) and the last of its stderr."""
+    """Start the process; yield it, the lines of its stdout (an empty one at the end) and the end of its stderr."""
     environment = os.environ | {
-        "JAX_PLATFORMS": "cpu",  # bits are promised on processors
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),  # the modules of this process, plugins included
+        "JAX_PLATFORMS": "cpu",  # equal bits are promised on CPUs only
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),  # the same modules as here, including plugins
         MEMORY: str(limits.memory),
     }
     process = subprocess.Popen(
@@ -198,17 +201,17 @@ def _child(
         process.wait()
         for thread, (_, pipe) in zip(threads, pairs, strict=True):
             thread.join(timeout=5.0)
-            if not thread.is_alive():  # else another process holds the pipe, and closing it would wait for that
+            if not thread.is_alive():  # otherwise another process holds the pipe, and closing it would block
                 pipe.close()
 
 
 def _command(what: str, path: Path) -> list[str]:
-    # -P: no module comes from the folder that the user happens to stand in.
+    # -P keeps the current folder out of the module path.
     return [sys.executable, "-P", "-m", "rlbench_suite.leaderboard.child", what, str(path.resolve())]
 
 
 def _await_end(process: subprocess.Popen[bytes]) -> int:
-    """Exit code of a process that has closed its stdout, and is given a moment to end."""
+    """Return the exit code of a process that has closed its stdout; kill it if it does not end soon."""
     try:
         return process.wait(timeout=5.0)
     except subprocess.TimeoutExpired:
@@ -217,7 +220,7 @@ def _await_end(process: subprocess.Popen[bytes]) -> int:
 
 
 def _resident(process: int) -> int:
-    """Resident bytes of a process, where the system tells (Linux); 0 elsewhere."""
+    """Return the resident bytes of a process; 0 where the system does not tell (outside Linux)."""
     try:
         return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError, ValueError):
@@ -235,4 +238,4 @@ def _ending(code: int) -> str:
 
 def _last_line(errors: bytearray) -> str:
     lines = errors.decode(errors="replace").strip().splitlines()
-    return plain_sentence(lines[-1] if lines else "it said nothing")
+    return plain_sentence(lines[-1] if lines else "without an error message")

@@ -1,7 +1,7 @@
-"""The order in which archives arrived: one line an archive, kept beside them, never changed.
+"""Log of arrivals: one line for each archive, kept beside the archives and never changed.
 
-An entry may say of itself that it was made at any time; its place in this file it cannot choose. In a git repository
-the file is committed with each archive, so its history is the repository's.
+An entry can claim any date, but it cannot choose its place in this file. In a git repository the file is committed with
+each archive, so the repository keeps its history.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LOG = "log.jsonl"
 
 
 class Arrival(Strict):
-    """A line of the log."""
+    """One line of the log."""
 
     sequence: Annotated[int, Field(ge=1)]
     """1, 2, 3 and so on."""
@@ -31,7 +31,7 @@ class Arrival(Strict):
 
 
 def read_log(folder: Path) -> list[Arrival]:
-    """Arrivals in a directory of archives, in order; none where nothing was submitted yet.
+    """Return the arrivals in a directory of archives, in order; none if nothing was submitted yet.
 
     Raises:
         ValueError: the log is damaged.
@@ -43,14 +43,19 @@ def read_log(folder: Path) -> list[Arrival]:
         try:
             arrivals.append(Arrival.model_validate_json(line))
         except ValidationError as error:
-            raise ValueError(f"{path}, line {number}, is no line of a log ({error.errors()[0]['msg']}).") from None
+            raise ValueError(f"{path}, line {number}, is not a line of a log ({error.errors()[0]['msg']}).") from None
         if arrivals[-1].sequence != number:
             raise ValueError(f"{path}, line {number}, has the number {arrivals[-1].sequence}; a line was removed.")
     return arrivals
 
 
 def extended(arrivals: list[Arrival], archives: Iterable[tuple[str, str]]) -> bytes:
-    """The log with archives added, each a file name and its SHA-256, in the order given; those it has are left out."""
+    """Return the log with archives added in the given order. Archives that it has already are skipped.
+
+    Args:
+        arrivals: the log so far.
+        archives: file names and SHA-256 of the archives.
+    """
     arrivals = list(arrivals)
     known = {(arrival.archive, arrival.sha256) for arrival in arrivals}
     for name, sha256 in archives:
@@ -61,6 +66,6 @@ def extended(arrivals: list[Arrival], archives: Iterable[tuple[str, str]]) -> by
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

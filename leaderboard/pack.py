@@ -1,8 +1,7 @@
-"""A run to an archive."""
+"""Make an archive of a run."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,9 @@ import pyarrow.parquet as pq
 
 from rlbench_suite.card import unknown
 from rlbench_suite.evaluation.protocol import Cell
-from rlbench_suite.evaluation.staging import staging
 from rlbench_suite.evaluation.statistics import iqm, mean
 from rlbench_suite.evaluation.store import EPISODES, CellResult, Run, read_manifest
-from rlbench_suite.evaluation.writing import writing
+from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import resolve_suite
 from rlbench_suite.task import Task
@@ -40,10 +38,10 @@ Columns = list[np.ndarray]
 
 
 def choose_agent(path: Path, agent: str | None) -> str:
-    """The agent of a run that is meant.
+    """Return the agent to pack: the named one, or the only one of the run.
 
     Raises:
-        ValueError: there is no such agent in the run, or several and none is named.
+        ValueError: the run has no such agent, or has several and none is named.
     """
     agents = list(read_manifest(path).hyperparameters)
     if agent is None:
@@ -103,24 +101,18 @@ def pack(path: Path, entry: Entry, to: Path, *, suite: str | None = None) -> Sub
             yield episodes_member(trace.task.card.name), write_table(episodes_schema(trace.task), trace.episodes())
             yield actions_member(trace.task.card.name), write_table(actions_schema(trace.task), trace.actions())
 
-    with writing(f"the archive {to}"):
-        to.parent.mkdir(parents=True, exist_ok=True)
-        with staging(to.parent) as aside:
-            with (aside / to.name).open("wb") as file:
-                write_archive(file, members())
-                file.flush()
-                os.fsync(file.fileno())
-            (aside / to.name).replace(to)
+    with writing(f"the archive {to}"), replacing(to) as unfinished, unfinished.open("wb") as file:
+        write_archive(file, members())
     return submission
 
 
 def fingerprint(columns: Columns) -> str:
-    """SHA-256 of the actions of a cell, as stored: row after row, little-endian."""
+    """Return the SHA-256 of the actions of a cell, given by their columns."""
     return digest(np.stack(columns, axis=-1))
 
 
 class _Trace:
-    """The cells of an agent on a task."""
+    """Cells of an agent on a task."""
 
     def __init__(self, run: Run, agent: str, task: str) -> None:
         self.run, self.agent = run, agent
@@ -145,7 +137,7 @@ class _Trace:
         )
 
     def actions(self) -> list[Columns]:
-        """Columns of :func:`actions_schema` by cell."""
+        """Return the columns of :func:`actions_schema` by cell."""
         kind = trace_dtype(self.task)
         groups = []
         for cell in self.cells:
@@ -156,7 +148,7 @@ class _Trace:
         return groups
 
     def episodes(self) -> list[Columns]:
-        """Columns of :func:`episodes_schema` by cell."""
+        """Return the columns of :func:`episodes_schema` by cell."""
         groups = []
         for cell in self.cells:
             table = self._episodes(cell)

@@ -1,4 +1,4 @@
-"""What an archive may say: the strict models of ``submission.json`` and the columns of its traces (see SCHEMA.md)."""
+"""Schema of an archive: strict models of ``submission.json`` and the columns of the traces (see SCHEMA.md)."""
 
 from __future__ import annotations
 
@@ -33,39 +33,39 @@ MANIFEST = "submission.json"
 MAX_JSON = 4 * 2**20
 MAX_TASKS, MAX_SEEDS = 1000, 100
 MAX_NAMES = 1000
-"""Of one object of JSON. Hyperparameters have at most half of it."""
+"""Largest number of names in one JSON object. Hyperparameters may have half of it."""
 _MAX_DEPTH, _MAX_VALUES = 4, 500
 
 
 class Rejected(ValueError):
-    """The archive is not what the schema allows; the message says why, in one sentence."""
+    """The schema does not allow the archive. The message is one sentence that says why."""
 
 
 def _printable(text: str) -> str:
     if not all(line.isprintable() for line in text.split("\n")):
-        raise ValueError("holds characters that cannot be printed")
+        raise ValueError("has characters that cannot be printed")
     return text
 
 
 def _written_time(value: Any) -> Any:
-    """Pydantic would take the seconds since 1970 too, as a number or as digits."""
+    """Refuse seconds since 1970, which Pydantic would accept as a time."""
     written = isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\d[T ]", value, re.ASCII)
     if not written and not isinstance(value, datetime):
-        raise ValueError("is no date and time with a time zone, such as 2026-01-31T12:00:00Z")
+        raise ValueError("must be a date and time with a time zone, such as 2026-01-31T12:00:00Z")
     return value
 
 
 def _plain_url(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
-        raise ValueError("is no http or https address")
+        raise ValueError("must be an http or https address")
     if not re.fullmatch(r"[!#-;=?-\[\]_a-z~]+", text):
-        raise ValueError("holds characters that an address does not have")
+        raise ValueError("has characters that an address may not have")
     return text
 
 
 def _plain_values(values: dict[str, Any]) -> dict[str, Any]:
-    """Hyperparameters: numbers, booleans, short strings, null, and small lists and mappings of them."""
+    """Check hyperparameters: numbers, booleans, short strings, null, and small lists and mappings of them."""
     count = 0
 
     def check(value: Any, depth: int) -> None:
@@ -105,18 +105,18 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Hyperparameters = Annotated[dict[str, Any], AfterValidator(_plain_values)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Duration = Annotated[float, Field(ge=0, le=1e9)]
-"""Seconds, thirty years at most: sums of them stay finite."""
+"""Seconds, thirty years at most, so that sums stay finite."""
 Rate = Annotated[float, Field(ge=0, le=1)]
 
 
 class Strict(BaseModel):
-    """Exactly the fields named, of exactly their types; no NaN and no infinity."""
+    """Base of models that accept exactly their fields, of exactly their types, without NaN and infinity."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class Entry(Strict):
-    """Who submits what: shown on the pages, and believed."""
+    """Entry and its authors. It is shown on the pages and cannot be checked."""
 
     name: Label
     version: Annotated[int, Field(ge=1, le=10**6)] = 1
@@ -127,19 +127,19 @@ class Entry(Strict):
 
     @property
     def title(self) -> str:
-        """``name-v1``: one entry has one archive of this name."""
+        """Name and version, such as ``name-v1``. It is also the name of the archive."""
         return f"{self.name}-v{self.version}"
 
     def may_become(self, other: Entry) -> bool:
-        """Whether ``other`` may be a version of this entry: names are kept by their authors.
+        """Return True if ``other`` may be a version of this entry: it names at least the same authors.
 
-        An entry without authors has no later version: anybody could make it.
+        An entry without authors has no later version, because anybody could make one.
         """
         return bool(self.authors) and {*self.authors} <= {*other.authors}
 
 
 class Origin(Strict):
-    """The machine that played, as far as bits depend on it; no path, no user, no host name."""
+    """Machine that played, as far as bits depend on it. It has no path, user or host name."""
 
     python: Line
     packages: Annotated[dict[Label, Line], Field(max_length=20)]
@@ -152,7 +152,7 @@ class Origin(Strict):
 
     @classmethod
     def of(cls, machine: Machine) -> Origin:
-        """What an archive says of a machine."""
+        """Return the part of a machine's description that goes into an archive."""
         return cls(
             python=machine.python,
             packages=machine.packages,
@@ -166,12 +166,12 @@ class Origin(Strict):
 
     @property
     def bits(self) -> tuple[str | None, ...]:
-        """What two machines must share so that the same actions give the same bits on their processors."""
+        """Settings that two machines must share to get equal bits from equal actions."""
         return self.instruction_set, self.packages.get("jaxlib"), self.xla_flags
 
 
 class CellClaim(Strict):
-    """One training seed on one task: means over its evaluation episodes, and what the training is said to have cost."""
+    """Claims for one training seed on one task: means over its evaluation episodes, and the cost of training."""
 
     seed: Annotated[int, Field(ge=0, lt=2**31)]
     episodes: Annotated[int, Field(ge=1, le=2**20)]
@@ -181,7 +181,7 @@ class CellClaim(Strict):
     mean_length: Annotated[float, Field(ge=1)]
     mean_cost: float
     actions: Sha256
-    """Of the actions of all episodes (:func:`fingerprint`)."""
+    """Fingerprint of the actions of all episodes (:func:`.pack.fingerprint`)."""
     training_steps: Count
     train_seconds: Duration
     compile_seconds: Duration
@@ -189,7 +189,7 @@ class CellClaim(Strict):
 
 
 class TaskClaim(Strict):
-    """One task: the scores it was normalised by, how the agent was set, and its cells."""
+    """Claims for one task: the scores of its normalisation, the hyperparameters, and the cells."""
 
     task: Annotated[str, StringConstraints(max_length=100)]
     random: float
@@ -201,15 +201,15 @@ class TaskClaim(Strict):
 
 
 class Submission(Strict):
-    """``submission.json``."""
+    """Contents of ``submission.json``."""
 
     format: Literal["rlbench-suite submission 1"]
     version: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,6}(\.[0-9]{1,6}){1,3}[A-Za-z0-9.+]{0,20}$")]
-    """Of the package that made the run."""
+    """Version of the package that made the run."""
     protocol: Count
     budget: Annotated[str, StringConstraints(max_length=20)]
     created: Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_written_time)]
-    """When the run ended."""
+    """Time at which the run ended."""
     entry: Entry
     machines: Annotated[tuple[Origin, ...], Field(min_length=1, max_length=20), FailFast()]
     tasks: Annotated[tuple[TaskClaim, ...], Field(min_length=1, max_length=MAX_TASKS), FailFast()]
@@ -218,7 +218,7 @@ class Submission(Strict):
 
     @property
     def day(self) -> str:
-        """The day the run ended."""
+        """Day on which the run ended."""
         return f"{self.created:%Y-%m-%d}"
 
     @classmethod
@@ -226,7 +226,7 @@ class Submission(Strict):
         """Read and check the file.
 
         Raises:
-            Rejected: it is not what the schema allows; the first few faults are named.
+            Rejected: the schema does not allow it. The message names the first faults.
         """
         try:
             json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
@@ -238,23 +238,23 @@ class Submission(Strict):
             raise Rejected(f"{MANIFEST} is not what {FORMAT!r} allows ({'; '.join(faults)}{more}).") from None
         except RecursionError:
             raise Rejected(f"{MANIFEST} is nested too deeply.") from None
-        except ValueError as error:  # no UTF-8, no JSON, a name twice
-            raise Rejected(f"{MANIFEST} is no JSON of this format ({_short(str(error))}).") from None
+        except ValueError as error:  # not UTF-8, not JSON, or a name twice
+            raise Rejected(f"{MANIFEST} is not JSON of this format ({_short(str(error))}).") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(pairs) > MAX_NAMES:
-        raise ValueError(f"one object has {len(pairs):,} names; at most {MAX_NAMES:,} can be right")
+        raise ValueError(f"one object has {len(pairs):,} names; at most {MAX_NAMES:,} are allowed")
     table: dict[str, Any] = {}
     for name, value in pairs:
         if name in table:
-            raise ValueError(f"the name {name[:40]!r} stands twice in one object")
+            raise ValueError(f"the name {name[:40]!r} occurs twice in one object")
         table[name] = value
     return table
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _short(text: str) -> str:
@@ -262,7 +262,7 @@ def _short(text: str) -> str:
 
 
 def plain_sentence(text: str) -> str:
-    """A sentence about foreign data, made safe for a terminal: printable characters of one line, 600 at most."""
+    """Return text about foreign data made safe for a terminal: one line of at most 600 printable characters."""
     plain = "".join(c if c.isprintable() else "?" for c in text[:600].replace("\n", " "))
     return plain if len(text) <= 600 else f"{plain[:596]} ..."
 
@@ -271,24 +271,24 @@ def plain_sentence(text: str) -> str:
 
 
 def actions_member(name: str) -> str:
-    """The member that holds a task's actions; ``name`` as in :attr:`TaskCard.name`."""
+    """Return the name of the member with a task's actions; ``name`` is :attr:`TaskCard.name`."""
     return f"actions/{name}.parquet"
 
 
 def episodes_member(name: str) -> str:
-    """The member that holds what is claimed of a task's episodes."""
+    """Return the name of the member with the claims for a task's episodes."""
     return f"episodes/{name}.parquet"
 
 
 def actions_schema(task: Task[Any, Any]) -> pa.Schema:
-    """One row a step, one column a number of the action (its array flattened in C order)."""
+    """Return the columns of the actions: one for each number of an action (its array flattened in C order)."""
     kind = pa.from_numpy_dtype(trace_dtype(task))
     count = int(np.prod(task.action_space.shape or (), dtype=int))
     return pa.schema([pa.field(f"action_{i}", kind, nullable=False) for i in range(count)])
 
 
 def episodes_schema(task: Task[Any, Any]) -> pa.Schema:
-    """One row an episode; one return for each objective or agent."""
+    """Return the columns of the episodes, with one return for each objective or agent."""
     returns = int(np.prod(task.reward_space.shape, dtype=int))
     columns = [
         ("episode_seed", pa.int64()), ("length", pa.int32()), ("success", pa.bool_()), ("terminated", pa.bool_()),
@@ -298,7 +298,7 @@ def episodes_schema(task: Task[Any, Any]) -> pa.Schema:
 
 
 def trace_dtype(task: Task[Any, Any]) -> np.dtype[Any]:
-    """How the numbers of an action are stored: integers in 32 bits, others as in the action space."""
+    """Return the type of stored actions: 32-bit integers, or the floats of the action space."""
     space = task.action_space
     if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
         return np.dtype(space.dtype)
@@ -306,10 +306,10 @@ def trace_dtype(task: Task[Any, Any]) -> np.dtype[Any]:
 
 
 def action_bounds(task: Task[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Least and greatest value of each number of an action, flattened.
+    """Return the smallest and largest value of each number of an action, flattened.
 
     Raises:
-        TypeError: the space is none that a trace can hold.
+        TypeError: a trace cannot hold this kind of space.
     """
     space = task.action_space
     if isinstance(space, spaces.Box):

@@ -1,4 +1,4 @@
-"""Every archive of a directory to a site of static pages."""
+"""Build a site of static pages from the archives in a directory."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from pydantic import ValidationError
 import rlbench_suite
 from rlbench_suite.evaluation.machine import Machine
 from rlbench_suite.evaluation.protocol import VERSION
-from rlbench_suite.evaluation.staging import replace, staging
-from rlbench_suite.evaluation.writing import writing
+from rlbench_suite.evaluation.writing import replacing, staging, writing
 from rlbench_suite.registry import cards
 
 from .boards import Board, Standing, boards, standings
@@ -34,12 +33,12 @@ _FOLDERS = ("archives", "boards", "entries")
 
 
 class Site(NamedTuple):
-    """What was built."""
+    """Contents of a site."""
 
     entries: list[Standing]
     boards: list[Board]
     refused: dict[str, tuple[str, ...]]
-    """Escaped file name to the reasons, a sentence each."""
+    """Reasons for refusing an archive, a sentence each, by its escaped file name."""
 
 
 def build(
@@ -47,15 +46,15 @@ def build(
 ) -> Site:
     """Verify all archives and write ``index.html``, ``boards/``, ``entries/``, ``archives/`` and ``results.json``.
 
-    Verdicts are kept in the user's cache, by archive, version of the suite and class of machine, so that building again
-    replays what is new. All files are written aside and moved in at the end, ``results.json`` first and ``index.html``
-    last; files of an earlier build that are no longer part of the site are removed.
+    Verdicts are cached by archive, version of the suite and class of machine, so that the next build replays only what
+    is new. All files are written to a hidden folder and moved in at the end, ``results.json`` first and ``index.html``
+    last. Files of an earlier build that no longer belong to the site are removed.
 
     Args:
         submissions: the directory of archives.
         site: the directory to write; new, empty, or an earlier site.
-        fresh: replay everything, whatever the cache has.
-        progress: told what is being done.
+        fresh: replay everything, and ignore the cache.
+        progress: is called with a description of each step.
 
     Raises:
         ValueError: ``site`` holds something else, or the log of submissions is damaged.
@@ -77,7 +76,7 @@ def build(
 def _verdicts(
     submissions: Path, arrivals: Sequence[Arrival], fresh: bool, progress: Callable[[str], None]
 ) -> tuple[list[Verdict], dict[str, tuple[str, ...]]]:
-    """Verdicts on the archives that are accepted, and why others are refused."""
+    """Return the verdicts on accepted archives, and the reasons for refusing others by file name."""
     verdicts: dict[str, Verdict] = {}
     archives, others = list_archives(submissions, arrivals)
     refused: dict[str, tuple[str, ...]] = {name: (reason,) for name, reason in others.items()}
@@ -87,9 +86,9 @@ def _verdicts(
         logged = [arrival.sha256 for arrival in arrivals if arrival.archive == path.name]
         problems = verdict.problems
         if not problems and path.name != f"{title}.zip":
-            problems = (f"It is the archive of {title}, so its name has to be {title}.zip.",)
+            problems = (f"It is the archive of {title}, so its name must be {title}.zip.",)
         if not problems and title.lower() in verdicts:
-            problems = (f"Another archive of {title} arrived first; names differ in more than capital letters.",)
+            problems = (f"Another archive of {title} arrived first; names must differ in more than capital letters.",)
         if not problems and logged and verdict.sha256 not in logged:
             problems = (f"It is not the file that arrived: the log has the SHA-256 {logged[-1]} for {path.name}.",)
         if problems:
@@ -118,7 +117,7 @@ def _write(submissions: Path, site: Path, earlier: set[str], built: Site) -> Non
         for name, files in (("before", sorted({*names, *earlier})), (RESULTS, names)):
             text = json.dumps(_results(entries, ranked, refused, files), indent=1, allow_nan=False)
             (aside / name).write_text(text, encoding="utf-8")
-        (aside / "before").replace(site / RESULTS)  # a build that is killed from here on leaves a site
+        (aside / "before").replace(site / RESULTS)  # from here on a killed build leaves a valid site
         for folder in _FOLDERS:
             (site / folder).mkdir(exist_ok=True)
         for name in [*archives, *pages]:
@@ -129,7 +128,7 @@ def _write(submissions: Path, site: Path, earlier: set[str], built: Site) -> Non
 
 
 def _earlier_files(site: Path) -> set[str]:
-    """Files that an earlier build wrote, as far as their names are of the kind it writes."""
+    """Return the files that an earlier build lists, if their names are of the kind that a build writes."""
     if not site.exists() or (site.is_dir() and all(path.name.startswith(".") for path in site.iterdir())):
         return set()
     try:
@@ -142,11 +141,13 @@ def _earlier_files(site: Path) -> set[str]:
             if name.split("/")[0] in _FOLDERS and name.count("/") == 1 and ".." not in name
         }
     except (OSError, ValueError, KeyError, TypeError):
-        raise ValueError(f"{site} exists and is no leaderboard site (no {RESULTS} of one); choose another.") from None
+        raise ValueError(
+            f"{site} exists and is not a leaderboard site (no {RESULTS} of one); choose another."
+        ) from None
 
 
 def _results(entries: list[Standing], ranked: list[Board], refused: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    """All numbers of the pages, for programs."""
+    """Return all numbers of the pages for ``results.json``."""
     return {
         "format": FORMAT,
         "version": rlbench_suite.__version__,
@@ -189,11 +190,11 @@ def _results(entries: list[Standing], ranked: list[Board], refused: dict[str, An
 
 
 def _numbers(estimate: Any) -> list[float | None]:
-    """Point and interval; null where there is no interval."""
+    """Return the point and the ends of the interval; None where there is no interval."""
     return [value if math.isfinite(value) else None for value in (estimate.point, estimate.low, estimate.high)]
 
 
-# -- verdicts are kept -------------------------------------------------------------------------------------------------
+# -- the cache of verdicts --------------------------------------------------------------------------------------------
 
 
 def _judge(path: Path, fresh: bool, progress: Callable[[str], None]) -> Verdict:
@@ -205,14 +206,13 @@ def _judge(path: Path, fresh: bool, progress: Callable[[str], None]) -> Verdict:
             pass
     verdict = judge(path, progress=lambda doing: progress(f"{path.name}: {doing}"))
     if kept and verdict.finished:
-        with writing(f"a verdict to {kept.parent}"):
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            replace(kept, verdict.model_dump_json().encode())
+        with writing(f"a verdict to {kept.parent}"), replacing(kept) as unfinished:
+            unfinished.write_text(verdict.model_dump_json())
     return verdict
 
 
 def _kept_at(path: Path) -> Path | None:
-    """Where the verdict of an archive lies: a name made of all that it depends on. None in a checkout being edited."""
+    """Return the path of an archive's cached verdict, named by everything it depends on; None in an edited checkout."""
     machine = Machine.this()
     if (machine.git_revision or "").endswith("-dirty"):
         return None

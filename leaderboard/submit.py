@@ -1,4 +1,4 @@
-"""An archive to where the others are: a directory, or the checkout of a git repository."""
+"""Add an archive to a directory of archives, which may lie in the checkout of a git repository."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from rlbench_suite.evaluation.staging import locked, staging
-from rlbench_suite.evaluation.writing import writing
+from rlbench_suite.evaluation.writing import locked, staging, writing
 
 from .copies import Actions, episodes, is_copy, shared
 from .folder import list_archives
@@ -19,25 +18,25 @@ from .schema import Entry, Submission
 from .verify import Verdict
 
 FOLDER = "submissions"
-"""Where archives lie in a checkout whose top level is named as the destination."""
+"""Folder of the archives if the destination is the top level of a checkout."""
 
 
 def submit(archive: Path, to: Path, *, progress: Callable[[str], None] = lambda _: None) -> tuple[Path, Verdict]:
-    """Verify an archive, put it with the others and note its arrival in their log: all of it or nothing.
+    """Verify an archive, add it to the others and log its arrival: all of it or nothing.
 
-    Where ``to`` lies in the checkout of a git repository, archive and log are committed there, by the user's own git
-    and without anything else that may be staged; pushing them is left to the user.
+    If ``to`` lies in the checkout of a git repository, the user's git commits the archive and the log, and nothing else
+    that is staged. Pushing is left to the user.
 
     Args:
         archive: the file.
-        to: the directory of submissions, or the top level of a checkout, whose folder ``submissions`` is then meant.
-        progress: told what is being done.
+        to: the directory of submissions, or the top level of a checkout, which means its folder ``submissions``.
+        progress: is called with a description of each step.
 
     Returns:
-        Where it lies now, and the verdict. If that is no acceptance, nothing was written.
+        Its new path and the verdict. If the verdict is a rejection, nothing was written.
 
     Raises:
-        ValueError: an entry of that name and version is there already, the name is another's, or it is a copy.
+        ValueError: there is already an entry of that name and version, the name belongs to others, or it is a copy.
         OSError: something cannot be read or written, or git refuses.
     """
     checkout = _checkout(to)
@@ -48,7 +47,7 @@ def submit(archive: Path, to: Path, *, progress: Callable[[str], None] = lambda 
     with staging(private) as aside:
         copy = aside / "archive.zip"
         with writing(f"a copy of {archive} in {private}"):
-            shutil.copyfile(archive, copy)  # what is judged is what is kept, whatever becomes of the file given
+            shutil.copyfile(archive, copy)  # so that the file that is judged is the one that is kept
         verdict = judge(copy, progress=progress)
         if not verdict.accepted or verdict.submission is None:
             return archive, verdict
@@ -61,7 +60,7 @@ def submit(archive: Path, to: Path, *, progress: Callable[[str], None] = lambda 
 
 
 def cache_folder() -> Path:
-    """The user's cache of this package."""
+    """Return the user's cache folder of this package."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rlbench_suite")
 
 
@@ -69,13 +68,13 @@ def _refuse_twice(submission: Submission, played: Actions, folder: Path, progres
     entry, arrivals = submission.entry, read_log(folder)
     logged = {arrival.sha256 for arrival in arrivals}
     holders: list[Entry] = []
-    """Versions of the name by those who have it: the first in the log, and who names the authors before."""
+    """Versions of the name by its owners: the first in the log, and later ones that name the same authors."""
     for path in list_archives(folder, arrivals)[0]:
         progress(f"comparing with {path.name}")
         contents = open_up(path)
         if contents is None:
             if path.stem.lower() == entry.title.lower():
-                raise ValueError(f"There is already a file {path}, and it is no archive.")
+                raise ValueError(f"There is already a file {path}, and it is not an archive.")
             continue
         other = contents.submission
         if other.entry.title.lower() == entry.title.lower():
@@ -91,8 +90,8 @@ def _refuse_twice(submission: Submission, played: Actions, folder: Path, progres
                 raise ValueError(_kept(other.entry, folder))
         if is_copy(played, contents.played, same_entry=same_entry):
             raise ValueError(
-                f"{entry.title} takes the same actions, step for step, as {other.entry.title}, which is already in "
-                f"{folder}, in {shared(played, contents.played):,} of {episodes(played):,} episodes."
+                f"{entry.title} takes the same actions as {other.entry.title}, which is already in {folder}, at every "
+                f"step of {shared(played, contents.played):,} of {episodes(played):,} episodes."
             )
 
 
@@ -100,21 +99,21 @@ def _kept(entry: Entry, folder: Path) -> str:
     if not entry.authors:
         return f"{entry.title} in {folder} names no authors, so it has no later version. Choose another --name."
     return (
-        f"{entry.title} in {folder} is by {', '.join(entry.authors)}; a version of it names its authors too. "
+        f"{entry.title} in {folder} is by {', '.join(entry.authors)}; a later version must name them too. "
         "Choose another --name."
     )
 
 
 def _place(source: Path, verdict: Verdict, target: Path, checkout: Path | None) -> None:
-    """Put an archive where it belongs, never over another, and log it; nothing stays if one of the two fails."""
+    """Place an archive, never over another, and log it. If one of the two fails, neither stays."""
     folder, log = target.parent, target.with_name(LOG)
     with staging(folder) as aside, locked(folder):
         if os.path.lexists(target):
             raise ValueError(f"There is already a file {target}.")
         before, arrivals = log.read_bytes() if log.exists() else None, read_log(folder)
         archives, _ = list_archives(folder, arrivals)
-        known = {arrival.archive for arrival in arrivals}  # a file that was changed since stays refused
-        there = [(path.name, file_sha256(path)) for path in archives if path.name not in known]  # came without submit
+        known = {arrival.archive for arrival in arrivals}  # a file that was changed since then stays refused
+        there = [(path.name, file_sha256(path)) for path in archives if path.name not in known]  # added without submit
         shutil.copyfile(source, aside / target.name)
         (aside / LOG).write_bytes(extended(arrivals, [*there, (target.name, verdict.sha256)]))
         (aside / "before").write_bytes(before or b"")
@@ -139,7 +138,7 @@ def _place(source: Path, verdict: Verdict, target: Path, checkout: Path | None) 
 
 
 def _checkout(path: Path) -> Path | None:
-    """The top level of the checkout in which a directory lies, if any."""
+    """Return the top level of the checkout that contains a directory, if there is one."""
     there = path.resolve()
     while not there.is_dir():
         there = there.parent

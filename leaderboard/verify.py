@@ -1,4 +1,4 @@
-"""The judge: an archive's actions are played again in fresh environments, and every claim is held against them."""
+"""Judge an archive: replay its actions in fresh environments and compare every claim with the result."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ from .schema import (
 )
 
 MAX_PROBLEMS = 100
-"""Sentences of a verdict. Nobody reads more, and an archive of millions of faults must not become gigabytes of text."""
+"""Largest number of faults in a verdict, so that an archive with millions of faults does not fill the disk."""
 _ALIKE = 3
-"""Sentences on faults of one kind in one cell; the others are counted."""
+"""Number of faults of one kind in one cell that are described. The others are counted."""
 _ROUNDING = 1e-9
-"""Relative difference allowed between two means of the same numbers: they may be summed in another order."""
+"""Relative tolerance for two means of the same numbers, which may be summed in another order."""
 
 
 class VerifiedCell(Strict):
-    """What replaying a cell gave."""
+    """Result of replaying a cell."""
 
     task: str
     seed: int
@@ -65,40 +65,40 @@ class VerifiedCell(Strict):
     mean_length: float
     mean_cost: float
     actions: str
-    """:func:`fingerprint`."""
+    """Fingerprint of all actions (:func:`.pack.fingerprint`)."""
     by_episode: Fingerprints
-    """Of the actions of each episode."""
+    """Fingerprints of the actions of each episode."""
 
 
 class Verdict(Strict):
-    """What became of an archive."""
+    """Verdict on an archive."""
 
     sha256: str
     size: int
     submission: Submission | None
-    """What it claims; None if that could not be read."""
+    """Its claims; None if they could not be read."""
     problems: tuple[str, ...]
-    """Why it is rejected, a sentence each; none if it is accepted."""
+    """Reasons for rejecting it, a sentence each. Empty if it is accepted."""
     cells: tuple[VerifiedCell, ...]
-    """Of every task that could be replayed, also where claims differ."""
+    """Results for every task that could be replayed, even if claims differ."""
     exact: bool
-    """Whether returns were compared to the bit (the same class of machine), not within the cards' tolerances."""
+    """True if returns were compared to the bit (same class of machine), not within the cards' tolerances."""
     judge: Origin
     judged: AwareDatetime
     seconds: float
     version: Line
-    """Of the package that judged."""
+    """Version of the package that judged."""
     finished: bool = True
-    """Whether the judge came to an end. If not, its process died, and may live on another machine."""
+    """False if the judge's process died. The verdict may then differ on another machine."""
 
     @property
     def accepted(self) -> bool:
-        """Whether everything that can be checked is right."""
+        """True if everything that can be checked is right."""
         return not self.problems
 
     @property
     def scores(self) -> dict[str, list[float]]:
-        """Replayed scores by task, one a seed."""
+        """Replayed scores by task, one for each seed."""
         scores: dict[str, list[float]] = {}
         for cell in self.cells:
             scores.setdefault(cell.task, []).append(cell.score)
@@ -111,14 +111,14 @@ class Verdict(Strict):
 
 
 def verify(path: Path, *, progress: Callable[[str], None] = lambda _: None) -> Verdict:
-    """Check an archive, in this process: :func:`.judge.judge` does so where the archive is not to be trusted.
+    """Check an archive in this process. For archives of strangers use :func:`.judge.judge`.
 
     Args:
         path: the archive.
-        progress: told what is being done.
+        progress: is called with a description of each step.
 
     Raises:
-        OSError: the file cannot be read. What is wrong inside it is in the verdict.
+        OSError: the file cannot be read. Faults inside it are in the verdict.
     """
     started = time.perf_counter()
     judge = Origin.of(Machine.this())
@@ -160,16 +160,16 @@ def verify(path: Path, *, progress: Callable[[str], None] = lambda _: None) -> V
 
 
 def _is_exact(submission: Submission, judge: Origin) -> bool:
-    """Whether the run's machines and this one owe each other equal bits."""
+    """Return True if the run's machines and this one must give equal bits."""
     devices = {cell.device for claim in submission.tasks for cell in claim.cells}
     return devices == {"cpu"} and all(machine.bits == judge.bits for machine in submission.machines)
 
 
-# -- what is declared --------------------------------------------------------------------------------------------------
+# -- declarations --------------------------------------------------------------------------------------------------
 
 
 def _wrong_declarations(submission: Submission) -> Iterator[str]:
-    """Claims that are wrong whatever was played."""
+    """Yield the faults of claims that need no replay."""
     if _numbers(submission.version) > _numbers(rlbench_suite.__version__):
         yield (
             f"The run was made with rlbench-suite {submission.version}, which is newer than this judge "
@@ -188,7 +188,7 @@ def _wrong_declarations(submission: Submission) -> Iterator[str]:
             yield from _wrong_references(card, claim)
             yield from _wrong_cells(claim, submission)
         else:
-            yield f"{_name(claim.task)} is no task of this version of the suite."
+            yield f"{_name(claim.task)} is not a task of this version of the suite."
 
 
 def _wrong_cells(claim: TaskClaim, submission: Submission) -> Iterator[str]:
@@ -201,9 +201,9 @@ def _wrong_cells(claim: TaskClaim, submission: Submission) -> Iterator[str]:
     if count != (theirs := len({cell.seed for cell in first.cells})):
         yield f"{task} has {count} seeds and {_name(first.task)} has {theirs}; all tasks need the same number."
     if sorted(set(seeds)) != list(range(count)):
-        yield f"{task} has the seeds {_list(seeds)}; they are 0, 1, 2 and so on, none left out, so that none is picked."
+        yield f"{task} has the seeds {_list(seeds)}; they must be 0, 1, 2 and so on, so that none is picked."
     elif seeds != sorted(seeds):
-        yield f"{task} has its seeds in the order {_list(seeds)}; they stand in increasing order."
+        yield f"{task} has its seeds in the order {_list(seeds)}; the order must be increasing."
     for cell in claim.cells:
         if cell.episodes != episodes:
             yield (
@@ -237,21 +237,21 @@ def _wrong_members(submission: Submission, names: list[str]) -> Iterator[str]:
             yield f"The member {name} is missing."
 
 
-# -- what is played ----------------------------------------------------------------------------------------------------
+# -- replay ----------------------------------------------------------------------------------------------------
 
 
 def _judge_task(
     archive: Archive, claim: TaskClaim, budget: str, exact: bool, progress: Callable[[str], None]
 ) -> tuple[list[VerifiedCell], list[str]]:
-    """Replayed cells of a task, and all that is wrong with it."""
+    """Return the replayed cells of a task and the faults found."""
     card = cards()[claim.task]
     task = card.build()
     cells: list[VerifiedCell] = []
     problems: list[str] = []
     seeds = len(claim.cells)
     try:
-        for cell, (claimed, rows) in zip(claim.cells, _tables(archive, task, seeds, budget, progress), strict=True):
-            faults = _Cell(task, cell, claimed, rows, budget, exact)
+        for cell, (claimed, actions) in zip(claim.cells, _tables(archive, task, seeds, budget, progress), strict=True):
+            faults = _Cell(task, cell, claimed, actions, budget, exact)
             problems += faults.wrong_trace()
             if not faults.playable:
                 continue
@@ -271,7 +271,7 @@ def _judge_task(
 def _tables(
     archive: Archive, task: Task[Any, Any], seeds: int, budget: str, progress: Callable[[str], None]
 ) -> Iterator[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]]:
-    """Episodes and actions of a task, cell by cell."""
+    """Yield the claimed episodes and the actions of a task, cell by cell."""
     card, count = task.card, EPISODES[budget]
     members = (
         (episodes_member(card.name), episodes_schema(task), count),
@@ -287,11 +287,11 @@ def _tables(
 
 
 class Contents(Strict):
-    """What an archive says, not replayed."""
+    """Contents of an archive that was not replayed."""
 
     submission: Submission
     actions: tuple[tuple[str, int, Fingerprints], ...]
-    """Task, training seed, and of the actions of each episode."""
+    """Task, training seed, and the fingerprints of the actions of each episode."""
 
     @property
     def played(self) -> Actions:
@@ -300,7 +300,7 @@ class Contents(Strict):
 
 
 def read_contents(path: Path, *, progress: Callable[[str], None] = lambda _: None) -> Contents:
-    """Read an archive that was accepted once, perhaps by another version of the suite.
+    """Read an archive that was accepted before, perhaps by another version of the suite.
 
     Raises:
         Rejected: it cannot be read.
@@ -320,27 +320,27 @@ def read_contents(path: Path, *, progress: Callable[[str], None] = lambda _: Non
 
 
 def _few(place: str, wrong: np.ndarray, say: Callable[[int], str]) -> Iterator[str]:
-    """A sentence on each of the first faults of a kind, and one that counts the others."""
+    """Describe the first faults of a kind in a sentence each, and count the others."""
     yield from map(say, wrong[:_ALIKE].tolist())
     if len(wrong) > _ALIKE:
-        yield f"{place}: {len(wrong) - _ALIKE:,} more faults are of the same kind."
+        yield f"{place}: there are {len(wrong) - _ALIKE:,} more faults of the same kind."
 
 
 class _Cell:
-    """A cell on trial: ``claimed`` one row an episode, ``rows`` one row a step."""
+    """Check of one cell. ``claimed`` has one row for each episode, ``actions`` one for each step."""
 
     def __init__(
         self,
         task: Task[Any, Any],
         cell: CellClaim,
         claimed: dict[str, np.ndarray],
-        rows: dict[str, np.ndarray],
+        actions: dict[str, np.ndarray],
         budget: str,
         exact: bool,
     ) -> None:
         self.task, self.cell, self.claimed, self.exact = task, cell, claimed, exact
         self.seeds = evaluation_seeds(cell.seed, budget)
-        self.columns = list(rows.values())
+        self.columns = list(actions.values())
         self.playable = True
 
         self.name = f"{task.card.id}, seed {cell.seed}"
@@ -349,7 +349,7 @@ class _Cell:
         return f"{self.name}, episode {i}"
 
     def wrong_trace(self) -> Iterator[str]:
-        """Faults of the trace itself; some leave nothing to play."""
+        """Yield the faults of the trace itself. After some of them nothing can be replayed."""
         played, seeds = self.claimed["episode_seed"], np.array(self.seeds)
         lengths, rows, horizon = self.claimed["length"], len(self.columns[0]), self.task.card.horizon
         others = np.flatnonzero(played != seeds)
@@ -358,11 +358,11 @@ class _Cell:
         ))  # fmt: skip
         impossible = np.flatnonzero((lengths < 1) | (lengths > horizon))
         yield from _few(self.name, impossible, lambda i: (
-            f"{self._episode(i)}: it is said to have {lengths[i]} steps; 1 to {horizon} are possible."
+            f"{self._episode(i)}: {lengths[i]} steps are claimed; 1 to {horizon} are possible."
         ))  # fmt: skip
         steps = lengths.sum(dtype=np.int64)
         if steps != rows:
-            yield f"{self.name}: the episodes are said to have {steps} steps in all, and there are {rows} actions."
+            yield f"{self.name}: {steps} steps are claimed in all, and there are {rows} actions."
         self.playable = not len(others) and not len(impossible) and steps == rows
         if self.playable:
             yield from self._wrong_actions(lengths)
@@ -371,7 +371,7 @@ class _Cell:
         ends = np.cumsum(lengths)
         low, high = action_bounds(self.task)
         wrong = [
-            np.flatnonzero(~((column >= least) & (column <= most)))  # NaN is neither
+            np.flatnonzero(~((column >= least) & (column <= most)))  # also true for NaN
             for column, least, most in zip(self.columns, low, high, strict=True)
         ]
         self.playable = not any(map(len, wrong))
@@ -381,10 +381,10 @@ class _Cell:
             step = row - (ends[episode] - lengths[episode])
             yield (
                 f"{self._episode(episode)}: number {number} of the action at step {step} is "
-                f"{self.columns[number][row]:g}; the space of actions is {low[number]:g} to {high[number]:g}."
+                f"{self.columns[number][row]:g}; the action space is {low[number]:g} to {high[number]:g}."
             )
         if (count := sum(map(len, wrong))) > _ALIKE:
-            yield f"{self.name}: {count - _ALIKE:,} more numbers of actions are outside the space."
+            yield f"{self.name}: {count - _ALIKE:,} more numbers of actions are outside the action space."
 
     def play(self) -> VerifiedCell:
         """Replay the cell."""
@@ -413,12 +413,12 @@ class _Cell:
         )
 
     def wrong_claims(self, verified: VerifiedCell) -> Iterator[str]:
-        """What the replay does not bear out: episode by episode, then the means."""
+        """Yield the claims that differ from the replay: episode by episode, then the means."""
         record, claimed, card = self.record, self.claimed, self.task.card
 
         def of_length(i: int) -> str:
             said, is_ = claimed["length"][i], record.length[i]
-            what = "is not over after them" if is_ > said else f"is over after {is_}; the rest was never played"
+            what = "is not over after them" if is_ > said else f"is over after {is_}"
             return f"{self._episode(i)}: {said} steps are claimed, and it {what}."
 
         yield from _few(self.name, np.flatnonzero(record.length != claimed["length"]), of_length)
@@ -437,7 +437,7 @@ class _Cell:
             label = f"{card.id}, seed {self.cell.seed}: the {field.replace('_', ' ')}"
             yield from _differs(label, getattr(self.cell, field), getattr(verified, field), allowed)
         if self.cell.actions != verified.actions:
-            yield f"{card.id}, seed {self.cell.seed}: the actions are not those whose SHA-256 is claimed."
+            yield f"{card.id}, seed {self.cell.seed}: the SHA-256 of the actions is not the claimed one."
 
     def _flags_that_differ(self, name: str, found: np.ndarray) -> Iterator[str]:
         claimed = self.claimed[name]
@@ -483,13 +483,13 @@ def _differs(label: str, claimed: float, found: Any, slack: float) -> Iterator[s
 
 
 def _slack(card: TaskCard, exact: bool) -> float:
-    """How far a score may be off, from what a return may be."""
+    """Return the tolerance of a score, from the tolerance of a return."""
     measured = card.scores()
     return 0.0 if exact else abs(card.replay_tolerance / (measured["reference"].mean - measured["random"].mean))
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version, trailing zeros left out."""
+    """Return the leading numbers of a version without trailing zeros."""
     numbers = [int(part) for part in re.split(r"[^0-9.]", version)[0].split(".") if part]
     while numbers and not numbers[-1]:
         numbers.pop()

@@ -1,4 +1,4 @@
-"""Measure what known players score, so that every other score has a yardstick."""
+"""Measure the scores of known players, to which all other scores are compared."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _REPLICATES = 10_000
 
 
 def measure(task: Task[Any, Any], player: str, episodes: int) -> Score | None:
-    """Mean return of a player that learns nothing, with its 95 % bootstrap interval, to six significant digits.
+    """Measure the mean return of a player that does not learn, with its 95 % bootstrap interval, to six digits.
 
     Args:
         task: the task, at the difficulty to measure.
         player: one of :data:`PLAYERS`.
-        episodes: number of test-split episodes, at least 2; no cell is judged on them.
+        episodes: number of test-split episodes, at least 2. No cell is evaluated on them.
 
     Returns:
-        None where the player cannot play the task.
+        The score, or None if the player cannot play the task.
 
     Raises:
         ValueError: fewer than two episodes.
@@ -52,7 +52,7 @@ def measure(task: Task[Any, Any], player: str, episodes: int) -> Score | None:
 
 
 def write_scores(card: TaskCard, tier: str | None, scores: Mapping[str, Score], file: str = SCORES_FILE) -> None:
-    """Put the scores of a difficulty into a file of the family; everything else in it stays.
+    """Write the scores at one difficulty to a file of the family, and keep everything else in it.
 
     Raises:
         OSError: the package cannot be written.

@@ -1,4 +1,4 @@
-"""Charts as inline SVG that takes its colours from the page, so that one file reads well in light and in dark."""
+"""Charts as inline SVG. The page sets the colours, so that one file suits light and dark mode."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from html import escape
 from typing import NamedTuple
 
 import numpy as np
+from markupsafe import Markup
 
 COLOURS = 8
-"""Number of series colours the page defines (``--series-0`` on)."""
+"""Number of series colours that the page defines, from ``--series-0`` on."""
 
 
 class Interval(NamedTuple):
@@ -24,7 +25,7 @@ class Interval(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One line, with a band about it where ``low`` and ``high`` are given."""
+    """One line, with a band around it if ``low`` and ``high`` are given."""
 
     label: str
     x: np.ndarray
@@ -35,8 +36,8 @@ class Line(NamedTuple):
     faint: bool = False
 
 
-def intervals(title: str, rows: Sequence[Interval], *, width: int = 520) -> str:
-    """Points with whiskers, one row each, on a scale on which 0 is a random player and 1 the reference."""
+def intervals(title: str, rows: Sequence[Interval], *, width: int = 520) -> Markup:
+    """Return a chart of points with whiskers, one row each, where 0 is a random player and 1 the reference."""
     top, row, left, right = 26, 26, 108, 16
     height = top + row * len(rows) + 26
     ends = [value for r in rows for value in (r.point, r.low, r.high) if math.isfinite(value)]
@@ -61,12 +62,12 @@ def intervals(title: str, rows: Sequence[Interval], *, width: int = 520) -> str:
 
 def lines(
     title: str, series: Sequence[Line], *, x_label: str, y_label: str, width: int = 520, height: int = 260
-) -> str:
-    """Lines over a common x axis."""
+) -> Markup:
+    """Return a chart of lines over a common x axis. It is empty if no line has a finite value."""
     top, bottom, left, right = 26, 40, 48, 16
     drawn = [line for line in series if np.isfinite(line.y).any()]
     if not drawn:
-        return ""
+        return Markup("")
     ys = np.concatenate([values for line in drawn for values in (line.y, line.low, line.high) if values is not None])
     xs = np.concatenate([line.x for line in drawn])
     y_low, y_high, y_ticks = _scale(min(0.0, float(np.nanmin(ys))), max(1.0, float(np.nanmax(ys))))
@@ -96,7 +97,7 @@ def lines(
 
 
 def number(value: float) -> str:
-    """A short number for a tick: 0.5, 20k, 3M."""
+    """Return a short form of a number, such as 0.5, 20k or 3M."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:.3g}{unit}"
@@ -104,7 +105,7 @@ def number(value: float) -> str:
 
 
 def _scale(low: float, high: float) -> tuple[float, float, list[float]]:
-    """Round ends and about five ticks at steps of 1, 2 or 5 times a power of ten."""
+    """Return round ends and about five ticks, spaced by 1, 2 or 5 times a power of ten."""
     rough = (high - low or 1.0) / 5
     power = 10 ** math.floor(math.log10(rough))
     step = next(power * m for m in (1, 2, 5, 10) if power * m >= rough * 0.999)
@@ -137,5 +138,6 @@ def _text(x: float, y: float, text: str, look: str, more: str = "") -> str:
     return f'<text class="{look}" {place}>{escape(text)}</text>'
 
 
-def _svg(width: int, height: int, parts: list[str], title: str) -> str:
-    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">{"".join(parts)}</svg>'
+def _svg(width: int, height: int, parts: list[str], title: str) -> Markup:
+    content = "".join(parts)
+    return Markup(f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">{content}</svg>')

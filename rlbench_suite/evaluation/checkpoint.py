@@ -1,8 +1,8 @@
-"""Judge a policy that is there already: read what a saved file says of itself, and play it as an agent that is trained.
+"""Evaluate a saved policy: read the header of its file, and play it like an agent that was trained.
 
-A file is safetensors as agents write it (``policy.safetensors`` of a run), or whatever else the agent's own ``load``
-reads (a zip of stable-baselines3). Nothing in it is executed. A run keeps a copy, so that it can be resumed and checked
-without the original.
+A file is safetensors as agents write it (``policy.safetensors`` of a run), or another format that the agent's own
+``load`` reads (a zip of stable-baselines3). Nothing in it is executed. A run keeps a copy, so that it can be resumed
+and checked without the original.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ if TYPE_CHECKING:  # a header is read before JAX may load
 
 
 class Checkpoint(NamedTuple):
-    """A file with a trained policy."""
+    """File with a trained policy."""
 
     path: Path
     sha256: str
     agent: str
     """Name of the agent that made it and can load it."""
     task: str | None
-    """Id of the task it was trained on, where the file says so."""
+    """Id of the task it was trained on, if the file names one."""
     hyperparameters: dict[str, Any]
-    """Those the file names."""
+    """Hyperparameters that the file names."""
 
     @property
     def label(self) -> str:
-        """Name of its agent in a run: two files of one agent differ, and so does the agent trained anew."""
+        """Name of its agent in a run. It differs between files of one agent, and from the agent itself."""
         return f"{self.agent}.{self.sha256[:8]}"
 
 
 def open_checkpoint(path: Path, agent: str | None) -> Checkpoint:
-    """Read what a file says of itself; its weights are read when it is played.
+    """Read the header of a file. Its weights are read when it is played.
 
     Args:
         path: the file.
-        agent: the agent that made it; as the file says if None.
+        agent: the agent that made it; if None, the file must name it.
 
     Raises:
         OSError: the file cannot be read.
@@ -62,7 +62,7 @@ def open_checkpoint(path: Path, agent: str | None) -> Checkpoint:
 
 
 def read_header(path: str | Path) -> dict[str, str]:
-    """Return the words in the header of a safetensors file.
+    """Return the metadata in the header of a safetensors file.
 
     Raises:
         OSError: the file cannot be read.
@@ -79,7 +79,7 @@ def read_hyperparameters(path: str | Path, header: dict[str, str]) -> dict[str, 
     """Return the hyperparameters that a header names.
 
     Raises:
-        ValueError: they are no JSON object.
+        ValueError: they are not a JSON object.
     """
     try:
         stored = json.loads(header.get("config", "{}"))
@@ -87,7 +87,7 @@ def read_hyperparameters(path: str | Path, header: dict[str, str]) -> dict[str, 
             return stored
     except (ValueError, RecursionError):
         pass
-    raise ValueError(f"The header of {path} is damaged: its config is no JSON object.")
+    raise ValueError(f"The header of {path} is damaged: its config is not a JSON object.")
 
 
 def sha256(path: Path) -> str:
@@ -104,13 +104,13 @@ def sha256(path: Path) -> str:
 
 
 def _is_safetensors(path: Path) -> bool:
-    """Whether a file begins as safetensors do: the length of a JSON object, then the object."""
+    """Return True if a file begins like safetensors: with the length of a JSON object, then the object."""
     with path.open("rb") as file:
         return file.read(9)[8:] == b"{"
 
 
 class SavedAgent:
-    """An agent whose training is to read a file. Its results are cells like those of any other."""
+    """Agent that reads a saved policy instead of training. Its results are cells like those of other agents."""
 
     learns = False
 
@@ -118,18 +118,18 @@ class SavedAgent:
         self.name, self.checkpoint, self.agent = checkpoint.label, checkpoint, agent
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` where the agent that made the file cannot play the task."""
+        """Raise :class:`CannotPlay` if the agent that made the file cannot play the task."""
         self.agent.check(task)
 
     def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        """Return those that the file names, and which file it is."""
+        """Return the hyperparameters that the file names, and its hash."""
         return self.checkpoint.hyperparameters | {"checkpoint": self.checkpoint.sha256}
 
     def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Policy | HostPolicy]:
-        """Yield the policy of the file; every seed is judged on its own episodes.
+        """Yield the policy of the file. It is the same for every seed; the evaluation episodes differ.
 
         Raises:
-            ValueError: the file is no longer the one that was asked for, or no policy of the agent for the task.
+            ValueError: the file was changed, or is not a policy of the agent for the task.
         """
         path = self.checkpoint.path
         if sha256(path) != self.checkpoint.sha256:
@@ -142,5 +142,5 @@ class SavedAgent:
         yield load(str(path), task, budget=budget)
 
     def save(self, policy: Policy | HostPolicy, path: str) -> None:
-        """Write the policy as its agent does."""
+        """Save the policy as its agent does."""
         self.agent.save(policy, path)

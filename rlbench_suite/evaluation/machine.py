@@ -1,4 +1,4 @@
-"""The machine a number came from, as far as the number depends on it."""
+"""Description of the machine that computed a number, as far as the number depends on it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import rlbench_suite
 
 _SETTINGS = ("JAX_", "XLA_", "PJRT_", "OMP_")
 _INSTRUCTIONS = ("fma",)
-"""What bits depend on: whether products are fused into sums. Wider vectors change nothing, and no task computes what
-processors only approximate (``benchmarks/across_processors.py``, ``tests/test_arithmetic.py``)."""
+"""CPU flags that bits depend on: products fused into sums. Wider vectors change nothing, and no task uses instructions
+that processors only approximate (``benchmarks/across_processors.py``, ``tests/test_arithmetic.py``)."""
 
 
 class Machine(BaseModel):
-    """Where numbers came from. Equal bits are promised within one ``instruction_set``."""
+    """Machine that computed numbers. Equal bits are promised within one ``instruction_set``."""
 
     python: str
     packages: dict[str, str]
@@ -28,12 +28,12 @@ class Machine(BaseModel):
     cores: int
     instruction_set: str
     settings: dict[str, str]
-    """Environment variables that steer JAX and its thread pools."""
+    """Environment variables that configure JAX and its thread pools."""
     git_revision: str | None
 
     @classmethod
     def this(cls) -> Machine:
-        """The machine that runs this. Starts no accelerator."""
+        """Describe this machine without starting an accelerator."""
         cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
         known = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in cpuinfo.splitlines())}
         flags = known.get("flags", known.get("Features", "")).split()
@@ -60,7 +60,7 @@ def _git_revision(root: Path) -> str | None:
 
 
 def joules() -> float | None:
-    """Energy counted so far by the processor packages (RAPL, by Linux's powercap); None where it cannot be read."""
+    """Return the energy counted so far by the processors (RAPL, by Linux's powercap); None if it cannot be read."""
     try:
         counters = [int((zone / "energy_uj").read_text()) for zone in Path("/sys/class/powercap").glob("intel-rapl:?")]
     except OSError:

@@ -1,6 +1,6 @@
-"""What one-shot answers to a puzzle are worth that nobody thought about, and what the exact solver's are worth.
+"""Score trivial one-shot answers to a puzzle, and those of the exact solver.
 
-A model's score means something above the best of the players that do not read the puzzle, or only skim it. Its skill is
+A model's score is meaningful if it exceeds the best score of the trivial players. Its skill is
 (score - chance) / (1 - chance).
 """
 
@@ -26,25 +26,25 @@ PLAYERS = {
     "heuristic": "a cheap rule of thumb",
     "solver": "the exact solver",
 }
-"""Who answers; and ``difficulty``, which stands beside them, is the mean difficulty of the instances."""
+"""Players and their descriptions. The scores also have ``difficulty``, the mean difficulty of the instances."""
 
 COMMONEST = 5
-"""Right answers tried as constants, beside those that the puzzle names."""
+"""Number of frequent solutions tried as constants, beside those that the puzzle names."""
 
 LARGEST = 200
-"""Training instances on which the best constant is chosen, at most."""
+"""Largest number of training instances on which the best constant is chosen."""
 
 Z = 1.959964
 """97.5 % quantile of the normal distribution."""
 
 
 def skill(score: float, chance: float) -> float:
-    """The part of what guessing leaves open that a player gets: 0 is chance, 1 is every instance solved."""
+    """Return the score rescaled so that 0 is chance and 1 is every instance solved."""
     return (score - chance) / (1 - chance)
 
 
 def measure_one_shot(puzzle: Puzzle[Any], count: int) -> dict[str, Score]:
-    """Scores on ``count`` test instances with 95 % intervals, and the mean difficulty of those.
+    """Return scores on ``count`` test instances with 95 % intervals, and the mean difficulty of the instances.
 
     Raises:
         ValueError: fewer than two instances.
@@ -71,7 +71,7 @@ def measure_one_shot(puzzle: Puzzle[Any], count: int) -> dict[str, Score]:
 
 
 def best_constant(puzzle: Puzzle[Any], count: int) -> str:
-    """The answer that scores most when it is always given, on training instances; the first of equals."""
+    """Return the constant answer with the best score on training instances; the first of equals."""
     instances = [puzzle.generate(seed, "train") for seed in range(count)]
     common = Counter(puzzle.solve(instance) for instance in instances).most_common(COMMONEST)
     candidates = [*puzzle.constants(), *(answer for answer, _ in common)]
@@ -79,9 +79,9 @@ def best_constant(puzzle: Puzzle[Any], count: int) -> str:
 
 
 def interval(scores: list[float]) -> Score:
-    """The mean of scores in [0, 1] and Wilson's 95 % interval, which is not empty where all scores are equal.
+    """Return the mean of scores in [0, 1] and Wilson's 95 % interval, which has a width even if all scores are equal.
 
-    Wilson's is for scores of 0 and 1; scores between them vary less, so it is too wide for those, never too narrow.
+    Wilson's interval is for scores of 0 and 1. Scores between them vary less, so for them it is never too narrow.
     """
     n, p = len(scores), fmean(scores)
     middle = (p + Z * Z / (2 * n)) / (1 + Z * Z / n)
@@ -90,6 +90,6 @@ def interval(scores: list[float]) -> Score:
 
 
 def rounded(point: float, low: float, high: float, count: int) -> Score:
-    """To six significant digits."""
+    """Return a score rounded to six significant digits."""
     point, low, high = (float(f"{value:.6g}") for value in (point, low, high))
     return Score(point, low, high, count)

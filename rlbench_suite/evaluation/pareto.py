@@ -1,4 +1,4 @@
-"""Sets of vector returns, all objectives maximised: who dominates whom, and the volume a set dominates."""
+"""Pareto fronts of vector returns with all objectives maximised, and their hypervolume."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def non_dominated(points: np.ndarray) -> np.ndarray:
-    """The points no other point dominates, each once, sorted by their first objective.
+    """Return the points that no other point dominates, each once, sorted by their first objective.
 
     A point dominates another if it is at least as good in every objective and better in one.
 
@@ -23,7 +23,7 @@ def non_dominated(points: np.ndarray) -> np.ndarray:
 
 
 def hypervolume(points: np.ndarray, reference: np.ndarray) -> float:
-    """Exact volume of the region that the points dominate and that lies above the reference point.
+    """Return the exact volume of the region between the reference point and the points that dominate it.
 
     Slices along the last objective, one slab between neighbouring values (Knowles 2002; While et al. 2006,
     doi:10.1109/TEVC.2005.851275, "hypervolume by slicing objectives"). Points that are not above the reference in
@@ -46,7 +46,7 @@ def hypervolume(points: np.ndarray, reference: np.ndarray) -> float:
 
 
 def _volume(points: np.ndarray) -> float:
-    """Volume between the origin and the points, all positive."""
+    """Return the volume between the origin and the points, which are all positive."""
     if points.shape[1] == 1:
         return float(points.max())
     points = points[np.argsort(-points[:, -1], kind="stable")]

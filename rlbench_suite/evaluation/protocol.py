@@ -1,11 +1,10 @@
-"""What a result is: which seeds train, which judge, for how long, and what is measured of one cell.
+"""Evaluation protocol: the seeds for training and evaluation, the number of episodes, and how a cell runs.
 
-A cell is (agent, task, seed). The agent trains on the task's train split with the cell's seed (or on that of the task
-which its card says to train on, another simulator of the same problem) and is judged on episodes of the task's test
-split, from environment seeds that are no training run's. Each seed is judged on its own block of
-episodes: runs are then independent, so that an interval over seeds holds the luck of evaluation as well as that of
-training (and a player that learns nothing does not give the same number at every seed). The blocks are the same for
-every agent.
+A cell is (agent, task, seed). The agent trains on the task's train split with the cell's seed. If the card names
+another task to train on (another simulator of the same problem), it trains there. It is evaluated on episodes of the
+task's test split, from environment seeds that no training run uses. Each seed has its own block of evaluation episodes,
+so that runs are independent and an interval over seeds includes the variance of evaluation as well as that of training.
+The blocks are the same for every agent.
 """
 
 from __future__ import annotations
@@ -25,20 +24,20 @@ from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
 VERSION = 1
-"""Changes whenever a number of an evaluation changes for a reason other than a task's or an agent's version."""
+"""Version of the protocol. It changes whenever results change for another reason than a task's or agent's version."""
 
 EPISODES = {"smoke": 50, "quick": 100, "full": 200}
-"""Evaluation episodes of a cell by budget. How long an agent trains is among its hyperparameters for the budget."""
+"""Evaluation episodes of a cell by budget. The training steps of a budget are a hyperparameter of the agent."""
 
 TRAINING_SEEDS = 2**31
-"""Training seeds lie below; environments seeded ``seed + i`` stay below 2**32 with them."""
+"""Upper bound of training seeds, so that environments with the seed ``seed + i`` stay below 2**32."""
 
 _HELD_OUT, _BLOCK = 2**32, 2**16
 _CALIBRATION = 2**63
 
 
 class Cell(NamedTuple):
-    """One unit of work: what is trained, on what, with which seed."""
+    """Unit of work: one agent trained on one task with one seed."""
 
     agent: str
     task: str
@@ -50,7 +49,7 @@ class Cell(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What running a cell gives."""
+    """Result of running a cell."""
 
     seeds: range
     """Environment seeds of the evaluation episodes."""
@@ -63,7 +62,7 @@ class Outcome(NamedTuple):
 
 
 def evaluation_seeds(seed: int, budget: str) -> range:
-    """Environment seeds on which training seed ``seed`` is judged; a larger budget only adds to a smaller one's.
+    """Return the environment seeds of the evaluation of a training seed. A larger budget adds seeds to a smaller one.
 
     Raises:
         ValueError: the seed is out of range, or there is no such budget.
@@ -77,15 +76,15 @@ def evaluation_seeds(seed: int, budget: str) -> range:
 
 
 def calibration_seeds(episodes: int) -> range:
-    """Environment seeds of the episodes on which reference scores are measured; no cell trains or is judged on them."""
+    """Return the environment seeds for measuring reference scores. No cell trains or is evaluated on them."""
     return range(_CALIBRATION, _CALIBRATION + episodes)
 
 
 def training_task(task: Task[Any, Any]) -> Task[Any, Any]:
-    """The task on which agents train to be judged on this one: itself, or the one that its card names.
+    """Return the task to train on for an evaluation on ``task``: itself, or the one that its card names.
 
     Raises:
-        ValueError: there is none of that name, or its policies would see or do something else.
+        ValueError: there is no such task, or its observation or action space differs.
     """
     if not task.card.trained_on:
         return task
@@ -99,11 +98,12 @@ def training_task(task: Task[Any, Any]) -> Task[Any, Any]:
 
 
 def run_cell(agent: Agent, task: Task[Any, Any], seed: int, budget: str) -> Iterator[Progress | Outcome]:
-    """Train and judge. Yields ``Progress`` while training and, last, the outcome.
+    """Train and evaluate. Yield ``Progress`` during training, and the outcome last.
 
     Raises:
-        ValueError: as :func:`evaluation_seeds` and :func:`training_task`, or the agent gave no policy or its episodes a
-            return that is no number.
+        ValueError: as :func:`evaluation_seeds` and :func:`training_task`; or the agent gave no policy, or a return is
+        not
+            finite.
     """
     seeds = evaluation_seeds(seed, budget)
     started = time.perf_counter()
@@ -125,10 +125,10 @@ def run_cell(agent: Agent, task: Task[Any, Any], seed: int, budget: str) -> Iter
 
 
 def evaluate(task: Task[Any, Any], policy: Policy | HostPolicy, seeds: range) -> Record:
-    """The first episode of each seed on the test split.
+    """Play the first episode of each seed on the test split and return the record.
 
-    A policy of the host chooses its actions on the batched environment; what they earned is then read from replaying
-    them, so that every record comes from one program. Simulators of the host record as they play.
+    A policy outside JAX chooses its actions on the batched environment. They are then replayed, so that every record
+    comes from one program. Simulators outside JAX record while they play.
     """
     if isinstance(policy, Policy) or task.card.host:
         return play(task, policy, seeds)
@@ -136,7 +136,7 @@ def evaluate(task: Task[Any, Any], policy: Policy | HostPolicy, seeds: range) ->
 
 
 def _choose_on_host(task: Task[Any, Any], policy: HostPolicy, seeds: range) -> np.ndarray:
-    """Actions ``(n, horizon, *action shape)`` of the first episode of each seed; zeros after its end."""
+    """Return the actions ``(n, horizon, *action shape)`` of the first episode of each seed; zeros after its end."""
     env = TaskVectorEnv(task.card.id, len(seeds), split="test", difficulty=task.difficulty, dtype=task.dtype.name)
     space, horizon = env.single_action_space, task.card.horizon
     actions = np.zeros((len(seeds), horizon, *(space.shape or ())), space.dtype)
@@ -146,7 +146,7 @@ def _choose_on_host(task: Task[Any, Any], policy: HostPolicy, seeds: range) -> n
         chosen = np.asarray(policy.act(observations, infos.get("action_mask")))
         actions[~over, t] = chosen[~over]
         observations, _, terminated, truncated, infos = env.step(chosen)
-        over |= terminated | truncated  # the next episode of an entry that is over runs on unseen
+        over |= terminated | truncated  # an env whose episode is over begins the next one, which is ignored
         if over.all():
             break
     return actions

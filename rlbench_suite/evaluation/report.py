@@ -1,15 +1,14 @@
-"""What a run says: a table in the terminal, and one HTML file that stands by itself."""
+"""Report of a run: tables in the terminal and one self-contained HTML file."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from html import escape
-from importlib.resources import files
-from string import Template
+from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.measure import Measurement
@@ -17,6 +16,7 @@ from rich.table import Table
 
 from rlbench_suite.card import Score, TaskCard
 from rlbench_suite.evaluation import chart
+from rlbench_suite.evaluation.page import interval, render
 from rlbench_suite.evaluation.statistics import Comparison, Estimate, compare, mean, probability_of_improvement
 from rlbench_suite.evaluation.store import CellResult, Run
 from rlbench_suite.evaluation.writing import replacing, writing
@@ -27,7 +27,7 @@ AGGREGATES = {"iqm": "IQM", "mean": "Mean", "median": "Median", "optimality_gap"
 
 @dataclass(frozen=True)
 class Row:
-    """An agent on a task."""
+    """Result of an agent on a task."""
 
     agent: str
     card: TaskCard
@@ -35,19 +35,23 @@ class Row:
     reference: Score
     mean_return: float
     score: Estimate
-    """Mean normalised score and its 95 % interval over seeds."""
+    """Mean normalised score with its 95 % interval over seeds."""
     success_rate: float
     training_steps: float
     """Mean over seeds."""
     step_unit: str
-    """``environment`` or ``gradient``, what the training steps are steps of; empty for a player that was not trained
-    here."""
+    """Kind of training steps: ``environment`` or ``gradient``; empty for a player that was not trained here."""
     train_seconds: float
-    """Mean over seeds, compilation excluded."""
+    """Mean over seeds, without compilation."""
     steps_per_second: float | None
     wall_seconds: float
-    """Of all seeds together, compilation and evaluation included."""
+    """Total of all seeds, with compilation and evaluation."""
     seeds: int
+
+    @property
+    def speed_text(self) -> str:
+        """Training speed as a table shows it."""
+        return chart.number(self.steps_per_second) if self.steps_per_second else "-"
 
     @property
     def beats_random(self) -> str:
@@ -61,32 +65,43 @@ class Row:
 
 @dataclass(frozen=True)
 class Transfer:
-    """What becomes of an agent's score where it is judged on another task than it was trained on."""
+    """Change of an agent's score on a task on which it was not trained."""
 
     agent: str
     card: TaskCard
     gap: Estimate
-    """Mean normalised score here less that on ``card.trained_on``, and its 95 % interval over the seeds that both have.
-    A seed is a pair: the same training, and episodes of the same environment seeds."""
+    """Mean normalised score here minus that on ``card.trained_on``, with its 95 % interval over the seeds of both.
+    Each seed is a pair: the same training, and episodes of the same environment seeds."""
+
+    @property
+    def trained_on(self) -> TaskCard:
+        """Card of the task on which the agent was trained."""
+        return find_card(self.card.trained_on)
+
+    @property
+    def gap_text(self) -> str:
+        """Gap with two significant digits, because it may be far smaller than the scores."""
+        ends = f"[{self.gap.low:+.2g}, {self.gap.high:+.2g}]" if math.isfinite(self.gap.low) else "-"
+        return f"{self.gap.point:+.2g} {ends}"
 
 
 @dataclass(frozen=True)
 class Report:
-    """A run in numbers."""
+    """Statistics of a run."""
 
     run: Run
     rows: list[Row]
     transfers: list[Transfer]
-    """Of what was judged both where it was trained and elsewhere."""
+    """Transfers of agents that were evaluated both where they were trained and elsewhere."""
     comparison: Comparison | None
-    """None where there is no task that all agents have."""
+    """Comparison on the tasks that all agents have; None if there is no such task."""
     above_random: dict[str, Estimate]
-    """Probability that a run of the agent beats the random player's mean on a task drawn at random."""
+    """Probability that a run of the agent beats the random player's mean on a random task."""
     missing: list[str]
 
     @classmethod
     def of(cls, run: Run) -> Report:
-        """Compute all statistics of the cells that are there.
+        """Compute all statistics of the finished cells.
 
         Raises:
             ValueError: there are none.
@@ -156,11 +171,11 @@ _LEAST = (
     "all seeds", "steps/s", "reference", "random", "return", "success", "Median", "Mean", "beats random",
     "Optimality gap",
 )  # fmt: skip
-"""Columns that a narrow terminal does without, the first to go first; the page has them all."""
+"""Columns that a narrow terminal omits, in this order. The page has them all."""
 
 
 def print_report(report: Report, console: Console) -> None:
-    """The tables: each task, then all tasks together."""
+    """Print the tables: each task, then all tasks together."""
     rows = [
         {
             "task": row.card.name,
@@ -173,7 +188,7 @@ def print_report(report: Report, console: Console) -> None:
             "success": f"{row.success_rate:.0%}",
             "training steps": _steps(row),
             "training seconds": _seconds(row),
-            "steps/s": _speed(row.steps_per_second),
+            "steps/s": row.speed_text,
             "all seeds": f"{row.wall_seconds:.0f} s",
         }
         for row in report.rows
@@ -184,8 +199,8 @@ def print_report(report: Report, console: Console) -> None:
             {
                 "task": transfer.card.name,
                 "agent": transfer.agent,
-                "trained on": find_card(transfer.card.trained_on).name,
-                "score less that where trained": _signed(transfer.gap),
+                "trained on": transfer.trained_on.name,
+                "score minus score where trained": transfer.gap_text,
             }
             for transfer in report.transfers
         ]
@@ -200,8 +215,8 @@ def print_report(report: Report, console: Console) -> None:
             rows.append({"agent": agent} | {title: _with_interval(value) for title, value in values.items()} | costs)
         _print_table(f"Together ({len(report.comparison.tasks)} tasks)", rows, console)
     console.print(
-        "Scores: 0 is a random player, 1 the task's reference; with 95 % intervals over seeds. Training: of one seed, "
-        'compilation excluded; "all seeds" is their whole time, with compilation and evaluation.',
+        "Scores: 0 is a random player, 1 the task's reference, with 95 % intervals over seeds. Training: mean over "
+        'seeds, without compilation. "All seeds": total time with compilation and evaluation.',
         style="dim",
     )
     for sentence in _remarks(report):
@@ -225,11 +240,11 @@ def _print_table(title: str, rows: list[dict[str, str]], console: Console) -> No
 
 
 def _remarks(report: Report) -> Iterable[str]:
-    """What must be known to read the numbers rightly."""
+    """Yield the sentences that a reader needs to interpret the numbers."""
     yield from _unequal_training(report)
     for name, saved in report.run.manifest.checkpoints.items():
         yield (
-            f"{name} is one saved policy of {saved.agent}, not trained here: its intervals hold the luck of the "
+            f"{name} is one saved policy of {saved.agent}, not trained here: its intervals include the variance of the "
             "episodes, not that of training."
         )
     for agent, tasks in report.run.manifest.not_applicable.items():
@@ -238,27 +253,27 @@ def _remarks(report: Report) -> Iterable[str]:
     if report.comparison is None:
         yield "The agents have no task in common, so there is nothing to aggregate or compare."
     elif report.comparison.left_out:
-        yield f"Not every agent has {', '.join(report.comparison.left_out)}: left out of the aggregates."
+        yield f"Left out of the aggregates, because not every agent has them: {', '.join(report.comparison.left_out)}."
     there = {(transfer.agent, transfer.card.id) for transfer in report.transfers}
     for row in report.rows:
         if row.card.trained_on and (row.agent, row.card.id) not in there:
             yield (
-                f"On {row.card.name}, {row.agent} is a policy of {row.card.trained_on}; run it there too, to see what "
-                "transfer costs."
+                f"On {row.card.name}, {row.agent} plays a policy trained on {row.card.trained_on}. Run it there too to "
+                "measure the loss by transfer."
             )
     if report.missing:
         more = f"; and {len(report.missing) - 3} more" if len(report.missing) > 3 else ""
-        yield f"Missing, and in no number here: {'; '.join(report.missing[:3])}{more}."
+        yield f"Missing, and not in any number here: {'; '.join(report.missing[:3])}{more}."
     if any(row.seeds == 1 for row in report.rows):
-        yield "One seed has no interval; ask for at least 5 seeds to know how sure a score is."
+        yield "One seed has no interval; use at least 5 seeds to know how certain a score is."
 
 
 UNEQUAL = 1.1
-"""Ratio of training steps above which agents count as trained unequally long: agents round up to whole updates."""
+"""Ratio of training steps above which training counts as unequal. Agents round up to whole updates."""
 
 
 def _unequal_training(report: Report) -> Iterable[str]:
-    """Warn where scores of a task were not bought by the same number of steps."""
+    """Warn if agents trained for different numbers of steps on a task."""
     for task in dict.fromkeys(row.card.name for row in report.rows):
         rows = [row for row in report.rows if row.card.name == task and row.step_unit]
         if any(
@@ -267,16 +282,16 @@ def _unequal_training(report: Report) -> Iterable[str]:
             if (steps := [row.training_steps for row in rows if row.step_unit == unit])
         ):
             counts = ", ".join(f"{row.agent} {row.training_steps:,.0f}{_of(row)}" for row in rows)
-            yield f"Unequal training on {task}, so its scores do not compare agents alone: {counts} steps."
+            yield f"Unequal training on {task}, so its scores compare more than the agents: {counts} steps."
     for agent in dict.fromkeys(row.agent for row in report.rows if row.step_unit == "gradient"):
         yield (
             f"{agent} learns from a recorded dataset: its training steps are gradient steps, each on a minibatch of "
-            "the dataset, and do not compare with steps of an environment, of which it makes none."
+            "the dataset. They do not compare with environment steps, of which it makes none."
         )
 
 
 def _training(report: Report, agent: str) -> tuple[str, str]:
-    """Training steps and seconds of a seed on all the tasks that are aggregated."""
+    """Return the training steps and seconds of a seed, summed over the aggregated tasks."""
     tasks = report.comparison.tasks if report.comparison else ()
     rows = [row for row in report.rows if row.agent == agent and row.card.id in tasks and row.step_unit]
     if not rows:
@@ -298,87 +313,74 @@ def _seconds(row: Row) -> str:
 
 
 def _with_interval(estimate: Estimate) -> str:
-    return f"{estimate.point:.3f} {_interval(estimate)}"
-
-
-def _interval(estimate: Estimate) -> str:
-    return f"[{estimate.low:.2f}, {estimate.high:.2f}]" if math.isfinite(estimate.low) else "-"
-
-
-def _signed(estimate: Estimate) -> str:
-    """Two significant digits: a difference may be far smaller than what it is the difference of."""
-    ends = f"[{estimate.low:+.2g}, {estimate.high:+.2g}]" if math.isfinite(estimate.low) else "-"
-    return f"{estimate.point:+.2g} {ends}"
-
-
-def _speed(steps_per_second: float | None) -> str:
-    return chart.number(steps_per_second) if steps_per_second else "-"
+    return f"{estimate.point:.3f} {interval(estimate) or '-'}"
 
 
 # -- the page --------------------------------------------------------------------------------------------------------
 
 
 def write_html(report: Report) -> None:
-    """Write ``report.html``: no script, nothing from the network."""
+    """Write ``report.html``: one file without scripts and without requests to the network."""
     manifest = report.run.manifest
     agents = list(manifest.hyperparameters)
     colour = {agent: i % chart.COLOURS for i, agent in enumerate(agents)}
-    template = Template(files("rlbench_suite.evaluation").joinpath("report.html").read_text())
-    sitting = manifest.sittings[-1]
-    page = template.substitute(
-        title=escape(f"{', '.join(agents)}: {manifest.budget} evaluation"),
-        version=escape(manifest.version),
-        headline="".join(_headlines(report)),
-        legend="".join(f'<span class="key"><i class="c{colour[agent]}"></i>{escape(agent)}</span>' for agent in agents),
-        remarks="".join(f'<p class="remark">{escape(sentence)}</p>' for sentence in _remarks(report)),
-        aggregates="".join(_aggregate_charts(report, colour)),
-        improvement=_improvement_table(report),
-        tasks="".join(_task_row(row) for row in report.rows),
-        transfer=_transfer_table(report.transfers),
-        curves="".join(_curve_charts(report, colour)),
-        facts="".join(
-            f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>"
-            for name, value in {
-                "Seeds": f"{manifest.seeds} for each agent and task",
-                "Budget": f"{manifest.budget}, protocol {manifest.protocol}",
-                "Processor": f"{sitting.machine.cpu}, {sitting.machine.cores} cores",
-                "Instructions": sitting.machine.instruction_set,
-                "Ran on": ", ".join(sorted({result.device for result in report.run.results()})),
-                "Platform": f"{sitting.machine.platform}, Python {sitting.machine.python}",
-                "Packages": ", ".join(f"{name} {number}" for name, number in sitting.machine.packages.items()),
-                "Revision": sitting.machine.git_revision or "not a checkout",
-                "Started": f"{manifest.sittings[0].started:%Y-%m-%d %H:%M} UTC",
-                "Cell time": f"{sum(row.wall_seconds for row in report.rows):.0f} s over all workers",
-            }.items()
-        ),
-        manifest=escape(manifest.model_dump_json(indent=2)),
+    text = render(
+        "rlbench_suite.evaluation",
+        "report.html",
+        title=f"{', '.join(agents)}: {manifest.budget} evaluation",
+        version=manifest.version,
+        agents=agents,
+        colour=colour,
+        tiles=list(_tiles(report)),
+        said=list(_remarks(report)),
+        aggregates=list(_aggregate_charts(report, colour)),
+        compared=_compared(report),
+        improvement=_improvement(report),
+        rows=report.rows,
+        transfers=report.transfers,
+        curves=list(_curve_charts(report, colour)),
+        run_facts=_run_facts(report),
+        manifest=manifest.model_dump_json(indent=2),
     )
     path = report.run.path / "report.html"
     with writing(path), replacing(path) as unfinished:
-        unfinished.write_text(page)
+        unfinished.write_text(text)
 
 
-def _headlines(report: Report) -> Iterable[str]:
+def _tiles(report: Report) -> Iterable[dict[str, Any]]:
+    """Yield the headline of each agent that has a result."""
     for agent in report.run.manifest.hyperparameters:
-        rows = [row for row in report.rows if row.agent == agent]
-        if not rows:
-            continue
-        beaten = sum(row.beats_random == "yes" for row in rows)
-        figure, note = "", ""
-        if report.comparison:
-            best, tasks = report.comparison.agents[agent].iqm, len(report.comparison.tasks)
-            figure = f'<p class="figure">{best.point:.2f}</p>'
-            note = f"IQM {_interval(best)} over {tasks} task{'s' * (tasks > 1)}<br>"
+        if rows := [row for row in report.rows if row.agent == agent]:
             steps, seconds = _training(report, agent)
-            if steps != "-":
-                note += f"{steps} training steps in {seconds} s a seed<br>"
-        yield (
-            f'<div class="tile"><h3>{escape(agent)}</h3>{figure}'
-            f"<p>{note}beats random on {beaten} of {len(rows)} tasks</p></div>"
-        )
+            yield {
+                "agent": agent,
+                "iqm": report.comparison.agents[agent].iqm if report.comparison else None,
+                "shared": len(report.comparison.tasks) if report.comparison else 0,
+                "steps": steps,
+                "seconds": seconds,
+                "beaten": sum(row.beats_random == "yes" for row in rows),
+                "tasks": len(rows),
+            }
 
 
-def _aggregate_charts(report: Report, colour: dict[str, int]) -> Iterable[str]:
+def _run_facts(report: Report) -> dict[str, str]:
+    manifest = report.run.manifest
+    machine = manifest.sittings[-1].machine
+    return {
+        "Seeds": f"{manifest.seeds} for each agent and task",
+        "Budget": f"{manifest.budget}, protocol {manifest.protocol}",
+        "Processor": f"{machine.cpu}, {machine.cores} cores",
+        "Instructions": machine.instruction_set,
+        "Ran on": ", ".join(sorted({result.device for result in report.run.results()})),
+        "Platform": f"{machine.platform}, Python {machine.python}",
+        "Packages": ", ".join(f"{name} {number}" for name, number in machine.packages.items()),
+        "Revision": machine.git_revision or "not a checkout",
+        "Started": f"{manifest.sittings[0].started:%Y-%m-%d %H:%M} UTC",
+        "Cell time": f"{sum(row.wall_seconds for row in report.rows):.0f} s over all workers",
+    }
+
+
+def _aggregate_charts(report: Report, colour: dict[str, int]) -> Iterable[Markup]:
     if report.comparison is None:
         return
     summaries = report.comparison.agents
@@ -397,52 +399,22 @@ def _aggregate_charts(report: Report, colour: dict[str, int]) -> Iterable[str]:
     )
 
 
-def _improvement_table(report: Report) -> str:
-    """Probability that a run of the row's agent beats a run of the column's, where there is more than one."""
+def _compared(report: Report) -> list[str]:
+    """Return the agents that are compared with each other: all of them, or none if there is only one."""
     agents = list(report.comparison.agents) if report.comparison else []
-    head = "".join(f"<th>{escape(name)}</th>" for name in ("", "random player", *(agents if len(agents) > 1 else ())))
-    body = ""
-    for x in report.above_random:
-        values = [report.above_random[x]]
-        if report.comparison and len(agents) > 1:
-            values += [report.comparison.improvement.get((x, y), Estimate(math.nan, 0, 0)) for y in agents]
-        cells = (
-            "<td>–</td>" if math.isnan(v.point) else f"<td>{v.point:.2f} <small>{_interval(v)}</small></td>"
-            for v in values
-        )
-        body += f"<tr><th>{escape(x)}</th>{''.join(cells)}</tr>"
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return agents if len(agents) > 1 else []
 
 
-def _task_row(row: Row) -> str:
-    return (
-        f'<tr><th title="{escape(row.card.summary)}">{escape(row.card.name)}</th><td>{escape(row.agent)}</td>'
-        f"<td>{row.random.mean:.4g}</td><td>{row.reference.mean:.4g}</td><td>{row.mean_return:.4g}</td>"
-        f"<td><b>{row.score.point:.3f}</b> <small>{_interval(row.score)}</small></td>"
-        f'<td class="{row.beats_random}">{row.beats_random}</td><td>{row.success_rate:.0%}</td>'
-        f"<td>{row.seeds}</td><td>{f'{row.training_steps:,.0f}{_of(row)}' if row.step_unit else '–'}</td>"
-        f"<td>{_seconds(row)}</td><td>{_speed(row.steps_per_second)}</td><td>{row.wall_seconds:.1f} s</td></tr>"
-    )
+def _improvement(report: Report) -> dict[str, list[Estimate | None]]:
+    """Return, for each agent, the probability that it beats the random player and each compared agent."""
+    table: dict[str, list[Estimate | None]] = {}
+    for x, above in report.above_random.items():
+        others = [report.comparison.improvement.get((x, y)) for y in _compared(report)] if report.comparison else []
+        table[x] = [above, *others]
+    return table
 
 
-def _transfer_table(transfers: Iterable[Transfer]) -> str:
-    """What was judged elsewhere than trained; nothing where there is none."""
-    body = "".join(
-        f"<tr><th>{escape(transfer.card.name)}</th><td>{escape(transfer.agent)}</td>"
-        f"<td>{escape(find_card(transfer.card.trained_on).name)}</td><td>{_signed(transfer.gap)}</td></tr>"
-        for transfer in transfers
-    )
-    if not body:
-        return ""
-    head = "".join(f"<th>{name}</th>" for name in ("task", "agent", "trained on", "score less that where trained"))
-    return (
-        "<h2>Transfer</h2><p>The same policies where they were trained and in another simulator, seed by seed on the "
-        "same episodes.</p>"
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-    )
-
-
-def _curve_charts(report: Report, colour: dict[str, int]) -> Iterable[str]:
+def _curve_charts(report: Report, colour: dict[str, int]) -> Iterable[Markup]:
     curves = report.run.read_curves()
     for task in dict.fromkeys(task for _, task in curves):
         anchors = report.run.manifest.references[task]

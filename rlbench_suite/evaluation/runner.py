@@ -1,7 +1,7 @@
-"""Work through the cells of a run: in this process, or in a pool of local processes that are watched.
+"""Run the cells of a run: in this process, or in a pool of watched local processes.
 
-An executor is a generator of :class:`Event`. Cells are stored by whoever runs them, so that the directory is the only
-truth: closing the generator, or killing the program, loses the cells in progress and nothing else.
+An executor is a generator of :class:`Event`. The process that runs a cell stores it, so that the directory has the
+whole state: closing the generator, or killing the program, loses the cells in progress and nothing else.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ATTEMPTS = 2
 
 
 class Event(NamedTuple):
-    """Something happened to a cell.
+    """Event in the life of a cell.
 
     ``value`` is None for ``started``, a ``Progress``, the ``CellResult`` of a ``finished`` cell, and one sentence for
     ``retried`` and ``failed``.
@@ -50,14 +50,14 @@ class Event(NamedTuple):
 
 
 def plan(agents: str, suite: str, seeds: int, budget: str, checkpoint: Checkpoint | None = None) -> Manifest:
-    """Check what is asked for, before anything runs.
+    """Check the request before anything runs, and return the manifest of the run.
 
     Args:
         agents: comma-separated names of agents.
         suite: comma-separated names of suites and ids.
         seeds: number of training seeds, 0 to ``seeds - 1``.
         budget: ``smoke``, ``quick`` or ``full``.
-        checkpoint: a saved policy to judge in place of agents that train; ``agents`` is not read then.
+        checkpoint: a saved policy to evaluate instead of agents that train; ``agents`` is then ignored.
 
     Raises:
         ValueError: a name is unknown, a number out of range, a task was never calibrated or cannot be trained on
@@ -103,7 +103,7 @@ def plan(agents: str, suite: str, seeds: int, budget: str, checkpoint: Checkpoin
 
 
 def _players(names: str, checkpoint: Checkpoint | None) -> dict[str, Agent]:
-    """The checkpoint, or the agents of a comma-separated list, by their names in the run."""
+    """Return the checkpoint, or the agents of a comma-separated list, by their names in the run."""
     if checkpoint:
         return {checkpoint.label: SavedAgent(checkpoint, _agent(checkpoint.agent))}
     players = {name: _agent(name) for name in dict.fromkeys(filter(None, map(str.strip, names.split(","))))}
@@ -116,7 +116,7 @@ def _players(names: str, checkpoint: Checkpoint | None) -> dict[str, Agent]:
 
 
 def _check_installed(card: TaskCard) -> None:
-    """Raise :class:`CannotPlay` where a task's simulator is not installed: the others of its suite go on without it."""
+    """Raise :class:`CannotPlay` if a task's simulator is not installed, so that the rest of the suite can run."""
     if card.host:
         simulated: Any = card.build()
         try:
@@ -131,7 +131,7 @@ def _agent(name: str) -> Agent:
 
 
 def _player(name: str, run: Run) -> Agent:
-    """The agent of that name in a run: one of the registry, or a checkpoint."""
+    """Return the agent of that name in a run: one of the registry, or a checkpoint."""
     checkpoint = run.checkpoint(name)
     return SavedAgent(checkpoint, _agent(checkpoint.agent)) if checkpoint else _agent(name)
 
@@ -153,7 +153,7 @@ def perform(cell: Cell, run: Run) -> Iterator[Event]:
             else:
                 yield Event("progress", cell, event)
         yield Event("finished", cell, result)
-    except CannotWrite:  # nor can the next cells be stored
+    except CannotWrite:  # the next cells could not be stored either
         raise
     except Exception as error:
         with suppress(OSError), (run.path / LOG).open("a") as log:
@@ -162,7 +162,7 @@ def perform(cell: Cell, run: Run) -> Iterator[Event]:
 
 
 def in_process(run: Run) -> Generator[Event, None, None]:
-    """Run the missing cells one after another in this process; nothing watches over them."""
+    """Run the missing cells one after another in this process, without a watchdog."""
     for cell in run.missing():
         yield from perform(cell, run)
 
@@ -170,9 +170,9 @@ def in_process(run: Run) -> Generator[Event, None, None]:
 def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Generator[Event, None, None]:
     """Run the missing cells in ``workers`` fresh processes.
 
-    A worker keeps to one (agent, task) while it can, so that programs compile once and seeds run in turn through them;
-    the largest groups come first, and who is idle helps the largest one left. A worker that is silent for too long, or
-    dies, is replaced; its cell is tried once more and then reported as failed.
+    A worker stays with one (agent, task) while it can, so that its programs compile once and its seeds run one after
+    another. The largest groups come first, and idle workers help the largest one left. A worker that is silent for too
+    long, or dies, is replaced. Its cell is tried once more and then reported as failed.
 
     Args:
         run: the open run directory.
@@ -201,7 +201,7 @@ def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Generator[Ev
                     worker.end()
                     team.remove(worker)
                     if result := run.result(lost):
-                        yield Event("finished", lost, result)  # stored, and gone before it could say so
+                        yield Event("finished", lost, result)  # the worker died after it stored the result
                     elif attempts[lost] < _ATTEMPTS:
                         waiting.setdefault(lost[:2], []).insert(0, lost)
                         yield Event("retried", lost, trouble)
@@ -213,7 +213,7 @@ def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Generator[Ev
 
 
 def _groups(run: Run) -> dict[tuple[str, str], list[Cell]]:
-    """Cells by (agent, task), the longest work first as far as it can be known: learners, long horizons, many seeds."""
+    """Return the cells by (agent, task), with the longest work first: learners, long horizons, many seeds."""
     groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in run.missing():
         groups.setdefault(cell[:2], []).append(cell)
@@ -226,7 +226,7 @@ def _groups(run: Run) -> dict[tuple[str, str], list[Cell]]:
 
 
 def _hand_out(waiting: dict[tuple[str, str], list[Cell]], team: list[_Worker], size: int, run: Run) -> Iterator[Cell]:
-    """Give every idle worker a cell: of its own group, else of the first that nobody is at, else of the largest."""
+    """Give every idle worker a cell of its own group, or of the first group without a worker, or of the largest."""
     while waiting:
         worker = next((worker for worker in team if not worker.cell), None)
         if worker is None:
@@ -245,7 +245,7 @@ def _hand_out(waiting: dict[tuple[str, str], list[Cell]], team: list[_Worker], s
 
 
 class _Worker:
-    """A spawned process (a forked one would hang in JAX) and what it is doing."""
+    """Spawned process and its current cell. A forked process would hang in JAX."""
 
     def __init__(self, run: Run) -> None:
         context = multiprocessing.get_context("spawn")
@@ -254,7 +254,7 @@ class _Worker:
         self.cell: Cell | None = None
         self.group: tuple[str, str] | None = None
         self.heard = 0.0
-        # Ctrl-C reaches every process of the terminal; the workers inherit that it is not for them.
+        # Ctrl-C reaches every process of the terminal. The workers inherit the handler that ignores it.
         handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             self.process.start()
@@ -264,11 +264,11 @@ class _Worker:
 
     def begin(self, cell: Cell) -> None:
         self.cell, self.group, self.heard = cell, cell[:2], time.monotonic()
-        with suppress(OSError):  # it died while idle: listening will find out
+        with suppress(OSError):  # it died while idle, which `listen` will notice
             self.connection.send(cell)
 
     def listen(self) -> Generator[Event, None, str | None]:
-        """Pass on what the worker says; returns what is wrong if it is dead."""
+        """Pass on the worker's next event. Return a description of the fault if the worker is dead."""
         try:
             event: Event | CannotWrite = self.connection.recv()
         except (EOFError, OSError):
@@ -294,7 +294,7 @@ def _leave_with(parent: BaseProcess) -> None:
 
 
 def _serve(connection: Connection, path: Path, manifest: Manifest) -> None:
-    """What a worker does: cells as they are given to it, until its parent lets go or dies."""
+    """Run cells in a worker until its parent closes the connection or dies."""
     threading.Thread(target=_leave_with, args=(multiprocessing.parent_process(),), daemon=True).start()
     log = os.open(path / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream in (sys.stdout, sys.stderr):

@@ -6,15 +6,15 @@ seeds, one number a seed. Tasks may have different numbers of seeds; **every tas
 Agarwal et al., *Deep Reinforcement Learning at the Edge of the Statistical Precipice* (NeurIPS 2021), and of its
 library, rliable.
 
-Intervals are percentile intervals of the stratified bootstrap: in each replicate the seeds of each task are drawn
-again with replacement, independently of the other tasks; tasks are fixed. They speak of new seeds on the same tasks.
-A resample is held as *counts*, how often each score was drawn. Every metric here is made of sums over scores weighted
-by counts, the interquartile mean included once the scores are sorted, so no replicate is sorted again, and the point
-value is the same formula with every count one.
+Intervals are percentile intervals of the stratified bootstrap: in each replicate the seeds of each task are drawn again
+with replacement, independently of the other tasks; tasks are fixed. So they describe new seeds on the same tasks. A
+resample is stored as *counts*: how often each score was drawn. Every metric here is a sum over scores weighted by
+counts, including the interquartile mean once the scores are sorted. So no replicate is sorted again, and the point
+value is the same formula with every count equal to one.
 
-Percentile intervals of few seeds are too narrow: of normal scores on one task, nominal 95 % intervals of the mean
+Percentile intervals of few seeds are too narrow: for normal scores on one task, nominal 95 % intervals of the mean
 cover the truth about 84 % of the time with 5 seeds, 90 % with 10, 93 % with 20. A task with one seed adds nothing to
-the width. Where no task has two, there is nothing to resample and ``low`` and ``high`` are NaN.
+the width. If no task has two seeds, there is nothing to resample, and ``low`` and ``high`` are NaN.
 
 The same seed gives the same numbers to the bit, whatever the number of threads and the order of tasks or agents, and an
 agent's own intervals do not depend on which agents it is compared with.
@@ -33,24 +33,24 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Scores = Mapping[str, ArrayLike]
-"""Task to the normalised scores of its seeds, shape ``(n_seeds,)``."""
+"""Normalised scores of the seeds by task, shape ``(n_seeds,)``."""
 
 TAUS: tuple[float, ...] = tuple(round(0.02 * i, 2) for i in range(76))
 """Default thresholds of performance profiles: 0, 0.02, ..., 1.5."""
 
 REPLICATES = 50_000
 CURVE_REPLICATES = 2_000
-"""Profiles, learning curves and probabilities of improvement are read off plots: fewer replicates are enough."""
+"""Replicates for profiles, learning curves and probabilities of improvement. Plots need fewer than tables."""
 
 CHUNK = 2_000
-"""Replicates held at a time, each chunk with a random stream of its own. Memory is 16 kB a score of one agent, twice
-that for a probability of improvement: 16 MB for 50 tasks x 10 seeds, below 256 MB up to 7,000 scores an agent. The
-value is part of what a seed means: another one changes intervals within their bootstrap noise."""
+"""Replicates in memory at a time; each chunk has its own random stream. A score takes 16 kB, or twice that for a
+probability of improvement: 16 MB for 50 tasks x 10 seeds, less than 256 MB for up to 7,000 scores of an agent. Another
+value changes the intervals of a seed within their bootstrap noise."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A point value and the ends of its interval; the ends are NaN where nothing could be resampled."""
+    """Point value and the ends of its interval. The ends are NaN if nothing could be resampled."""
 
     point: float
     low: float
@@ -78,7 +78,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Summary:
-    """What is said of one agent: four aggregates, the performance profile, and how many seeds each task had."""
+    """Summary of one agent: four aggregates, the performance profile, and the number of seeds of each task."""
 
     iqm: Estimate
     mean: Estimate
@@ -90,13 +90,13 @@ class Summary:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Several agents on the tasks they all have.
+    """Comparison of several agents on the tasks that all of them have.
 
     Attributes:
         tasks: the tasks compared, sorted.
-        left_out: tasks that some agent has no score on, sorted. No number here counts them.
-        agents: agent to its summary.
-        improvement: ``(x, y)`` to the probability that a run of x beats a run of y, for every ordered pair.
+        left_out: tasks on which some agent has no score, sorted. No number here includes them.
+        agents: summary by agent.
+        improvement: probability that a run of x beats a run of y, by ``(x, y)``, for every ordered pair.
     """
 
     tasks: tuple[str, ...]
@@ -106,12 +106,12 @@ class Comparison:
 
 
 def iqm(scores: Scores, *, replicates: int = REPLICATES, confidence: float = 0.95, seed: int = 0) -> Estimate:
-    """Interquartile mean: the mean of the middle half of all scores.
+    """Return the interquartile mean: the mean of the middle half of all scores.
 
-    With N scores in all, a score of task j weighs ``N / (m n_j)``, m being the number of tasks, and weight ``N // 4``
-    is cut from each end of the sorted scores; a score on the edge keeps the part inside. With equal numbers of seeds
-    every weight is one, and this is ``scipy.stats.trim_mean(all_scores, 0.25)`` and rliable's ``aggregate_iqm``, which
-    likewise cut a whole number of scores, a little less than a quarter unless N is a multiple of 4.
+    With N scores in all and m tasks, a score of task j has the weight ``N / (m n_j)``. The weight ``N // 4`` is cut
+    from each end of the sorted scores; a score on the edge keeps the part inside. With equal numbers of seeds every
+    weight is one, and this equals ``scipy.stats.trim_mean(all_scores, 0.25)`` and rliable's ``aggregate_iqm``. These
+    also cut a whole number of scores, which is a little less than a quarter unless N is a multiple of 4.
 
     Args:
         scores: task to scores, shape ``(n_seeds,)``.
@@ -126,19 +126,19 @@ def iqm(scores: Scores, *, replicates: int = REPLICATES, confidence: float = 0.9
 
 
 def mean(scores: Scores, *, replicates: int = REPLICATES, confidence: float = 0.95, seed: int = 0) -> Estimate:
-    """Mean over tasks of the task's mean score. Arguments and errors as :func:`iqm`."""
+    """Return the mean over tasks of the task's mean score. Arguments and errors as :func:`iqm`."""
     return _estimate(scores, _mean, replicates, confidence, seed)
 
 
 def median(scores: Scores, *, replicates: int = REPLICATES, confidence: float = 0.95, seed: int = 0) -> Estimate:
-    """Median over tasks of the task's mean score. Arguments and errors as :func:`iqm`."""
+    """Return the median over tasks of the task's mean score. Arguments and errors as :func:`iqm`."""
     return _estimate(scores, _median, replicates, confidence, seed)
 
 
 def optimality_gap(
     scores: Scores, *, replicates: int = REPLICATES, confidence: float = 0.95, seed: int = 0
 ) -> Estimate:
-    """How far scores fall short of 1: mean over tasks of the task's mean of ``1 - min(score, 1)``; smaller is better.
+    """Return the mean over tasks of the task's mean of ``1 - min(score, 1)``. Smaller is better.
 
     Arguments and errors as :func:`iqm`.
     """
@@ -153,7 +153,7 @@ def performance_profile(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Profile:
-    """Run-score distribution: for each tau, the mean over tasks of the fraction of the task's scores above tau.
+    """Return, for each tau, the mean over tasks of the fraction of the task's scores above tau.
 
     Args:
         scores: task to scores, shape ``(n_seeds,)``.
@@ -171,7 +171,7 @@ def performance_profile(
 def probability_of_improvement(
     x: Scores, y: Scores, *, replicates: int = CURVE_REPLICATES, confidence: float = 0.95, seed: int = 0
 ) -> Estimate:
-    """Probability that a run of x scores above a run of y on a task drawn at random, ties counting one half.
+    """Return the probability that a run of x scores above a run of y on a random task. Ties count one half.
 
     The mean over the tasks both have of the Mann-Whitney statistic ``U_j / (n_xj n_yj)``. In the bootstrap x and y are
     resampled independently: seeds of different agents are not pairs.
@@ -195,7 +195,7 @@ def probability_of_improvement(
 def sample_efficiency(
     curves: Mapping[str, ArrayLike], *, replicates: int = CURVE_REPLICATES, confidence: float = 0.95, seed: int = 0
 ) -> Curve:
-    """Interquartile mean at each checkpoint of training; whole runs are resampled, as in rliable.
+    """Return the interquartile mean at each checkpoint of training. Whole runs are resampled, as in rliable.
 
     Args:
         curves: task to scores, shape ``(n_seeds, n_checkpoints)``, with the same checkpoints in every task.
@@ -222,7 +222,7 @@ def sample_efficiency(
 
 
 def frequency_averaged_score(intervals: ArrayLike, scores: ArrayLike) -> Floats:
-    """Frequency-Averaged Score: the area under the score against the decision interval, over the interval's range.
+    """Return the Frequency-Averaged Score: the area under the score by decision interval, over the interval's range.
 
     ``FAS = integral of R(a) da / (a_max - a_min)`` by the trapezoidal rule, R(a) being the score of a player that
     decides every a steps (Patel and Siegelmann, *Overcoming Slow Decision Frequencies in Continuous Control*, ICLR
@@ -259,15 +259,15 @@ def compare(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Comparison:
-    """Every statistic of several agents, on the tasks that all of them have.
+    """Compute every statistic of several agents on the tasks that all of them have.
 
-    Aggregates over different tasks do not compare, so a task that some agent lacks is left out for all, and named in
-    the result. Each number equals that of the function of its name on those tasks (an improvement that of its two
-    agents in alphabetical order; the reverse is its complement). Agents with the same numbers of seeds share their
-    resamples, which saves time and changes nothing.
+    Aggregates over different tasks cannot be compared, so a task that some agent lacks is left out for all and named in
+    the result. Each number equals the result of the function of the same name on those tasks. A probability of
+    improvement is computed for two agents in alphabetical order; the reverse is its complement. Agents with the same
+    numbers of seeds share their resamples, which saves time and changes no result.
 
     Args:
-        agents: agent to its scores (task to scores, shape ``(n_seeds,)``).
+        agents: scores by agent and task, shape ``(n_seeds,)``.
         taus: thresholds of the performance profiles, shape ``(n_taus,)``.
         replicates: bootstrap replicates of the four aggregates.
         curve_replicates: bootstrap replicates of profiles and probabilities of improvement.
@@ -314,7 +314,7 @@ class _Sample:
 
     @classmethod
     def of(cls, scores: Scores, owner: str = "") -> _Sample:
-        """Check what was given; ``owner`` is named in errors."""
+        """Check the scores; errors name ``owner``."""
         prefix = f"{owner[0].upper()}{owner[1:]}: " if owner else ""
         if not scores:
             raise ValueError(f"{prefix}there are no scores; at least one task is needed.")
@@ -332,7 +332,7 @@ class _Sample:
         return cls(tasks, strata)
 
     def on(self, tasks: tuple[str, ...]) -> _Sample:
-        """The same agent on some of its tasks."""
+        """Return the sample of the same agent on some of its tasks."""
         return _Sample(tasks, tuple(self.strata[self.tasks.index(task)] for task in tasks))
 
     @cached_property
@@ -346,19 +346,19 @@ class _Sample:
 
     @cached_property
     def weights(self) -> Floats:
-        """Weight of each pooled score, shape ``(n_scores,)``; of sum n_scores, the same for every task."""
+        """Weight of each pooled score, shape ``(n_scores,)``. The sum is n_scores, and all tasks weigh the same."""
         sizes = np.array(self.sizes)
         return np.repeat(sizes.sum() / (len(sizes) * sizes), sizes)
 
     @cached_property
     def slices(self) -> tuple[slice, ...]:
-        """Where each task's scores lie in ``pooled``."""
+        """Positions of each task's scores in ``pooled``."""
         ends = np.cumsum(self.sizes).tolist()
         return tuple(slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True))
 
 
 _Statistic = Callable[..., Floats]
-"""Of samples, then as many count matrices of shape ``(n_scores, n_replicates)``; shape ``(n_values, n_replicates)``."""
+"""Function of samples and as many count matrices ``(n_scores, n_replicates)``; returns ``(n_values, n_replicates)``."""
 
 
 @dataclass(frozen=True)
@@ -383,7 +383,7 @@ class _Interval:
         confidence: float,
         seed: int,
     ) -> list[_Interval]:
-        """Percentile intervals of a statistic of each subject, a tuple of samples resampled independently."""
+        """Return percentile intervals of a statistic of each subject, a tuple of independently resampled samples."""
         if operator.index(replicates) < 1:
             raise ValueError(f"The number of replicates must be at least 1; given {replicates}.")
         if not 0 < confidence < 1:
@@ -475,7 +475,7 @@ def _iqm(sample: _Sample, counts: Floats) -> Floats:
 
 
 def _task_means(sample: _Sample, values: Floats, counts: Floats) -> Floats:
-    """Mean of each task's resampled values, shape ``(n_tasks, n_replicates)``."""
+    """Return the mean of each task's resampled values, shape ``(n_tasks, n_replicates)``."""
     # einsum adds in a fixed order, unlike a threaded matrix product
     return np.stack([np.einsum("i,ir->r", values[s], counts[s]) / (s.stop - s.start) for s in sample.slices])
 
@@ -493,7 +493,7 @@ def _optimality_gap(sample: _Sample, counts: Floats) -> Floats:
 
 
 def _aggregates(sample: _Sample, counts: Floats) -> Floats:
-    """The four metrics in the order of the fields of Summary."""
+    """Return the four metrics in the order of the fields of Summary."""
     return np.concatenate([metric(sample, counts) for metric in (_iqm, _mean, _median, _optimality_gap)])
 
 

@@ -1,13 +1,13 @@
-"""A run on disk: one directory, cells written whole or not at all, everything checked when read.
+"""A run on disk: one directory. Cells are written whole or not at all, and everything is checked when it is read.
 
 ::
 
-    manifest.json                             what was run, with which settings, where and when
-    cells/<agent>/<task>/<seed>/result.json   one cell's numbers
+    manifest.json                             settings, machine and times of the run
+    cells/<agent>/<task>/<seed>/result.json   results of one cell
                                /episodes.parquet  curve.parquet  trace.parquet  policy.safetensors
     episodes.parquet  curves.parquet  traces/<agent>-<task>.parquet  report.html   all cells together
-    checkpoints/<agent>                       copies of the files that were judged in place of agents that train
-    workers.log                               what agents printed, and errors in full
+    checkpoints/<agent>                       copies of evaluated saved policies
+    workers.log                               output of agents, and full errors
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import json
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -35,7 +34,7 @@ from rlbench_suite.episode import scalar_return
 from rlbench_suite.evaluation.checkpoint import Checkpoint
 from rlbench_suite.evaluation.machine import Machine, joules
 from rlbench_suite.evaluation.protocol import VERSION, Cell, Outcome
-from rlbench_suite.evaluation.writing import replacing, writing
+from rlbench_suite.evaluation.writing import clear_abandoned, replacing, staging, writing
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
@@ -53,7 +52,7 @@ CURVE = pa.schema([
     ("seconds", pa.float64()), ("compile_seconds", pa.float64()), ("episode_return", pa.float64()),
 ])  # fmt: skip
 TRACE = pa.schema([*_CELL, ("episode_seed", pa.uint64()), ("actions", pa.list_(pa.float64()))])
-"""Actions of an episode one after another; float64 holds every int32 and float32 exactly."""
+"""Actions of an episode, one after another. A float64 represents every int32 and float32 exactly."""
 
 _TABLES = {"episodes.parquet": EPISODES, "curve.parquet": CURVE, "trace.parquet": TRACE}
 
@@ -63,7 +62,7 @@ class _Strict(BaseModel):
 
 
 class Sitting(_Strict):
-    """One launch of the program on the run; a resumed run has several."""
+    """One launch of the program on a run. A resumed run has several."""
 
     arguments: list[str]
     machine: Machine
@@ -71,18 +70,18 @@ class Sitting(_Strict):
     finished: datetime | None = None
     wall_seconds: float | None = None
     energy_joules: float | None = None
-    """Of the processor packages, where the machine lets it be read."""
+    """Energy of the processors, if the machine reports it."""
 
 
 class SavedFile(_Strict):
-    """A checkpoint of a run: which agent made it, and which file it is."""
+    """Saved policy of a run: its agent and its file's hash."""
 
     agent: str
     sha256: str
 
 
 class Manifest(_Strict):
-    """What a run directory holds."""
+    """Contents of ``manifest.json``: what was run, and with which settings."""
 
     format: Literal["rlbench-suite run 1"] = "rlbench-suite run 1"
     version: str
@@ -90,23 +89,23 @@ class Manifest(_Strict):
     budget: str
     seeds: int
     references: dict[str, dict[str, Score]]
-    """The scores by which returns are normalised, by task id and player."""
+    """Scores for normalising returns, by task id and player."""
     hyperparameters: dict[str, dict[str, dict[str, Any]]]
-    """By agent and task id."""
+    """Hyperparameters by agent and task id."""
     not_applicable: dict[str, dict[str, str]]
-    """Why an agent cannot play a task, by agent and task id."""
+    """Reasons why an agent cannot play a task, by agent and task id."""
     checkpoints: dict[str, SavedFile] = {}
-    """Agents of the run that are saved policies, not trained in it."""
+    """Agents of the run that are saved policies and were not trained in it."""
     sittings: list[Sitting] = []
 
     @classmethod
     def now(cls, **known: Any) -> Manifest:
-        """A manifest of this version of the package and the protocol."""
-        plain = json.loads(json.dumps(known))  # what will be read back: tuples become lists
+        """Return a manifest with this version of the package and the protocol."""
+        plain = json.loads(json.dumps(known))  # as it will be read back: tuples become lists
         return cls(version=rlbench_suite.__version__, protocol=VERSION, **plain)
 
     def settings(self) -> dict[str, Any]:
-        """All that must be equal for cells to compare, by name."""
+        """Return all settings that must be equal for cells to be comparable, by name."""
         settings: dict[str, Any] = {name: getattr(self, name) for name in ("version", "protocol", "budget")}
         for task, scores in self.references.items():
             settings |= {f"the {player} score of {task}": score.mean for player, score in scores.items()}
@@ -117,7 +116,7 @@ class Manifest(_Strict):
         return settings
 
     def cells(self) -> Iterator[Cell]:
-        """Every cell the run is to have."""
+        """Yield every cell of the run."""
         for agent, tasks in self.hyperparameters.items():
             for task in tasks:
                 for seed in range(self.seeds):
@@ -125,7 +124,7 @@ class Manifest(_Strict):
 
 
 class CellResult(_Strict):
-    """One cell's numbers: means over its evaluation episodes, and what the training cost."""
+    """Results of one cell: means over its evaluation episodes, and the cost of training."""
 
     agent: str
     task: str
@@ -133,17 +132,17 @@ class CellResult(_Strict):
     episodes: int
     mean_return: FiniteFloat
     score: FiniteFloat
-    """Normalised: 0 random, 1 reference."""
+    """Normalised score: 0 random, 1 reference."""
     success_rate: float
     mean_length: float
     mean_cost: float
     mean_returns: list[float]
-    """By objective or agent; one number otherwise."""
+    """Mean returns by objective or agent; one number otherwise."""
     training_steps: int
     step_unit: Literal["environment", "gradient"] = "environment"
-    """What the training steps are steps of; gradient steps are those of agents that learn from a dataset."""
+    """Kind of the training steps. Agents that learn from a dataset make gradient steps."""
     train_seconds: float
-    """Training without compilation."""
+    """Time of training without compilation."""
     compile_seconds: float
     evaluate_seconds: float
     wall_seconds: float
@@ -151,17 +150,17 @@ class CellResult(_Strict):
 
     @property
     def cell(self) -> Cell:
-        """Which cell this is."""
+        """Cell of these results."""
         return Cell(self.agent, self.task, self.seed)
 
     @property
     def steps_per_second(self) -> float | None:
-        """Training speed, compilation excluded; None for players that do not train."""
+        """Training speed without compilation; None for players that do not train."""
         return self.training_steps / self.train_seconds if self.train_seconds else None
 
 
 class Run:
-    """A run directory in use. Open it with :meth:`open`; a second program that tries meanwhile is refused."""
+    """Open run directory. Use :meth:`open`, which refuses a directory that another program has open."""
 
     def __init__(self, path: Path, manifest: Manifest, wanted: tuple[Cell, ...]) -> None:
         self.path, self.manifest, self.wanted = path, manifest, wanted
@@ -169,12 +168,12 @@ class Run:
     @classmethod
     @contextmanager
     def open(cls, path: Path, manifest: Manifest, *, resume: bool = False) -> Iterator[Run]:
-        """Begin a run, or go on with one: its manifest is widened by new agents, tasks and seeds.
+        """Begin a run, or continue one: new agents, tasks and seeds are added to its manifest.
 
         Args:
-            path: the directory; made if need be.
-            manifest: what is to be run.
-            resume: insist that there is something to go on with.
+            path: the directory; it is created if necessary.
+            manifest: the requested run.
+            resume: refuse to begin a new run.
 
         Raises:
             ValueError: the directory holds something else, a damaged run, or one made with another package version,
@@ -197,28 +196,28 @@ class Run:
         try:
             _sweep(path)
             run = cls(path, manifest, wanted)
-            run.results()  # damaged cells are found now, not after hours of work
+            run.results()  # find damaged cells now, not after hours of work
             yield run
         finally:
-            _sweep(path)  # of workers that were ended while they wrote
+            _sweep(path)
             os.close(lock)
 
     def cell_path(self, cell: Cell) -> Path:
-        """Where a cell lies."""
+        """Return the folder of a cell."""
         return self.path / "cells" / cell.agent / find_card(cell.task).name / str(cell.seed)
 
     def result(self, cell: Cell) -> CellResult | None:
-        """The cell's result, or None if it has not been run.
+        """Return the cell's result, or None if it has not been run.
 
         Raises:
-            ValueError: a file of the cell is damaged or another cell's.
+            ValueError: a file of the cell is damaged, or belongs to another cell.
         """
         if not self.cell_path(cell).exists():
             return None
         with self._reading(cell, "result.json") as path:
             result = CellResult.model_validate_json(path.read_bytes())
             if result.cell != cell:
-                raise ValueError(f"it is that of {result.cell}")
+                raise ValueError(f"it belongs to {result.cell}")
         for name, schema in _TABLES.items():
             with self._reading(cell, name) as path:
                 found = pq.read_metadata(path)
@@ -230,7 +229,7 @@ class Run:
 
     @contextmanager
     def _reading(self, cell: Cell, name: str) -> Iterator[Path]:
-        """Yield a file of a cell, and say what to do where it cannot be read.
+        """Yield the path of a cell's file, and say what to do if it cannot be read.
 
         Raises:
             ValueError: it is missing or damaged.
@@ -241,11 +240,11 @@ class Run:
         except (ValueError, OSError, pa.ArrowException) as error:
             raise ValueError(
                 f"{path} is damaged ({_first_line(error)}); delete the folder {path.parent} and run the same command "
-                f"again, which computes {cell} anew."
+                f"again, which computes {cell} again."
             ) from None
 
     def _table(self, cell: Cell, name: str) -> pa.Table:
-        """One of a cell's tables.
+        """Return one of a cell's tables.
 
         Raises:
             ValueError: it is damaged.
@@ -254,28 +253,27 @@ class Run:
             return pq.read_table(path, schema=_TABLES[name], page_checksum_verification=True)
 
     def results(self) -> list[CellResult]:
-        """Results of all cells that have been run, in the manifest's order."""
+        """Return the results of all finished cells, in the manifest's order."""
         return [result for cell in self.manifest.cells() if (result := self.result(cell))]
 
     def missing(self) -> list[Cell]:
-        """What was asked for this time and has not been run yet."""
+        """Return the requested cells that have not been run yet."""
         return [cell for cell in self.wanted if not self.cell_path(cell).exists()]
 
     def checkpoint(self, agent: str) -> Checkpoint | None:
-        """The run's copy of a saved policy; None where the agent of that name is trained."""
+        """Return the run's copy of a saved policy; None if the agent of that name is trained."""
         if saved := self.manifest.checkpoints.get(agent):
             return Checkpoint(self.path / "checkpoints" / agent, saved.sha256, saved.agent, None, {})
         return None
 
     def keep(self, checkpoint: Checkpoint) -> None:
-        """Copy a saved policy into the run, unless its copy is there.
+        """Copy a saved policy into the run, unless the run has a copy.
 
         Raises:
             CannotWrite: the system refused.
         """
         if (copy := self.checkpoint(checkpoint.label)) and not copy.path.exists():
             with writing(copy.path), replacing(copy.path) as unfinished:
-                copy.path.parent.mkdir(exist_ok=True)
                 shutil.copyfile(checkpoint.path, unfinished)
 
     def write(self, cell: Cell, outcome: Outcome, agent: Agent, task: Task[Any, Any], device: str) -> CellResult:
@@ -288,25 +286,21 @@ class Run:
         path = self.cell_path(cell)
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = Path(tempfile.mkdtemp(prefix=f".{cell.seed}-", suffix=".tmp", dir=path.parent))
-        try:
-            for name, table in tables.items():
-                with writing(path / name):
-                    _write_table(table, unfinished / name)
-            with writing(path / "policy.safetensors"):
-                agent.save(outcome.policy, str(unfinished / "policy.safetensors"))
-            with writing(path / "result.json"):
-                (unfinished / "result.json").write_text(result.model_dump_json(indent=2))
-            with writing(path):
-                unfinished.chmod(0o755)
+            with staging(path.parent) as aside:
+                unfinished = aside / path.name
+                unfinished.mkdir()
+                for name, table in tables.items():
+                    with writing(path / name):
+                        _write_table(table, unfinished / name)
+                with writing(path / "policy.safetensors"):
+                    agent.save(outcome.policy, str(unfinished / "policy.safetensors"))
+                with writing(path / "result.json"):
+                    (unfinished / "result.json").write_text(result.model_dump_json(indent=2))
                 unfinished.replace(path)
-        except BaseException:
-            shutil.rmtree(unfinished, ignore_errors=True)
-            raise
         return result
 
     def merge(self) -> None:
-        """Write the tables of all cells together."""
+        """Write the merged tables of all cells."""
         done = [result.cell for result in self.results()]
         for name, merged in (("episodes.parquet", "episodes.parquet"), ("curve.parquet", "curves.parquet")):
             self._merge(name, done, self.path / merged)
@@ -317,11 +311,10 @@ class Run:
     def _merge(self, name: str, cells: Iterable[Cell], path: Path) -> None:
         tables = [self._table(cell, name) for cell in cells]
         with writing(path), replacing(path) as unfinished:
-            path.parent.mkdir(exist_ok=True)
             _write_table(pa.concat_tables(tables), unfinished)
 
     def read_curves(self) -> dict[tuple[str, str], dict[int, tuple[np.ndarray, np.ndarray]]]:
-        """Steps and mean training returns (NaN where no episode ended) by (agent, task) and seed."""
+        """Return steps and mean training returns (NaN where no episode ended) by (agent, task) and seed."""
         curves: dict[tuple[str, str], dict[int, tuple[np.ndarray, np.ndarray]]] = {}
         for cell in (result.cell for result in self.results()):
             table = self._table(cell, "curve.parquet")
@@ -330,7 +323,7 @@ class Run:
         return curves
 
     def read_trace(self, cell: Cell, task: Task[Any, Any]) -> tuple[range, np.ndarray]:
-        """Environment seeds and actions ``(n, horizon, *action shape)`` of a cell, as ``rollout.replay`` takes them."""
+        """Return the environment seeds and actions ``(n, horizon, *action shape)`` of a cell for ``rollout.replay``."""
         table = self._table(cell, "trace.parquet")
         first = table["episode_seed"][0].as_py()
         space = task.action_space
@@ -342,7 +335,7 @@ class Run:
 
     @contextmanager
     def sitting(self) -> Iterator[None]:
-        """Note in the manifest when work began and ended, on what machine, and what it took."""
+        """Record the machine, start, end and energy of this launch in the manifest."""
         started, joules_before = datetime.now(UTC), joules()
         now = Sitting(arguments=sys.argv[1:], machine=Machine.this(), started=started)
         earlier = self.manifest.sittings
@@ -352,7 +345,7 @@ class Run:
         finally:
             finished, joules_after = datetime.now(UTC), joules()
             ended = {"finished": finished, "wall_seconds": (finished - started).total_seconds()}
-            if joules_before and joules_after and joules_after > joules_before:  # else a counter wrapped around
+            if joules_before and joules_after and joules_after > joules_before:  # otherwise a counter wrapped around
                 ended["energy_joules"] = joules_after - joules_before
             self._write_manifest([*earlier, now.model_copy(update=ended)])
 
@@ -364,26 +357,27 @@ class Run:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest of a run directory.
+    """Return the manifest of a run directory.
 
     Raises:
-        ValueError: there is none, or it is damaged or of another format.
+        ValueError: there is none, or it is damaged or has another format.
     """
     try:
         return Manifest.model_validate_json((path / "manifest.json").read_bytes())
     except OSError:
-        what = "exists and is no run directory (it has no manifest.json)" if path.exists() else "does not exist"
+        what = "exists and is not a run directory (it has no manifest.json)" if path.exists() else "does not exist"
         raise ValueError(f"{path} {what}; choose another.") from None
     except ValidationError as error:
         raise ValueError(
-            f"{path / 'manifest.json'} is no manifest of this program ({_first_line(error)}); choose another directory."
+            f"{path / 'manifest.json'} is not a manifest of this program ({_first_line(error)}); "
+            "choose another directory."
         ) from None
 
 
 def _sweep(path: Path) -> None:
-    """Remove what was half written."""
-    for leftover in path.glob("cells/*/*/.*.tmp"):
-        shutil.rmtree(leftover)
+    """Remove unfinished files of workers that were ended while they wrote."""
+    for folder in (path, *path.glob("cells/*/*")):
+        clear_abandoned(folder)
 
 
 def _write_table(table: pa.Table, path: Path) -> None:
@@ -391,7 +385,7 @@ def _write_table(table: pa.Table, path: Path) -> None:
 
 
 def _lock(path: Path) -> int:
-    """Hold the directory; the system lets go of it when the process ends in whatever way."""
+    """Lock the directory. The system unlocks it when the process ends in any way."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         import fcntl
@@ -406,7 +400,7 @@ def _lock(path: Path) -> int:
 
 
 def _widen(path: Path, earlier: Manifest, wanted: Manifest) -> Manifest:
-    """The earlier manifest with what is newly wanted; refuses to mix what does not compare."""
+    """Return the earlier manifest with the new request added. Refuse to mix what cannot be compared."""
     then, now = earlier.settings(), wanted.settings()
     for name in now:
         if then.get(name, now[name]) != now[name]:

@@ -1,27 +1,36 @@
-"""What a disk refuses is said in one sentence that names it, and a file appears whole or not at all."""
+"""Write files whole or not at all, so that neither a full disk nor a killed program leaves half of one."""
 
 from __future__ import annotations
 
 import errno
 import os
+import shutil
+import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
-"""What the system says of a disk that is full, broken or read-only. Other refusals are of wrong arguments."""
+"""Error numbers of a disk that is full, broken or read-only. All others point to a wrong argument."""
+
+PREFIX = ".rlsuite-"
+"""Prefix of the hidden folders that hold unfinished files."""
+
+_ABANDONED = 24 * 3600.0
+"""Age in seconds at which unfinished files count as abandoned where folders cannot be locked."""
 
 
 class CannotWrite(OSError):
-    """The disk refused a file. The message says which file and why."""
+    """The disk refused a file. The message names the file and the reason."""
 
 
 @contextmanager
 def writing(what: str | Path) -> Iterator[None]:
-    """Say what was being written when the disk is full, broken or read-only.
+    """Name what was being written if the disk is full, broken or read-only.
 
     Raises:
-        CannotWrite: it is.
+        CannotWrite: the disk refused.
     """
     try:
         yield
@@ -35,11 +44,88 @@ def writing(what: str | Path) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a file to write that takes the place of ``path`` when all went well; readers see the old or the new one."""
-    unfinished = path.with_name(f".{path.name}.tmp")
-    try:
+    """Yield a temporary file to write, then let it replace ``path``. Readers see the old file or the new one.
+
+    The folder of ``path`` is made if it does not exist.
+
+    Raises:
+        OSError: the folder of ``path`` cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with staging(path.parent) as aside:
+        unfinished = aside / path.name
         yield unfinished
+        with unfinished.open("rb") as file:
+            os.fsync(file.fileno())
         unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def staging(folder: Path) -> Iterator[Path]:
+    """Make a hidden folder inside ``folder`` for unfinished files, and remove it afterwards.
+
+    Folders that killed programs left behind are removed first. Those of running programs stay.
+
+    Raises:
+        OSError: ``folder`` cannot be written.
+    """
+    with locked(folder):  # otherwise another program could remove the new folder before it is locked
+        clear_abandoned(folder)
+        aside = Path(tempfile.mkdtemp(prefix=PREFIX, dir=folder))
+        held = _lock(aside, wait=False)
+    try:
+        yield aside
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+        if held is not None:
+            os.close(held)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Wait until no other program has locked ``folder``, then lock it. The system unlocks it when a program ends.
+
+    Where folders cannot be locked (outside POSIX, on some network drives) this does nothing.
+    """
+    held = _lock(folder, wait=True)
+    try:
+        yield
+    finally:
+        if held is not None:
+            os.close(held)
+
+
+def clear_abandoned(folder: Path) -> None:
+    """Remove the unfinished files that killed programs left in ``folder``."""
+    for left in folder.glob(f"{PREFIX}*"):
+        with suppress(OSError):  # another program removes it too, or owns it
+            held = _lock(left, wait=False)
+            if held is not None:
+                os.close(held)
+            elif time.time() - left.stat().st_mtime < _ABANDONED:
+                continue
+            if not left.is_symlink():
+                shutil.rmtree(left)
+
+
+def _lock(folder: Path, *, wait: bool) -> int | None:
+    """Lock a folder and return the open file that holds the lock, or None where folders cannot be locked.
+
+    Raises:
+        BlockingIOError: another program has locked it, and ``wait`` is false.
+    """
+    try:
+        import fcntl
+
+        file = os.open(folder, os.O_RDONLY)
+    except (ImportError, OSError):
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        os.close(file)
         raise
+    except OSError:
+        os.close(file)
+        return None
+    return file

@@ -195,7 +195,7 @@ def test_a_changed_dataset_is_not_learned_from(root: Path) -> None:
     file = datasets.build(entry) / "data" / "main_data.hdf5"
     with h5py.File(file, "a") as opened:
         opened["episode_0/actions"][0] = 0
-    with pytest.raises(ValueError, match=r"was changed since it was made.*rlsuite-data build --force"):
+    with pytest.raises(ValueError, match=r"was changed since it was built.*rlsuite-data build --force"):
         next(iter(BC(dataset="expert").train(entry.card.build(), seed=0, budget="smoke")))
     datasets.build(entry, force=True)
 

@@ -54,7 +54,7 @@ def test_from_a_run_to_a_page(call: Callable, run: str, tmp_path: Path):
     code, out, err = call("build", "subs", "site")
     assert code == 0
     assert "index.html: 1 entry, 0 rankings." in out
-    assert err.startswith("refused: junk.zip: The file is no zip")
+    assert err.startswith("refused: junk.zip: The file is not a zip")
     assert (tmp_path / "site" / "index.html").exists()
     code, _, err = call("submit", "toy-v1.zip", "subs")
     assert code == 2
@@ -67,7 +67,7 @@ def test_a_rejected_archive_is_exit_code_1_with_the_reasons(call: Callable, run:
     (tmp_path / "cut.zip").write_bytes(data[:-5])
     code, out, err = call("verify", "cut.zip", "toy-v1.zip")
     assert code == 1
-    assert err.strip() == "rejected: cut.zip: The file is no zip, is cut short, or has something after its end."
+    assert err.strip() == "rejected: cut.zip: The file is not a zip, is cut short, or has something after its end."
     assert "accepted: toy-v1" in out
     code, _, err = call("submit", "cut.zip", "subs")
     assert code == 1
@@ -111,7 +111,7 @@ def test_a_run_that_does_not_replay_is_not_packed(call: Callable, run: str, tmp_
         (("verify", "nowhere.zip"), "There is no file nowhere.zip"),
         (("submit", "nowhere.zip", "subs"), "There is no file nowhere.zip"),
         (("build", "nowhere", "site"), "There is no directory nowhere"),
-        (("build", "run", "run"), "is no leaderboard site"),
+        (("build", "run", "run"), "is not a leaderboard site"),
     ],
 )
 def test_a_wrong_argument_is_one_sentence_and_exit_code_2(

@@ -331,25 +331,25 @@ def broken_deflate(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (nested_index, "is no index of format"),
+        (nested_index, "is not an index of format"),
         (broken_deflate, "is not one of a dataset (Error -3 while decompressing data"),
         (rewritten(nested_metadata), "its metadata cannot be read"),
         (rewritten(huge_metadata), "its metadata cannot be read: 2,097,152 bytes"),
-        (rewritten(terabytes_of_nothing), "its arrays say that they hold 4,0"),
+        (rewritten(terabytes_of_nothing), "its arrays declare 4,0"),
         (truncated, "broke off after"),
         (lengthened, "is longer than"),
         (one_bit, "is damaged or was tampered with"),
         (missing_file, "it is not there"),
         (missing_index, "it is not there"),
-        (no_index, "is no index of format"),
-        (huge_index, "is no index of format"),
+        (no_index, "is not an index of format"),
+        (huge_index, "is not an index of format"),
         (index_without_it, "has no rlsuite/hover/random-v0"),
-        (other_layout, "is no index of format"),
+        (other_layout, "is not an index of format"),
         (path_elsewhere, "describes rlsuite/hover/random-v0 wrongly"),
         (wrong_size, "describes rlsuite/hover/random-v0 wrongly"),
         (rewritten(climbing), "is not one of a dataset"),
         (rewritten(absolute), "is not one of a dataset"),
-        (rewritten(link), "is no plain file"),
+        (rewritten(link), "is not a plain file"),
         (rewritten(twice), "is not one of a dataset"),
         (rewritten(lambda new, members: None), "it holds nothing"),
         (rewritten(other_data), "is not the dataset of the catalogue"),
@@ -415,7 +415,7 @@ def test_an_unwritable_folder(
 def test_no_address(call: Callable[..., tuple], root: Path, address: str) -> None:
     code, _, err = call("download", "hover/random", "--remote", address)
     assert code == 2
-    assert "is no remote" in err
+    assert "is not a remote" in err
 
 
 def test_the_settings_name_a_remote(root: Path, tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def test_missing_cells_are_said(toys: Path, tmp_path: Path):
     with Run.open(tmp_path, plan("toy-crash", "ToyWalk-v0", 2, "smoke")) as run, run.sitting():
         assert [event.kind for event in in_process(run)][-1] == "failed"
         text = " ".join(shown(Report.of(run), 100).split())
-    assert "Missing, and in no number here: toy-crash on rlsuite/ToyWalk-v0, seed 1." in text
+    assert "Missing, and not in any number here: toy-crash on rlsuite/ToyWalk-v0, seed 1." in text
     assert "One seed has no interval" in text
 
 

@@ -214,7 +214,7 @@ def test_directories_that_are_no_runs_are_refused(toys: Path, tmp_path: Path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1.tex").touch()
     for path in (tmp_path / "thesis", tmp_path / "thesis" / "chapter1.tex"):
-        with pytest.raises(ValueError, match="is no run directory"), Run.open(path, manifest):
+        with pytest.raises(ValueError, match="is not a run directory"), Run.open(path, manifest):
             pass
     with pytest.raises(OSError, match="Cannot write"), Run.open(tmp_path / "thesis" / "chapter1.tex" / "run", manifest):
         pass
@@ -249,7 +249,7 @@ def test_a_cell_is_stored_whole_or_not_at_all(toys: Path, tmp_path: Path, monkey
         assert run.missing() == [cell]
         assert run.result(cell) is None
         assert os.listdir(tmp_path / "cells/toy/ToyWalk-v0") == []
-        (tmp_path / "cells/toy/ToyWalk-v0/.0-killed.tmp").mkdir()
+        (tmp_path / "cells/toy/ToyWalk-v0/.rlsuite-killed").mkdir()
     with Run.open(tmp_path, manifest) as run:
         assert os.listdir(tmp_path / "cells/toy/ToyWalk-v0") == []  # the leftover was swept up
         monkeypatch.undo()

@@ -76,7 +76,7 @@ def test_what_is_no_plain_file_is_refused_by_name_and_the_others_are_judged(
     built = build(folder, tmp_path / "site")
     assert ranked(built) == ["toy-v1", "random-v1"]
     assert set(built.refused) == names
-    assert "is no plain file" in built.refused["pipe-v1.zip"][0]
+    assert "is not a plain file" in built.refused["pipe-v1.zip"][0]
     assert "&lt;b&gt;\\x1b[31m.zip" in (tmp_path / "site" / "index.html").read_text()
     with pytest.raises(ValueError, match=r"There is already a file .*folder-v1\.zip"):
         submit(mixed(packed, tmp_path / "new.zip", "folder", ADA), folder)
@@ -112,7 +112,7 @@ def test_a_name_squatted_without_submit_stays_its_owners(packed: Callable[..., P
     built = build(folder, tmp_path / "site")  # the log has the squatter, before the new version
     assert {e.title: e.unranked for e in built.entries} == {
         "toy-v1": "superseded by toy-v2",
-        "toy-v7": "has the name of toy-v1 and does not name its authors",
+        "toy-v7": "has the name of toy-v1 but does not name its authors",
         "toy-v2": None,
     }
 
@@ -142,7 +142,7 @@ def test_a_task_played_with_the_episodes_of_another_entry_is_in_no_ranking(packe
     submit(mixed(packed, tmp_path / "new.zip", "thief", MALLORY), folder)
     built = build(folder, tmp_path / "site")
     (board,) = [board for board in built.boards if board.suite == "toys"]
-    reason = "plays the episodes of random-v1, which arrived first, on ToyDrift-v0 (250 equal step for step)"
+    reason = "plays the episodes of random-v1, which arrived first, on ToyDrift-v0 (250 episodes are equal)"
     assert board.unranked == {"thief-v1": reason}
     assert "which arrived first, on ToyDrift-v0" in (tmp_path / "site" / "entries" / "thief-v1.html").read_text()
 

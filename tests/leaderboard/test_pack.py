@@ -44,10 +44,10 @@ def test_unfinished_and_damaged_runs_are_not_packed(toy_run: Path, tmp_path: Pat
     shutil.rmtree(cell)
     with pytest.raises(ValueError, match=f"lacks toy on {WALK}, seed 1; finish it with rlsuite-eval --resume"):
         pack(run, entry, tmp_path / "a.zip")
-    with pytest.raises(ValueError, match="no run directory"):
+    with pytest.raises(ValueError, match="not a run directory"):
         pack(tmp_path, entry, tmp_path / "a.zip")
     assert not list(tmp_path.glob("*.zip*"))
-    assert not list(tmp_path.glob(".*.tmp"))
+    assert not list(tmp_path.glob(".rlsuite-*"))
 
 
 def test_the_page_names_every_field_of_the_schema():

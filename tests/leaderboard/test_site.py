@@ -61,7 +61,7 @@ def test_what_is_rejected_leaves_nothing_behind(honest: Path, tmp_path: Path):
     [
         ({"name": "toy"}, "toy-v1 is already in"),
         ({"name": "TOY"}, "TOY-v1 is already in"),
-        ({"name": "mine"}, "mine-v1 takes the same actions, step for step, as toy-v1, .* in 500 of 500 episodes"),
+        ({"name": "mine"}, "mine-v1 takes the same actions as toy-v1, .* at every step of 500 of 500 episodes"),
         ({"name": "toy", "version": 2}, "toy-v2 takes the same actions"),
     ],
 )
@@ -107,7 +107,7 @@ def theft(packed: Callable[..., Path], shelf: Path, tmp_path: Path) -> Path:
 
 def test_a_superset_of_anothers_run_is_refused(packed: Callable[..., Path], theft: Path, tmp_path: Path):
     submit(packed(), tmp_path / "subs")
-    with pytest.raises(ValueError, match=r"thief-v1 takes the same actions.*as toy-v1.*in 50\d of 600 episodes"):
+    with pytest.raises(ValueError, match=r"takes the same actions as toy-v1.* at every step of 50\d of 600 episodes"):
         submit(theft, tmp_path / "subs")
 
 
@@ -120,7 +120,7 @@ def test_who_arrives_first_has_the_claim_whatever_the_dates_say(
     assert {e.title: e.copy_of for e in built.entries} == {"toy-v1": None, "thief-v1": "toy-v1"}
     (board,) = [board for board in built.boards if board.suite == "toys"]
     assert [place.standing.title for place in board.places] == ["toy-v1"]
-    assert "as toy-v1, which arrived earlier, in 50" in board.unranked["thief-v1"]
+    assert "as toy-v1, which arrived earlier, at every step of 50" in board.unranked["thief-v1"]
     submit(packed("random"), folder)  # from now on the log has the thief too, behind its victim
     assert [a.archive for a in read_log(folder)] == ["toy-v1.zip", "thief-v1.zip", "random-v1.zip"]
     built = build(folder, tmp_path / "site")
@@ -129,13 +129,13 @@ def test_who_arrives_first_has_the_claim_whatever_the_dates_say(
 
 def test_a_name_is_kept_by_its_authors(packed: Callable[..., Path], tmp_path: Path):
     folder = submit(packed(authors=("Ada Lovelace",)), tmp_path / "subs")[0].parent
-    with pytest.raises(ValueError, match=r"toy-v1 in .* is by Ada Lovelace; a version of it names its authors too"):
+    with pytest.raises(ValueError, match=r"toy-v1 in .* is by Ada Lovelace; a later version must name them too"):
         submit(packed("random", name="toy", version=2, authors=("Mallory",)), folder)
     shutil.copy(packed("random", name="toy", version=2, authors=("Mallory",)), folder)
     built = build(folder, tmp_path / "site")
     (board,) = [board for board in built.boards if board.suite == "toys"]
     assert [place.standing.title for place in board.places] == ["toy-v1"]
-    assert board.unranked == {"toy-v2": "has the name of toy-v1 and does not name its authors"}
+    assert board.unranked == {"toy-v2": "has the name of toy-v1 but does not name its authors"}
 
 
 def test_a_new_version_may_keep_most_of_an_old_one(packed: Callable[..., Path], theft: Path, tmp_path: Path):
@@ -157,7 +157,10 @@ def test_an_archive_that_was_changed_after_it_arrived_is_refused(packed: Callabl
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [(lambda t: t + "{", "line 2, is no line of a log"), (lambda t: t.replace(":1,", ":2,", 1), "a line was removed")],
+    [
+        (lambda t: t + "{", "line 2, is not a line of a log"),
+        (lambda t: t.replace(":1,", ":2,", 1), "a line was removed"),
+    ],
 )
 def test_a_damaged_log_is_named_and_not_written_over(
     packed: Callable[..., Path], change: Callable[[str], str], words: str, tmp_path: Path
@@ -284,7 +287,7 @@ def test_rankings_are_of_replayed_scores_on_whole_suites(built: tuple[Site, Path
     assert board.unranked == {
         "dice-v1": "superseded by dice-v2",
         "part-v1": "covers 1 of 2 tasks; ToyDrift-v0 missing",
-        "twin-v1": "takes the same actions, step for step, as toy-v1, which arrived earlier, in 500 of 500 episodes",
+        "twin-v1": "takes the same actions as toy-v1, which arrived earlier, at every step of 500 of 500 episodes",
     }
     results = json.loads((folder / "results.json").read_text())
     (same,) = [b for b in results["boards"] if b["suite"] == "toys"]
@@ -296,9 +299,7 @@ def test_what_does_not_stand_up_is_named_and_in_no_ranking(built: tuple[Site, Pa
     site, folder = built
     assert set(site.refused) == {"liar-v1.zip", "<img src=x>.zip", "other-name.zip"}
     assert "the return is claimed to be 6.0" in site.refused["liar-v1.zip"][0]
-    assert site.refused["other-name.zip"] == (
-        "It is the archive of misnamed-v1, so its name has to be misnamed-v1.zip.",
-    )
+    assert site.refused["other-name.zip"] == ("It is the archive of misnamed-v1, so its name must be misnamed-v1.zip.",)
     index = (folder / "index.html").read_text()
     assert "liar-v1.zip" in index
     assert "&lt;img src=x&gt;.zip" in index
@@ -360,7 +361,7 @@ def test_building_again_removes_what_is_gone_and_touches_nothing_else(submission
     assert not (site / "archives" / "part-v1.zip").exists()
     assert (site / "CNAME").read_text() == "example.org"
     assert (site / ".git").is_dir()
-    assert not list(site.rglob(".*.tmp"))
+    assert not list(site.rglob(".rlsuite-*"))
 
 
 @pytest.mark.parametrize("after", [0, 1, 3])
@@ -458,7 +459,7 @@ def test_the_first_page_says_what_replay_does_not_prove(tmp_path: Path):
 def test_a_directory_that_is_no_site_is_left_alone(submissions: Path, tmp_path: Path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "index.html").write_text("mine")
-    with pytest.raises(ValueError, match="is no leaderboard site"):
+    with pytest.raises(ValueError, match="is not a leaderboard site"):
         build(submissions, tmp_path / "thesis")
     assert (tmp_path / "thesis" / "index.html").read_text() == "mine"
     with pytest.raises(OSError, match="There is no directory"):

@@ -160,14 +160,14 @@ def _(f: Forgery) -> None:
     f.change("episodes", "episode_seed", 3, first)
 
 
-@forgery("bad episodes dropped", "episodes/ToyWalk-v0.parquet has 49 rows in row group 0; 50 can be right")
+@forgery("bad episodes dropped", "episodes/ToyWalk-v0.parquet has 49 rows in row group 0; 50 are allowed")
 def _(f: Forgery) -> None:
     groups = f.groups("episodes")
     groups[0] = {name: values[:-1] for name, values in groups[0].items()}
     f.put("episodes", groups)
 
 
-@forgery("extra episodes", "episodes/ToyWalk-v0.parquet has 51 rows in row group 0; 50 can be right")
+@forgery("extra episodes", "episodes/ToyWalk-v0.parquet has 51 rows in row group 0; 50 are allowed")
 def _(f: Forgery) -> None:
     groups = f.groups("episodes")
     groups[0] = {name: np.append(values, values[-1:]) for name, values in groups[0].items()}
@@ -210,7 +210,7 @@ def short_episode(f: Forgery) -> int:
     return int(np.flatnonzero(f.groups("episodes")[0]["length"] < 11)[0])
 
 
-@forgery("actions hidden after the end", "; the rest was never played.")
+@forgery("actions hidden after the end", ", and it is over after")
 def _(f: Forgery) -> None:
     lengthen(f, short_episode(f), 1)
 
@@ -220,13 +220,13 @@ def _(f: Forgery) -> None:
     lengthen(f, short_episode(f), -1)
 
 
-simple("longer than the horizon", f"{EPISODE}: it is said to have 13 steps; 1 to 12 are possible",
+simple("longer than the horizon", f"{EPISODE}: 13 steps are claimed; 1 to 12 are possible",
        lambda f: f.change("episodes", "length", 3, 13))  # fmt: skip
-simple("no steps", f"{EPISODE}: it is said to have 0 steps", lambda f: f.change("episodes", "length", 3, 0))
-simple("negative steps", f"{EPISODE}: it is said to have -5 steps", lambda f: f.change("episodes", "length", 3, -5))
+simple("no steps", f"{EPISODE}: 0 steps are claimed; 1", lambda f: f.change("episodes", "length", 3, 0))
+simple("negative steps", f"{EPISODE}: -5 steps are claimed; 1", lambda f: f.change("episodes", "length", 3, -5))
 
 
-@forgery("actions left out", "steps in all, and there are ")
+@forgery("actions left out", "steps are claimed in all, and there are ")
 def _(f: Forgery) -> None:
     groups = f.groups("actions")
     groups[1]["action_0"] = groups[1]["action_0"][:-1]
@@ -234,21 +234,21 @@ def _(f: Forgery) -> None:
 
 
 for label, value in {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "1.5": 1.5}.items():
-    simple(f"continuous action {label}", f"the action at step 4 is {label}; the space of actions is -1 to 1",
+    simple(f"continuous action {label}", f"the action at step 4 is {label}; the action space is -1 to 1",
            lambda f, value=value: f.change("actions", "action_0", 24, value, DRIFT))  # fmt: skip
 for choice in (3, -1):
-    simple(f"discrete action {choice}", f"the action at step 1 is {choice}; the space of actions is 0 to 2",
+    simple(f"discrete action {choice}", f"the action at step 1 is {choice}; the action space is 0 to 2",
            lambda f, choice=choice: f.change("actions", "action_0", 1, choice))  # fmt: skip
 simple("NaN return", "is claimed to be nan and is", lambda f: f.change("episodes", "return_0", 3, math.nan))
 
 
-@forgery("every action NaN", "ToyDrift-v0, seed 1: 997 more numbers of actions are outside the space.")
+@forgery("every action NaN", "ToyDrift-v0, seed 1: 997 more numbers of actions are outside the action space.")
 def _(f: Forgery) -> None:
     f.put("actions", [{name: np.full_like(v, math.nan) for name, v in g.items()} for g in f.groups("actions", DRIFT)],
           DRIFT)  # fmt: skip
 
 
-@forgery("every return NaN", "rlsuite/ToyDrift-v0, seed 0: 47 more faults are of the same kind.")
+@forgery("every return NaN", "rlsuite/ToyDrift-v0, seed 0: there are 47 more faults of the same kind.")
 def _(f: Forgery) -> None:
     groups = f.groups("episodes", DRIFT)
     for group in groups:
@@ -281,12 +281,14 @@ claim("huge text", "at most 2000 characters", lambda c: c["entry"].update(descri
 claim("huge author", "at most 120 characters", lambda c: c["entry"].update(authors=["x" * 10_000]))
 claim("control characters", "cannot be printed", lambda c: c["entry"].update(authors=["Eve\x1b[2J"]))
 claim("text turned round", "cannot be printed", lambda c: c["entry"].update(description="a\u202eb"))
-claim("script address", "is no http or https address", lambda c: c["entry"].update(links=["javascript:alert(1)"]))
+claim("script address", "must be an http or https address", lambda c: c["entry"].update(links=["javascript:alert(1)"]))
 claim("address that breaks out", "characters that an address", lambda c: c["entry"].update(links=['https://a.b/"x=']))
-claim("address in disguise", "is no http or https", lambda c: c["entry"].update(links=["https://good.org@evil.org"]))
+claim(
+    "address in disguise", "must be an http or https", lambda c: c["entry"].update(links=["https://good.org@evil.org"])
+)
 claim("time without a zone", "created: Input should have timezone", lambda c: c.update(created="2026-01-31T12:00:00"))
 for since in ("1700000000", 1700000000, 1.7e9):
-    claim(f"seconds since 1970 {since!r}", "created: Value error, is no date", lambda c, s=since: c.update(created=s))
+    claim(f"seconds since 1970 {since!r}", "created: Value error, must be", lambda c, s=since: c.update(created=s))
 claim("infinite machine", "cores: Input should be less", lambda c: c["machines"][0].update(cores=10**12))
 
 
@@ -294,8 +296,8 @@ def task_claim(name: str, words: str, change: Callable[[dict[str, Any]], Any]) -
     FORGERIES[name] = (lambda f: change(f.task()), words)
 
 
-task_claim("unknown task", "'rlsuite/Easy-v0' is no task", lambda t: t.update(task="rlsuite/Easy-v0"))
-task_claim("task id that is a path", "is no task of this version", lambda t: t.update(task="rlsuite/../../etc/x"))
+task_claim("unknown task", "'rlsuite/Easy-v0' is not a task", lambda t: t.update(task="rlsuite/Easy-v0"))
+task_claim("task id that is a path", "is not a task of this version", lambda t: t.update(task="rlsuite/../../etc/x"))
 task_claim("lower yardstick", "normalised by a reference score of 1; it is 5.986", lambda t: t.update(reference=1.0))
 task_claim("task score", "rlsuite/ToyWalk-v0: the score is claimed to be 3.0", lambda t: t.update(score=3.0))
 task_claim("hyperparameters a list", "hyperparameters: Input should be", lambda t: t.update(hyperparameters=[1]))
@@ -305,8 +307,8 @@ task_claim(
 task_claim("hyperparameters too many", "500 values", lambda t: t.update(hyperparameters={"a": list(range(501))}))
 task_claim("hyperparameter too long", "200 characters", lambda t: t.update(hyperparameters={"a": "x" * 201}))
 task_claim("duplicated cell", "seed 0: the cell is claimed 2 times", lambda t: t["cells"].append(t["cells"][0]))
-task_claim("picked seeds", "they are 0, 1, 2 and so on", lambda t: t["cells"][1].update(seed=5))
-task_claim("seeds in another order", "they stand in increasing order", lambda t: t["cells"].reverse())
+task_claim("picked seeds", "they must be 0, 1, 2 and so on", lambda t: t["cells"][1].update(seed=5))
+task_claim("seeds in another order", "the order must be increasing", lambda t: t["cells"].reverse())
 task_claim("fewer seeds on one task", "all tasks need the same number", lambda t: t["cells"].pop())
 task_claim("too many seeds", "at most 100 items", lambda t: t.update(cells=t["cells"] * 51))
 task_claim("no cells", "at least 1 item", lambda t: t.update(cells=[]))
@@ -324,7 +326,7 @@ cell_claim("cell return", "the mean return is claimed to be 6.0", mean_return=6.
 cell_claim("cell success", "the success rate is claimed to be 1.0", success_rate=1.0)
 cell_claim("cell length", "the mean length is claimed to be 6.0", mean_length=6.0)
 cell_claim("cell cost", "the mean cost is claimed to be -1.0", mean_cost=-1.0)
-cell_claim("digest of other actions", "the actions are not those whose SHA-256", actions="0" * 64)
+cell_claim("digest of other actions", "the SHA-256 of the actions is not the claimed one", actions="0" * 64)
 cell_claim("seed a string", "seed: Input should be a valid integer", seed="0")
 cell_claim("endless training", "seconds: Input should be less than or equal to 1", train_seconds=1.7e308)
 cell_claim("rate above one", "success_rate: Input should be less than or equal to 1", success_rate=1.01)
@@ -375,22 +377,20 @@ put_table(
     lambda f: table(f, schema=as_schema(f, episode_seed=pa.uint64())),
 )
 put_table("compressed inside", "columns that are compressed", lambda f: table(f, compression="zstd"))
-put_table("metadata inside", "carries metadata of its own", lambda f: table(f, store_schema=True))
+put_table("metadata inside", "has metadata; none is allowed", lambda f: table(f, store_schema=True))
 put_table(
     "optional columns",
     "nested, optional or converted",
     lambda f: table(f, schema=pa.schema([field.with_nullable(True) for field in as_schema(f)])),
 )
 put_table("another table", "has other columns than", lambda f: f.members[f.member("actions")])
-put_table("no parquet", "is no Parquet file that can be read", lambda _: b"PAR1" + b"\0" * 100 + b"PAR1")
-put_table(
-    "a pickle in its place", "is no Parquet file that can be read", lambda _: b"\x80\x04\x95\x0b\0\0\0\0\0\0\0\x8c"
-)
-put_table("a cut table", "is no Parquet file that can be read", lambda f: f.members[f.member("episodes")][:-50])
+put_table("no parquet", "cannot be read as Parquet", lambda _: b"PAR1" + b"\0" * 100 + b"PAR1")
+put_table("a pickle in its place", "cannot be read as Parquet", lambda _: b"\x80\x04\x95\x0b\0\0\0\0\0\0\0\x8c")
+put_table("a cut table", "cannot be read as Parquet", lambda f: f.members[f.member("episodes")][:-50])
 put_table("a huge table", "at most", lambda _: b"\0" * 10_000_000)
 
 
-@forgery("one row group", "has 1 row groups; it has 2, one a seed")
+@forgery("one row group", "has 1 row groups; by its claims it has one for each of 2")
 def _(f: Forgery) -> None:
     one, two = f.groups("episodes")
     f.put("episodes", [{name: np.append(one[name], two[name]) for name in one}])
@@ -418,9 +418,9 @@ def _(f: Forgery) -> None:
 
 simple("a pickle", "'policy.pkl' that belongs to no claim", lambda f: f.members.update({"policy.pkl": b"\x80\x04."}))
 simple("code", "'agent.py' that belongs to no claim", lambda f: f.members.update({"agent.py": b"import os"}))
-simple("path traversal", "is no path inside it", lambda f: f.members.update({"../../outside.txt": b"x"}))
-simple("absolute path", "is no path inside it", lambda f: f.members.update({"/tmp/outside.txt": b"x"}))
-simple("path of Windows", "is no path inside it", lambda f: f.members.update({"C:\\outside.txt": b"x"}))
+simple("path traversal", "is not a path inside it", lambda f: f.members.update({"../../outside.txt": b"x"}))
+simple("absolute path", "is not a path inside it", lambda f: f.members.update({"/tmp/outside.txt": b"x"}))
+simple("path of Windows", "is not a path inside it", lambda f: f.members.update({"C:\\outside.txt": b"x"}))
 simple(
     "trace missing", "The member actions/ToyWalk-v0.parquet is missing", lambda f: f.members.pop(f.member("actions"))
 )
@@ -448,13 +448,13 @@ def test_forgeries_are_rejected_with_the_reason(name: str, honest: Path, tmp_pat
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (lambda t: t.replace('"protocol": 1', '"protocol": 1, "protocol": 1'), "'protocol' stands twice"),
-        (lambda t: t.replace('"mean":', '"mean": NaN, "m":'), "NaN is no number of JSON"),
+        (lambda t: t.replace('"protocol": 1', '"protocol": 1, "protocol": 1'), "'protocol' occurs twice"),
+        (lambda t: t.replace('"mean":', '"mean": NaN, "m":'), "NaN is not a JSON number"),
         (lambda t: t.replace('"mean":', '"mean": 1e999, "m":'), "finite number"),
         (lambda t: "[" * 100_000, "nested too deeply"),
         (lambda t: '{"a":' * 900 + "1" + "}" * 900, "is n"),
-        (lambda t: t[:-10], "is no JSON"),
-        (lambda t: "9" * 10_000, "is no JSON"),
+        (lambda t: t[:-10], "is not JSON"),
+        (lambda t: "9" * 10_000, "is not JSON"),
         (lambda t: "null", "is not what"),
         (lambda t: t.replace("Ada", "\\ud800"), "submission.json"),
         (lambda t: " " * (5 * 2**20), "inflates to 5,242,880 bytes; at most 4,194,304"),
@@ -471,7 +471,7 @@ def test_text_that_is_no_claim_is_rejected(text: Callable[[str], str], words: st
 
 def test_hostile_claims_are_read_in_linear_time():
     """40,000 names took a minute when each was compared with all before it."""
-    for names, words in ((1000, "'name7' stands twice"), (200_000, "has 200,001 names; at most 1,000")):
+    for names, words in ((1000, "'name7' occurs twice"), (200_000, "has 200,001 names; at most 1,000")):
         table = ", ".join([*(f'"name{i}": 1' for i in range(names - 1)), '"name7": 1'] + ['"last": 1'] * (names > 1000))
         began = time.process_time()
         with pytest.raises(Rejected, match=words):

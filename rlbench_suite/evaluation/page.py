@@ -1,0 +1,40 @@
+"""HTML pages from Jinja2 templates. Every value is escaped, an undefined name raises, and all pages share one style."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+from rlbench_suite.evaluation.statistics import Estimate
+
+
+def render(package: str, template: str, **values: Any) -> str:
+    """Render a template from the folder ``templates`` of ``package``.
+
+    It may extend ``base.html`` and import from ``parts.html``, which lie in the templates of this package.
+
+    Raises:
+        jinja2.UndefinedError: the template uses a name that has no value.
+    """
+    return _environment(package).get_template(template).render(values)
+
+
+@cache
+def _environment(package: str) -> Environment:
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("rlbench_suite.evaluation")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["interval"] = interval
+    return environment
+
+
+def interval(estimate: Estimate) -> str:
+    """Return an interval as text, such as ``[0.10, 0.25]``; empty where there is none."""
+    return f"[{estimate.low:.2f}, {estimate.high:.2f}]" if math.isfinite(estimate.low) else ""
