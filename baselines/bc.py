@@ -61,4 +61,4 @@ class BC(OfflineAgent):
 
     name = "bc"
     algorithm = Cloning()
-    configuration = Config
+    config_class = Config

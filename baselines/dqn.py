@@ -175,8 +175,8 @@ class DQN(ReplayAgent):
     """The agent ``dqn``, for one discrete choice per step; in multi-agent tasks all agents share the weights."""
 
     name = "dqn"
-    kind = DeepQ
-    configuration = Config
+    algorithm_class = DeepQ
+    config_class = Config
 
     def check(self, task: Task[Any, Any]) -> None:
         """Raise :class:`CannotPlay` if an agent's action is not one discrete choice."""

@@ -99,6 +99,11 @@ class Moments(NamedTuple):
     variance: Any
     count: Any
 
+    @classmethod
+    def initial(cls, features: int) -> Moments:
+        """Return moments of no data, which leave observations unchanged."""
+        return cls(jnp.zeros(features), jnp.ones(features), jnp.float32(0))
+
     def update(self, batch: jax.Array) -> Moments:
         """Return the moments with a batch ``(n, features)`` added, by the formula of Chan, Golub & LeVeque 1983."""
         n, mean, variance = batch.shape[0], batch.mean(0), batch.var(0)

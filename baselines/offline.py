@@ -8,8 +8,7 @@ all seeds share. No environment is used: a run counts gradient steps, and its le
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -21,18 +20,16 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite import registry
-from rlbench_suite.agent import CannotPlay, Progress
+from rlbench_suite.agent import CannotPlay
 from rlbench_suite.card import unknown
 from rlbench_suite.episode import seed_key
 from rlbench_suite.policy import View
-from rlbench_suite.process import refuse_after_fork
 from rlbench_suite.task import Task
 
-from . import checkpoint
-from .configuration import FOLDER, Unit, configure
 from .flat_task import FlatTask, flatten_task
+from .learning_agent import LearningAgent
 from .networks import Linear, Moments, initial_layers, mlp
-from .training import Returns, get_compiled, train_in_chunks
+from .training import Returns, get_compiled
 
 
 @dataclass(frozen=True)
@@ -182,28 +179,33 @@ class Programs:
 
     def __init__(self, task: Task[Any, Any], algorithm: Algorithm, config: Any) -> None:
         self.flat = flatten_task(task, "An offline agent")
+        self.algorithm, self.config, self.chunk_steps = algorithm, config, config.chunk
         batch, self.moments = data(task, config.dataset)
         self.dataset = jax.device_put(batch)
         begun = time.perf_counter()
-        run = self.start(algorithm, config, 0)
-        chunk = jax.jit(lambda run, dataset: train_chunk(algorithm, config, run, dataset))
-        self._chunk = chunk.lower(run, self.dataset).compile()
+        chunk = jax.jit(lambda training, dataset: train_chunk(algorithm, config, training, dataset))
+        self._chunk = chunk.lower(self.start(0), self.dataset).compile()
         self.seconds = time.perf_counter() - begun
 
-    def start(self, algorithm: Algorithm, config: Any, seed: int) -> TrainingState:
+    def start(self, seed: int) -> TrainingState:
         """Return the state at the beginning of a run."""
-        return TrainingState(jax.device_put(algorithm.start(self.flat, config, seed)), seed_key(seed), np.int32(0))
+        learning = jax.device_put(self.algorithm.start(self.flat, self.config, seed))
+        return TrainingState(learning, seed_key(seed), np.int32(0))
 
-    def chunk(self, run: TrainingState) -> tuple[TrainingState, Returns]:
+    def chunk(self, training: TrainingState) -> tuple[TrainingState, Returns]:
         """Do a chunk of gradient steps; no episode is played."""
-        return jax.block_until_ready(self._chunk(run, self.dataset)), Returns(0.0, 0)
+        return jax.block_until_ready(self._chunk(training, self.dataset)), Returns(0.0, 0)
+
+    def policy(self, training: TrainingState) -> OfflinePolicy:
+        """Return the trained policy."""
+        return OfflinePolicy(training.learning.actor, self.moments, self.flat, self.config)
 
 
 programs: Any = cache(Programs)
 
 
-class OfflineAgent:
-    """An agent that learns from the dataset of a task.
+class OfflineAgent(LearningAgent):
+    """An agent that learns from the dataset of a task. A dataset that is not installed is built first.
 
     Args:
         overrides: hyperparameters by name; they replace those of the file.
@@ -212,12 +214,9 @@ class OfflineAgent:
         ImportError: the extra ``data`` is not installed.
     """
 
-    name: ClassVar[str]
-    learns = True
-    step_unit: ClassVar[Unit] = "gradient"
+    step_unit = "gradient"
     algorithm: ClassVar[Any]
     """An :class:`Algorithm`."""
-    configuration: ClassVar[type[OfflineConfig]]
 
     def __init__(self, **overrides: Any) -> None:
         if not (find_spec("minari") and find_spec("h5py")):
@@ -225,7 +224,7 @@ class OfflineAgent:
                 f"The agent {self.name!r} needs minari and h5py to read offline datasets; install them with: "
                 "pip install 'rlbench-suite[data]'"
             )
-        self.overrides = overrides
+        super().__init__(**overrides)
 
     def check(self, task: Task[Any, Any]) -> None:
         """Raise :class:`CannotPlay` if the task has no dataset of its difficulty, or its spaces do not fit."""
@@ -243,53 +242,21 @@ class OfflineAgent:
 
     def config(self, task: Task[Any, Any], budget: str) -> Any:
         """Return the checked hyperparameters."""
-        path = FOLDER / f"{self.name}.yaml"
-        config = configure(self.configuration, path, task.card, budget, self.overrides, self.step_unit)
-        found = registry.datasets().of_task(task.card.id)
+        config, found = super().config(task, budget), registry.datasets().of_task(task.card.id)
         if config.dataset not in found:
             raise ValueError(unknown(f"dataset of {task.card.id}", config.dataset, found))
         return config
 
-    def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        """Return the hyperparameters that ``train`` will use, as plain data.
+    def compile(self, task: Task[Any, Any], config: Any) -> tuple[Programs, float]:
+        """Return the programs for a task, and the seconds it took to compile them: 0 if they were cached."""
+        return get_compiled(programs, task, self.algorithm, config)
 
-        Raises:
-            ValueError: the budget, a hyperparameter or the dataset does not exist.
-        """
-        return asdict(self.config(task, budget))
+    def layer_widths(self, task: Task[Any, Any], config: Any) -> list[tuple[int, ...]]:
+        """Return the widths of the actor's layers."""
+        return [(flatten_task(task, self.name).features, *config.hidden)]
 
-    def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Progress | OfflinePolicy]:
-        """Train on the dataset. Yields :class:`Progress` after each chunk and, last, the policy.
-
-        The same seed on the same machine gives the same bits. A dataset that is not installed is built first.
-
-        Raises:
-            CannotPlay: the agent cannot play the task, or the task has no dataset.
-            ValueError: the budget or a hyperparameter does not exist, or the dataset is damaged.
-        """
-        refuse_after_fork()
-        self.check(task)
-        config = self.config(task, budget)
-        program, compile_seconds = get_compiled(programs, task, self.algorithm, config)
-        run = program.start(self.algorithm, config, seed)
-        run = yield from train_in_chunks(program.chunk, run, config.chunks, config.chunk, compile_seconds)
-        yield OfflinePolicy(run.learning.actor, program.moments, program.flat, config)
-
-    def save(self, policy: OfflinePolicy, path: str) -> None:
-        """Write the policy as safetensors: the actor and its normalisation; the header names agent, task and config."""
-        checkpoint.write(path, (policy.actor, policy.moments), self.name, policy.flat.task.card.id, policy.config)
-
-    def load(self, path: str, task: Task[Any, Any], *, budget: str = "smoke") -> OfflinePolicy:
-        """Read a saved policy. ``budget`` chooses the hyperparameters if the file names none.
-
-        Raises:
-            OSError: the file cannot be read.
-            ValueError: it is not a policy of this agent for this task.
-        """
-        config = checkpoint.read_config(path, self.name, task.card.id, self.config(task, budget))
+    def untrained_policy(self, task: Task[Any, Any], config: Any) -> OfflinePolicy:
+        """Return a policy with initial weights."""
         flat = flatten_task(task, self.name)
-        checkpoint.refuse_wider(path, (flat.features, *config.hidden))
-        moments = Moments(*(np.zeros(flat.features, np.float32),) * 2, np.float32(0))
-        like = actor_layers(flat, config.hidden, np.random.default_rng(0)), moments
-        actor, moments = checkpoint.read(path, like)
-        return OfflinePolicy(actor, moments, flat, config)
+        actor = actor_layers(flat, config.hidden, np.random.default_rng(0))
+        return OfflinePolicy(actor, Moments.initial(flat.features), flat, config)

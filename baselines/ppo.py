@@ -403,7 +403,7 @@ def start(flat: FlatTask, config: Config, networks: Any, seed: jax.Array, stream
     return TrainingState(
         networks=networks,
         optimiser=optimiser(config).init(networks),
-        moments=Moments(jnp.zeros(known), jnp.ones(known), jnp.float32(0)),
+        moments=Moments.initial(known),
         discounted=jnp.zeros((config.num_envs, flat.agents)),
         mean_square=jnp.float32(0),
         stream=stream,

@@ -1,4 +1,4 @@
-"""The agent ``ppo``: hyperparameters, training, and saved policies.
+"""The agent ``ppo``.
 
 The algorithm is ``ppo.py``. This file chooses how to run it: with or without a memory (``recurrent_ppo.py``), in one
 compiled program or beside a simulator on the host (``ppo_on_host.py``).
@@ -7,28 +7,23 @@ compiled program or beside a simulator on the host (``ppo_on_host.py``).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 
-from rlbench_suite.agent import Progress
 from rlbench_suite.episode import seed_key
-from rlbench_suite.process import refuse_after_fork
 from rlbench_suite.task import Task
 
-from . import checkpoint, ppo, recurrent_ppo
-from .configuration import FOLDER, configure
+from . import ppo, recurrent_ppo
 from .flat_task import FlatTask, flatten_task
+from .learning_agent import LearningAgent
 from .networks import Moments
 from .ppo import Config, PPOPolicy
 from .ppo_on_host import HostPrograms
-from .training import begin_episodes, get_compiled, train_in_chunks
-
-HYPERPARAMETERS = FOLDER / "ppo.yaml"
+from .training import begin_episodes, get_compiled
 
 
 class Variant(NamedTuple):
@@ -66,18 +61,24 @@ class Programs:
     """Compiled ``start`` and ``train_chunk`` of a task and configuration; all seeds share them."""
 
     def __init__(self, task: Task[Any, Any], config: Config) -> None:
-        self.flat = flat = flatten_for_ppo(task)
-        self.config = config
         since = time.perf_counter()
-        kind = variant(config)
-        self._start = jax.jit(partial(kind.start, flat, config))
-        training = self.start(kind.networks(flat, config, 0), seed_key(0))
-        self.chunk = jax.jit(partial(kind.train_chunk, flat, config)).lower(training).compile()
+        self.flat = flat = flatten_for_ppo(task)
+        self.config, self.variant = config, variant(config)
+        self.chunk_steps = config.chunk * config.batch
+        self._start = jax.jit(partial(self.variant.start, flat, config))
+        self.chunk = jax.jit(partial(self.variant.train_chunk, flat, config)).lower(self.start(0)).compile()
         self.seconds = time.perf_counter() - since
 
-    def start(self, networks: Any, seed: np.ndarray) -> Any:
+    def start(self, seed: int) -> Any:
         """Return the state at the beginning of a run, including its environments."""
-        return self._start(networks, seed, begin_episodes(self.flat.task, seed, self.config.num_envs))
+        networks, key = self.variant.networks(self.flat, self.config, seed), seed_key(seed)
+        return self._start(networks, key, begin_episodes(self.flat.task, key, self.config.num_envs))
+
+    def policy(self, training: Any) -> Any:
+        """Return the trained policy, which sees no privileged features."""
+        base = self.variant.base(training)
+        moments = base.moments.first(self.flat.features)
+        return self.variant.policy(base.networks.actor, moments, self.flat, self.config)
 
 
 @cache
@@ -86,18 +87,11 @@ def programs(task: Any, config: Config) -> Any:
     return HostPrograms(task, config) if task.card.host else Programs(task, config)
 
 
-class PPO:
-    """The agent ``ppo``.
-
-    Args:
-        overrides: hyperparameters by name; they replace those of the file.
-    """
+class PPO(LearningAgent):
+    """The agent ``ppo``."""
 
     name = "ppo"
-    learns = True
-
-    def __init__(self, **overrides: Any) -> None:
-        self.overrides = overrides
+    config_class = Config
 
     def check(self, task: Task[Any, Any]) -> None:
         """Raise :class:`CannotPlay` if PPO cannot play the task; the message says why."""
@@ -105,7 +99,7 @@ class PPO:
 
     def config(self, task: Task[Any, Any], budget: str) -> Config:
         """Return the checked hyperparameters."""
-        config = configure(Config, HYPERPARAMETERS, task.card, budget, self.overrides)
+        config: Config = super().config(task, budget)
         if config.recurrent is None:
             config = replace(config, recurrent="gru" if task.card.partially_observed else "none")
         if config.stagger and task.card.host:
@@ -124,54 +118,17 @@ class PPO:
             )
         return config
 
-    def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        """Return the hyperparameters that ``train`` will use, as plain data.
+    def compile(self, task: Task[Any, Any], config: Config) -> tuple[Any, float]:
+        """Return the programs for a task, and the seconds it took to compile them: 0 if they were cached."""
+        return get_compiled(programs, task, config)
 
-        Raises:
-            ValueError: the budget or a hyperparameter does not exist, or a value is out of range.
-        """
-        return asdict(self.config(task, budget))
+    def layer_widths(self, task: Task[Any, Any], config: Config) -> list[tuple[int, ...]]:
+        """Return the widths of the actor's layers and of its memory."""
+        widths: list[tuple[int, ...]] = [(flatten_for_ppo(task).features, *config.hidden)]
+        return [*widths, (config.memory, config.memory)] if config.recurrent == "gru" else widths
 
-    def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Progress | PPOPolicy]:
-        """Train on the train split. Yields :class:`Progress` after each chunk and, last, the policy.
-
-        The same seed on the same machine gives the same bits.
-
-        Raises:
-            CannotPlay: PPO cannot play the task.
-            ValueError: the budget or a hyperparameter does not exist, or a value is out of range.
-        """
-        refuse_after_fork()
-        self.check(task)
-        config = self.config(task, budget)
-        kind = variant(config)
-        program, compile_seconds = get_compiled(programs, task, config)
-        training = program.start(kind.networks(program.flat, config, seed), seed_key(seed))
-        steps = config.chunk * config.batch
-        training = yield from train_in_chunks(program.chunk, training, config.chunks, steps, compile_seconds)
-        trained = kind.base(training)
-        moments = trained.moments.first(program.flat.features)  # a policy sees no privileged features
-        yield kind.policy(trained.networks.actor, moments, program.flat, config)
-
-    def save(self, policy: PPOPolicy, path: str) -> None:
-        """Write the policy as safetensors: the actor and its normalisation; the header names agent, task and config."""
-        checkpoint.write(path, (policy.actor, policy.moments), self.name, policy.flat.task.card.id, policy.config)
-
-    def load(self, path: str, task: Task[Any, Any], *, budget: str = "smoke") -> PPOPolicy:
-        """Read a saved policy. ``budget`` chooses the hyperparameters if the file names none.
-
-        Raises:
-            OSError: the file cannot be read.
-            ValueError: it is not a policy of PPO for this task.
-        """
-        config = checkpoint.read_config(path, self.name, task.card.id, self.config(task, budget))
+    def untrained_policy(self, task: Task[Any, Any], config: Config) -> Any:
+        """Return a policy with initial weights."""
         flat = flatten_for_ppo(task)
-        checkpoint.refuse_wider(path, (flat.features, *config.hidden))
-        if config.recurrent == "gru":
-            checkpoint.refuse_wider(path, (config.memory, config.memory))
-        like = (
-            variant(config).networks(flat, config, 0).actor,
-            Moments(*(np.zeros(flat.features, np.float32),) * 2, np.float32(0)),
-        )
-        actor, moments = checkpoint.read(path, like)
-        return variant(config).policy(actor, moments, flat, config)
+        actor = variant(config).networks(flat, config, 0).actor
+        return variant(config).policy(actor, Moments.initial(flat.features), flat, config)

@@ -18,7 +18,7 @@ from rlbench_suite.episode import seed_key
 from .actor import Actor
 from .flat_task import FlatTask, flatten_task
 from .networks import Moments
-from .ppo import Config, Networks, TrainingState, Transition, draw_noise, learn, split_keys, start
+from .ppo import Config, Networks, PPOPolicy, TrainingState, Transition, draw_noise, learn, split_keys, start
 from .training import Returns
 
 
@@ -29,17 +29,23 @@ class HostPrograms:
         self.flat = flat = flatten_task(task, "ppo")
         self.config = config
         begun = time.perf_counter()
-        arguments = Networks.initial(flat, config, 0), seed_key(0)
+        self.chunk_steps = config.chunk * config.batch
         self._start = jax.jit(partial(start, flat, config))
         self._learn = jax.jit(lambda training, seen: learn(flat, config, training, seen, split_keys(training)[1]))
         self._act = jax.jit(self._choose)
         self._noise = jax.jit(lambda training: draw_noise(flat, config, split_keys(training)[0]))
-        self.chunk(self.start(*arguments), updates=1)  # compiles
+        self.chunk(self.start(0), updates=1)  # compiles
         self.seconds = time.perf_counter() - begun
 
-    def start(self, networks: Networks, seed: Any) -> TrainingState:
+    def start(self, seed: int) -> TrainingState:
         """Return the state at the beginning of a run, including its environments."""
-        return self._start(networks, seed, ())._replace(stream=HostStream(self.flat, self.config.num_envs, seed))
+        networks, key = Networks.initial(self.flat, self.config, seed), seed_key(seed)
+        return self._start(networks, key, ())._replace(stream=HostStream(self.flat, self.config.num_envs, key))
+
+    def policy(self, training: TrainingState) -> PPOPolicy:
+        """Return the trained policy, which sees no privileged features."""
+        moments = training.moments.first(self.flat.features)
+        return PPOPolicy(training.networks.actor, moments, self.flat, self.config)
 
     def chunk(self, training: TrainingState, updates: int | None = None) -> tuple[TrainingState, Returns]:
         """Do ``updates`` updates, or a chunk of the configuration if None."""

@@ -19,8 +19,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -30,17 +29,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.adapters.rollout import Stream, step_stream
-from rlbench_suite.agent import CannotPlay, Progress
+from rlbench_suite.agent import CannotPlay
 from rlbench_suite.episode import Draw, scalar_return, seed_key
 from rlbench_suite.policy import View
-from rlbench_suite.process import refuse_after_fork
 from rlbench_suite.task import Task
 
-from . import checkpoint
-from .configuration import FOLDER, configure
 from .flat_task import FlatTask, flatten_task
+from .learning_agent import LearningAgent
 from .networks import Moments
-from .training import Returns, begin_episodes, get_compiled, train_in_chunks
+from .training import Returns, begin_episodes, get_compiled
 
 _MAX_UPDATES_PER_CHUNK = 10_000
 """Limit that keeps a chunk to some seconds, so that a long run still reports progress."""
@@ -284,7 +281,7 @@ def start(algorithm: Algorithm, networks: Any, seed: jax.Array, stream: Stream) 
     legal = None if mask is None else algorithm.pack_mask(mask[0])
     return TrainingState(
         learner=algorithm.learner(networks),
-        moments=Moments(jnp.zeros(flat.features), jnp.ones(flat.features), jnp.float32(0)),
+        moments=Moments.initial(flat.features),
         buffer=ReplayBuffer.empty(Experience(x[0], action, number, x[0], legal, flag), room),
         stream=stream,
         seed=seed,
@@ -306,6 +303,16 @@ class ReplayPolicy(eqx.Module):
     moments: Moments
     algorithm: Algorithm = eqx.field(static=True)
 
+    @property
+    def flat(self) -> FlatTask:
+        """The task."""
+        return self.algorithm.flat
+
+    @property
+    def config(self) -> Any:
+        """The hyperparameters."""
+        return self.algorithm.config
+
     def initial(self, params: Any) -> tuple[()]:
         """Return an empty memory."""
         return ()
@@ -324,41 +331,36 @@ class Programs:
         since = time.perf_counter()
         self.algorithm = algorithm
         self._start = jax.jit(partial(start, algorithm))
-        training = self.start(algorithm.networks(0), seed_key(0))
+        self.chunk_steps = algorithm.config.chunk * algorithm.config.num_envs
         # The buffer is large, so it is donated to the program instead of copied.
-        self.chunk = jax.jit(partial(train_chunk, algorithm), donate_argnums=0).lower(training).compile()
+        self.chunk = jax.jit(partial(train_chunk, algorithm), donate_argnums=0).lower(self.start(0)).compile()
         self.seconds = time.perf_counter() - since
 
-    def start(self, networks: Any, seed: np.ndarray) -> TrainingState:
+    def start(self, seed: int) -> TrainingState:
         """Return the state at the beginning of a run, including its environments."""
-        task, num_envs = self.algorithm.flat.task, self.algorithm.config.num_envs
-        training: TrainingState = self._start(networks, seed, begin_episodes(task, seed, num_envs))
+        task, num_envs, key = self.algorithm.flat.task, self.algorithm.config.num_envs, seed_key(seed)
+        networks = self.algorithm.networks(seed)
+        training: TrainingState = self._start(networks, key, begin_episodes(task, key, num_envs))
         return training
+
+    def policy(self, training: TrainingState) -> ReplayPolicy:
+        """Return the trained policy."""
+        return ReplayPolicy(self.algorithm.actor(training.learner.networks), training.moments, self.algorithm)
 
 
 programs = cache(Programs)
 
 
 @cache
-def _algorithm(kind: type[Algorithm], flat: FlatTask, config: Any) -> Algorithm:
+def _algorithm(algorithm_class: type[Algorithm], flat: FlatTask, config: Any) -> Algorithm:
     """Return the same object for the same arguments, so that its compiled programs are found again."""
-    return kind(flat, config)
+    return algorithm_class(flat, config)
 
 
-class ReplayAgent:
-    """An agent that trains an :class:`Algorithm`.
+class ReplayAgent(LearningAgent):
+    """An agent that trains an :class:`Algorithm`."""
 
-    Args:
-        overrides: hyperparameters by name; they replace those of the file.
-    """
-
-    name: ClassVar[str]
-    kind: ClassVar[type[Algorithm]]
-    configuration: ClassVar[type[ReplayConfig]]
-    learns = True
-
-    def __init__(self, **overrides: Any) -> None:
-        self.overrides = overrides
+    algorithm_class: ClassVar[type[Algorithm]]
 
     def check(self, task: Task[Any, Any]) -> None:
         """Raise :class:`CannotPlay` if the algorithm cannot play the task; the message says why."""
@@ -366,61 +368,20 @@ class ReplayAgent:
             raise CannotPlay(f"{self.name} trains in one compiled program, but {task.card.id} runs on the host.")
         flatten_task(task, self.name)
 
-    def config(self, task: Task[Any, Any], budget: str) -> Any:
-        """Return the checked hyperparameters."""
-        return configure(self.configuration, FOLDER / f"{self.name}.yaml", task.card, budget, self.overrides)
-
-    def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        """Return the hyperparameters that ``train`` will use, as plain data.
-
-        Raises:
-            ValueError: the budget or a hyperparameter does not exist, or a value is out of range.
-        """
-        return asdict(self.config(task, budget))
-
     def algorithm(self, task: Task[Any, Any], config: Any) -> Algorithm:
-        """Return the algorithm for the task.
+        """Return the algorithm for the task."""
+        return _algorithm(self.algorithm_class, flatten_task(task, self.name), config)
 
-        Raises:
-            CannotPlay: the algorithm cannot play the task.
-        """
-        self.check(task)
-        return _algorithm(self.kind, flatten_task(task, self.name), config)
+    def compile(self, task: Task[Any, Any], config: Any) -> tuple[Programs, float]:
+        """Return the programs for a task, and the seconds it took to compile them: 0 if they were cached."""
+        return get_compiled(programs, self.algorithm(task, config))
 
-    def train(self, task: Task[Any, Any], *, seed: int, budget: str) -> Iterator[Progress | ReplayPolicy]:
-        """Train on the train split. Yields :class:`Progress` after each chunk and, last, the policy.
+    def layer_widths(self, task: Task[Any, Any], config: Any) -> list[tuple[int, ...]]:
+        """Return the widths of the layers."""
+        return [(flatten_task(task, self.name).features, *config.hidden)]
 
-        The same seed on the same machine gives the same bits.
-
-        Raises:
-            CannotPlay: the algorithm cannot play the task.
-            ValueError: the budget or a hyperparameter does not exist, or a value is out of range.
-        """
-        refuse_after_fork()
-        config = self.config(task, budget)
+    def untrained_policy(self, task: Task[Any, Any], config: Any) -> ReplayPolicy:
+        """Return a policy with initial weights."""
         algorithm = self.algorithm(task, config)
-        program, compile_seconds = get_compiled(programs, algorithm)
-        training = program.start(algorithm.networks(seed), seed_key(seed))
-        steps = config.chunk * config.num_envs
-        training = yield from train_in_chunks(program.chunk, training, config.chunks, steps, compile_seconds)
-        yield ReplayPolicy(algorithm.actor(training.learner.networks), training.moments, algorithm)
-
-    def save(self, policy: ReplayPolicy, path: str) -> None:
-        """Write the policy as safetensors: weights and normalisation; the header names agent, task and config."""
-        algorithm = policy.algorithm
-        owner = self.name, algorithm.flat.task.card.id
-        checkpoint.write(path, (policy.actor, policy.moments), *owner, algorithm.config)
-
-    def load(self, path: str, task: Task[Any, Any], *, budget: str = "smoke") -> ReplayPolicy:
-        """Read a saved policy. ``budget`` chooses the hyperparameters if the file names none.
-
-        Raises:
-            OSError: the file cannot be read.
-            ValueError: it is not a policy of this agent for this task.
-        """
-        config = checkpoint.read_config(path, self.name, task.card.id, self.config(task, budget))
-        checkpoint.refuse_wider(path, (flatten_task(task, self.name).features, *config.hidden))
-        algorithm = self.algorithm(task, config)
-        empty = Moments(*(np.zeros(algorithm.flat.features, np.float32),) * 2, np.float32(0))
-        actor, moments = checkpoint.read(path, (algorithm.actor(algorithm.networks(0)), empty))
-        return ReplayPolicy(actor, moments, algorithm)
+        actor, features = algorithm.actor(algorithm.networks(0)), algorithm.flat.features
+        return ReplayPolicy(actor, Moments.initial(features), algorithm)

@@ -168,8 +168,8 @@ class SAC(ReplayAgent):
     """The agent ``sac``, for continuous actions; in multi-agent tasks all agents share the weights."""
 
     name = "sac"
-    kind = SoftActorCritic
-    configuration = Config
+    algorithm_class = SoftActorCritic
+    config_class = Config
 
     def check(self, task: Task[Any, Any]) -> None:
         """Raise :class:`CannotPlay` if the actions are not a bounded Box."""

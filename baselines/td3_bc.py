@@ -146,4 +146,4 @@ class TD3BC(OfflineAgent):
 
     name = "td3-bc"
     algorithm = TD3WithCloning()
-    configuration = Config
+    config_class = Config

@@ -50,8 +50,8 @@ def figures(task_id: str) -> list[float]:
             env.reset()
 
     own = programs(env.unwrapped.task)
-    argument = np.zeros(own.action.words.stop, own.layout.word)
-    empty = program(lambda words: words[:8], own.task, argument)
+    argument = np.zeros(own.action.span.stop, own.layout.dtype)
+    empty = program(lambda buffer: buffer[:8], own.task, argument)
     elsewhere = jax.jit(own._advance)
     there = jax.device_put(argument, jax.devices("cpu")[0])
     return [

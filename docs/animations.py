@@ -24,6 +24,7 @@ from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 from PIL import Image
 from reference_episode import reference_episode
@@ -38,9 +39,8 @@ STEPS, FRAMES, MILLISECONDS = 400, 40, 5000
 """The most steps of an episode, the most frames of its animation, and how long that plays."""
 KEPT = 4
 """Animations of one id that stay in the cache, so that a change of branch does not draw all of them again."""
-LOADED_BY_NAME = (f"{PACKAGE}.adapters.single", f"{PACKAGE}.adapters.host")
-"""Modules that ``gymnasium.make`` loads by their names. No import statement leads to them."""
 SCORES = (SCORES_FILE, ONE_SHOT_FILE)
+PLAYING = Path(__file__).with_name("reference_episode.py")
 LIBRARIES = ("jaxlib", "numpy", "pillow", "mujoco", "pybullet")
 log = logging.getLogger(f"mkdocs.plugins.{__name__}")
 
@@ -54,6 +54,8 @@ def animations(cards: Collection[TaskCard]) -> dict[str, bytes]:
     paths = {card.id: cache_folder() / "animations" / f"{card.name}-{key(card)}.gif" for card in cards}
     found = {card.id: path.read_bytes() for card in cards if (path := paths[card.id]).exists()}
     missing = [card.id for card in cards if card.id not in found]
+    if missing:
+        log.info(f"Drawing {len(missing)} animations; {len(found)} of {len(paths)} are in {cache_folder()}")
     for count, (task_id, gif) in enumerate(_draw_all(missing), start=len(found) + 1):
         found[task_id] = gif
         _keep(paths[task_id], gif)
@@ -95,11 +97,11 @@ def _keep(path: Path, gif: bytes) -> None:
 def animation(task_id: str) -> bytes:
     """Return an episode of the reference player on the test split, as a GIF of at most ``FRAMES`` pictures."""
     card = registry.card(task_id)
-    envs, states = zip(*reference_episode(task_id, min(card.horizon, STEPS)), strict=True)
-    env = envs[0]
+    params, states = reference_episode(card, min(card.horizon, STEPS))
+    task = card.build()
     shown = [states[i] for i in np.unique(np.linspace(0, len(states) - 1, FRAMES).astype(int))]
     trail: list[Any] = []
-    pictures = (Image.fromarray(env.task.draw_next(state, env.params, trail)) for state in shown)
+    pictures = (Image.fromarray(task.draw_next(state, params, trail)) for state in shown)
     # An octree: a median cut gives all its colours to the background and none to what is small.
     frames = [picture.quantize(128, Image.Quantize.FASTOCTREE) for picture in pictures]
     buffer = io.BytesIO()
@@ -120,9 +122,10 @@ def still(gif: bytes) -> bytes:
 def key(card: TaskCard) -> str:
     """Return a hash of everything that the animation of a card depends on."""
     task = {name.split(":")[0] for name in (card.entry_point, card.reference, card.puzzle) if name}
-    files = {Path(__file__), Path(__file__).with_name("reference_episode.py")}
-    for module in (*task, *LOADED_BY_NAME):
-        files |= _sources(module)
+    engine = _imported(PLAYING, "")
+    if card.host:  # gymnasium.make loads its environment by a name
+        engine |= {str(gymnasium.spec(card.id).entry_point).split(":")[0]}
+    files = {Path(__file__), PLAYING}.union(*map(_sources, task | engine))
     for folder in {source.parent for module in task for source in _sources(module)}:
         files |= {file for file in folder.iterdir() if file.suffix not in ("", ".py") and file.name not in SCORES}
     hashed = hashlib.sha256(repr((card, _versions())).encode())

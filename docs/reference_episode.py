@@ -1,29 +1,58 @@
-"""An episode of a task's reference player, for pictures."""
+"""Play an episode of a task's reference player, for pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import gymnasium
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.policy import View
+from rlbench_suite.card import TaskCard
+from rlbench_suite.episode import Draw, Episode, Step, advance, begin, seed_key
+from rlbench_suite.policy import View, reference_player
+
+SEED = 4
 
 
-def reference_episode(task_id: str, steps: int) -> Iterator[tuple[Any, Any]]:
-    """The environment and its state at each step of an episode of the test split, ``steps`` steps at most."""
-    env: Any = gymnasium.make(task_id, split="test", render_mode="rgb_array").unwrapped
+def reference_episode(card: TaskCard, steps: int) -> tuple[Any, list[Any]]:
+    """Play on the test split until the episode ends, ``steps`` steps at most; return its params and all its states."""
+    if card.host:
+        return _on_the_host(card, steps)
+    task: Any = card.build()
+    player: Any = reference_player(task)
+
+    @jax.jit  # one program of begin, policy and step compiles in two thirds of the time of the environment's programs
+    def play(player: Any) -> tuple[Any, Any, Any, Any]:
+        def step(carry: tuple[Episode, Step, Any], t: jax.Array) -> tuple[Any, Any]:
+            episode, last, memory = carry
+            view = View(last.observation, last.info.get("action_mask"), episode.state, episode.params)
+            action, memory = player.act(memory, view, jax.random.key(t))
+            episode, last = advance(task, episode, action, steps, view.action_mask)
+            return (episode, last, memory), (episode.state, last.terminated)
+
+        episode, first = begin(task, seed_key(SEED), 0, Draw.parse("test", task))
+        carry = episode, first, player.initial(episode.params)
+        _, (states, over) = jax.lax.scan(step, carry, jnp.arange(steps))
+        return episode.params, episode.state, states, over
+
+    params, first, states, over = jax.device_get(play(player))
+    played = int(np.argmax(over)) + 1 if over.any() else steps
+    return params, [first, *(jax.tree.map(lambda leaf, t=t: leaf[t], states) for t in range(played))]
+
+
+def _on_the_host(card: TaskCard, steps: int) -> tuple[Any, list[Any]]:
+    """Play a simulator of the host step by step."""
+    env: Any = gymnasium.make(card.id, split="test").unwrapped
     player = env.reference()
-    observation, info = env.reset(seed=4)
+    observation, info = env.reset(seed=SEED)
     memory = player.initial(env.params)
     act = jax.jit(lambda player, *seen: player.act(*seen))
-    yield env, env.state
-    for t in range(steps):
+    states, terminated = [env.state], False
+    while len(states) <= steps and not terminated:
         view = View(observation, info.get("action_mask"), env.state, env.params)
-        action, memory = act(player, memory, view, jax.random.key(t))
+        action, memory = act(player, memory, view, jax.random.key(len(states)))
         observation, _, terminated, _, info = env.step(np.asarray(action).astype(env.task.action_space.dtype))
-        yield env, env.state
-        if terminated:
-            break
+        states.append(env.state)
+    return env.params, states

@@ -91,12 +91,12 @@ def _page(template: str, **values: object) -> str:
 
 @dataclass(frozen=True)
 class Scale:
-    """Horizontal scale of a ranking's bars."""
+    """The horizontal scale of a ranking's bars."""
 
-    WIDTH: ClassVar = 240
-    MARGIN: ClassVar = 12
-    LEAST: ClassVar = -0.5
-    MOST: ClassVar = 3.0
+    WIDTH: ClassVar[int] = 240
+    MARGIN: ClassVar[int] = 12
+    LEAST: ClassVar[float] = -0.5
+    MOST: ClassVar[float] = 3.0
     """Ends of the widest scale. Values beyond are drawn at the edge, so one odd entry does not squeeze the rest."""
 
     low: float

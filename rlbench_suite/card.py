@@ -167,7 +167,7 @@ class TaskCard:
         """Whether the module that computes it is installed; nothing is imported to find out."""
         return not self.requires or importlib.util.find_spec(self.requires) is not None
 
-    @property
+    @cached_property
     def fixed(self) -> dict[str, Any]:
         """Settings that tell this card from others of its family: all but ``choices``."""
         return {name: value for name, value in self.settings.items() if name not in self.choices}

@@ -35,6 +35,24 @@ def test_unlisted_cards_and_queries_are_found_without_version() -> None:
         assert registry.card("PMSMCurrentGem").id == "rlsuite/PMSMCurrentGem-v0"
 
 
+def test_every_allowed_value_of_every_setting_is_found() -> None:
+    for task_id, card in registry.all_cards().items():
+        assert registry.card(task_id) is card
+        for name, allowed in registry.allowed_settings(card).items():
+            assert allowed[0] == card.settings[name]
+            for value in allowed:
+                found = registry.card(task_id, **{name: value})
+                assert found.settings == {**found.settings, **card.fixed, name: value}
+                assert registry.card(f"{task_id}?{name}={value}") == found
+                assert registry.card(found.id) == found
+
+
+def test_a_setting_that_is_chosen_stays_when_another_leads_to_another_card() -> None:
+    chosen = registry.card("PMSMTorque-v0?supply=rc", machine="PermExDc", converter="2qc")
+    assert chosen.id == "rlsuite/PermExDcTorque-v0?converter=2qc&supply=rc"
+    assert registry.card(chosen.id, converter="4qc", supply="ideal").id == "rlsuite/PermExDcTorque-v0"
+
+
 def test_every_door_takes_an_id_without_version() -> None:
     with pytest.warns(UserWarning, match="latest version"):
         assert gymnasium.make("rlsuite/Vicsek").unwrapped.card.id == "rlsuite/Vicsek-v0"

@@ -40,20 +40,20 @@ class Driver(NamedTuple):
     """b, m/s^2: the comfortable one, positive"""
 
 
-def wanted_gap(driver: Driver, speed: Scalar, leader_speed: Scalar) -> Scalar:
+def desired_gap(driver: Driver, speed: Scalar, leader_speed: Scalar) -> Scalar:
     """Return the desired gap s*, m."""
     root = jnp.sqrt(driver.acceleration * driver.deceleration)
     return driver.jam_gap + jnp.maximum(0, speed * (driver.time_gap + (speed - leader_speed) / (2 * root)))
 
 
-def crowding(driver: Driver, speed: Scalar, gap: Scalar, leader_speed: Scalar) -> Scalar:
+def gap_ratio(driver: Driver, speed: Scalar, gap: Scalar, leader_speed: Scalar) -> Scalar:
     """Return s* / s, the desired gap relative to the real one; of several leaders the one with the largest ratio
     counts.
     """
-    return wanted_gap(driver, speed, leader_speed) / jnp.maximum(gap, SHORTEST_GAP)
+    return desired_gap(driver, speed, leader_speed) / jnp.maximum(gap, SHORTEST_GAP)
 
 
-def acceleration_when_crowded(driver: Driver, speed: Scalar, crowded: Scalar) -> Scalar:
+def acceleration_at_ratio(driver: Driver, speed: Scalar, crowded: Scalar) -> Scalar:
     """Return dv/dt in m/s^2, unlimited, given s* / s."""
     share = speed / driver.desired_speed
     square = share * share
@@ -62,4 +62,4 @@ def acceleration_when_crowded(driver: Driver, speed: Scalar, crowded: Scalar) ->
 
 def acceleration(driver: Driver, speed: Scalar, gap: Scalar, leader_speed: Scalar) -> Scalar:
     """Return dv/dt in m/s^2, unlimited."""
-    return acceleration_when_crowded(driver, speed, crowding(driver, speed, gap, leader_speed))
+    return acceleration_at_ratio(driver, speed, gap_ratio(driver, speed, gap, leader_speed))

@@ -38,16 +38,16 @@ def turn_margin(sweep: Sweep) -> Scalar:
     return 0.25 * turn * (sweep.length + sweep.width)  # more than half the diagonal times half the turn
 
 
-def bow_margin(duration: float) -> float:
+def chord_margin(duration: float) -> float:
     """Bound the distance (m) of a centre from its chord: acceleration duration^2 / 8, along and across."""
     return (HARDEST_BRAKING + LATERAL_ACCELERATION) * duration * duration / 8
 
 
-def met(one: Sweep, other: Sweep, duration: float) -> Scalar:
+def collided(one: Sweep, other: Sweep, duration: float) -> Scalar:
     """Say whether ``one`` and ``other`` touched within the step of ``duration`` s. Broadcasts."""
     ax, ay = other.start.x - one.start.x, other.start.y - one.start.y
     bx, by = other.motion.end.x - one.motion.end.x, other.motion.end.y - one.motion.end.y
-    margin = turn_margin(one) + turn_margin(other) + 2 * bow_margin(duration)
+    margin = turn_margin(one) + turn_margin(other) + 2 * chord_margin(duration)
     length, width = 0.5 * one.length, 0.5 * one.width
     other_length, other_width = 0.5 * other.length, 0.5 * other.width
     c, s = one.motion.cosine, one.motion.sine

@@ -256,7 +256,7 @@ class Road(Task[Fleet, State]):
         pose, ego = state.traffic.pose, ego_pose(state)
         forward = traffic.forward_speed(pose)
         sideways = pose.speed * jnp.sin(pose.heading)
-        place = traffic.places(pose.x)
+        place = traffic.ranks(pose.x)
         seen = []
         for neighbour in (lane - 1, lane, lane + 1):
             for who, gap in self.neighbours(state, params, place, neighbour):
@@ -316,7 +316,7 @@ class Road(Task[Fleet, State]):
     def time_to_collision(self, state: State, params: Fleet) -> Scalar:
         """Return the time to collision (s) with the vehicle ahead in its lanes, at present speeds; FAR at most."""
         forward = traffic.forward_speed(state.traffic.pose)
-        place = traffic.places(state.traffic.pose.x)
+        place = traffic.ranks(state.traffic.pose.x)
 
         def ahead(lane: Scalar) -> Scalar:
             who, gap = self.neighbours(state, params, place, lane)[0]

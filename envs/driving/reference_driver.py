@@ -37,13 +37,13 @@ class Situation(NamedTuple):
     right: Scalar
 
 
-def judge(mind: Driver, state: State, params: Fleet, target: Scalar) -> Situation:
+def situation_of(mind: Driver, state: State, params: Fleet, target: Scalar) -> Situation:
     """Return the ego's situation, on its way to or in the lane ``target``, for a driver of these parameters."""
     ego = traffic.is_ego()
     guess = Driver(*(jnp.where(ego, a, b).astype(params.length.dtype) for a, b in zip(mind, USUAL, strict=True)))
     fleet = params._replace(driver=guess)
     road = state.traffic._replace(target=jnp.where(ego, target, state.traffic.target))
-    place = traffic.places(road.pose.x)
+    place = traffic.ranks(road.pose.x)
     acceleration = traffic.follow(road, fleet, traffic.find_leaders(road, fleet, place))[0]
 
     def towards(direction: int) -> Scalar:
@@ -78,7 +78,7 @@ class ReferenceDriver(NamedTuple):
         state: State = view.state
         mask: Any = view.action_mask
         settled = state.traffic.lane[0] == state.traffic.target[0]
-        situation = judge(self.mind, state, view.params, state.traffic.target[0])
+        situation = situation_of(self.mind, state, view.params, state.traffic.target[0])
         speed = ego_pose(state).speed + self.preview * situation.acceleration
         level = jnp.clip(jnp.floor((speed - SLOWEST) * (1 / LEVEL_STEP) + self.haste), 0, LEVELS - 1)
         pace = jnp.where(level > state.level, FASTER, jnp.where(level < state.level, SLOWER, IDLE))
@@ -108,7 +108,7 @@ class ContinuousReferenceDriver(NamedTuple):
         ego, length = ego_pose(state), view.params.length[0]
         target = jnp.where(memory < 0, highway.lane_of(ego.y), memory)
         settled = jnp.abs(ego.y - traffic.lane_centre(target)) < 0.25 * traffic.LANE_WIDTH
-        situation = judge(self.mind, state, view.params, target)
+        situation = situation_of(self.mind, state, view.params, target)
         best = jnp.maximum(situation.left, situation.right)
         aside = jnp.where(situation.left >= situation.right, 1, -1)
         change = settled & (best > lane_changing.THRESHOLD)

@@ -115,7 +115,7 @@ def finish_changes(traffic: Traffic, fleet: Fleet) -> Traffic:
     return traffic._replace(lane=jnp.where(inside, traffic.target, traffic.lane))
 
 
-def places(x: Scalar) -> Scalar:
+def ranks(x: Scalar) -> Scalar:
     """Return everyone's rank in the order of x, 0 for the last, int32; equal x are ordered by index."""
     index = jnp.arange(VEHICLES)
     before = (x < x[:, None]) | ((x == x[:, None]) & (index < index[:, None]))
@@ -136,7 +136,7 @@ def nearest(traffic: Traffic, place: Scalar, lane: Scalar, *, ahead: bool) -> Sc
     return key.min(1) & ((1 << INDEX_BITS) - 1)
 
 
-def around(x: Scalar, front: Scalar, index: Scalar, front_index: Scalar, fleet: Fleet) -> Scalar:
+def wrap_offset(x: Scalar, front: Scalar, index: Scalar, front_index: Scalar, fleet: Fleet) -> Scalar:
     """Return m to add to ``front - x``: a circumference if the vehicle ahead lies beyond the end of the positions."""
     before = (front < x) | ((front == x) & (front_index <= index))
     return jnp.where(before, fleet.circumference, 0)
@@ -150,7 +150,7 @@ def find_leaders(traffic: Traffic, fleet: Fleet, place: Scalar) -> Leaders:
     def ahead(lane: Scalar) -> tuple[Scalar, Scalar]:
         leader = nearest(traffic, place, lane, ahead=True)
         bodies = 0.5 * (fleet.length + fleet.length[leader])
-        return leader, around(x, x[leader], index, leader, fleet) - bodies
+        return leader, wrap_offset(x, x[leader], index, leader, fleet) - bodies
 
     return Leaders(*ahead(traffic.lane), *ahead(traffic.target))
 
@@ -167,10 +167,10 @@ def prospect(traffic: Traffic, fleet: Fleet, place: Scalar, direction: Scalar) -
     new_follower = nearest(traffic, place, new, ahead=False)
 
     def ahead(leader: Scalar) -> Scalar:
-        return x[leader] - x + around(x, x[leader], index, leader, fleet)
+        return x[leader] - x + wrap_offset(x, x[leader], index, leader, fleet)
 
     def behind(follower: Scalar) -> Scalar:
-        return x - x[follower] + around(x[follower], x, follower, index, fleet)
+        return x - x[follower] + wrap_offset(x[follower], x, follower, index, fleet)
 
     def own(leader: Scalar) -> Scalar:
         gap = ahead(leader) - 0.5 * (fleet.length + fleet.length[leader])
@@ -210,7 +210,7 @@ def change_lanes(traffic: Traffic, fleet: Fleet, place: Scalar, direction: Scala
 
 def look(traffic: Traffic, fleet: Fleet, direction: Scalar) -> tuple[Traffic, Leaders]:
     """Update lanes and leaders. Expects positions just made relative to the ego."""
-    place = places(traffic.pose.x)
+    place = ranks(traffic.pose.x)
     traffic = change_lanes(traffic, fleet, place, direction)
     return traffic, find_leaders(traffic, fleet, place)
 
@@ -228,10 +228,10 @@ def follow(traffic: Traffic, fleet: Fleet, leaders: Leaders) -> Scalar:
 
     def crowded(leader: Scalar, offset: Scalar) -> Scalar:
         gap = pose.x[leader] - pose.x + offset
-        return car_following.crowding(fleet.driver, pose.speed, gap, forward[leader])
+        return car_following.gap_ratio(fleet.driver, pose.speed, gap, forward[leader])
 
     most = jnp.maximum(crowded(leaders.index, leaders.offset), crowded(leaders.target_index, leaders.target_offset))
-    wanted = car_following.acceleration_when_crowded(fleet.driver, pose.speed, most)
+    wanted = car_following.acceleration_at_ratio(fleet.driver, pose.speed, most)
     return jnp.maximum(wanted, -car_following.HARDEST_BRAKING)
 
 
@@ -253,9 +253,9 @@ def ego_crashes(start: Pose, motion: Motion, fleet: Fleet) -> Scalar:
     """Say whether the ego touched another vehicle or an edge of the road during a sub-step, or turned around."""
     everyone = Sweep(start, motion, fleet.length, fleet.width)
     ego: Sweep = jax.tree.map(lambda value: value[0], everyone)
-    hit = (collision.met(ego, everyone, SUBSTEP) & ~is_ego()).any()
+    hit = (collision.collided(ego, everyone, SUBSTEP) & ~is_ego()).any()
     half = 0.5 * (ego.length * jnp.abs(ego.motion.sine) + ego.width * jnp.abs(ego.motion.cosine))
-    half = half + collision.turn_margin(ego) + collision.bow_margin(SUBSTEP)
+    half = half + collision.turn_margin(ego) + collision.chord_margin(SUBSTEP)
     low, high = jnp.minimum(ego.start.y, ego.motion.end.y), jnp.maximum(ego.start.y, ego.motion.end.y)
     turned = jnp.abs(ego.motion.end.heading) > 0.5 * jnp.pi
     return hit | (low < half) | (high > ROAD_WIDTH - half) | turned

@@ -6,7 +6,7 @@ CARDS = (
     TaskCard(
         id="rlsuite/Lettuce-v0",
         family="greenhouse",
-        summary="Earn the most from forty days of lettuce under glass: heat, vent, dose carbon dioxide.",
+        summary="Earn the most from forty days of lettuce in a greenhouse: heat, vent, dose carbon dioxide.",
         source="van Henten 1994, thesis Wageningen; van Henten 2003, doi:10.1016/S1537-5110(03)00068-0",
         entry_point="rlbench_suite.envs.greenhouse.lettuce:Lettuce",
         reference="rlbench_suite.envs.greenhouse.grower:Grower",

@@ -17,7 +17,7 @@ CARDS = (
     TaskCard(
         id="rlsuite/TwentyQuestions-v0",
         family="text",
-        summary="Find the thing that was thought of by yes/no questions, on tables made up anew or of the real world.",
+        summary="Find a hidden thing by yes/no questions, on tables that are made up anew or of the real world.",
         source="Abdulhai et al. 2023, arXiv:2311.18232 (LMRL-Gym); the parlour game",
         entry_point="rlbench_suite.envs.text.twenty_questions:TwentyQuestions",
         reference="rlbench_suite.envs.text.optimal_questions:OptimalQuestions",

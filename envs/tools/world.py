@@ -34,7 +34,7 @@ PHONES = tuple(f"555-01{number:02d}" for number in range(1, LARGEST + 1))
 
 
 class Direction(IntEnum):
-    """Who asks whom for money."""
+    """Direction of a request for money: to the user or by the user."""
 
     INCOMING = 1
     OUTGOING = 2

@@ -75,7 +75,7 @@ def test_a_time_limit_does_not_end_the_value() -> None:
     task = Toy(horizon=4)
     agent = PPO(**SMALL, total_steps=60_000, gamma=0.8)
     compiled = ppo_agent.programs(task, agent.config(task, "smoke"))
-    training = compiled.start(Networks.initial(compiled.flat, agent.config(task, "smoke"), 0), seed_key(0))
+    training = compiled.start(0)
     for _ in range(agent.config(task, "smoke").chunks):
         training, _ = compiled.chunk(training)
     value = mlp(training.networks.critic, training.moments.normalise(jnp.ones((1, 1))))

@@ -14,7 +14,6 @@ from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines import ppo_agent
 from rlbench_suite.baselines.networks import mlp
 from rlbench_suite.baselines.ppo_agent import PPO
-from rlbench_suite.episode import seed_key
 
 sys.path.insert(0, str(Path(__file__).parent))
 from toy_tasks import Weather
@@ -30,7 +29,7 @@ def test_the_critic_learns_what_only_it_is_told(recurrent: str) -> None:
     )  # fmt: skip
     config = agent.config(task, "smoke")
     compiled, kind = ppo_agent.programs(task, config), ppo_agent.variant(config)
-    training = compiled.start(kind.networks(compiled.flat, config, 0), seed_key(0))
+    training = compiled.start(0)
     for _ in range(config.chunks):
         training, _ = compiled.chunk(training)
     base = kind.base(training)

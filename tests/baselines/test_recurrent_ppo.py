@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.baselines import ppo, ppo_agent, recurrent_ppo
+from rlbench_suite.baselines import ppo, ppo_agent
 from rlbench_suite.baselines.ppo_agent import PPO
 from rlbench_suite.baselines.recurrent_ppo import GRU, RecurrentPolicy, collect, unroll_memory
-from rlbench_suite.episode import seed_key
 
 sys.path.insert(0, str(Path(__file__).parent))
 from toy_tasks import Chain, Cue, Toy, TwoAgents
@@ -75,7 +74,7 @@ def test_learning_recalls_the_memories_of_acting_across_rollouts_and_episodes() 
     config = agent.config(CUE, "smoke")
     compiled = ppo_agent.programs(CUE, config)
     flat = compiled.flat
-    training = compiled.start(recurrent_ppo.Networks.initial(flat, config, 0), seed_key(0))
+    training = compiled.start(0)
     collected = jax.jit(partial(collect, flat, config))
     for rollout in range(2):
         base = training.base
@@ -126,7 +125,7 @@ def test_a_time_limit_does_not_end_the_value() -> None:
     agent = PPO(**SMALL | {"total_steps": 80_000}, gamma=0.8, recurrent="gru")
     config = agent.config(task, "smoke")
     compiled = ppo_agent.programs(task, config)
-    training = compiled.start(recurrent_ppo.Networks.initial(compiled.flat, config, 0), seed_key(0))
+    training = compiled.start(0)
     for _ in range(config.chunks):
         training, _ = compiled.chunk(training)
     networks, x = training.base.networks, training.base.moments.normalise(jnp.ones((1, 1)))

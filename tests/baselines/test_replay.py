@@ -19,7 +19,6 @@ from rlbench_suite.baselines.distributions import SquashedGaussian
 from rlbench_suite.baselines.dqn import DQN, target
 from rlbench_suite.baselines.replay import Experience, ReplayBuffer, programs, step
 from rlbench_suite.baselines.sac import SAC, distribution, values
-from rlbench_suite.episode import seed_key
 from rlbench_suite.evaluation.protocol import evaluation_seeds
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -71,7 +70,7 @@ def ended(agent: Any, task: Any, seed: int = 0) -> Any:
     """The last state of a training run."""
     config = agent.config(task, "smoke")
     algorithm = agent.algorithm(task, config)
-    training = programs(algorithm).start(algorithm.networks(seed), seed_key(seed))
+    training = programs(algorithm).start(seed)
     for _ in range(config.chunks):
         training, _ = programs(algorithm).chunk(training)
     return training
@@ -110,7 +109,7 @@ def test_what_is_stored_is_what_happened(agent: Any) -> None:
     task = Paying(mortal=True, continuous=agent.name == "sac")
     config = type(agent)(**SMALL, total_steps=160).config(task, "smoke")
     algorithm = agent.algorithm(task, config)
-    training = programs(algorithm).start(algorithm.networks(0), seed_key(0))
+    training = programs(algorithm).start(0)
     one = jax.jit(lambda training: step(algorithm, training)[0])
     for _ in range(7):
         training = one(training)

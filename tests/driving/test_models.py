@@ -220,7 +220,7 @@ def test_collision_checker_is_never_late_and_at_most_centimetres_early() -> None
               length[i], width[i])
         for i in (0, 1)
     ]  # fmt: skip
-    reported = np.asarray(collision.met(sweeps[0], sweeps[1], DURATION))
+    reported = np.asarray(collision.collided(sweeps[0], sweeps[1], DURATION))
     fine = [
         jax.tree.map(np.asarray, bicycle.move(start, acceleration, slip, length, DURATION * t).end)
         for t in np.linspace(0, 1, 17)
@@ -241,7 +241,7 @@ def test_collision_checker_is_never_late_and_at_most_centimetres_early() -> None
     assert not (touched & ~reported).any()
     assert 0.2 < touched.mean() < 0.9
     # Between samples a step moves 17 cm at most.
-    margin = sum(np.asarray(collision.turn_margin(sweep)) for sweep in sweeps) + 2 * collision.bow_margin(DURATION)
+    margin = sum(np.asarray(collision.turn_margin(sweep)) for sweep in sweeps) + 2 * collision.chord_margin(DURATION)
     assert (nearest < 1.5 * margin + 0.085)[reported].all()
     assert np.median(margin) < 0.06
 
@@ -251,5 +251,5 @@ def test_passing_side_by_side_with_a_hand_between_is_no_collision() -> None:
         pose = Pose(0.0, y, 0.0, speed)
         return Sweep(pose, bicycle.move(pose, 0.0, 0.0, 5.0, DURATION), 5.0, 2.0)
 
-    assert not collision.met(straight(2.0, 30.0), straight(4.05, 20.0), DURATION)
-    assert collision.met(straight(2.0, 30.0), straight(3.95, 20.0), DURATION)
+    assert not collision.collided(straight(2.0, 30.0), straight(4.05, 20.0), DURATION)
+    assert collision.collided(straight(2.0, 30.0), straight(3.95, 20.0), DURATION)

@@ -92,7 +92,7 @@ def test_it_stands_beside_others_in_one_run_and_is_not_called_trained(trained: P
     with Run.open(path, plan("ppo", TASK, 2, "smoke", checkpoint)) as again:
         assert again.missing() == []
     report = Report.of(run)
-    row = next(row for row in report.flat if row.agent == checkpoint.label)
+    row = next(row for row in report.rows if row.agent == checkpoint.label)
     assert (row.step_unit, row.steps_per_second) == ("", None)
     said = " ".join(_remarks(report))
     assert f"{checkpoint.label} is one saved policy of ppo, not trained here" in said
@@ -138,7 +138,7 @@ def test_what_is_no_policy_for_the_task_is_refused_in_one_sentence(trained: Path
     (tmp_path / "cut").write_bytes(file.read_bytes()[:-10])
     assert "is not a safetensors file" in refused(tmp_path / "cut")
     save_file({name: array.astype(np.float64) for name, array in load_file(file).items()}, tmp_path / "wide")
-    assert "is of kind F64, expected F32" in refused(tmp_path / "wide", "ppo")
+    assert "has type F64, expected F32" in refused(tmp_path / "wide", "ppo")
     assert "No such file" in refused(tmp_path / "nothing")
     assert "Is a directory" in refused(tmp_path)
     with pytest.raises(ValueError, match=r"Unknown agent 'ppp'\. Did you mean 'ppo'"):

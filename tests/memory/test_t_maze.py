@@ -328,9 +328,9 @@ def test_the_same_walk_in_words() -> None:
 
 def test_the_pictures_arrow_points_to_the_walkers_side() -> None:
     task = CARD.build()
-    flat = []
+    rows = []
     for way in (LEFT, RIGHT):
         picture = task.draw(State(*map(np.int32, (0, 4, way, 0, 0, 0))), Params())
-        flat.append(np.flatnonzero((picture == SIGN).all(-1).any(1)))
+        rows.append(np.flatnonzero((picture == SIGN).all(-1).any(1)))
     middle = task.picture_shape[0] // 2
-    assert flat[0].max() < middle < flat[1].min()  # the walk goes to the right of the picture: left is up
+    assert rows[0].max() < middle < rows[1].min()  # the walk goes to the right of the picture: left is up

@@ -184,7 +184,8 @@ def test_heat_costs_and_ends() -> None:
     for winding, success in ((154.9, True), (155.1, False)):  # the torque is what is asked for
         exact = at(winding)._replace(reference=task.controlled(at(winding), params))
         assert bool(task.info(exact, params)["success"]) == success
-    assert "over-temperature: a winding of 155.1" in task.why_over(at(155.1), params, {})
+    hot = at(155.1)
+    assert "over-temperature: a winding of 155.1" in task.why_over(hot, params, task.info(hot, params))
 
 
 @each

@@ -43,7 +43,7 @@ def flown(
     """The states of a flight, arrays ``(steps + 1,)``; a law makes commands of a vehicle and what it is taken for."""
     with jax.enable_x64(True):
         first = jax.tree.map(jnp.float64, start or hovering(airframe))
-        taken = flight_controller.calibrated(float(hovering(airframe).rotors.r1))
+        taken = flight_controller.assumed_airframe(float(hovering(airframe).rotors.r1))
 
         def step(vehicle: Quadcopter, _: None) -> tuple[Quadcopter, Quadcopter]:
             return dynamics.step(vehicle, dynamics.commanded_speeds(law(vehicle, taken)), airframe, STEP), vehicle
@@ -125,7 +125,7 @@ def test_allocation_is_that_of_linear_programmes() -> None:
     decay = np.exp(-STEP / 0.05545)
     k, arm, c, limit = dynamics.THRUST_COEFFICIENT, 0.028, dynamics.TORQUE_COEFFICIENT, dynamics.ROTOR_SPEED_LIMIT
     mixing = np.array([[1, 1, 1, 1], [-arm, -arm, arm, arm], [-arm, arm, arm, -arm], [-c, c, -c, c]])
-    allocate = jax.jit(flight_controller.tilt_first)
+    allocate = jax.jit(flight_controller.prioritise_tilt)
     yielded = {"thrust": 0, "yaw": 0, "tilt": 0}
     for _ in range(60):
         speeds = rng.uniform(0.55, 0.75, 4) * limit
@@ -271,4 +271,4 @@ def test_words_tell_what_to_answer(name: str) -> None:
     task = card(name).build()
     numbers = " ".join(["0.5"] * task.action_size)
     np.testing.assert_array_equal(task.parse(numbers, None, None), np.full(task.action_size, 0.5))
-    assert task.words in task.how_to_act()
+    assert task.meaning in task.how_to_act()

@@ -100,7 +100,7 @@ def test_free_fall_with_rotors_at_rest() -> None:
 
 def test_full_thrust_to_weight_is_the_published_one() -> None:
     full = dynamics.rotor_forces(Rotors(*[dynamics.ROTOR_SPEED_LIMIT] * 4), NOMINAL)
-    thrust = dynamics.load(full, NOMINAL)[0]
+    thrust = dynamics.thrust_and_torques(full, NOMINAL)[0]
     assert thrust / (dynamics.MASS * 9.8) == pytest.approx(2.25, abs=1e-3)  # gym-pybullet-drones, cf2x.urdf
 
 
@@ -144,8 +144,8 @@ def test_near_the_ground_it_accelerates_upwards_by_the_closed_form() -> None:
 
 def test_rotor_thrusts_are_the_inverse_of_the_load() -> None:
     wanted = np.array([0.25, 1e-4, -2e-4, 3e-5])
-    forces = dynamics.thrusts(*wanted, NOMINAL)
-    np.testing.assert_allclose(dynamics.load(forces, NOMINAL), wanted, rtol=1e-12, atol=1e-15)
+    forces = dynamics.allocate(*wanted, NOMINAL)
+    np.testing.assert_allclose(dynamics.thrust_and_torques(forces, NOMINAL), wanted, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize(("rotors", "axis", "sign"), [("r1r2", "wx", -1), ("r1r4", "wy", -1), ("r1r3", "wz", -1)])

@@ -105,7 +105,7 @@ def test_the_rest_of_the_distance_to_bullet_is_a_force_one_step_late() -> None:
 
     def late(carry: tuple[RigidBody, RigidBody], _: None) -> tuple[tuple[RigidBody, RigidBody], None]:
         before, body = carry
-        thrust, *torque = vehicles.load(vehicles.thrusts(speeds, BULLET), BULLET)
+        thrust, *torque = vehicles.thrust_and_torques(vehicles.thrusts(speeds, BULLET), BULLET)
         wrench = Wrench(*(thrust * part for part in body_z(before)), *torque)
         rate = semi_implicit.bullet_damping(body, derivative(body, wrench, BULLET.inertia, GRAVITY))
         return (body, semi_implicit.moved(body, rate, semi_implicit.STEP)), None
@@ -208,18 +208,18 @@ def test_hover_speed_is_an_equilibrium(vehicle: Vehicle) -> None:
 def test_constants_derived_are_those_the_sources_print() -> None:
     assert float(vehicles.hover_speed(CF2X, GRAVITY)) / RPM == pytest.approx(14468.4292, abs=1e-3)
     assert CF2X.speed_limit / RPM == pytest.approx(21702.6438, abs=1e-3)
-    full = vehicles.load(vehicles.thrusts((CF2X.speed_limit,) * 4, CF2X), CF2X)[0]
+    full = vehicles.thrust_and_torques(vehicles.thrusts((CF2X.speed_limit,) * 4, CF2X), CF2X)[0]
     assert full == pytest.approx(0.59535, abs=1e-5)
     # Torques about x with both rotors of a side at full speed, about z with both of a turning sense.
     side = vehicles.thrusts((0.0, 0.0, CF2X.speed_limit, CF2X.speed_limit), CF2X)
     turn = vehicles.thrusts((0.0, CF2X.speed_limit, 0.0, CF2X.speed_limit), CF2X)
-    assert vehicles.load(side, CF2X)[1] == pytest.approx(8.3564e-3, abs=1e-7)
-    assert vehicles.load(turn, CF2X)[3] == pytest.approx(7.4796e-3, abs=1e-7)
+    assert vehicles.thrust_and_torques(side, CF2X)[1] == pytest.approx(8.3564e-3, abs=1e-7)
+    assert vehicles.thrust_and_torques(turn, CF2X)[3] == pytest.approx(7.4796e-3, abs=1e-7)
 
 
 @pytest.mark.parametrize(("vehicle", "signs"), [(CF2X, (-1, -1, -1)), (CF2P, (0, -1, -1)), (RACE, (1, -1, 1))])
 def test_rotor_1_turns_each_vehicle_the_way_the_peer_s_does(vehicle: Vehicle, signs: tuple[int, int, int]) -> None:
-    torques = vehicles.load((1.0, 0.0, 0.0, 0.0), vehicle)[1:]
+    torques = vehicles.thrust_and_torques((1.0, 0.0, 0.0, 0.0), vehicle)[1:]
     assert tuple(np.sign(torques)) == signs
 
 

@@ -55,7 +55,7 @@ def nothing_seen() -> Observed:
 
 def observe(observed: Observed, vehicle: Quadcopter, airframe: Airframe, share: Rates) -> Observed:
     """Return the estimate one step later, moved towards the measurement by a ``share`` in (0, 1]."""
-    thrust, tx, ty, tz = dynamics.load(dynamics.rotor_forces(vehicle.rotors, airframe), airframe)
+    thrust, tx, ty, tz = dynamics.thrust_and_torques(dynamics.rotor_forces(vehicle.rotors, airframe), airframe)
     zx, zy, zz = body_z(vehicle.body)
     wrench = Wrench(thrust * zx, thrust * zy, thrust * zz, tx, ty, tz)
     expected = Rates(*derivative(vehicle.body, wrench, airframe.inertia)[7:])

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from ..physics import dynamics
 from ..physics.dynamics import NOMINAL, STEP, Airframe, Quadcopter, Rotors
 from ..physics.rigid_body import GRAVITY, RigidBody, Scalar, rotation_matrix
-from .geometric import ahead_of_motors
+from .geometric import compensate_lag
 
 RATE_GAIN = (40.0, 40.0, 20.0)
 """1/s about body x, y, z: angular acceleration by error in angular velocity."""
@@ -87,7 +87,7 @@ def towards_velocity(body: RigidBody, goal: Velocity) -> BodyRates:
     return BodyRates(bz, -rate * by, rate * bx, goal.yaw_rate)
 
 
-def calibrated(hover: Scalar) -> Airframe:
+def assumed_airframe(hover: Scalar) -> Airframe:
     """Return the vehicle that the controller assumes: the nominal one, hovering at this rotor speed (rad/s)."""
     return NOMINAL._replace(thrust_coefficient=0.25 * dynamics.MASS * GRAVITY / (hover * hover))
 
@@ -100,11 +100,11 @@ def towards_body_rates(vehicle: Quadcopter, goal: BodyRates, airframe: Airframe)
     tx = jx * kx * (goal.wx - wx) + (jz - jy) * wy * wz
     ty = jy * ky * (goal.wy - wy) + (jx - jz) * wz * wx
     tz = jz * kz * (goal.wz - wz) + (jy - jx) * wx * wy
-    wanted = tilt_first(vehicle.rotors, airframe, mass * goal.thrust, tx, ty, tz)
-    return ahead_of_motors(vehicle, airframe, wanted)
+    wanted = prioritise_tilt(vehicle.rotors, airframe, mass * goal.thrust, tx, ty, tz)
+    return compensate_lag(vehicle, airframe, wanted)
 
 
-def tilt_first(rotors: Rotors, airframe: Airframe, thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar) -> Rotors:
+def prioritise_tilt(rotors: Rotors, airframe: Airframe, thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar) -> Rotors:
     """Return rotor thrusts (N) that come as near to a thrust (N) and torques (N m) as motors can in one step.
 
     If rotors cannot give everything, thrust yields to roll and pitch, and yaw yields to all. ``rotors`` are their
@@ -116,7 +116,7 @@ def tilt_first(rotors: Rotors, airframe: Airframe, thrust: Scalar, tx: Scalar, t
     least = [coefficient * (decay * speed) ** 2 for speed in rotors]
     most = [coefficient * (decay * speed + rise) ** 2 for speed in rotors]
 
-    tilting = dynamics.thrusts(0.0, tx, ty, 0.0, airframe)
+    tilting = dynamics.allocate(0.0, tx, ty, 0.0, airframe)
     low = _largest([bound - force for bound, force in zip(least, tilting, strict=True)])
     high = _smallest([bound - force for bound, force in zip(most, tilting, strict=True)])
     # If low exceeds high, rotors cannot even give roll and pitch; both ends then miss by the same amount.

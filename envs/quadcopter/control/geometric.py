@@ -79,9 +79,11 @@ class GeometricControl(NamedTuple):
 
     def command(self, state: Quadcopter, airframe: Airframe, goal: SetPoint) -> jax.Array:
         """Return rotor commands ``(4,)`` in [-1, 1] towards a set point."""
-        return rotor_commands(state, airframe, *self.load(state, airframe, goal))
+        return rotor_commands(state, airframe, *self.thrust_and_torques(state, airframe, goal))
 
-    def load(self, state: Quadcopter, airframe: Airframe, goal: SetPoint) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+    def thrust_and_torques(
+        self, state: Quadcopter, airframe: Airframe, goal: SetPoint
+    ) -> tuple[Scalar, Scalar, Scalar, Scalar]:
         """Return the thrust along body z (N) and the torques about body x, y, z (N m) that lead to a set point."""
         body = state.body
         mass, jx, jy, jz = airframe.inertia
@@ -131,10 +133,10 @@ def rotor_commands(
 
     ``limit`` (rad/s) is the rotor speed that the highest command gives.
     """
-    return ahead_of_motors(state, airframe, dynamics.thrusts(thrust, tx, ty, tz, airframe), limit)
+    return compensate_lag(state, airframe, dynamics.allocate(thrust, tx, ty, tz, airframe), limit)
 
 
-def ahead_of_motors(
+def compensate_lag(
     state: Quadcopter, airframe: Airframe, wanted: Rotors, limit: Scalar = dynamics.ROTOR_SPEED_LIMIT
 ) -> jax.Array:
     """Return commands ``(4,)`` in [-1, 1] by which rotors reach these thrusts (N) after one step, against their lag.

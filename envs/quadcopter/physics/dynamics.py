@@ -121,13 +121,15 @@ def step(
     end = lag(middle, command, decay, falling_decay)
     speeds = {0.0: vehicle.rotors, 0.5: middle, 1.0: end}
     forces = {passed: rotor_forces(rotors, airframe) for passed, rotors in speeds.items()}
-    loads = {passed: load(pushing, airframe) for passed, pushing in forces.items()}
+    loads = {passed: thrust_and_torques(pushing, airframe) for passed, pushing in forces.items()}
     whole = None if payload is None else loaded(airframe.inertia, payload)
 
     def motion(passed: float, body: RigidBody) -> RigidBody:
         thrust, tx, ty, tz = loads[passed]
         if air is not None and ground:
-            thrust, tx, ty, tz = load(Rotors(*in_ground_effect(forces[passed], body, ROTOR_X, ROTOR_Y, air)), airframe)
+            thrust, tx, ty, tz = thrust_and_torques(
+                Rotors(*in_ground_effect(forces[passed], body, ROTOR_X, ROTOR_Y, air)), airframe
+            )
         zx, zy, zz = body_z(body)
         fx, fy, fz = thrust * zx, thrust * zy, thrust * zz
         if air is not None:
@@ -161,7 +163,9 @@ def rotor_forces(rotors: Rotors, airframe: Airframe) -> Rotors:
     return Rotors(*(airframe.thrust_coefficient * speed * speed for speed in rotors))
 
 
-def load(forces: Rotors, airframe: Airframe, arm: float = ROTOR_ARM) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+def thrust_and_torques(
+    forces: Rotors, airframe: Airframe, arm: float = ROTOR_ARM
+) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     """Return the thrust along body z (N) and the torques about body x, y, z (N m) of rotors with these forces (N).
 
     Rotors are ``arm`` (m) away from the body's x axis and from its y axis.
@@ -175,9 +179,10 @@ def load(forces: Rotors, airframe: Airframe, arm: float = ROTOR_ARM) -> tuple[Sc
     )
 
 
-def thrusts(thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar, airframe: Airframe, arm: float = ROTOR_ARM) -> Rotors:
-    """Return rotor thrusts (N, of any sign) that give this thrust (N) and these torques (N m): the inverse of
-    ``load``.
+def allocate(thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar, airframe: Airframe, arm: float = ROTOR_ARM) -> Rotors:
+    """Return rotor thrusts (N, of any sign) that give this thrust (N) and these torques (N m).
+
+    The function is the inverse of :func:`thrust_and_torques`: control allocation.
     """
     x, y, z = tx / arm, ty / arm, tz / airframe.torque_coefficient
     return Rotors(

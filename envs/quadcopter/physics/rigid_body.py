@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
+
 from rlbench_suite.bit_exact import computed_once
 
 Scalar = Any
@@ -161,3 +163,13 @@ def body_z(body: RigidBody) -> tuple[Scalar, Scalar, Scalar]:
 def squared_length(x: Scalar, y: Scalar, z: Scalar) -> Scalar:
     """Return the squared length of a vector."""
     return x * x + y * y + z * z
+
+
+def speed_of(body: RigidBody) -> Scalar:
+    """Return the speed (m/s)."""
+    return jnp.sqrt(squared_length(body.vx, body.vy, body.vz))
+
+
+def leaves_cube(x: Scalar, y: Scalar, z: Scalar, half_edge: float) -> Scalar:
+    """Say whether a point lies beyond the cube about the origin with this half edge."""
+    return (jnp.abs(x) > half_edge) | (jnp.abs(y) > half_edge) | (jnp.abs(z) > half_edge)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from ...alternating_bands import alternating_bands
 from .dynamics import NOMINAL, Airframe
-from .rigid_body import Inertia, Scalar
+from .rigid_body import Inertia, RigidBody, Scalar
 
 
 def sample_airframe(units: jax.Array, split: jax.Array, nominal: Airframe = NOMINAL) -> Airframe:
@@ -48,3 +48,12 @@ def random_attitude(units: jax.Array, most: float) -> tuple[Scalar, Scalar, Scal
         sine * across * jnp.sin(longitude),
         sine * height,
     )
+
+
+def nearly_at_rest(units: jax.Array, spread: float) -> RigidBody:
+    """Return a body near the origin drawn by twelve numbers in [0, 1), tilted by up to 10 degrees.
+
+    Place (m), velocity (m/s) and angular velocity (rad/s) are uniform within ``spread`` along and about each axis.
+    """
+    x, y, z, vx, vy, vz, wx, wy, wz = (spread * (2 * unit - 1) for unit in units[:9])
+    return RigidBody(x, y, z, *random_attitude(units[9:12], math.radians(10)), vx, vy, vz, wx, wy, wz)

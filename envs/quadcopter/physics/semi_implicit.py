@@ -44,7 +44,7 @@ def step(body: RigidBody, speeds: Four, vehicle: Vehicle, gravity: float, effect
     forces = vehicles.thrusts(speeds, vehicle)
     if effects.ground:
         forces = aerodynamics.in_ground_effect(forces, body, vehicle.rotor_x, vehicle.rotor_y, vehicle.air)
-    thrust, tx, ty, tz = vehicles.load(forces, vehicle)
+    thrust, tx, ty, tz = vehicles.thrust_and_torques(forces, vehicle)
     zx, zy, zz = body_z(body)
     fx, fy, fz = thrust * zx, thrust * zy, thrust * zz
     if effects.drag:

@@ -137,7 +137,7 @@ def thrusts(speeds: Four, vehicle: Vehicle) -> Four:
     return tuple(c0 + (c1 + c2 * speed) * speed for speed in speeds)
 
 
-def load(forces: Four, vehicle: Vehicle) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+def thrust_and_torques(forces: Four, vehicle: Vehicle) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     """Return the thrust along body z (N) and the torques about body x, y, z (N m) of rotors with ``forces`` (N)."""
     f1, f2, f3, f4 = forces
     (x1, x2, x3, x4), (y1, y2, y3, y4), (s1, s2, s3, s4) = vehicle.rotor_x, vehicle.rotor_y, vehicle.spin

@@ -114,14 +114,14 @@ def draw(shot: Shot) -> np.ndarray:
     standing, shadows = list(things), list(lying)
     for i in range(len(places)):
         colour = colours[i % len(colours)]
-        shadows += [Face(fallen(disc, floor), SHADOW) for disc in discs[i]]
-        shadows += [Line(fallen(hubs[i, [k, k + 2]], floor), SHADOW, 0.3 * arm) for k in (0, 1)]
+        shadows += [Face(shadow_of(disc, floor), SHADOW) for disc in discs[i]]
+        shadows += [Line(shadow_of(hubs[i, [k, k + 2]], floor), SHADOW, 0.3 * arm) for k in (0, 1)]
         standing += [Line(hubs[i, [k, k + 2]], "#333333", 0.3 * arm) for k in (0, 1)]
         standing += [Face(disc, "white" if k in (1, 2) else colour, colour) for k, disc in enumerate(discs[i])]
         standing += [Face(noses[i], colour, "#333333")]
         standing += [Line(np.stack(pair), THRUST, 0.12 * arm) for pair in zip(hubs[i], heads[i], strict=True)]
     if len(places) == 1:  # many plumb lines would only hide what they explain
-        standing.append(Line(np.stack([places[0], fallen(places, floor)[0]]), SHADOW))
+        standing.append(Line(np.stack([places[0], shadow_of(places, floor)[0]]), SHADOW))
     x, y, z = centre
     half = HEIGHT // 2
     oblique = Camera((x - 1.3 * reach, y - 3.6 * reach, z + 1.8 * reach), centre, LENS)
@@ -146,7 +146,7 @@ def draw(shot: Shot) -> np.ndarray:
     return np.asarray(image)
 
 
-def fallen(points: np.ndarray, floor: Floor) -> np.ndarray:
+def shadow_of(points: np.ndarray, floor: Floor) -> np.ndarray:
     """Return the shadow of points ``(n, 3)`` under light from above."""
     return np.stack([points[:, 0], points[:, 1], np.full(len(points), floor.z)], 1)
 

@@ -85,14 +85,14 @@ def render(
     """Draw a picture of ``width`` by ``height`` pixels of the things on the floor and above it."""
     image = backdrop(floor, camera, width, height).copy()
     canvas, focal_length = ImageDraw.Draw(image), camera.focal_length(image.height)
-    below = look(lying, camera, *image.size)
-    above = look(standing, camera, *image.size)
+    below = project(lying, camera, *image.size)
+    above = project(standing, camera, *image.size)
     for thing, pixels, depth in below + sorted(above, key=lambda seen: -seen.depth):
         paint(canvas, thing, pixels, focal_length / depth)
     return image.reduce(FINER)
 
 
-def look(things: Sequence[Thing], camera: Camera, width: int, height: int) -> list[Seen]:
+def project(things: Sequence[Thing], camera: Camera, width: int, height: int) -> list[Seen]:
     """Project the parts of things that are ahead of the camera, for a picture of this size."""
     if not things:
         return []

@@ -52,7 +52,7 @@ def offset(name: str, meaning: str) -> Component:
     return Component(name, f"{meaning}, along x, y, z of the world", "m", (3,))
 
 
-def spins(body: RigidBody) -> Scalar:
+def spins_too_fast(body: RigidBody) -> Scalar:
     """Say whether it turns faster about an axis than a Crazyflie's gyroscope can measure (2,000 deg/s)."""
     return (abs(body.wx) > GYROSCOPE_RANGE) | (abs(body.wy) > GYROSCOPE_RANGE) | (abs(body.wz) > GYROSCOPE_RANGE)
 

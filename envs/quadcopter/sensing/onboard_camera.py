@@ -65,13 +65,13 @@ def picture(
     """
 
     def painted(body: RigidBody, ball: tuple[Scalar, ...], pillars: Sequence[tuple[Scalar, ...]]) -> list[jax.Array]:
-        return [level(channel) for channel in channels(body, ball, radius, pillars, wide)]
+        return [quantise(channel) for channel in channels(body, ball, radius, pillars, wide)]
 
     # Without this, XLA would trace everything anew for each channel of each pixel.
     return jnp.stack(computed_once(painted)(body, ball, pillars), -1)
 
 
-def level(brightness: Any) -> Any:
+def quantise(brightness: Any) -> Any:
     """Round brightness in [0, 1] down to a pixel's whole steps of 1/255."""
     return (255 * brightness).astype(np.uint8)
 
@@ -141,12 +141,12 @@ def floor(rays: tuple[jax.Array, ...], body: RigidBody) -> tuple[jax.Array, jax.
     below = z < -1e-6
     depth = jnp.where(below, body.z / jnp.where(below, -z, 1), NEVER)
     near = jnp.where(below, depth, 0)
-    pattern = jnp.clip(4 * wave(body.x + near * x) * wave(body.y + near * y), -1, 1)
+    pattern = jnp.clip(4 * triangle_wave(body.x + near * x) * triangle_wave(body.y + near * y), -1, 1)
     contrast = CONTRAST / (1 + near * near * (1 / HAZE**2))
     return depth, jnp.where(below, FLOOR + contrast * pattern, SKY)
 
 
-def wave(x: jax.Array) -> jax.Array:
+def triangle_wave(x: jax.Array) -> jax.Array:
     """Return a triangle wave of period 2: 0 at whole numbers, 1 at a half, -1 at one and a half."""
     part = 0.5 * x - jnp.floor(0.5 * x)
     return jnp.where(part < 0.5, 1 - jnp.abs(4 * part - 1), jnp.abs(4 * part - 3) - 1)

@@ -81,7 +81,7 @@ class Commanded(FreeFlight[Params, State]):
 
     def commands(self, state: State, action: jax.Array, params: Params) -> jax.Array:
         """Return rotor commands by a controller that knows the rotor speed at which its vehicle hovers."""
-        taken = flight_controller.calibrated(dynamics.hover_speed(self.airframe(params)))
+        taken = flight_controller.assumed_airframe(dynamics.hover_speed(self.airframe(params)))
         return self.rotors(self.vehicle(state), action, taken)
 
     def noop_action(self) -> np.ndarray:

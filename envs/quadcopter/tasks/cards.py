@@ -70,7 +70,7 @@ CARDS = (
     TaskCard(
         id="rlsuite/QuadcopterHoverLearningToFly-v0",
         family="quadcopter",
-        summary="Reach and hold a hover through noise, pushes and slow motors, rotor speeds unseen, past actions seen.",
+        summary="Reach and hold a hover despite noise, pushes and slow motors; rotor speeds are hidden.",
         source="Eschmann, Albani & Loianno 2024 (Learning to Fly in Seconds), arXiv:2311.13081",
         entry_point="rlbench_suite.envs.quadcopter.tasks.hover_learning_to_fly:HoverLearningToFly",
         reference="rlbench_suite.envs.quadcopter.tasks.hover_learning_to_fly:LearningToFlyPilot",
@@ -158,7 +158,7 @@ CARDS = (
     TaskCard(
         id="rlsuite/QuadcopterRotorFailure-v0",
         family="quadcopter",
-        summary="Lose a rotor in flight and hold a place with the three that are left, spinning.",
+        summary="Lose a rotor in flight and hold a place with the other three, spinning.",
         source="Mueller & D'Andrea 2014, doi:10.1109/ICRA.2014.6906588",
         entry_point="rlbench_suite.envs.quadcopter.tasks.rotor_failure:QuadcopterRotorFailure",
         reference="rlbench_suite.envs.quadcopter.tasks.rotor_failure:SpinningControl",
@@ -169,7 +169,7 @@ CARDS = (
     TaskCard(
         id="rlsuite/QuadcopterVision-v0",
         family="quadcopter",
-        summary="Fly to one ball after another, round pillars, by what a camera on board sees.",
+        summary="Fly to one ball after another, round pillars, by the image of a camera on board.",
         source="Loquercio et al. 2018, doi:10.1109/LRA.2018.2795643; Chaumette & Hutchinson 2006; Song et al. 2021",
         entry_point="rlbench_suite.envs.quadcopter.tasks.vision:QuadcopterVision",
         reference="rlbench_suite.envs.quadcopter.tasks.vision:VisionPilot",

@@ -8,7 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from ..physics.dynamics import Quadcopter
-from ..physics.rigid_body import Scalar, squared_length
+from ..physics.rigid_body import Scalar, speed_of, squared_length
+
+BONUS = 1.0
+"""Reward of a point that is reached."""
 
 
 def offset_to_point(vehicle: Quadcopter, number: Any, course: Any) -> tuple[Scalar, Scalar, Scalar]:
@@ -29,5 +32,16 @@ def tour_info(state: Any, course: Any, count: int) -> dict[str, jax.Array]:
         "success": state.reached >= count,
         "reached": state.reached,
         "distance": distance_to_point(state.vehicle, state.reached, course),
-        "speed": jnp.sqrt(squared_length(body.vx, body.vy, body.vz)),
+        "speed": speed_of(body),
     }
+
+
+def progress_reward(
+    before: Quadcopter, after: Quadcopter, number: Any, course: Any, *, reached: Scalar, over: Scalar, lost: float
+) -> jax.Array:
+    """Return the metres by which a vehicle came nearer to point ``number``, plus ``BONUS`` if the point is reached.
+
+    A vehicle whose episode is over counts as ``lost`` m away from the point.
+    """
+    away, now = (distance_to_point(vehicle, number, course) for vehicle in (before, after))
+    return away + jnp.where(reached, BONUS, 0) - jnp.where(over, lost, now)

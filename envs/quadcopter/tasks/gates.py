@@ -45,14 +45,14 @@ from rlbench_suite.task import Task
 from ..control.geometric import GeometricControl, SetPoint
 from ..physics import dynamics
 from ..physics.dynamics import STEP, Airframe, Quadcopter
-from ..physics.rigid_body import RigidBody, Scalar, squared_length
-from ..physics.sampling import random_attitude, sample_airframe
+from ..physics.rigid_body import Scalar, speed_of, squared_length
+from ..physics.sampling import nearly_at_rest, sample_airframe
 from ..physics.vehicles import CRAZYFLIE_AIR
 from ..rendering import picture
 from ..rendering.picture import Shot
 from ..rendering.scene import Face
 from ..sensing import motion
-from .course import distance_to_point, offset_to_point
+from .course import BONUS, distance_to_point, offset_to_point, progress_reward
 from .flight import Flight
 
 COUNT = 6
@@ -63,7 +63,6 @@ RADIUS, UNEVEN, HEIGHT, TURNED = 2.0, 0.3, 0.4, 0.4
 """m, m, m, rad: radius of the ring, and deviations of gates from it in radius, height and direction."""
 LOST = 5.0
 """m from the gate"""
-BONUS = 1.0
 # The vehicle stays within 5 m of some gate, where 41 m/s^2 at most end below 29 m/s; a step is at most 0.3 m.
 VELOCITY_BOUND = 32.0
 DISTANCE_BOUND = LOST + 0.4
@@ -131,10 +130,9 @@ class QuadcopterGates(Flight[Track, State]):
 
     def initial(self, key: jax.Array, params: Track) -> State:
         """Start before the first gate, nearly at rest."""
-        u = self.uniform(key, 12)
-        x, y, z, vx, vy, vz, wx, wy, wz = (0.1 * (2 * unit - 1) for unit in u[:9])
-        x, y = params.x[0] - jnp.cos(params.heading[0]) + x, params.y[0] - jnp.sin(params.heading[0]) + y
-        body = RigidBody(x, y, params.z[0] + z, *random_attitude(u[9:], math.radians(10)), vx, vy, vz, wx, wy, wz)
+        body = nearly_at_rest(self.uniform(key, 12), 0.1)
+        x, y = params.x[0] - jnp.cos(params.heading[0]) + body.x, params.y[0] - jnp.sin(params.heading[0]) + body.y
+        body = body._replace(x=x, y=y, z=params.z[0] + body.z)
         return State(Quadcopter(body, dynamics.hovering_rotors(params.airframe)), jnp.int32(0), jnp.bool_(False))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Track) -> State:
@@ -173,32 +171,30 @@ class QuadcopterGates(Flight[Track, State]):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Track) -> jax.Array:
         """Return progress, plus a prize for a gate, minus the cost of a crash."""
-        before, now = (
-            distance_to_point(vehicle, state.passed, params) for vehicle in (state.vehicle, next_state.vehicle)
+        reached, over = next_state.passed > state.passed, self.terminal(next_state, key, params)
+        return progress_reward(
+            state.vehicle, next_state.vehicle, state.passed, params, reached=reached, over=over, lost=LOST
         )
-        bonus = jnp.where(next_state.passed > state.passed, BONUS, 0)
-        return before + bonus - jnp.where(self.terminal(next_state, key, params), LOST, now)
 
     def terminal(self, state: State, key: jax.Array, params: Track) -> jax.Array:
         """Say whether it hit a frame, is lost or spins faster than its gyroscope measures."""
         lost = squared_length(*offset_to_point(state.vehicle, state.passed, params)) > LOST**2
-        return state.hit | lost | motion.spins(state.vehicle.body)
+        return state.hit | lost | motion.spins_too_fast(state.vehicle.body)
 
     def info(self, state: State, params: Track) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        body = state.vehicle.body
         return {
             "success": state.passed >= COUNT,
             "passed": state.passed,
             "distance": distance_to_point(state.vehicle, state.passed, params),
-            "speed": jnp.sqrt(squared_length(body.vx, body.vy, body.vz)),
+            "speed": speed_of(state.vehicle.body),
         }
 
     def why_over(self, state: State, params: Track, info: dict[str, Any]) -> str:
         """Say which of the three ends it was."""
         if bool(state.hit):
             return "crash: it flew into the frame of a gate"
-        if bool(motion.spins(state.vehicle.body)):
+        if bool(motion.spins_too_fast(state.vehicle.body)):
             return motion.SPINS
         return f"crash: it is lost, more than {LOST:.0f} m from its gate"
 

@@ -37,7 +37,7 @@ from rlbench_suite.component import Component
 
 from ..physics import dynamics
 from ..physics.dynamics import HOVER_ACTION, STEP, Airframe, Quadcopter
-from ..physics.rigid_body import RigidBody, squared_length
+from ..physics.rigid_body import RigidBody, leaves_cube, speed_of, squared_length
 from ..physics.sampling import random_attitude, sample_airframe
 from ..rendering import picture
 from ..rendering.picture import Shot
@@ -122,21 +122,15 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
     def terminal(self, state: Quadcopter, key: jax.Array, params: Airframe) -> jax.Array:
         """Say whether it left the arena or spins faster than its gyroscope measures."""
         body = state.body
-        outside = (jnp.abs(body.x) > ARENA) | (jnp.abs(body.y) > ARENA) | (jnp.abs(body.z) > ARENA)
-        return outside | motion.spins(body)
+        return leaves_cube(body.x, body.y, body.z, ARENA) | motion.spins_too_fast(body)
 
     def info(self, state: Quadcopter, params: Airframe) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        body = state.body
-        distance, speed = (
-            jnp.sqrt(squared_length(body.x, body.y, body.z)),
-            jnp.sqrt(squared_length(body.vx, body.vy, body.vz)),
-        )
-        return {"success": (distance < 0.1) & (speed < 0.1), "distance": distance, "speed": speed}
+        return hover_info(state.body)
 
     def why_over(self, state: Quadcopter, params: Airframe, info: dict[str, Any]) -> str:
         """Say which of the two limits was passed."""
-        if bool(motion.spins(state.body)):
+        if bool(motion.spins_too_fast(state.body)):
             return motion.SPINS
         return f"crash: it is more than {ARENA} m from the origin along an axis"
 
@@ -148,3 +142,9 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
     def shot(self, state: Quadcopter, params: Airframe) -> Shot:
         """Show the vehicle over the lower face of the arena, and the origin (green)."""
         return Shot(state, ARENA, [picture.goal((0.0, 0.0, 0.0), 0.025)])
+
+
+def hover_info(body: RigidBody) -> dict[str, jax.Array]:
+    """Return ``success``, distance from the origin (m) and speed (m/s) of a vehicle that should hover."""
+    distance, speed = jnp.sqrt(squared_length(body.x, body.y, body.z)), speed_of(body)
+    return {"success": (distance < 0.1) & (speed < 0.1), "distance": distance, "speed": speed}

@@ -22,7 +22,7 @@ import numpy as np
 from rlbench_suite.component import Component
 from rlbench_suite.policy import View
 
-from ..control.geometric import ahead_of_motors
+from ..control.geometric import compensate_lag
 from ..physics.dynamics import HOVER_ACTION, Airframe, Quadcopter, Rotors
 from ..physics.rigid_body import GRAVITY
 from .by_command import ByRates, ByVelocity, ByWaypoint, Commanded
@@ -91,5 +91,5 @@ class OnePilot(NamedTuple):
         body, params = state.body, view.params
         acceleration = GRAVITY - HEIGHT_GAIN * (HEIGHT_GAIN * body.z + 2 * body.vz)
         force = 0.25 * params.inertia.mass * acceleration
-        command = ahead_of_motors(state, params, Rotors(force, force, force, force))[0]
+        command = compensate_lag(state, params, Rotors(force, force, force, force))[0]
         return jnp.clip(jnp.stack([command]), -1, 1), memory

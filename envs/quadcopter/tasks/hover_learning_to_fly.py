@@ -49,11 +49,11 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from ...alternating_bands import alternating_bands
-from ..control.flight_controller import tilt_first
-from ..control.geometric import GeometricControl, SetPoint, ahead_of_motors
+from ..control.flight_controller import prioritise_tilt
+from ..control.geometric import GeometricControl, SetPoint, compensate_lag
 from ..physics import dynamics
 from ..physics.dynamics import HOVER_ACTION, STEP, Quadcopter, Rotors
-from ..physics.rigid_body import GRAVITY, RigidBody, Scalar, Wrench, squared_length
+from ..physics.rigid_body import GRAVITY, RigidBody, Scalar, Wrench, leaves_cube, squared_length
 from ..physics.sampling import random_attitude
 from ..rendering import picture
 from ..rendering.picture import Shot
@@ -65,10 +65,10 @@ from ..sensing.motion import (
     describe_motion,
     format_point,
     offset,
-    spins,
+    spins_too_fast,
 )
 from .flight import Flight
-from .hover import ARENA, POSITION_BOUND
+from .hover import ARENA, POSITION_BOUND, hover_info
 
 AIRFRAME = dynamics.NOMINAL._replace(motor_time_constant=0.15)
 FORCE_DEVIATION = dynamics.MASS * GRAVITY / 20
@@ -203,21 +203,15 @@ class HoverLearningToFly(Flight[Wrench, State]):
     def terminal(self, state: State, key: jax.Array, params: Wrench) -> jax.Array:
         """Say whether it left the arena or spins faster than its gyroscope measures."""
         body = state.vehicle.body
-        outside = (jnp.abs(body.x) > ARENA) | (jnp.abs(body.y) > ARENA) | (jnp.abs(body.z) > ARENA)
-        return outside | spins(body)
+        return leaves_cube(body.x, body.y, body.z, ARENA) | spins_too_fast(body)
 
     def info(self, state: State, params: Wrench) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        body = state.vehicle.body
-        distance, speed = (
-            jnp.sqrt(squared_length(body.x, body.y, body.z)),
-            jnp.sqrt(squared_length(body.vx, body.vy, body.vz)),
-        )
-        return {"success": (distance < 0.1) & (speed < 0.1), "distance": distance, "speed": speed}
+        return hover_info(state.vehicle.body)
 
     def why_over(self, state: State, params: Wrench, info: dict[str, Any]) -> str:
         """Say which of the two limits was passed."""
-        if bool(spins(state.vehicle.body)):
+        if bool(spins_too_fast(state.vehicle.body)):
             return SPINS
         return f"crash: it is more than {ARENA} m from the origin along an axis"
 
@@ -270,5 +264,7 @@ class LearningToFlyPilot(NamedTuple):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return four rotor commands, shape ``(4,)``, in [-1, 1]."""
         vehicle = view.state.vehicle
-        wanted = tilt_first(vehicle.rotors, AIRFRAME, *self.control.load(vehicle, AIRFRAME, SetPoint()))
-        return ahead_of_motors(vehicle, AIRFRAME, wanted), memory
+        wanted = prioritise_tilt(
+            vehicle.rotors, AIRFRAME, *self.control.thrust_and_torques(vehicle, AIRFRAME, SetPoint())
+        )
+        return compensate_lag(vehicle, AIRFRAME, wanted), memory

@@ -85,7 +85,7 @@ class Bullet:
         forces = dynamics.rotor_forces(dynamics.lag(vehicle.rotors, command, middles, middles), airframe)
         with self._lock:
             self._put(vehicle.body, airframe.inertia)
-            self._push(np.stack(dynamics.load(forces, airframe), axis=1).tolist())
+            self._push(np.stack(dynamics.thrust_and_torques(forces, airframe), axis=1).tolist())
             body = self._get()
         return Quadcopter(body, dynamics.lag(vehicle.rotors, command, end, end))
 

@@ -44,7 +44,7 @@ from ..control.geometric import GeometricControl, SetPoint
 from ..physics import dynamics
 from ..physics.aerodynamics import ground_effect, rotor_heights
 from ..physics.dynamics import ROTOR_X, ROTOR_Y, STEP, Airframe, Quadcopter
-from ..physics.rigid_body import GRAVITY, RigidBody, Scalar, rotation_matrix, squared_length
+from ..physics.rigid_body import GRAVITY, RigidBody, Scalar, rotation_matrix, speed_of, squared_length
 from ..physics.sampling import random_attitude, sample_airframe
 from ..physics.vehicles import CRAZYFLIE_AIR
 from ..rendering import picture
@@ -136,13 +136,13 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         """Say whether it touches the ground, left the arena or spins faster than its gyroscope measures."""
         body = state.body
         outside = (jnp.abs(body.x) > REACH) | (jnp.abs(body.y) > REACH) | (body.z > CEILING)
-        return touches(body) | outside | motion.spins(body)
+        return touches(body) | outside | motion.spins_too_fast(body)
 
     def info(self, state: Quadcopter, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         body = state.body
         tilt, miss = _tilt(body), squared_length(body.x, body.y, 0.0)
-        speed = jnp.sqrt(squared_length(body.vx, body.vy, body.vz))
+        speed = speed_of(body)
         landed = touches(body) & (speed < SOFTLY) & (tilt < LEVEL) & (miss < ON_THE_PAD**2)
         return {"success": landed, "distance": distance(body), "speed": speed, "tilt": tilt}
 
@@ -154,7 +154,7 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
             speed, away = math.sqrt(squared_length(body.vx, body.vy, body.vz)), math.hypot(body.x, body.y)
             tilt = math.degrees(float(_tilt(body)))
             return f"{how}: touch-down at {speed:.2f} m/s, tilted by {tilt:.0f} degrees, {away:.2f} m from the middle"
-        if bool(motion.spins(body)):
+        if bool(motion.spins_too_fast(body)):
             return motion.SPINS
         return f"crash: it is more than {REACH:.0f} m from the pad along x or y, or above {CEILING} m"
 

@@ -38,7 +38,7 @@ from rlbench_suite.task import Task
 from ..control.geometric import rotor_commands
 from ..physics import dynamics
 from ..physics.dynamics import STEP, Airframe, Quadcopter
-from ..physics.rigid_body import GRAVITY, RigidBody, rotation_matrix, squared_length
+from ..physics.rigid_body import GRAVITY, RigidBody, rotation_matrix, speed_of, squared_length
 from ..physics.sampling import random_attitude, sample_airframe
 from ..physics.vehicles import CRAZYFLIE_AIR
 from ..rendering.picture import Shot
@@ -122,13 +122,13 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
         """Say whether it hit the ground, left the arena or spins faster than its gyroscope measures."""
         body = state.body
         outside = (jnp.abs(body.x) > REACH) | (jnp.abs(body.y) > REACH) | (body.z > CEILING)
-        return (body.z < 0) | outside | motion.spins(body)
+        return (body.z < 0) | outside | motion.spins_too_fast(body)
 
     def info(self, state: Quadcopter, params: Airframe) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         body = state.body
         upright = rotation_matrix(body)[8]
-        speed = jnp.sqrt(squared_length(body.vx, body.vy, body.vz))
+        speed = speed_of(body)
         steady = squared_length(body.wx, body.wy, body.wz) < STEADY**2
         return {
             "success": (upright > LEVEL) & (speed < STOPPED) & steady,
@@ -139,7 +139,7 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
 
     def why_over(self, state: Quadcopter, params: Airframe, info: dict[str, Any]) -> str:
         """Say which of the limits was passed."""
-        if bool(motion.spins(state.body)):
+        if bool(motion.spins_too_fast(state.body)):
             return motion.SPINS
         if bool(state.body.z < 0):
             return "crash: it hit the ground"

@@ -47,7 +47,7 @@ from rlbench_suite.task import Task
 
 from ...runge_kutta import rk4
 from ..physics import dynamics
-from ..physics.dynamics import STEP, Airframe, Quadcopter, Rotors, lag, load, rotor_forces, thrusts
+from ..physics.dynamics import STEP, Airframe, Quadcopter, Rotors, allocate, lag, rotor_forces, thrust_and_torques
 from ..physics.rigid_body import (
     GRAVITY,
     Inertia,
@@ -56,11 +56,12 @@ from ..physics.rigid_body import (
     Wrench,
     body_z,
     derivative,
+    leaves_cube,
     normalised,
     rotation_matrix,
     squared_length,
 )
-from ..physics.sampling import random_attitude, sample_airframe
+from ..physics.sampling import nearly_at_rest, sample_airframe
 from ..rendering import picture
 from ..rendering.picture import Shot
 from ..sensing import motion
@@ -142,9 +143,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start near the goal, nearly at rest."""
-        u = self.uniform(key, 12)
-        x, y, z, vx, vy, vz, wx, wy, wz = (0.2 * (2 * unit - 1) for unit in u[:9])
-        body = RigidBody(x, y, z, *random_attitude(u[9:], math.radians(10)), vx, vy, vz, wx, wy, wz)
+        body = nearly_at_rest(self.uniform(key, 12), 0.2)
         vehicle = Quadcopter(body, dynamics.hovering_rotors(params.airframe))
         return State(vehicle, jnp.int32(0), jnp.full((), ARENA, self.dtype))
 
@@ -175,8 +174,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether it left the arena or spins faster than its gyroscope measures."""
         body = state.vehicle.body
-        outside = (jnp.abs(body.x) > ARENA) | (jnp.abs(body.y) > ARENA) | (jnp.abs(body.z) > ARENA)
-        return outside | motion.spins(body)
+        return leaves_cube(body.x, body.y, body.z, ARENA) | motion.spins_too_fast(body)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -189,7 +187,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say which of the two limits was passed."""
-        if bool(motion.spins(state.vehicle.body)):
+        if bool(motion.spins_too_fast(state.vehicle.body)):
             return motion.SPINS
         return f"crash: it is more than {ARENA} m from the goal along an axis"
 
@@ -232,7 +230,7 @@ def step(vehicle: Quadcopter, command: Rotors, airframe: Airframe, spin_drag: Sc
 
     def motion(passed: float, body: RigidBody) -> RigidBody:
         rotors = speeds[passed]
-        thrust, tx, ty, tz = load(rotor_forces(rotors, airframe), airframe, ARM)
+        thrust, tx, ty, tz = thrust_and_torques(rotor_forces(rotors, airframe), airframe, ARM)
         zx, zy, zz = body_z(body)
         momentum = propeller_momentum(rotors)
         gained = propeller_momentum(Rotors(*((to - n) * per_lag for n, to in zip(rotors, command, strict=True))))
@@ -327,7 +325,7 @@ class SpinningControl(NamedTuple):
             r31 * ax + r32 * ay + r33 * az
         )
         thrust = mass * jnp.clip(upright / az, 0.5 * GRAVITY, 1.5 * GRAVITY)
-        wanted = thrusts(thrust, tx, ty, jz * yaw, airframe, ARM)
+        wanted = allocate(thrust, tx, ty, jz * yaw, airframe, ARM)
         # A torque about z changes rotors 1, 3 and 2, 4 alike. This one makes the failed rotor's share zero.
         missing, spin = of_the_lost(wanted), of_the_lost(REACTION)
         decay = jnp.exp(-STEP / airframe.motor_time_constant)

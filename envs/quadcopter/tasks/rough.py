@@ -256,7 +256,7 @@ class RoughPilot(NamedTuple):
         memory = observe(memory, vehicle, airframe, self.share)
         unknown = memory.disturbance
         goal = goal._replace(ax=goal.ax - unknown.x, ay=goal.ay - unknown.y, az=goal.az - unknown.z)
-        thrust, tx, ty, tz = self.pilot.control.load(vehicle, airframe, goal)
+        thrust, tx, ty, tz = self.pilot.control.thrust_and_torques(vehicle, airframe, goal)
         _, jx, jy, jz = airframe.inertia
         tx, ty, tz = tx - jx * unknown.roll, ty - jy * unknown.pitch, tz - jz * unknown.yaw
         volts = battery.voltage(state.battery, battery.rotor_power(vehicle.rotors, airframe))

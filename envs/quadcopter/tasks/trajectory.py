@@ -44,8 +44,8 @@ from rlbench_suite.task import Task
 from ..control.geometric import GeometricControl, SetPoint
 from ..physics import dynamics
 from ..physics.dynamics import STEP, Airframe, Quadcopter
-from ..physics.rigid_body import RigidBody, Scalar, squared_length
-from ..physics.sampling import random_attitude, sample_airframe
+from ..physics.rigid_body import Scalar, squared_length
+from ..physics.sampling import nearly_at_rest, sample_airframe
 from ..physics.vehicles import CRAZYFLIE_AIR
 from ..rendering import picture
 from ..rendering.picture import Shot
@@ -157,12 +157,9 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start near the reference and nearly as fast."""
-        u = self.uniform(key, 12)
-        dx, dy, dz, dvx, dvy, dvz, wx, wy, wz = (0.1 * (2 * unit - 1) for unit in u[:9])
-        zero = jnp.zeros((), self.dtype)
+        off, zero = nearly_at_rest(self.uniform(key, 12), 0.1), jnp.zeros((), self.dtype)
         (x, y, z), (vx, vy, vz) = place(params.path, zero), velocity(params.path, zero)
-        turn = random_attitude(u[9:], math.radians(10))
-        body = RigidBody(x + dx, y + dy, z + dz, *turn, vx + dvx, vy + dvy, vz + dvz, wx, wy, wz)
+        body = off._replace(x=x + off.x, y=y + off.y, z=z + off.z, vx=vx + off.vx, vy=vy + off.vy, vz=vz + off.vz)
         vehicle = Quadcopter(body, dynamics.hovering_rotors(params.airframe))
         return State(vehicle, jnp.int32(0), zero + LOST)
 
@@ -202,7 +199,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether it lost the reference or spins faster than its gyroscope measures."""
-        return (squared_length(*self._ahead(state, params)) > LOST**2) | motion.spins(state.vehicle.body)
+        return (squared_length(*self._ahead(state, params)) > LOST**2) | motion.spins_too_fast(state.vehicle.body)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -225,7 +222,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say which of the limits was passed."""
-        if bool(motion.spins(state.vehicle.body)):
+        if bool(motion.spins_too_fast(state.vehicle.body)):
             return motion.SPINS
         return f"crash: it is more than {LOST} m from the reference"
 

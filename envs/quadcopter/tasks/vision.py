@@ -51,7 +51,7 @@ from ..control.geometric import GeometricControl, SetPoint
 from ..physics import dynamics
 from ..physics.dynamics import STEP, Airframe, Quadcopter, Rotors, rotor_speed
 from ..physics.rigid_body import RigidBody, Scalar, rotation_matrix, squared_length
-from ..physics.sampling import random_attitude, sample_airframe
+from ..physics.sampling import nearly_at_rest, sample_airframe
 from ..physics.vehicles import CRAZYFLIE_AIR
 from ..rendering import picture
 from ..rendering.picture import Pictured, Shot
@@ -59,7 +59,7 @@ from ..rendering.scene import Ball, Face, Thing
 from ..sensing import motion, onboard_camera
 from ..sensing.onboard_camera import BLUE, COLUMNS, LEFT, PIXEL, RED, ROWS, UP
 from . import course
-from .course import distance_to_point, offset_to_point
+from .course import BONUS, offset_to_point, progress_reward
 
 COUNT = 4
 """Number of balls, and of pillars."""
@@ -74,7 +74,6 @@ LOST, CEILING = 6.0, 4.0
 """m from the middle, m high"""
 CRASH = 10.0
 """m: distance that a crash counts as; a ball is never that far away."""
-BONUS = 1.0
 START_HEIGHT = 1.2
 SHOWN_HEIGHT = 2.2
 """m: height of pillars in pictures of the scene; in the task they have no end."""
@@ -153,10 +152,9 @@ class QuadcopterVision(Pictured, Task[Params, State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start in the middle, nearly at rest, heading anywhere."""
         u = self.uniform(key, 13)
-        x, y, z, vx, vy, vz, wx, wy, wz = (0.1 * (2 * unit - 1) for unit in u[:9])
-        heading = math.pi * (2 * u[12] - 1)
-        tilted = RigidBody(x, y, START_HEIGHT + z, *random_attitude(u[9:12], math.radians(10)), vx, vy, vz, wx, wy, wz)
-        vehicle = Quadcopter(turned(tilted, heading), dynamics.hovering_rotors(params.airframe))
+        heading, body = math.pi * (2 * u[12] - 1), nearly_at_rest(u, 0.1)
+        body = turned(body._replace(z=START_HEIGHT + body.z), heading)
+        vehicle = Quadcopter(body, dynamics.hovering_rotors(params.airframe))
         return State(vehicle, heading, jnp.int32(0))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
@@ -206,9 +204,9 @@ class QuadcopterVision(Pictured, Task[Params, State]):
 
     def action_components(self) -> tuple[Component, ...]:
         """List a velocity and a rate of turn."""
-        offset_to_point, left, up, turn = (f"{limit:g}" for limit in LIMITS)
+        ahead, left, up, turn = (f"{limit:g}" for limit in LIMITS)
         return (
-            Component("ahead", "commanded velocity ahead, level", f"{offset_to_point} m/s"),
+            Component("ahead", "commanded velocity ahead, level", f"{ahead} m/s"),
             Component("left", "commanded velocity to the left, level", f"{left} m/s"),
             Component("up", "commanded velocity upward", f"{up} m/s"),
             Component("turn", "commanded rate of turn to the left", f"{turn} rad/s"),
@@ -216,15 +214,14 @@ class QuadcopterVision(Pictured, Task[Params, State]):
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return progress, plus a prize for a ball, minus the cost of a crash."""
-        before, now = (
-            distance_to_point(vehicle, state.reached, params) for vehicle in (state.vehicle, next_state.vehicle)
+        reached, over = next_state.reached > state.reached, self.terminal(next_state, key, params)
+        return progress_reward(
+            state.vehicle, next_state.vehicle, state.reached, params, reached=reached, over=over, lost=CRASH
         )
-        bonus = jnp.where(next_state.reached > state.reached, BONUS, 0)
-        return before + bonus - jnp.where(self.terminal(next_state, key, params), CRASH, now)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether it hit something, is lost or spins faster than its gyroscope measures."""
-        return hits(state.vehicle.body, params) | lost(state.vehicle.body) | motion.spins(state.vehicle.body)
+        return hits(state.vehicle.body, params) | lost(state.vehicle.body) | motion.spins_too_fast(state.vehicle.body)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -234,7 +231,7 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         """Say which of the ends it was."""
         if bool(hits(state.vehicle.body, params)):
             return "crash: it flew into a pillar or the floor"
-        if bool(motion.spins(state.vehicle.body)):
+        if bool(motion.spins_too_fast(state.vehicle.body)):
             return motion.SPINS
         return f"crash: it is lost, more than {LOST:.0f} m from the middle or {CEILING:.0f} m high"
 

@@ -27,7 +27,6 @@ context                 eight waypoints, uniform in a box of 3 x 3 x 2 m about t
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -42,14 +41,14 @@ from rlbench_suite.task import Task
 from ..control.geometric import GeometricControl, SetPoint
 from ..physics import dynamics
 from ..physics.dynamics import STEP, Airframe, Quadcopter
-from ..physics.rigid_body import RigidBody, squared_length
-from ..physics.sampling import random_attitude, sample_airframe
+from ..physics.rigid_body import squared_length
+from ..physics.sampling import nearly_at_rest, sample_airframe
 from ..physics.vehicles import CRAZYFLIE_AIR
 from ..rendering import picture
 from ..rendering.picture import Shot
 from ..sensing import motion
 from . import course
-from .course import distance_to_point, offset_to_point
+from .course import BONUS, offset_to_point, progress_reward
 from .flight import FreeFlight
 
 COUNT = 8
@@ -60,7 +59,6 @@ REACHED = 0.2
 """m"""
 LOST = 6.0
 """m from the waypoint"""
-BONUS = 1.0
 # The vehicle stays within 6 m of some waypoint, where 41 m/s^2 at most end below 32 m/s; a step is at most 0.35 m.
 VELOCITY_BOUND = 35.0
 DISTANCE_BOUND = LOST + 0.4
@@ -110,9 +108,7 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
 
     def initial(self, key: jax.Array, params: Tour) -> State:
         """Start near the origin, nearly at rest."""
-        u = self.uniform(key, 12)
-        x, y, z, vx, vy, vz, wx, wy, wz = (0.1 * (2 * unit - 1) for unit in u[:9])
-        body = RigidBody(x, y, z, *random_attitude(u[9:], math.radians(10)), vx, vy, vz, wx, wy, wz)
+        body = nearly_at_rest(self.uniform(key, 12), 0.1)
         return State(Quadcopter(body, dynamics.hovering_rotors(params.airframe)), jnp.int32(0))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Tour) -> State:
@@ -134,20 +130,23 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         goal = motion.offset("waypoint", "from the vehicle to the waypoint that it flies to")
-        return goal, motion.offset("next_waypoint", "from the vehicle to the one after it"), *motion.ATTITUDE_AND_RATES
+        return (
+            goal,
+            motion.offset("next_waypoint", "from the vehicle to the one after it"),
+            *motion.ATTITUDE_AND_RATES,
+        )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Tour) -> jax.Array:
         """Return progress, plus a prize for a waypoint, minus the cost of a crash."""
-        before, now = (
-            distance_to_point(vehicle, state.reached, params) for vehicle in (state.vehicle, next_state.vehicle)
+        reached, over = next_state.reached > state.reached, self.terminal(next_state, key, params)
+        return progress_reward(
+            state.vehicle, next_state.vehicle, state.reached, params, reached=reached, over=over, lost=LOST
         )
-        bonus = jnp.where(next_state.reached > state.reached, BONUS, 0)
-        return before + bonus - jnp.where(self.terminal(next_state, key, params), LOST, now)
 
     def terminal(self, state: State, key: jax.Array, params: Tour) -> jax.Array:
         """Say whether it is lost or spins faster than its gyroscope measures."""
         lost = squared_length(*offset_to_point(state.vehicle, state.reached, params)) > LOST**2
-        return lost | motion.spins(state.vehicle.body)
+        return lost | motion.spins_too_fast(state.vehicle.body)
 
     def info(self, state: State, params: Tour) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -155,7 +154,7 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
 
     def why_over(self, state: State, params: Tour, info: dict[str, Any]) -> str:
         """Say which of the limits was passed."""
-        if bool(motion.spins(state.vehicle.body)):
+        if bool(motion.spins_too_fast(state.vehicle.body)):
             return motion.SPINS
         return f"crash: it is lost, more than {LOST:.0f} m from its waypoint"
 

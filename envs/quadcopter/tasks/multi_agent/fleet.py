@@ -80,6 +80,8 @@ class Fleet(Pictured, Task[Params, State]):
     """A task of many vehicles; a subclass adds goals, starts and reward."""
 
     picture_shape: ClassVar[tuple[int, int, int]] = picture.SHAPE
+    halving_error: ClassVar[float]
+    """m: distance from the goal at which the reward is one half"""
     frame: float
     """m from the middle to the edge of a picture"""
 
@@ -104,6 +106,18 @@ class Fleet(Pictured, Task[Params, State]):
         """Return the nominal vehicle's hover command."""
         return np.full((self.card.agents, 4), HOVER_ACTION, self.dtype)
 
+    def level_start(self, places: tuple[Scalar, Scalar, Scalar], rates: jax.Array, params: Params) -> State:
+        """Return level vehicles with hovering rotors at ``places`` (m), none of them wrecked.
+
+        ``rates``: ``(6, n)``, velocities (m/s) and angular velocities (rad/s).
+        """
+        # Level, because programs may round the rotation matrix of any other attitude differently.
+        n = self.card.agents
+        one, zero = jnp.ones(n, self.dtype), jnp.zeros(n, self.dtype)
+        body = RigidBody(*places, one, zero, zero, zero, *rates)
+        hover = jnp.broadcast_to(dynamics.hover_speed(params.airframe), (n,))
+        return State(Quadcopter(body, Rotors(hover, hover, hover, hover)), jnp.zeros(n, bool))
+
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Make one Runge-Kutta step of all vehicles under constant commands and wakes, then find collisions."""
         wrecked = state.wrecked
@@ -112,7 +126,7 @@ class Fleet(Pictured, Task[Params, State]):
         moved = dynamics.step(state.vehicles, command, params.airframe, STEP, CRAZYFLIE_AIR, push=push)
         vehicles = jax.tree.map(lambda now, after: jnp.where(wrecked, now, after), state.vehicles, moved)
         body = vehicles.body
-        lost = self.astray(body, params) | motion.spins(body)
+        lost = self.astray(body, params) | motion.spins_too_fast(body)
         near = nearest_approaches(state.vehicles.body, body) < COLLISION**2
         hit = (near & ~wrecked[:, None] & ~wrecked).any(0)
         return State(vehicles, wrecked | hit | lost)
@@ -123,7 +137,7 @@ class Fleet(Pictured, Task[Params, State]):
         body = vehicles.body
         own = [*to_goals(body, params), *motion.attitude_and_rates(vehicles), wrecked]
         unseen = wrecked[:, None] | np.eye(self.card.agents, dtype=bool)
-        apart, which = nearest(jnp.where(unseen, jnp.inf, squared_length(*between(body))), self.seen)
+        apart, which = nearest(jnp.where(unseen, jnp.inf, squared_length(*separations(body))), self.seen)
         moving = jnp.stack([body.x, body.y, body.z, body.vx, body.vy, body.vz], 1)
         near = jnp.where((apart < jnp.inf)[:, :, None], moving[which] - moving[:, None], 0)
         shown = jnp.stack([jnp.asarray(value, self.dtype) for value in own], 1)
@@ -149,6 +163,11 @@ class Fleet(Pictured, Task[Params, State]):
     def action_components(self) -> tuple[Component, ...]:
         """List the rotor commands of each vehicle."""
         return flight.COMMANDS
+
+    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
+        """Return the reward of each vehicle, ``(n,)``: one at its goal, zero for a wreck."""
+        error = distances(next_state.vehicles.body, params)
+        return jnp.where(next_state.wrecked, 0, self.halving_error / (self.halving_error + error))
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Count the vehicles wrecked in this step."""
@@ -208,19 +227,19 @@ def distances(body: RigidBody, params: Params) -> Scalar:
     return jnp.sqrt(squared_length(*to_goals(body, params)))
 
 
-def between(body: RigidBody) -> tuple[Scalar, Scalar, Scalar]:
+def separations(body: RigidBody) -> tuple[Scalar, Scalar, Scalar]:
     """Return vectors ``(n, n)`` (m): entry ``[i, j]`` leads from vehicle ``j`` to vehicle ``i``."""
     return tuple(part[:, None] - part for part in (body.x, body.y, body.z))
 
 
 def wakes(body: RigidBody, wrecked: jax.Array, airframe: Airframe) -> jax.Array:
     """Return the force along world z (N) on each vehicle, ``(n,)``, from the wakes of all that fly above it."""
-    dx, dy, dz = between(body)
+    dx, dy, dz = separations(body)
     share = jnp.clip(dz * (1 / FORMED), 0, 1)
     force = share * downwash(dx, dy, jnp.maximum(dz, FORMED), CRAZYFLIE_AIR)
     weight = airframe.inertia.mass * GRAVITY
     force = jnp.where(wrecked[:, None], 0, jnp.maximum(force, -weight))
-    return jnp.maximum(added(force), -MOST_WAKES * weight)
+    return jnp.maximum(ordered_sum(force), -MOST_WAKES * weight)
 
 
 def nearest(apart: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
@@ -244,7 +263,7 @@ def nearest_approaches(before: RigidBody, after: RigidBody) -> jax.Array:
 
     A vehicle's distance to itself is infinite.
     """
-    (x, y, z), end = between(before), between(after)
+    (x, y, z), end = separations(before), separations(after)
     dx, dy, dz = end[0] - x, end[1] - y, end[2] - z
     moved = squared_length(dx, dy, dz)
     when = jnp.clip(-(x * dx + y * dy + z * dz) / jnp.maximum(moved, 1e-20), 0, 1)
@@ -252,7 +271,7 @@ def nearest_approaches(before: RigidBody, after: RigidBody) -> jax.Array:
     return jnp.where(np.eye(apart.shape[0], dtype=bool), jnp.inf, apart)
 
 
-def added(values: jax.Array) -> jax.Array:
+def ordered_sum(values: jax.Array) -> jax.Array:
     """Sum over the first axis in a fixed order, half onto half, so that every program gives the same bits."""
     while (n := values.shape[0]) > 1:
         half = n // 2

@@ -28,7 +28,6 @@ import math
 from typing import Any, ClassVar, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.card import TaskCard
@@ -36,11 +35,10 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from ...control.geometric import GeometricControl, SetPoint
-from ...physics import dynamics
-from ...physics.dynamics import STEP, Quadcopter, Rotors
-from ...physics.rigid_body import RigidBody, squared_length
+from ...physics.dynamics import STEP
+from ...physics.rigid_body import RigidBody, leaves_cube, squared_length
 from ...physics.sampling import sample_airframe
-from .fleet import Fleet, Params, State, added, distances, to_goals, wakes
+from .fleet import Fleet, Params, State, distances, ordered_sum, to_goals, wakes
 
 GAP = (0.9, 1.3)
 """m between neighbours of the column"""
@@ -48,8 +46,6 @@ ASIDE = 0.04
 """m along x and y, of goals from the column's axis"""
 ARENA = 0.6
 """m from the goal along each axis"""
-HALVING_ERROR = 0.1
-"""m: distance from the goal at which the reward is one half"""
 NEAR, SLOW = 0.1, 0.1
 """m, m/s: of success"""
 
@@ -57,6 +53,7 @@ NEAR, SLOW = 0.1, 0.1
 class QuadcopterMultiHover(Fleet):
     """The task of this file's docstring."""
 
+    halving_error = 0.1
     measures: ClassVar[dict[str, str]] = {
         "wrecks": "vehicles wrecked so far",
         "holding": "share of the vehicles that fly, are near their goals and slow",
@@ -89,20 +86,11 @@ class QuadcopterMultiHover(Fleet):
         n = self.card.agents
         u = 2 * self.uniform(key, 9 * n).reshape(9, n) - 1
         x, y, z = (goal + 0.2 * part for part, goal in zip(u[:3], params[1:], strict=True))
-        one, zero = jnp.ones(n, self.dtype), jnp.zeros(n, self.dtype)
-        body = RigidBody(x, y, z, one, zero, zero, zero, *0.5 * u[3:])
-        hover = jnp.broadcast_to(dynamics.hover_speed(params.airframe), (n,))
-        return State(Quadcopter(body, Rotors(hover, hover, hover, hover)), jnp.zeros(n, bool))
+        return self.level_start((x, y, z), 0.5 * u[3:], params)
 
     def astray(self, body: RigidBody, params: Params) -> jax.Array:
         """Say which vehicles left the arena about their goals."""
-        x, y, z = to_goals(body, params)
-        return (jnp.abs(x) > ARENA) | (jnp.abs(y) > ARENA) | (jnp.abs(z) > ARENA)
-
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the reward of each vehicle, ``(n,)``."""
-        error = distances(next_state.vehicles.body, params)
-        return jnp.where(next_state.wrecked, 0, HALVING_ERROR / (HALVING_ERROR + error))
+        return leaves_cube(*to_goals(body, params), ARENA)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -114,7 +102,7 @@ class QuadcopterMultiHover(Fleet):
             "success": holding.all(),
             "wrecks": state.wrecked.sum(),
             "holding": holding.sum().astype(self.dtype) * (1 / n),
-            "distance": added(distance) * (1 / n),
+            "distance": ordered_sum(distance) * (1 / n),
         }
 
 

@@ -34,14 +34,11 @@ from rlbench_suite.policy import View
 from rlbench_suite.task import Task
 
 from ...control.geometric import GeometricControl, SetPoint
-from ...physics import dynamics
-from ...physics.dynamics import STEP, Quadcopter, Rotors
+from ...physics.dynamics import STEP
 from ...physics.rigid_body import RigidBody, rotation_matrix, squared_length
 from ...physics.sampling import sample_airframe
-from .fleet import Fleet, Params, State, added, between, distances, to_goals, wakes
+from .fleet import Fleet, Params, State, distances, ordered_sum, separations, to_goals, wakes
 
-HALVING_ERROR = 0.5
-"""m: distance from the goal at which the reward is one half."""
 ARRIVED = 0.2
 """m"""
 JITTER = 0.15
@@ -55,6 +52,7 @@ CROWD = 64
 class QuadcopterSwarm(Fleet):
     """The task of this file's docstring."""
 
+    halving_error = 0.5
     measures: ClassVar[dict[str, str]] = {
         "wrecks": "vehicles wrecked so far",
         "arrived": "share of the vehicles that fly and are at their goals",
@@ -91,20 +89,11 @@ class QuadcopterSwarm(Fleet):
         u = self.uniform(key, 9 * n).reshape(9, n)
         jitter, slow = JITTER * (2 * u[:3] - 1), 0.1 * (2 * u[3:] - 1)
         x, y, z = (part - goal for part, goal in zip(jitter, params[1:], strict=True))
-        # Level, because programs may round the rotation matrix of any other attitude differently.
-        one, zero = jnp.ones(n, self.dtype), jnp.zeros(n, self.dtype)
-        body = RigidBody(x, y, z, one, zero, zero, zero, *slow)
-        hover = jnp.broadcast_to(dynamics.hover_speed(params.airframe), (n,))
-        return State(Quadcopter(body, Rotors(hover, hover, hover, hover)), jnp.zeros(n, bool))
+        return self.level_start((x, y, z), slow, params)
 
     def astray(self, body: RigidBody, params: Params) -> jax.Array:
         """Say which vehicles are farther out than they may fly."""
         return squared_length(body.x, body.y, body.z) > self.reach**2
-
-    def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the reward of each vehicle, ``(n,)``."""
-        error = distances(next_state.vehicles.body, params)
-        return jnp.where(next_state.wrecked, 0, HALVING_ERROR / (HALVING_ERROR + error))
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -115,7 +104,7 @@ class QuadcopterSwarm(Fleet):
             "success": arrived.all(),
             "wrecks": state.wrecked.sum(),
             "arrived": arrived.sum().astype(self.dtype) * (1 / n),
-            "distance": added(distance) * (1 / n),
+            "distance": ordered_sum(distance) * (1 / n),
         }
 
 
@@ -176,7 +165,7 @@ class SwarmPilot(NamedTuple):
         vx, vy, vz = speed * gx, speed * gy, speed * gz
 
         # The closest approach of every two at their present velocities.
-        x, y, z = between(body)
+        x, y, z = separations(body)
         ux, uy, uz = (part[:, None] - part for part in (body.vx, body.vy, body.vz))
         apart = jnp.maximum(jnp.sqrt(squared_length(x, y, z)), 0.05)
         when = -(x * ux + y * uy + z * uz) / jnp.maximum(squared_length(ux, uy, uz), 1e-4)
@@ -189,7 +178,7 @@ class SwarmPilot(NamedTuple):
         flying = ~state.wrecked[:, None] & ~np.eye(len(body.x), dtype=bool)
         gap = jnp.where(flying, jnp.maximum(self.clear - miss, 0), 0)
         away = self.evasion * gap / jnp.maximum(when, 0.3) / miss
-        ex, ey, ez = (-added(away * part) for part in (mx, my, mz))
+        ex, ey, ez = (-ordered_sum(away * part) for part in (mx, my, mz))
         evasive = jnp.sqrt(squared_length(ex, ey, ez))
         share = jnp.minimum(1, 1.5 * self.speed / jnp.maximum(evasive, 1e-6))
         goal = SetPoint(body.x, body.y, body.z, vx + share * ex, vy + share * ey, vz + share * ez)
