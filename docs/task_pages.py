@@ -112,10 +112,15 @@ def page(card: TaskCard) -> str:
             text.append(f"| {tier or '-'} | {player} | {s.mean:g} | [{s.low:g}, {s.high:g}] | {s.episodes} |")
     text += one_shot(card) if card.puzzle else []
     module = sys.modules[type(task).__module__]
-    text += ["", "## Rules", "", (module.__doc__ or "").replace("``", "`"), "", "## Tests", ""]
+    text += ["", "## Rules", "", rules(module.__doc__ or ""), "", "## Tests", ""]
     text += ["Beside the checks that every id passes (`tests/adapters`, `tests/test_laws.py`):", "", *checks(card)]
     text += ["", "## Versions", "", *history(card)]
     return "\n".join(text) + "\n"
+
+
+def rules(docstring: str) -> str:
+    """Turn the roles and literals of a docstring into Markdown."""
+    return re.sub(r":(?:mod|class|func|meth|attr|data):(?=`)", "", docstring).replace("`~", "`").replace("``", "`")
 
 
 def components(found: list[Row]) -> list[str]:
