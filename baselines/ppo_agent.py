@@ -101,7 +101,7 @@ class PPO(LearningAgent):
         """Return the checked hyperparameters."""
         config: Config = super().config(task, budget)
         if config.recurrent is None:
-            config = replace(config, recurrent="gru" if task.card.partially_observed else "none")
+            config = replace(config, recurrent="gru" if task.card.partially_observed and not task.card.host else "none")
         if config.stagger and task.card.host:
             raise ValueError(f"{task.card.id} runs on the host and keeps its own time, so stagger must be False.")
         if config.recurrent == "gru" and task.card.host:

@@ -121,7 +121,9 @@ def swarm_figures(size: int) -> list[float]:
     """Measure the columns of a swarm in this process."""
     known = card("rlsuite/QuadcopterSwarm32-v0")
     radius = known.settings["radius"] * math.sqrt(SWARM / known.agents)
-    task = replace(known, id=f"QuadcopterSwarm{SWARM}", agents=SWARM, settings={"radius": radius}).build()
+    task = replace(
+        known, id=f"QuadcopterSwarm{SWARM}", agents=SWARM, settings={"vehicles": SWARM, "radius": radius}
+    ).build()
     return physics.figures(task, size)
 
 

@@ -118,7 +118,7 @@ def _place(source: Path, verdict: Verdict, target: Path, checkout: Path | None) 
         (aside / LOG).write_bytes(extended(arrivals, [*there, (target.name, verdict.sha256)]))
         (aside / "before").write_bytes(before or b"")
         for name in (target.name, LOG):
-            with (aside / name).open("rb") as file:
+            with (aside / name).open("r+b") as file:  # Windows flushes only what may be written
                 os.fsync(file.fileno())
         try:
             (aside / LOG).replace(log)  # first, so that an arrival is never forgotten

@@ -41,7 +41,8 @@ TABLE = f"""\
 | A variant: the same, and its one-shot form | one in {PART} |
 | A difficulty beside the default | one in {PART} |
 | A test file marked `of_variants` | one in {PART} |
-| A variant or such a file, where code below `envs/` that it imports has changed, or its golden trajectory, or \
+| A variant, where code below `envs/` that makes it has changed, or its golden trajectory; such a file, where code that it \
+imports or that makes an id it names has changed, or \
 the file itself | always; \
 where more than {MOST} variants have changed, about {MOST} of them |
 | Any of these, where the kernel, its tests or `constraints.txt` have changed | one in {KERNEL_PART} |
@@ -96,14 +97,20 @@ def _imports(file: Path) -> list[Path]:
     return found
 
 
+@cache
+def code_of_modules(modules: frozenset[str]) -> frozenset[Path]:
+    """Find the files below ``envs/`` that modules are made of."""
+    files = (ROOT.joinpath(*module.split(".")[1:]).with_suffix(".py") for module in modules)
+    return frozenset().union(*map(imported_files, files))
+
+
 def code_of(card: TaskCard) -> set[Path]:
     """Find the files below ``envs/`` that make a task, its player and its puzzle; and its golden trajectory.
 
     A new id that shares the code of others, and differs by the settings of its card, is known by its new trajectory.
     """
-    modules = {place.partition(":")[0] for place in (card.entry_point, card.reference, card.puzzle) if place}
-    files = [ROOT.joinpath(*module.split(".")[1:]).with_suffix(".py") for module in modules]
-    return {ROOT / "tests" / "adapters" / "golden" / f"{card.name}.json"}.union(*map(imported_files, files))
+    modules = frozenset(place.partition(":")[0] for place in (card.entry_point, card.reference, card.puzzle) if place)
+    return {ROOT / "tests" / "adapters" / "golden" / f"{card.name}.json"} | code_of_modules(modules)
 
 
 @dataclass(frozen=True)
@@ -163,9 +170,10 @@ class Selection:
 
     def runs_file(self, file: Path) -> bool:
         """Tell whether a test file runs."""
-        if self.every or not is_of_variants(file):
+        if self.every or not is_of_variants(file) or self.differs({file}):
             return True
-        part = max(1, ceil(len(self.changed_ids) / MOST)) if self.differs(imported_files(file)) else self.part
+        tested = imported_files(file).union(*map(code_of, named_cards(file)))
+        part = max(1, ceil(len(self.changed_ids) / MOST)) if self.differs(tested) else self.part
         return self.has_turn(file.stem, part)
 
     def runs_tier(self, subject: str) -> bool:
@@ -190,6 +198,13 @@ class Selection:
 def is_of_variants(file: Path) -> bool:
     """Tell whether a test file says that it takes turns."""
     return OF_VARIANTS in file.read_text()
+
+
+@cache
+def named_cards(file: Path) -> tuple[TaskCard, ...]:
+    """List the cards whose names a test file has."""
+    names = {*re.findall(r"\w+-v\d+", file.read_text())}
+    return tuple(card for card in cards().values() if card.name in names)
 
 
 @cache

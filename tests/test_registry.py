@@ -35,6 +35,14 @@ def test_unlisted_cards_and_queries_are_found_without_version() -> None:
         assert registry.card("PMSMCurrentGem").id == "rlsuite/PMSMCurrentGem-v0"
 
 
+def test_fixed_settings_tell_the_cards_of_a_family_apart() -> None:
+    found: dict[tuple[str, str], list[str]] = {}
+    for card in registry.all_cards().values():
+        if card.fixed:
+            found.setdefault((card.family, repr(sorted(card.fixed.items()))), []).append(card.id)
+    assert [ids for ids in found.values() if len(ids) > 1] == []
+
+
 def test_every_allowed_value_of_every_setting_is_found() -> None:
     for task_id, card in registry.all_cards().items():
         assert registry.card(task_id) is card

@@ -54,7 +54,7 @@ def test_a_variant_runs_whenever_its_code_has_changed(name: str) -> None:
 
 
 def test_a_new_id_is_known_by_its_golden_trajectory() -> None:
-    run = at("tests/adapters/golden/Zebra-v0.json", "envs/puzzles/cards.py")
+    run = at("tests/adapters/golden/Zebra-v0.json", "envs/puzzles/logic/cards.py")
     assert run.changed_ids == {"Zebra-v0"}
     assert run.part == PART
 
@@ -66,9 +66,22 @@ def test_a_file_about_variants_runs_whenever_it_or_what_it_imports_has_changed()
         assert all(at(code.relative_to(ROOT).as_posix(), commit=str(n)).runs_file(file) for n in range(PART))
 
 
+@pytest.mark.parametrize(
+    ("changed", "file"),
+    [
+        ("envs/puzzles/moves/sliding.py", "test_rearrangement.py"),
+        ("envs/puzzles/routes/maze.py", "test_routes.py"),
+    ],
+)
+def test_a_file_depends_on_the_code_of_the_ids_it_names(changed: str, file: str) -> None:
+    assert (ROOT / changed).is_file()
+    [path] = (ROOT / "tests").rglob(file)
+    assert all(at(changed, commit=str(n)).runs_file(path) for n in range(PART))
+
+
 def test_more_runs_where_the_kernel_has_changed() -> None:
     assert at("rlbench_suite/episode.py").part == at("tests/test_contract.py").part == KERNEL_PART
-    assert at("rlbench_suite/cli/suite.py", "docs/index.md", "envs/motor/cards.py").part == PART
+    assert at("rlbench_suite/cli/suite.py", "docs/index.md", "envs/motor/tasks/cards.py").part == PART
     assert chosen(at()) < chosen(at("rlbench_suite/episode.py"))
 
 

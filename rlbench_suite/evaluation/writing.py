@@ -55,7 +55,7 @@ def replacing(path: Path) -> Iterator[Path]:
     with staging(path.parent) as aside:
         unfinished = aside / path.name
         yield unfinished
-        with unfinished.open("rb") as file:
+        with unfinished.open("r+b") as file:  # Windows flushes only what may be written
             os.fsync(file.fileno())
         unfinished.replace(path)
 
