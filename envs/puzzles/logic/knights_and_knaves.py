@@ -322,7 +322,7 @@ class KnightsAndKnaves(CellFillTask):
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`facts`."""
+        """Describe the entries in the order of :meth:`facts`."""
 
         cases = max(4, self.people + 1)
         meaning = (

@@ -358,7 +358,7 @@ class SelfReference(FillTask):
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`facts`."""
+        """Describe the entries in the order of :meth:`facts`."""
 
         count = self.puzzle.columns
         meaning = (

@@ -73,7 +73,7 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         self.rows = self.columns = self.fillable = n = int(tier)
         self.symbols = "ABCDE"[:n]
         self._orders = list(permutations(range(n)))
-        """For each order, the house of each value."""
+        """Houses of the values, for each order."""
         self._with = [[_bits(order[v] == house for order in self._orders) for house in range(n)] for v in range(n)]
         """The orders in which a value stands in a house."""
         self._every = _bits(True for _ in self._orders)
@@ -385,7 +385,7 @@ class Zebra(CellFillTask):
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`facts`."""
+        """Describe the entries in the order of :meth:`facts`."""
 
         values = self.houses**2
         meaning = (

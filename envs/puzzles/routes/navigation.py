@@ -73,7 +73,7 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
         )
 
     def described(self, instance: Instance) -> str:
-        """Return a sentence for each place from which roads are told."""
+        """Return a sentence for each place from which the text lists roads."""
         names = self.named(instance)
         right, down = instance.right.tolist(), instance.down.tolist()
         sentences = []

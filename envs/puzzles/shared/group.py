@@ -49,9 +49,10 @@ class Group(Generic[Element]):
         """Number of each element, in the order of their distances."""
         self.elements = [unit]
         self.away = [0]
-        """Steps from each element to the unit. The way back is as long, because generators come with their inverses."""
+        """Number of steps from each element to the unit, or back, because generators come with their inverses.
+        """
         self.following: list[list[int]] = []
-        """Result of each generator, for each element."""
+        """Product of each element with each generator."""
         for element in self.elements:
             row = []
             for generator in range(len(self.generators)):

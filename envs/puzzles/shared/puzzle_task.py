@@ -24,7 +24,7 @@ class Params(NamedTuple):
     instance: Any
     """The puzzle's own ``NamedTuple``."""
     plan: jax.Array
-    """int16 ``(longest,)``: the exact solver's actions, then ``STOP``. Only the reference player may look."""
+    """int16 ``(longest,)``: the exact solver's actions, then ``STOP``. Only the reference player may read it."""
 
 
 class PuzzleTask(Task[Params, State], Generic[State]):

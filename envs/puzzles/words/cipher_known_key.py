@@ -64,13 +64,13 @@ class Instance(NamedTuple):
     cipher: np.ndarray
     """int8: index of the cipher in the tier."""
     decrypt: np.ndarray
-    """int8: 1 if the ciphertext is shown and the plaintext asked for, 0 the other way round."""
+    """int8: 1 if the ciphertext is shown and the plaintext is the answer, 0 the other way round."""
     key: np.ndarray
     """int8 ``(longest key,)``: the key; -1 after its end."""
     plaintext: np.ndarray
     """int8 ``(length,)``."""
     ciphertext: np.ndarray
-    """int8 ``(length,)``. No solver reads whichever text is asked for."""
+    """int8 ``(length,)``. No solver reads the text in question."""
 
 
 class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
@@ -110,7 +110,7 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
 
     @property
     def space(self) -> float:
-        """Texts times keys; both directions of an instance are one."""
+        """Number of texts times number of keys; both directions of an instance count once."""
         return pseudo_words(self.length, self.alphabet) * sum(cipher.keys for cipher in self.ciphers) / 2
 
     def told(self, instance: Instance) -> str:
@@ -180,7 +180,7 @@ class CipherKnownKey(SpellingTask):
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`facts`."""
+        """Describe the entries in the order of :meth:`facts`."""
         ciphers, count = self.puzzle.ciphers, self.count
         key = "[direction, place, number]: the key where the direction has its place, one-hot; a number, or a letter's"
         return (
