@@ -33,7 +33,7 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
         self.variables = int(tier)
 
     def compose(self, dice: Dice) -> MaxCNF | None:
-        """Draw uniform clauses; None if all of them can be satisfied."""
+        """Draw uniform clauses. Return None if all of them can be satisfied."""
         n = self.variables
         clauses = [uniform_clause(dice, n) for _ in range(self.clauses_a_variable * n)]
         least, _ = least_unsatisfied(clauses, n)

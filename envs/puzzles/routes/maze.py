@@ -106,7 +106,7 @@ class MazePuzzle(RoutePuzzle[Instance]):
         return self.drawn(walls, {self.start(instance): "S", self.goal(instance): "G"})
 
     def drawn(self, passages: bytes, names: dict[int, str]) -> str:
-        """Return a map with names of rooms, then the passages to the right and down: 0 for a wall, 1 for none, marks."""
+        """Return a map with names of rooms, then the passages right and down: 0 for a wall, 1 for none, then marks."""
         side, lines = self.side, ["+" + "---+" * self.side]
         right, down = passages[: self.places], passages[self.places :]
         for first in range(0, side * side, side):

@@ -258,8 +258,9 @@ def at_least(numbers: Sequence[jax.Array], others: Sequence[jax.Array]) -> jax.A
 
 
 class FillTask(PuzzleTask[GridState]):
-    """The interactive form. Subclasses define :meth:`mask`, :meth:`solved`, and :meth:`facts` for clues outside the
-    grid.
+    """The interactive form.
+
+    Subclasses define :meth:`mask`, :meth:`solved`, and :meth:`facts` if clues lie outside the grid.
     """
 
     puzzle: GridPuzzle[Any]

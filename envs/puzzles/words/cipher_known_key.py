@@ -131,7 +131,7 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
         return RIGHT if cipher.encrypt(plaintext, key) == ciphertext else wrong("the plaintext becomes another text")
 
     def text(self, instance: Instance) -> list[int]:
-        """Return the one of the two that is told."""
+        """Return the text that is shown, plaintext or ciphertext."""
         text: list[int] = (instance.ciphertext if instance.decrypt else instance.plaintext).tolist()
         return text
 
@@ -191,9 +191,9 @@ class CipherKnownKey(SpellingTask):
         )
 
     def given(self, instance: Any) -> jax.Array:
-        """Return the one of the two that is told."""
+        """Return the text that is shown, plaintext or ciphertext."""
         return jnp.where(instance.decrypt == 1, instance.ciphertext, instance.plaintext)
 
     def answer(self, instance: Any) -> jax.Array:
-        """Return the other."""
+        """Return the text that is not shown."""
         return jnp.where(instance.decrypt == 1, instance.plaintext, instance.ciphertext)
