@@ -137,7 +137,7 @@ class TicTacToePuzzle(Puzzle[Position]):
         return _named(dice.choice(np.flatnonzero(instance.cells == 0).tolist()))
 
     def heuristic(self, instance: Position) -> str:
-        """Win at once if possible, else stop O from winning, else take the empty cell on the most lines without an O."""
+        """Win at once if possible, else stop O from winning, else take the empty cell on most lines without an O."""
         mine, theirs = (_bits(instance.cells.tolist(), player) for player in (X, O))
         empty = np.flatnonzero(instance.cells == 0).tolist()
 

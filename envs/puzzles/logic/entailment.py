@@ -50,7 +50,7 @@ NAME = "Odo"
 PROPERTIES = ("blue", "round", "heavy", "soft", "old", "sweet")
 MOST = 9
 Sentence = tuple[int, int, int, int]
-"""Form, up to two literals that say what it is about (0: none), and the literal that it states. Literal p + 1 is
+"""Form, up to two literals of its subject (0: none), and the literal that it states. Literal p + 1 is
 property p, -(p + 1) its absence."""
 
 
@@ -87,8 +87,10 @@ class EntailmentPuzzle(Puzzle[Instance]):
     # -- the decision -----------------------------------------------------------------------------------------------
 
     def about(self, sentence: Sentence) -> int:
-        """Return the kinds that a sentence is about. It says that no thing is of them, that some thing is, or that the
-        named thing is.
+        """Return the kinds that a sentence is about.
+
+        The sentence says that no thing is of these kinds, that some thing is, or
+        that the named thing is.
         """
         form, one, other, states = sentence
         found = self._every
@@ -120,15 +122,16 @@ class EntailmentPuzzle(Puzzle[Instance]):
     # -- the generator ----------------------------------------------------------------------------------------------
 
     def compose(self, dice: Dice) -> Instance:
-        """Draw an instance with the answer whose turn it is at this seed."""
+        """Draw an instance with the answer that is due for this seed."""
         asked = dice.share(3)
         while (instance := self._attempt(asked, dice)) is None:
             pass
         return instance
 
     def _attempt(self, asked: int, dice: Dice) -> Instance | None:
-        """Return a derivation with the conclusion or its denial, for "neither" with a premise turned around; None if
-        that gives another answer.
+        """Return a derivation with the conclusion or its denial; for "neither", change a premise.
+
+        Return None if that gives another answer.
         """
         premises, conclusion = self._derivation(dice)
         if asked == 2:
@@ -152,9 +155,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
         return form, literals[0], literals[1] * dice.below(2), literals[2]
 
     def _derivation(self, dice: Dice) -> tuple[list[Sentence], Sentence]:
-        """Draw premises and a conclusion that follows: each step adds a property that things known to have others
-        have.
-        """
+        """Draw premises and a conclusion that follows. Each step adds a property to things with known properties."""
         fresh = [literal if dice.below(2) else -literal for literal in dice.shuffled(range(1, self.properties + 1))]
         form = dice.below(3)
         start = fresh.pop()
@@ -178,7 +179,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
         return premises, (form, subject, 0, known[-1])
 
     def _spoiled(self, sentence: Sentence, dice: Dice) -> Sentence:
-        """Return a sentence made another: its converse, or a literal denied."""
+        """Return a changed sentence: its converse, or one with a denied literal."""
         form, one, other, states = sentence
         if form == ALL and not other and dice.below(2):
             return form, states, 0, one
@@ -189,9 +190,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
     # -- the one-shot form ------------------------------------------------------------------------------------------
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form: properties renamed, premises reordered, sentences that say the same written the
-        same.
-        """
+        """Return the least form: properties renamed, premises reordered, and equivalent sentences written alike."""
         said = [self._conjunction(sentence) for sentence in sentences_of(instance)]
         last = len(said) - 1
 
@@ -214,12 +213,12 @@ class EntailmentPuzzle(Puzzle[Instance]):
 
     @staticmethod
     def _conjunction(sentence: Sentence) -> tuple[int, tuple[int, ...]]:
-        """Return the form, and what the things have in common that a sentence is about."""
+        """Return the form of a sentence, and the common properties of the things that it is about."""
         form, one, other, states = sentence
         return form, tuple({literal for literal in (one, other, -states if form == ALL else states) if literal})
 
     def question(self, instance: Instance) -> str:
-        """State the premises, the conclusion, and what the answers mean."""
+        """State the premises, the conclusion, and the meanings of the answers."""
         return (
             "Premises:\n"
             + "\n".join(f"{number}. {words(s)}." for number, s in enumerate(sentences_of(instance)[:-1], 1))
