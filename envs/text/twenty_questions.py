@@ -90,7 +90,7 @@ class State(NamedTuple):
     turns: Any
     """Questions and guesses so far, int32."""
     found: Any
-    """Whether the last guess was right, bool."""
+    """True if the last guess was right, bool."""
     said: Any
     """The actions in order, int32 ``(20,)``; -1 where none yet."""
 

@@ -18,12 +18,12 @@ class Instruments:
     def read(
         self, measured: list[Scalar], values: Values, quantity: Quantity, key: jax.Array
     ) -> tuple[list[Scalar], Values]:
-        """Return what is shown of the measured and of the controlled quantities."""
+        """Return the shown values of the measured and of the controlled quantities."""
         return measured, values
 
 
 class NoisyInstruments(Instruments):
-    """Each instrument has one Gaussian error at each step, in what is measured and in what is controlled."""
+    """Each instrument has one Gaussian error at each step. It enters measured and controlled quantities alike."""
 
     def __init__(self, deviation: float, design: Design) -> None:
         self.deviation, self.dtype = deviation, design.dtype

@@ -39,7 +39,7 @@ class Goal(NamedTuple):
 
 
 FAST = 1e-5
-"""s: an armature of 19 uH at 60 V moves by 32 A in it."""
+"""s: in this time 60 V change the current of an armature of 19 uH by 32 A."""
 
 GOALS: dict[tuple[str, str], Goal] = {
     ("PermExDc", "current"): Goal((-97.0,), (97.0,), (0.2,), (2.0,), (5.0,), 210.0, (-280.0, 280.0), FAST, 2e-6),
@@ -215,7 +215,7 @@ _JUMPS = {
     "SCIM": 0.4,
     "DFIM": 0.12,
 }
-"""rad, of the first reference of a position."""
+"""rad: jumps of the first reference of a position."""
 
 
 def _position(machine: str, jump: float) -> Goal:

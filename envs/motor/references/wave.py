@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from ..machines.frames import Scalar
 
 LEAST = 0.2
-"""Part of the largest amplitude that none is below: a small one would turn too fast."""
+"""Least amplitude, in parts of the largest: a smaller wave would turn too fast."""
 
 
 class Shape(NamedTuple):
@@ -99,8 +99,8 @@ def through(
         name: of :data:`SHAPES`.
         value: within the bounds.
         bounds: lowest and highest.
-        slope: the most that the wave changes a step (of one that jumps: between jumps).
-        jump: the most that it changes at once.
+        slope: largest change of the wave in a step (for a wave that jumps: between jumps).
+        jump: largest change at once.
         size: of the amplitude, uniform in [0, 1): from ``LEAST`` of the largest to the largest.
         place: of the middle, uniform in [0, 1), among those that the value and the bounds allow.
         branch: where in a turn, uniform in [0, 1).

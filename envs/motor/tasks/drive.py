@@ -98,7 +98,7 @@ from . import scope
 ENDS = 1.5
 """Ends of instruments, in parts of the limit."""
 ERROR_UNIT = 10.0
-"""Halving errors that an error of one stands for in the observation."""
+"""Number of halving errors that an error of one stands for in the observation."""
 
 
 class Params(NamedTuple):
@@ -113,7 +113,7 @@ class Params(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Memories of the parts of a drive; nothing where a part is the usual one."""
+    """Memories of the parts of a drive; empty if a part is the usual one."""
 
     reference: Any = ()
     """See ``parts/reference.py``"""
@@ -205,7 +205,7 @@ class Drive(Task[Params, State]):
         return plant
 
     def chosen_goal(self, goal: Goal) -> Goal:
-        """Return the goal: the machine's, or what a subclass makes of it."""
+        """Return the goal: the machine's, or a subclass's variation of it."""
         return goal
 
     def _ranges(self) -> tuple[Range, ...]:
@@ -228,7 +228,7 @@ class Drive(Task[Params, State]):
         return Params(machine, load, speed, u[-2])
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Begin without torque, at references anywhere, a speed's or position's near the one that there is."""
+        """Begin without torque. References begin anywhere, those of speed or position near the present value."""
         u = self.uniform(key, len(self.names) + 1)
         zero = jnp.zeros((), self.dtype)
         reference: Values = tuple(
@@ -267,7 +267,7 @@ class Drive(Task[Params, State]):
     def moved(self, state: State, voltage: Any, params: Params, duration: float) -> State:
         """Return machine, shaft and link ``duration`` s later.
 
-        ``voltage``: V, constant over this time but for the link's voltage, which is nominal in it.
+        ``voltage``: V, for a nominal link; it is constant over this time except for the link's variation.
         """
         machine, held, (_, linked, _, loaded) = params.machine, state.speed, state.parts
         load, link, angle, turns = self.load, self.link, self.angle, duration / self.period
@@ -303,7 +303,7 @@ class Drive(Task[Params, State]):
         return self.quantity.value(params.machine, state.electrical, state.speed, state.angle)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Show what instruments measure, references, errors and parts; see the table."""
+        """Show measurements, references, errors and parts; see the table."""
         measured = [*self.plant.measured(state.electrical), state.speed * (1 / self.plant.speed_limit)]
         controlled = self.controlled(state, params)
         measured += self.quantity.instruments(controlled)

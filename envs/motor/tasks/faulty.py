@@ -40,7 +40,7 @@ THIRD = 2 * math.pi / 3
 
 
 class Broken(NamedTuple):
-    """Phase currents first, as they are measured; then what they follow from."""
+    """State with the measured phase currents first, then the quantities that determine them."""
 
     a: Scalar
     """A"""

@@ -130,7 +130,7 @@ class CombinePuzzle(Puzzle[Instance]):
         return written(self.combine(instance, dice.choice), instance.numbers.tolist())
 
     def heuristic(self, instance: Instance) -> str:
-        """Choose the operation whose result is nearest to the target, always."""
+        """Always choose the operation with the result nearest to the target."""
         target = int(instance.target)
         nearest = self.combine(instance, lambda ways: min(ways, key=lambda way: abs(way.value - target)))
         return written(nearest, instance.numbers.tolist())
@@ -166,7 +166,7 @@ class Part(NamedTuple):
     value: Fraction
     tree: Tree
     consumes: tuple[int, ...] = ()
-    """Numbers of the parts, in the list before the operation, that it is made of."""
+    """Indices of its parts in the list before the operation."""
 
 
 class NumbersState(NamedTuple):

@@ -123,7 +123,7 @@ def _by_size(subset: int) -> tuple[tuple[int, int], ...]:
 
 
 def _listed(subset: int, made: dict[int, Made]) -> Made:
-    """Return all that can be made of exactly the numbers of a subset."""
+    """Return all results that use exactly the numbers of a subset."""
     found: Made = {}
     for one, other in _halves(subset):
         others = made[other].items()

@@ -79,7 +79,7 @@ class Game24CardsPuzzle(Game24Puzzle):
             self.count = EASY_CARDS
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a hand in any order; None for four cards that are none of the tier."""
+        """Draw a hand in any order. Return None for four cards outside the tier."""
         instance = super().compose(dice) if self.tier else _of_two(dice)
         if instance is None or (self.tier and not super().admits(instance)):
             return None
@@ -114,7 +114,7 @@ class Game24CardsPuzzle(Game24Puzzle):
 
 
 def _of_two(dice: Dice) -> Instance:
-    """Return two cards, and one of the targets that they make."""
+    """Return two cards and one of the targets that they can make."""
     low, high = sorted(dice.between(1, HIGHEST) for _ in range(EASY_CARDS))
     quotient, rest = divmod(high, low)
     targets = {low + high, low * high, high - low, 0 if rest else quotient} & set(range(1, TARGET + 1))

@@ -183,7 +183,7 @@ class Arc1DPuzzle(InductionPuzzle):
         return _least(row)[0]
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the query in its least form over names of colours and directions; if several, with the least examples."""
+        """Return the query in its least form over colour names and directions; if several, with the least examples."""
         inputs, outputs = instance.inputs.tobytes(), instance.outputs.tobytes()
         query, views = _least(instance.query.tobytes())
         return query + min(
