@@ -1,8 +1,8 @@
-"""rlsuite/Game24-v0: make 24 of four cards, each used once.
+"""rlsuite/Game24-v0: make 24 from four cards, each used once.
 
-The cards are 1 to 13, results may be fractions or negative. There are 1820 hands and 1362 of them can be solved; only
-these come up, so there are few instances: each tier is a third of them, and each split half of that. ``difficulty`` is
-how unlikely a hand is to be solved at random. See :mod:`.combine` for actions, observations and rewards.
+The cards are 1 to 13. Results may be fractions or negative. Of 1820 hands, 1362 can be solved, and only these occur. So
+there are few instances: each tier has a third of them, and each split half of that. ``difficulty`` measures how
+unlikely random play is to solve a hand. See :mod:`.combine` for actions, observations and rewards.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """rlsuite/Game24Cards-v0: see four playing cards and write a formula that makes 24 of them, token by token.
 
 An ace counts 1, jack, queen and king 11, 12 and 13; suits do not matter. ``tier`` 1 to 3 is the third of the hands that
-can make 24, as in :mod:`.game24`. Tier 0 is two cards, and any whole number from 1 to 24 that they make; that is 222
-puzzles. Hands come in any order, every card of another suit, each lying somewhere in its slot.
+can make 24, as in :mod:`.game24`. Tier 0 has two cards and any whole number from 1 to 24 that they make, 222 puzzles in
+all. The cards of a hand come in any order and have different suits, and each lies somewhere in its slot.
 
 =============  =====================================================================================================
 action         the next token: 1 to 13, ``+``, ``-``, ``*``, ``/``, ``(``, ``)``, ``=``, ``Discrete(20)``. Legal is a

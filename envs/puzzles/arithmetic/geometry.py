@@ -1,11 +1,11 @@
 """rlsuite/Geometry-v0: construct points in the plane, one from another, and answer a question about the last one
 exactly.
 
-``difficulty`` is the number of constructions, 1 to 4: with 1 they are midpoints, centroids, parallelograms and the
-like, with 2 also those about lines, from 3 on also circumcentres and orthocentres. Each uses the point made before it.
-Points that are given have whole coordinates. All arithmetic is with fractions. Moved, turned or reflected figures count
-as the same. Of 4,000 figures with one construction 3,752 differ, and of 2,000 with two all do; on the board below there
-are fewer.
+``difficulty`` is the number of constructions, 1 to 4. With 1 they are midpoints, centroids, parallelograms and similar
+ones; with 2 also constructions with lines; from 3 on also circumcentres and orthocentres. Each uses the point made
+before it. Given points have whole coordinates. All arithmetic uses fractions. Moved, turned or reflected figures count
+as the same. Of 4,000 figures with one construction, 3,752 differ. Of 2,000 figures with two, all differ. On the board
+below there are fewer.
 
 Interactively, all points lie on the whole coordinates of a board of 7 + 2 * ``difficulty`` lines each way, and the
 coordinates of each constructed point are written, first x, then y: see :mod:`..shared.writing` for actions and rewards.

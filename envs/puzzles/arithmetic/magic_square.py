@@ -4,9 +4,9 @@
 actions, observations and rewards; the mask forbids a number that stands elsewhere, and one that completes a row, column
 or diagonal with another sum or brings an unfinished one to the sum or above.
 
-There is one magic square of side 3 but for rotations and reflections, and 196 instances with 4 to 7 cells to fill that
-are different by :meth:`MagicSquarePuzzle.canonical`: the easy tier is small. There are 880 of side 4, drawn by search,
-and 275,305,224 of side 5: a regular one is repeatedly emptied in part and completed at random.
+There is one magic square of side 3 up to rotations and reflections. By :meth:`MagicSquarePuzzle.canonical` it gives 196
+different instances with 4 to 7 cells to fill, so the easy tier is small. There are 880 squares of side 4, drawn by
+search, and 275,305,224 of side 5. For side 5, a regular square is repeatedly emptied in part and completed at random.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 digits shows: a sum is hidden only if no other assignment keeps the sums that remain. The player fills in a row of
 digits, one for each letter. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a
 digit that another letter has, and one that completes a row or column with another sum or leaves too little for its
-other letters. The grid is observed one-hot, then the sums as fractions of the greatest there is, 0 if hidden.
+other letters. The grid is observed one-hot, then the sums as fractions of the greatest possible one, 0 if hidden.
 """
 
 from __future__ import annotations

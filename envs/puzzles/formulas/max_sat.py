@@ -1,8 +1,8 @@
-"""rlsuite/MaxSAT-v0: leave as few clauses of an over-constrained 3-SAT formula unsatisfied as can be.
+"""rlsuite/MaxSAT-v0: leave as few clauses of an over-constrained 3-SAT formula unsatisfied as possible.
 
 Formulas are uniform, with eight clauses a variable, almost twice as many as can be satisfied; the few that have a model
 are dropped. The least number of unsatisfied clauses is found by truth tables of all assignments, so it is exact. Every
-assignment is an answer, and only a best one scores. ``difficulty`` is the number of variables.
+assignment is an answer, but only a best one scores. ``difficulty`` is the number of variables.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """rlsuite/RefuteSAT-v0: find a model of a 3-SAT formula, or prove that there is none.
 
-Of every two seeds, one gets a formula with a model and the other one without. Formulas are uniform and are drawn until
-one is of the seed's kind. They have the number of clauses at which half of all formulas of the size have a model: 4.258
-n + 58.26 n**(-2/3) (Crawford & Auton 1996). ``difficulty`` is the number of variables n.
+Of every two seeds, one gets a formula with a model and the other a formula without. Formulas are uniform and are drawn
+until one is of the seed's kind. They have the number of clauses at which half of all formulas of the size have a model:
+4.258 n + 58.26 n**(-2/3) (Crawford & Auton 1996). ``difficulty`` is the number of variables n.
 
 A proof is a tree of case distinctions, written in preorder: a variable, the tree for the case that it is true, then the
 tree for the case that it is false; a leaf is ``#j``, where every literal of clause j is false. A check takes time

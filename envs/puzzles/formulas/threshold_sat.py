@@ -3,9 +3,9 @@
 Formulas are uniform and nothing is planted in them. They have the number of clauses at which half of all formulas of
 the size have a model (:func:`.cnf.half_satisfiable`: 4.65, 4.34 and 4.30 a variable for 20, 50 and 75 variables), where
 search is hardest (Mitchell, Selman & Levesque 1992). Of every two seeds, one gets a formula with a model and the other
-one without, as an exact search has found; they are drawn until one is of the seed's kind. So the answer
+a formula without. Formulas are drawn until an exact search finds one of the seed's kind. So the answer
 ``UNSATISFIABLE`` is right for exactly half of them in either split, and every other player has to beat that. A guess
-tosses a coin and then has to guess a model, too. ``difficulty`` is the number of variables.
+answers so half of the time; otherwise it also has to guess a model. ``difficulty`` is the number of variables.
 
 Interactively, it is the game of :mod:`.flips` with one more action:
 

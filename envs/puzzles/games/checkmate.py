@@ -1,7 +1,7 @@
 """rlsuite/CheckmateInOne-v0: the move that checkmates at once.
 
 White is to move. Positions are random placements of pieces, a third to a half of them black, in which nobody may castle
-or capture in passing, black is not in check, and some move of white is checkmate. ``difficulty`` (of the task) is the
+or capture en passant, black is not in check, and some move of white is checkmate. ``difficulty`` (of the task) is the
 number of pieces. The task has one step:
 
 =============  =====================================================================================================

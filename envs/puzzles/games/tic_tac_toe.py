@@ -1,7 +1,7 @@
 """rlsuite/TicTacToe-v0: the best move in a game of noughts and crosses on 4 x 4 cells, four in a row.
 
-X is to move. One-shot, a move is right if the game that follows, played perfectly by both, ends no worse for X than
-after any other. Interactively, the game is played to its end against a perfect opponent:
+X is to move. One-shot, a move is right if no other move leads to a better result for X when both sides play perfectly.
+Interactively, the game is played to its end against a perfect opponent:
 
 =============  =====================================================================================================
 action         the cell for an X, ``Discrete(16)``, in reading order; legal are the empty ones

@@ -1,8 +1,8 @@
-"""rlsuite/Binairo-v0: zeros and ones, as many of each in every line, no three equal in a row, no two lines equal.
+"""rlsuite/Binairo-v0: zeros and ones, equally many in every line, no three equal in a row, no two lines equal.
 
 ``difficulty`` is the side of the grid. Instances have exactly one solution: a cell is emptied only if no solution has
 the other symbol in it. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a
-symbol that makes three in a row or that its row or column has enough of.
+symbol that makes three in a row, or of which its row or column has enough.
 
 On 4 x 4 cells there are only 72 full grids, and 33,880 instances with 6 cells to fill, up to rotation, reflection and
 exchange of the symbols.

@@ -5,8 +5,8 @@ and puts a tent beside every tree and a tree beside every tent. It also gives ev
 interactive task need not check the pairing; ``judge`` does.
 
 See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a tent that touches another,
-has no tree beside it, or is one too many in its row or column, and grass that leaves a row or column too few cells for
-its tents.
+has no tree beside it, or exceeds a count. It also forbids grass that leaves a row or column too few cells for its
+tents.
 """
 
 from __future__ import annotations

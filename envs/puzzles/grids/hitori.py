@@ -1,12 +1,12 @@
-"""rlsuite/Hitori-v0: blacken cells so that no number comes twice among the white ones of a row or column.
+"""rlsuite/Hitori-v0: blacken cells so that no number occurs twice among the white cells of a row or column.
 
 Instances have exactly one solution. Cells are blackened in random order until the rules allow no further one. White
 cells get random numbers that keep the rules; each black cell gets a number that stands among the white cells of its row
-and column. While there is a second solution, the number of a black cell is drawn anew, a few times. ``difficulty`` (of
+and column. While there is a second solution, the number of a black cell is drawn again, a few times. ``difficulty`` (of
 the task) is the side; on boards of side 4 some instances repeat.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards. The observation says which numbers of a line are
-equal, which is all that matters about them. The mask forbids black beside black, and white in line with a white cell of
+See :mod:`..shared.grid_filling` for actions, observations and rewards. The observation tells which numbers of a line
+are equal; nothing else about them matters. The mask forbids black beside black, and white in line with a white cell of
 the same number. Whether the white cells are connected is judged when the grid is full.
 """
 

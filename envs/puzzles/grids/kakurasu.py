@@ -1,8 +1,8 @@
 """rlsuite/Kakurasu-v0: fill cells so that the numbers of the filled ones add up to the clue of every row and column.
 
 Instances have exactly one solution: a random filling is kept if a search finds no second one. ``difficulty`` (of the
-task) is the side. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids to exceed
-the clue of a line and to leave too little to reach it, so a full grid is right.
+task) is the side. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids exceeding
+the clue of a line and leaving too little to reach it, so a full grid is right.
 
 There are few small boards: up to swapping rows with columns, 32,670 instances of side 4 and 286 of side 3, as an
 enumeration of all fillings shows. From side 5 on, seeds hardly ever repeat an instance.

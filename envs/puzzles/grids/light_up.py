@@ -1,9 +1,9 @@
-"""rlsuite/LightUp-v0: bulbs that light every cell, none of which lights another (Akari).
+"""rlsuite/LightUp-v0: place bulbs that light every cell and do not light each other (Akari).
 
-Instances have exactly one solution, which would not be the only one without any of the walls' numbers. Walls are
-scattered, bulbs are put into random unlit cells until none is left, and all walls are numbered. If that has one
-solution, numbers are taken away in random order as long as it stays the only one. ``difficulty`` (of the task) is the
-side; there are some 6,000 instances of side 4.
+Instances have exactly one solution. Without any one of the walls' numbers there would be others. Walls are scattered,
+bulbs are put into random unlit cells until none is left, and all walls are numbered. If that leaves one solution,
+numbers are removed in random order as long as it stays the only one. ``difficulty`` (of the task) is the side; there
+are about 6,000 instances of side 4.
 
 See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids a bulb in a lit cell, and more
 bulbs beside a wall than its number. It forbids darkness in an unlit cell that sees neither a bulb nor an unlit empty

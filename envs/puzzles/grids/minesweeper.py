@@ -1,12 +1,12 @@
 """rlsuite/Minesweeper-v0: mark every hidden cell of a board as mine or safe.
 
-The board is static: nothing is uncovered, and reasoning is enough. Instances have exactly one solution, which would not
-be the only one if any number were hidden. Mines are scattered and all other cells shown; if the numbers and the count
+The board is static: nothing is uncovered, and reasoning is enough. Instances have exactly one solution. Without any one
+of the shown numbers there would be others. Mines are scattered and all other cells shown. If the numbers and the count
 of mines leave one solution, numbers are hidden in random order as long as it stays the only one. ``difficulty`` (of the
 task) is the side; 22 % of the cells are mines. There are some 12,000 instances of side 4.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids to exceed the mines around a
-number, or the count of all mines, and to leave too few cells to reach them, so a full grid is right.
+See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids exceeding the number of mines
+around a cell or in all, and leaving too few cells to reach them, so a full grid is right.
 """
 
 from __future__ import annotations

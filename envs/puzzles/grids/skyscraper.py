@@ -1,8 +1,8 @@
-"""rlsuite/Skyscraper-v0 and rlsuite/SumSkyscraper-v0: a Latin square of towers, of which some are seen from the edges.
+"""rlsuite/Skyscraper-v0 and rlsuite/SumSkyscraper-v0: a Latin square of towers with views from the edges as clues.
 
-A tower is seen from an edge if all towers between it and the edge are lower. A clue at the edge says how many towers of
-its row or column are seen from there or, in SumSkyscraper, the sum of their heights. ``difficulty`` is the side of the
-grid. Instances have exactly one solution: a clue is hidden only if no solution contradicts it.
+A tower is seen from an edge if all towers between it and the edge are lower. A clue at the edge gives the number of
+towers of its row or column that are seen from there or, in SumSkyscraper, the sum of their heights. ``difficulty`` is
+the side of the grid. Instances have exactly one solution: a clue is hidden only if no solution contradicts it.
 
 See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a height that stands in the
 cell's row or column, and one that completes a row or column against its clues. Each clue is observed one-hot, or zeros

@@ -1,12 +1,12 @@
-r"""rlsuite/Slant-v0: a diagonal in every cell, so many at each numbered corner, and no loop (Gokigen Naname).
+r"""rlsuite/Slant-v0: a diagonal in every cell, the given number at each numbered corner, no loop (Gokigen Naname).
 
-Instances have exactly one solution, which would not be the only one without any of the numbers. Cells get a random
-diagonal in random order, the other one if it would close a loop. If the numbers of all corners leave one solution, they
-are taken away in random order as long as it stays the only one. ``difficulty`` (of the task) is the side; on boards of
-side 3 some instances repeat.
+Instances have exactly one solution. Without any one of the numbers there would be others. Cells get a random diagonal
+in random order, the other one if it would close a loop. If the numbers of all corners leave one solution, numbers are
+removed in random order as long as it stays the only one. ``difficulty`` (of the task) is the side; on boards of side 3
+some instances repeat.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids to exceed the number of a
-corner and to leave too few cells to reach it; loops are judged when the grid is full.
+See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids exceeding the number of a
+corner and leaving too few cells to reach it; loops are judged when the grid is full.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""rlsuite/Arc1D-v0: infer from examples what is done to a strip of coloured cells, and do it to another strip.
+"""rlsuite/Arc1D-v0: infer from examples how a rule changes a strip of coloured cells, and apply it to another strip.
 
 ``difficulty`` is the number of steps of the rule. See :mod:`.composed_rules` for proofs, actions, observations and
 rewards. Instances that differ by names of colours, by reflection or by the order of their examples are one: the family

@@ -3,8 +3,8 @@
 ``difficulty`` is the number of steps that the function is composed of. See :mod:`.composed_rules` for proofs, actions,
 observations and rewards.
 
-The puzzle is Rule's (2020, "The child as hacker", hdl.handle.net/1721.1/129232), with a family so small that the
-answers of all its functions are known.
+The puzzle is Rule's (2020, "The child as hacker", hdl.handle.net/1721.1/129232), with a family of functions so small
+that all their answers are known.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """rlsuite/Entailment-v0: do the premises entail the conclusion, contradict it, or neither?
 
 Sentences are those of monadic first-order logic without equality: "every", "no" and "some" over up to three of k
-properties, and a thing with a name. A thing is of one of 2**k kinds. A sentence about all forbids some kinds; a
-sentence about some asks for a thing of one of its kinds. So sentences can be true together exactly if each of the
-latter, and the named thing, finds a kind that none of the former forbids. This decides every case. It also shows that
-sentences that can be true together are true in a world with one thing for each sentence about some (and at least one
-thing).
+properties, and a thing with a name. A thing is of one of 2**k kinds. A sentence about all things forbids some kinds. A
+sentence about some thing requires a thing of one of its kinds. So sentences can be true together exactly if every
+sentence of the second type, and the named thing, has a kind that no sentence of the first type forbids. This decides
+every case. It also shows that such sentences are true together in a world with one thing for each sentence about some
+thing (and at least one thing).
 
 Premises never contradict each other. At least half of them make a derivation of the conclusion or of its denial, which
-is spoiled where the answer is "neither"; the others are random. Of every three seeds, each gets another answer.
+is spoiled if the answer is "neither". The others are random. Of every three seeds, each gets another answer.
 ``difficulty`` is the number of premises that settle the question. Three premises make a few thousand different puzzles,
 more premises far more.
 

@@ -1,12 +1,11 @@
-"""rlsuite/KnightsAndKnaves-v0: knights tell the truth, knaves lie; say who is what (Smullyan 1978).
+"""rlsuite/KnightsAndKnaves-v0: knights tell the truth, knaves lie; find each person's kind (Smullyan 1978).
 
 Everybody says one thing, about one or two people or about how many knights there are. Exactly one assignment makes
-every knight's sentence true and every knave's false. ``difficulty`` is how long a depth-first search takes to find it.
-See :mod:`..shared.grid_filling` for actions, observations and rewards: people are the cells of one row, and the mask
+every knight's sentence true and every knave's false. ``difficulty`` is the length of a depth-first search for it. See
+:mod:`..shared.grid_filling` for actions, observations and rewards: people are the cells of one row, and the mask
 forbids a kind that makes a sentence wrong once the kinds of all people in it are known. After the cells come, for each
-speaker, the people that the sentence is about (one-hot, twice) and the cases in which it is true (a bit a case).
-
-Three people make some 2,500 different puzzles, four some 50,000, more people far more.
+speaker, the people that the sentence is about (one-hot, twice) and the cases in which it is true (one bit each). Three
+people make about 2,500 different puzzles, four about 50,000, and more people far more.
 """
 
 from __future__ import annotations

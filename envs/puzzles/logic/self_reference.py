@@ -1,15 +1,15 @@
-"""rlsuite/SelfReference-v0: numbered statements about which of these statements are true; find out.
+"""rlsuite/SelfReference-v0: find which numbered statements are true; they are about each other's truth.
 
-A statement says how many are true among some of the statements, often itself among them. Exactly one assignment of
-truth values makes every true statement right and every false one wrong, proven by enumeration; all assignments are
-equally likely to be the one. ``difficulty`` is how long a depth-first search takes to find it.
+A statement gives the number of true ones among some of the statements, often including itself. Exactly one assignment
+of truth values makes every true statement right and every false one wrong, as enumeration proves. All assignments are
+equally likely to be the solution. ``difficulty`` is the length of a depth-first search for it.
 
 See :mod:`..shared.grid_filling` for actions, observations and rewards: statements are the cells of one row, and the
 mask forbids a value that makes a statement wrong whatever the open values are. After the cells come, for each
 statement, the statements that it is about and the numbers of true ones among them with which it is right (a bit each);
 then the mask.
 
-Three statements make some 2,000 different puzzles, four far more.
+Three statements make about 2,000 different puzzles, four far more.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """rlsuite/Zebra-v0: who lives in which house, from clues, as in the puzzle of the zebra (Life International 1962).
 
 There are as many attributes as houses, and each value of an attribute belongs to one house. The clues leave one
-solution, and none of them can be spared. ``difficulty`` is how long a search takes to prove that. See
+solution, and every clue is needed. ``difficulty`` is the length of a search that proves it. See
 :mod:`..shared.grid_filling` for actions, observations and rewards: rows are attributes, columns houses. The mask
-forbids a value that its row has already, and a house that a clue about the value rules out, as far as the other value
-of that clue is placed. After the cells come the clues, one after the other: kind, first and second value (or house),
+forbids a value that its row already has. It also forbids a house that a clue about the value rules out, if the clue's
+other value is placed. After the cells come the clues, one after the other: kind, first and second value (or house),
 each one-hot.
 
 The search places whole rows: an attribute's values can stand in ``houses!`` orders, and a set of orders is a number.

@@ -1,12 +1,12 @@
-"""rlsuite/CarPainting-v0: reorder a line of cars a little, so that the paint shop changes colours as rarely as it can.
+"""rlsuite/CarPainting-v0: reorder a line of cars a little, so that a paint shop seldom changes colours.
 
 Each car may leave its place by at most three places, as a buffer before a paint shop allows (Epping, Hochstattler &
 Oertel 2004, doi:10.1016/S0166-218X(03)00442-6, on paint shops with a fixed order of cars). ``difficulty`` is the number
 of cars.
 
-The fewest changes are found by dynamic programming over the places. The state at a place is the last colour and the set
-of cars left among the seven that may stand there. The foremost of the cars of one colour may always go first, because
-two that are out of order can trade places and stay within their bounds.
+Dynamic programming over the places finds the fewest changes. The state at a place is the last colour and the set of
+cars left among the seven that may stand there. The foremost car of a colour may always go first, because two cars of
+that colour in the other order can trade places and stay within their bounds.
 
 =============  =====================================================================================================
 action         which car goes to the next place, by how far behind it it stands in the line: 0 to 6 for three before to

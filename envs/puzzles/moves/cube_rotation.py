@@ -1,11 +1,11 @@
-"""rlsuite/CubeRotation-v0: a cube with coloured sides is turned; where is a colour now, and how is it turned back?
+"""rlsuite/CubeRotation-v0: a cube with coloured sides is turned; find a colour, or turn the cube back.
 
 ``difficulty`` is the number of turns. One-shot, the question is the colour on a named side after the turns.
 Interactively, the player turns the cube back by quarter turns: see :mod:`..shared.group`. The observation holds for
 each side, one-hot, the side at which its colour was at first.
 
-The colours are all different and only names, and the cube can be looked at from 24 directions, so there are some
-6**turns / 4 different puzzles.
+The colours are different and only names, and there are 24 directions of view, so there are about 6**turns / 4 different
+puzzles.
 """
 
 from __future__ import annotations

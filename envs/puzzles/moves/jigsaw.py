@@ -3,8 +3,8 @@
 A random picture (:mod:`.random_pictures`) is cut into n x n square patches. Cuts run along lines of pixels, and both
 patches keep the line, so that the borders of neighbours agree. Other borders agree too: the pattern of the picture
 repeats from patch to patch, and only the shapes on it tell patches apart. But the picture is the only square
-arrangement of the patches whose borders agree everywhere; an exhaustive search proves it for every instance. ``tier``
-is n. ``difficulty`` is the number of patches that the search tries.
+arrangement of the patches in which all borders agree. An exhaustive search proves this for every instance. ``tier`` is
+n. ``difficulty`` is the number of patches that the search tries.
 
 One-shot, a patch is described by the colours of its four borders, and the answer says which patch to put where.
 Interactively, two patches change places a step:

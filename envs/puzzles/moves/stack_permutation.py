@@ -2,8 +2,8 @@
 
 ``difficulty`` is the number of numbers. Of every two one-shot instances one is impossible. An order is possible exactly
 if no three of its numbers, wherever they stand, go high, low, middle (Knuth, The Art of Computer Programming 1, section
-2.2.1, exercise 5). Possible and impossible orders are made alike: two numbers of a random possible order trade places,
-again and again until the result is of the seed's kind. The interactive form has possible orders only.
+2.2.1, exercise 5). Possible and impossible orders are made in the same way: two numbers of a random possible order
+trade places, again and again, until the result is of the seed's kind. The interactive form has possible orders only.
 
 There are few orders of 6 numbers: 132 are possible, and 496 others differ from a possible one by two numbers. With 14
 numbers, 2,674,440 are possible.

@@ -2,7 +2,7 @@
 
 See :mod:`.gate_synthesis` for the rules and the interactive form. Up to phase, a circuit is a rotation of the Bloch
 sphere whose entries are (a + b sqrt(2)) / sqrt(2)**k with integers a, b, k; equal integers mean equal rotations (Giles
-& Selinger 2013, arXiv:1312.6584). Targets that are no products are random by Haar's measure. There are few products:
+& Selinger 2013, arXiv:1312.6584). Targets that are not products are random by Haar's measure. There are few products:
 24, 89 and 336 of 3, 6 and 10 gates. The player sees the rotation that is left to make, 3 x 3.
 """
 

@@ -5,9 +5,10 @@ left is taken down, so that there may be several ways. See :mod:`.lattice_routes
 the mask forbids walking into walls. Two things differ:
 
 * Every passage taken is marked, at most twice, as Tremaux's walker does, who never gets lost (Lucas 1882, Recreations
-  mathematiques 1): without marks, who does not see the whole way at once walks to and fro. The observation ends with
-  the marks of the passages to the right, then down, rooms in reading order, and those of the four from here; halved.
-* What is left to the goal is counted in moves of a shortest way, so that detours that have to be made are rewarded.
+  mathematiques 1): without marks, a player who does not see the whole way at once walks to and fro. The observation
+  ends with the marks of the passages to the right, then down, rooms in reading order, and those of the four from here;
+  halved.
+* The distance left to the goal is counted in moves of a shortest way, so that necessary detours are rewarded.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """rlsuite/CipherKnownPlaintext-v0: decrypt a text from plaintexts and ciphertexts of a cipher whose key is unknown.
 
-The method is known, and so are plaintexts with their ciphertexts under one key. An instance is kept only if every key
-that fits all of them decrypts the text to the same plaintext, as trying all fitting keys (:func:`fitting`) proves. So
-there is one answer, even if several keys fit.
+The method is known, and so are plaintexts with their ciphertexts under one key. An instance is kept only if all keys
+that fit decrypt the text to the same plaintext, which trying them all proves (:func:`fitting`). So there is one answer,
+even if several keys fit.
 
 ``difficulty`` is the number of letters of each text, which also determines the ciphers (``TIERS``); it grows with the
 size of the key. Texts are pseudo-words. See :mod:`.spelling` for actions, observations and rewards. The observed facts

@@ -1,9 +1,9 @@
 """rlsuite/Crossword-v0: fill a crossword with the words of a list, each in one place (a fill-in, or kriss-kross).
 
 ``difficulty`` is the side of the grid. Instances have exactly one solution: a letter is given where two solutions
-differ, until one solution is left. Every instance has its own words, which mean nothing; vowels and consonants
-alternate in the grid, so that they can be spoken. Patterns of blocked cells are the same after half a turn and have no
-runs of two cells.
+differ, until one solution is left. Every instance has its own words without meaning. Vowels and consonants alternate in
+the grid, so that the words can be spoken. Patterns of blocked cells are the same after half a turn and have no runs of
+two cells.
 
 One-shot, the answer is the whole grid. Interactively, a word is placed a step:
 
