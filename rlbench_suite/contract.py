@@ -24,7 +24,7 @@ KERNEL = ("score", "action_mask", "invalid_action", "invalid_reason", "end_reaso
 
 
 class ContractError(TypeError):
-    """An error about a task or a player that does not keep its contract; each sentence names what is at fault."""
+    """A task or a player does not keep its contract. Each sentence of the message names a fault."""
 
 
 def check_spaces(task: Described) -> None:

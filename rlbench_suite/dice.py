@@ -49,7 +49,7 @@ class Dice:
     """A stream of draws that depends on its three keys and on nothing else.
 
     Args:
-        stream: 64-bit key of what is drawn (:func:`stream_of`).
+        stream: 64-bit key of the purpose of the draws (:func:`stream_of`).
         seed: 64-bit seed.
         branch: 64-bit key of one of several streams of a seed, such as those of the splits.
     """

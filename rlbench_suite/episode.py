@@ -122,8 +122,8 @@ def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Epis
     own = fold_in(seed, index)
     fixed = draw.context >= 0
     params_key = fold_in(jnp.where(fixed, seed_key(0), own), jnp.where(fixed, draw.context, Role.PARAMS))
-    # Compiled apart, a drawn number is rounded once. Fused with what is computed from it, it may be contracted, and
-    # in another way in a batch than alone.
+    # A drawn number that is compiled apart is rounded once. If it were fused with its uses, it might be contracted, and
+    # differently in a batch than alone.
     params = compiled_apart(task.sample_params)(jax.random.wrap_key_data(params_key), draw.split)
     state = compiled_apart(task.initial)(jax.random.wrap_key_data(fold_in(own, Role.INITIAL)), params)
     nothing = jnp.zeros(task.reward_space.shape, task.dtype)

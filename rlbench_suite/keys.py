@@ -82,7 +82,7 @@ def _drawn(key: jax.Array, count: int, law: Callable[[jax.Array], jax.Array]) ->
 
     @drawn.def_vmap
     def _(size: int, batched: list[bool], keys: jax.Array) -> tuple[jax.Array, bool]:
-        # The batch axis comes last, because it is the one that fills vector instructions.
+        # The batch axis comes last, because it fills vector instructions.
         return draw(keys.T, numbers[:, None]).T, True
 
     return computed_once(drawn)(key)

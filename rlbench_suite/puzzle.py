@@ -130,7 +130,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @abc.abstractmethod
     def solve(self, instance: Instance) -> str:
-        """Return an answer that scores 1, by an exact solver that uses only what the prompt says."""
+        """Return an answer that scores 1, by an exact solver that uses only the information in the prompt."""
 
     @abc.abstractmethod
     def difficulty(self, instance: Instance) -> float:

@@ -46,7 +46,7 @@ class Described(abc.ABC):
     that it is safe before a fork.
     """
 
-    #: Measures of each step beside ``success``: name to description, with units.
+    #: Measures of each step besides ``success``: name to description, with units.
     measures: ClassVar[dict[str, str]] = {}
 
     #: Optional public facts about each of many discrete actions, host float32 ``(actions, F)``. With them a policy can

@@ -1,7 +1,7 @@
 """Random offices: people, events and debts; train and test share no person.
 
-A person is a first name and a home town. Of the six cities, three belong to each name on the train split, and the other
-three on the test split, so that no contact of one split ever turns up in the other, and hence no instance does.
+A person is a first name and a home town. Each name has three of the six cities on the train split and the other three
+on the test split. So no contact of one split ever occurs in the other, and hence no instance does.
 """
 
 from __future__ import annotations

@@ -178,10 +178,10 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin episodes: with seeds the first of each, without the next of each.
+        """Begin episodes: with a seed, the first episode of each entry's seed; without, the next episode of each entry.
 
         Args:
-            seed: of the first entry (entry ``i`` has ``seed + i``), or a list with one for each.
+            seed: seed of the first entry (entry ``i`` has ``seed + i``), or a list with one seed for each entry.
             options: ``{"reset_mask": mask}`` begins the episodes of those entries only, bool ``(n,)``; the others stay
                 as they are.
 
@@ -193,7 +193,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         refuse_after_fork()
         chosen = self._chosen(options)
         self._programs = programs(self.task)
-        # Whether any episode needs a reset is looked up before, unless that would wait for an accelerator.
+        # Check beforehand whether any episode needs a reset, unless that would wait for an accelerator.
         self._unseen = self.backend == "jax" and jax.default_backend() != "cpu"
         with precision(self.task):
             if self._episodes is None:

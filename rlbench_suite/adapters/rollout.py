@@ -76,8 +76,8 @@ def step_stream(
 def in_blocks(function: Callable[[Any], Any], batch: Any) -> Any:
     """Apply a function of a batch, preferably one of many steps, block by block on CPUs; traced.
 
-    A block is small enough to stay in a core's caches between steps. Its size is no power of two, because arrays that
-    lie a power of two apart evict each other.
+    A block is small enough to stay in a core's caches between steps. Its size is not a power of two, because arrays
+    that lie a power of two apart evict each other.
 
     Args:
         function: from arrays with the batch on axis 0 to such arrays, computing every entry by itself.
@@ -172,7 +172,7 @@ def _play(
 
     def body(carry: Any) -> Any:
         t, over, cost, (episodes, last), memory, actions = carry
-        # Compiled apart, so that the recorded action is the one that is played. Fused with both uses, the policy's
+        # Compile the policy apart, so that the recorded action is the played one. If it were fused with both uses, its
         # last sums could round in two ways.
         chosen, memory = compiled_apart(jax.vmap(act))(memory, last, episodes)
         chosen = chosen.astype(actions.dtype)

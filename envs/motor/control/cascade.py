@@ -1,8 +1,9 @@
 """The reference players of every drive: cascaded control, on the machine of the data sheet.
 
-* currents, continuous: on each axis a proportional controller that would reach the reference in one period (deadbeat,
-  K = L / T), feed-forward of resistive and induced voltages, and an integrator against the errors that tolerances
-  leave. It waits while the converter gives less than is asked. In field coordinates this is field-oriented control;
+* currents, continuous: on each axis a proportional controller that would reach the reference in one period (deadbeat, K
+  = L / T), feed-forward of resistive and induced voltages, and an integrator against the errors that tolerances leave.
+  It waits while the converter gives less than the requested voltage. In field coordinates this is field-oriented
+  control;
 * currents, finite: the switch state whose currents one period ahead, by the data sheet's machine, are nearest to
   their references (finite-set model-predictive control with a horizon of one);
 * torque: the currents of least loss for it, corrected by the difference between the measured torque and that of the

@@ -1,4 +1,4 @@
-"""The reference player of a machine one phase of which breaks: deadbeat currents, then a neutral current too.
+"""The reference player of a machine with a breaking phase: deadbeat currents, then also a neutral current.
 
 * torque: maximum torque per ampere, corrected by the measured torque, as in ``cascade.py``;
 * currents: each of d, q and zero reaches its reference in one period, on the machine of the data sheet;

@@ -1,8 +1,8 @@
 """The reference player of current tracking: field-oriented control.
 
-One PI controller an axis, the axes decoupled by feed-forward of the induced voltages, anti-windup by the voltage that
-the inverter really gave. Designed on the data sheet's machine, as a practitioner has it: the tolerances of a context
-are not known to it.
+Each axis has a PI controller. Feed-forward of the induced voltages decouples the axes, and the voltage that the
+inverter really gave prevents windup. It is designed for the data sheet's machine, as a practitioner would do it: it
+does not know the tolerances of a context.
 
 Gains by the magnitude optimum (Betragsoptimum): the reset time cancels the axis' time constant, T_n = L / R, and the
 gain is K_p = L / (2 T_s) with the sum T_s of small time constants. A sample is used at once and its voltage is held for

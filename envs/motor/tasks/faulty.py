@@ -1,4 +1,4 @@
-"""Control the torque of a permanent-magnet machine one phase of which breaks during the episode.
+"""Control the torque of a permanent-magnet machine when one of its phases breaks during the episode.
 
 The task is that of ``drive.py`` except for this table. The machine's neutral point is connected
 (``machines/open_phase.py``), so two phases can still make any torque: with currents sqrt(3) times as large, and one

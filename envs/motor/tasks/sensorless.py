@@ -1,4 +1,4 @@
-"""Control the speed with sensors of currents only: neither speed nor angle is shown.
+"""Control the speed with current sensors only: the observation has neither speed nor angle.
 
 The task is that of ``drive.py`` except for this table. Speed and angle must be estimated from the voltage that turning
 magnets induce. At standstill there is none, so three-phase speeds stay away from zero.

@@ -1,6 +1,6 @@
 """Puzzles of arithmetic: combine given numbers, two at a time, until one is the target.
 
-One-shot, the answer is an expression. Interactively, two numbers are replaced by what an operation makes of them:
+One-shot, the answer is an expression. Interactively, the result of an operation replaces two numbers:
 
 =============  =====================================================================================================
 action         ``operation * pairs + pair``, ``Discrete(6 * n * (n - 1) / 2)``; operations on places i < j with the

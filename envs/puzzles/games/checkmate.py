@@ -54,7 +54,7 @@ from .chess_moves import (
 )
 
 PIECES = (QUEEN, ROOK, ROOK, BISHOP, BISHOP, KNIGHT, KNIGHT, PAWN, PAWN, PAWN, PAWN)
-"""Pieces that a side draws from, beside its king."""
+"""Pieces from which a side draws, besides its king."""
 MOST_PIECES = 16
 MOVES = 64 * 64
 _MOVE = re.compile(r"[a-h][1-8][a-h][1-8][qrbn]?")

@@ -1,4 +1,4 @@
-"""Solve square grids in which every row and column is one of some arrangements, no two rows and no two columns equal.
+"""Solve square grids with given possible arrangements of rows and columns, no two rows and no two columns equal.
 
 An arrangement of a line is an integer: cell ``i`` of the line holds symbol ``v`` (1 to ``symbols``) where bit ``i *
 symbols + v - 1`` is set.

@@ -22,7 +22,7 @@ from ..shared import parsing
 from .composed_rules import InductionPuzzle, InductionTask, Instance, Step, in_order, packed, picked
 
 COLOURS = (1, 2, 3)
-"""Colours beside 0, the colour of the ground."""
+"""Colours other than 0, the colour of the ground."""
 
 _VIEWS = [(way, bytes((0, *names)).ljust(256)) for way in (1, -1) for names in permutations(COLOURS)]
 """Directions, each with a table that renames colours."""
