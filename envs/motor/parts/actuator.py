@@ -17,7 +17,7 @@ from . import components
 from .part import Design
 
 Moved = Callable[[Any, Any, float], Any]
-"""Moves a state under a voltage (V) over a fraction of the period."""
+"""Function that moves a state under a voltage (V) over a fraction of the period."""
 
 
 class Voltages:

@@ -274,7 +274,7 @@ class CombineTask(PuzzleTask[NumbersState]):
     def reward(
         self, state: NumbersState, action: jax.Array, next_state: NumbersState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give 1 for the target."""
+        """Return 1 for the target."""
         return (self._reached(next_state, params) & ~self._reached(state, params)).astype(self.dtype)
 
     def terminal(self, state: NumbersState, key: jax.Array, params: Params) -> jax.Array:

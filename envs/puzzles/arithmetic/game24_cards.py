@@ -251,7 +251,7 @@ class Game24Cards(PuzzleTask[FormulaState]):
     def reward(
         self, state: FormulaState, action: jax.Array, next_state: FormulaState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give 1 for the target."""
+        """Return 1 for the target."""
         return (self._success(next_state, params) & ~self._over(state)).astype(self.dtype)
 
     def terminal(self, state: FormulaState, key: jax.Array, params: Params) -> jax.Array:

@@ -217,7 +217,7 @@ class SymbolicGrid(FillTask):
 
     @property
     def fact_count(self) -> int:
-        """A letter a cell, one-hot, and a sum for each row and column."""
+        """Number of facts: a one-hot letter for each cell, and a sum for each row and column."""
         return self.puzzle.side**2 * self.puzzle.columns + 2 * self.puzzle.side
 
     def facts(self, instance: Any) -> jax.Array:

@@ -258,7 +258,7 @@ class CheckmateInOne(PuzzleTask[State]):
         return (Component("move", meaning, shape=(64, 64)),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Give 1 for checkmate."""
+        """Return 1 for checkmate."""
         return ((state.action < 0) & self._success(next_state, params)).astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:

@@ -352,7 +352,7 @@ class TicTacToe(PuzzleTask[State]):
         return (Component("mark", "[row, column]: put an X into the cell", shape=(SIDE, SIDE)),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Give 1 for an end as good as there could be."""
+        """Return 1 for the best possible end."""
         moved = (state.cells != next_state.cells).any()
         return (moved & self._success(next_state, params)).astype(self.dtype)
 
@@ -421,7 +421,7 @@ class TicTacToe(PuzzleTask[State]):
 
 
 class PerfectPlayer(NamedTuple):
-    """Plays the first move that loses nothing."""
+    """Player of the first move that loses nothing."""
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> PerfectPlayer:

@@ -77,14 +77,14 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         }
         """The cells of such a row."""
         self._lines = {ones: self.written([list(cells)]) for ones, cells in self._cells.items()}
-        """Such a row as it is written."""
+        """The same row in the format of an answer."""
         self._counted = [
             [r * ones + (total << 8 * (side + r - 1)) for ones, total in zip(self._ones, self._sum, strict=True)]
             for r in range(1, side + 1)
         ]
         """Contribution of each filling to the sums, by row: bytes of the columns, then of the rows."""
         self._added = [dict(zip(self._cells.values(), counted, strict=True)) for counted in self._counted]
-        """The same by cells."""
+        """The same contributions by cells."""
 
     def compose(self, dice: Dice) -> Instance:
         """Draw the clues of a uniformly random filling."""

@@ -236,7 +236,7 @@ class StarBattle(CellFillTask):
 
     @property
     def fact_count(self) -> int:
-        """A region a cell, one-hot."""
+        """Number of facts: a one-hot region for each cell."""
         return self.puzzle.rows**3
 
     def facts(self, instance: Any) -> jax.Array:

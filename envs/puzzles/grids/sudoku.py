@@ -251,7 +251,7 @@ _EMPTY = b"1" + b"0" * 255
 
 
 class _UnitSums:
-    """Checks whether every unit of a full grid has every digit.
+    """A check that every unit of a full grid has every digit.
 
     Digit d counts as 2**d, and every cell has 16 bits of one long number. ``side`` powers of two sum to 2**side - 1
     only if all are different. A multiplication adds up the cells of each row at the row's last cell, and those of each

@@ -362,7 +362,7 @@ class Entailment(PuzzleTask[AnswerState]):
     def reward(
         self, state: AnswerState, action: jax.Array, next_state: AnswerState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give 1 for the right answer."""
+        """Return 1 for the right answer."""
         return ((state.answer == 0) & self._right(next_state, params)).astype(self.dtype)
 
     def terminal(self, state: AnswerState, key: jax.Array, params: Params) -> jax.Array:

@@ -356,7 +356,7 @@ class Jigsaw(PuzzleTask[PatchState]):
     def reward(
         self, state: PatchState, action: jax.Array, next_state: PatchState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give progress, 1 at the goal, and the price of a swap."""
+        """Return progress, plus 1 at the goal, minus the price of a swap."""
         before, after = self._misplaced(state), self._misplaced(next_state)
         at_first = self._misplaced(PatchState(params.instance.cells)).astype(self.dtype)
         progress = (before - after).astype(self.dtype) / at_first

@@ -299,7 +299,7 @@ class StackPermutation(PuzzleTask[StackState]):
     def reward(
         self, state: StackState, action: jax.Array, next_state: StackState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give a share for each number, 1 for the last."""
+        """Return a share for each number, plus 1 for the last one."""
         out = next_state.popped - state.popped
         return out.astype(self.dtype) / self.count + ((out > 0) & self._done(next_state)).astype(self.dtype)
 

@@ -327,7 +327,7 @@ class RearrangementTask(PuzzleTask[BoardState]):
     def reward(
         self, state: BoardState, action: jax.Array, next_state: BoardState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give progress, 1 at the goal, and the price of a move."""
+        """Return progress, plus 1 at the goal, minus the price of a move."""
         progress = (state.apart - next_state.apart).astype(self.dtype) / state.at_first.astype(self.dtype)
         price = PRICE / params.instance.shortest.astype(self.dtype)
         arrived = (state.apart > 0) & (next_state.apart == 0)

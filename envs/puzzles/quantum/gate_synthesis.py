@@ -266,7 +266,7 @@ class SynthesisTask(PuzzleTask[State]):
         return gates_named(self.puzzle.names)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Give progress, and 1 for being near enough."""
+        """Return progress, plus 1 for being near enough."""
         at_first = self._excess(self.initial(key, params), params)
         before, after = self._excess(state, params), self._excess(next_state, params)
         return (before - after) / at_first + ((before > 0) & (after == 0)).astype(self.dtype)

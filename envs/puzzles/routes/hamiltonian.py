@@ -288,7 +288,7 @@ class HamiltonianPath(PuzzleTask[PathState]):
     def reward(
         self, state: PathState, action: jax.Array, next_state: PathState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give a share for each vertex, 1 for a solution."""
+        """Return a share for each vertex, plus 1 for a solution."""
         more = next_state.visited - state.visited
         done = (more > 0) & self._solved(next_state, params)
         return more.astype(self.dtype) / self.count + done.astype(self.dtype)

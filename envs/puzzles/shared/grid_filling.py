@@ -338,7 +338,7 @@ class FillTask(PuzzleTask[GridState]):
     def reward(
         self, state: GridState, action: jax.Array, next_state: GridState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give progress, and 1 for a solution."""
+        """Return progress, plus 1 for a solution."""
         share = (state.empty - next_state.empty).astype(self.dtype) / state.at_first.astype(self.dtype)
         return share + ((state.empty > 0) & self._success(next_state, params)).astype(self.dtype)
 

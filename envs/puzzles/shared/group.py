@@ -123,7 +123,7 @@ class UndoTask(PuzzleTask[GroupState]):
     def reward(
         self, state: GroupState, action: jax.Array, next_state: GroupState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give progress, 1 at the unit, and the price of a step."""
+        """Return progress, plus 1 at the unit, minus the price of a step."""
         before, after = self._needed(state), self._needed(next_state)
         arrived = ((before > 0) & (after == 0)).astype(self.dtype)
         at_first = self._needed(self.initial(key, params)).astype(self.dtype)

@@ -57,7 +57,7 @@ class PuzzleTask(Task[Params, State], Generic[State]):
 
 
 class SolverPlayer(NamedTuple):
-    """Plays the actions that the exact solver found when the bank was built."""
+    """Player of the actions that the exact solver found when the bank was built."""
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> SolverPlayer:

@@ -253,7 +253,7 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
 
 
 class _Search:
-    """Searches depth-first over slots; for each slot, the words that may go there are the bits of an integer."""
+    """Depth-first search over slots. The possible words of each slot are the bits of an integer."""
 
     def __init__(self, cells: list[int], words: list[list[int]], slots: list[list[int]]) -> None:
         self.tried = 0
@@ -388,7 +388,7 @@ class Crossword(PuzzleTask[CrosswordState]):
     def reward(
         self, state: CrosswordState, action: jax.Array, next_state: CrosswordState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give a share for each word, 1 for the last."""
+        """Return a share for each word, plus 1 for the last one."""
         placed = next_state.used != state.used
         return placed.astype(self.dtype) / self.count + (placed & self._done(next_state)).astype(self.dtype)
 

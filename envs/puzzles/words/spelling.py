@@ -202,7 +202,7 @@ class SpellingTask(PuzzleTask[SpellingState]):
     def reward(
         self, state: SpellingState, action: jax.Array, next_state: SpellingState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give a share for each right letter."""
+        """Return a share for each right letter."""
         return (next_state.right - state.right).astype(self.dtype) / self.length
 
     def terminal(self, state: SpellingState, key: jax.Array, params: Params) -> jax.Array:
