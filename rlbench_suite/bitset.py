@@ -90,7 +90,7 @@ def unpack_bits(numbers: Sequence[jax.Array], width: int) -> jax.Array:
         words[index] |= number.astype(jnp.uint32) << shift
         if shift + width > _WORD:
             words[index + 1] |= number.astype(jnp.uint32) >> _WORD - shift
-    # Store these few words before the flags are taken from them, or each flag would compute its word anew.
+    # Store these few words before the flags are taken from them. Otherwise each flag would compute its word again.
     bits = computed_once(jnp.stack)(words)[:, None] >> np.arange(_WORD, dtype=np.uint32) & 1
     return (bits == 1).reshape(-1)[: len(numbers) * width]
 

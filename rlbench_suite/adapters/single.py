@@ -39,7 +39,7 @@ from rlbench_suite.task import Task
 
 RENDER_MODES = ("rgb_array", "ansi")
 _NOT_COPIED = {"_programs", "_advance", "_buffer", "_read", "_action", "_following"}
-"""Attributes of an env that a copy makes anew."""
+"""Attributes of an env that a copy makes again."""
 
 
 class Programs:

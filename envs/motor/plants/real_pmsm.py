@@ -116,7 +116,7 @@ class RealPermanentMagnet(NamedTuple):
         )
 
     def heated(self, now: Warm, after: DQ, current: DQ, speed: Scalar, duration: Scalar) -> Warm:
-        """Return the flux ``after``, its ``current``, and temperatures warmed by their losses for so many seconds."""
+        """Return the flux ``after``, its ``current``, and the temperatures after this many seconds of their losses."""
         copper = self.copper_losses(current, now.winding)
         iron = self.iron_torque(after, speed) * speed
         rate = Network(coolant=self.coolant).rate(now.temperatures, copper, iron)

@@ -76,8 +76,7 @@ class Coupled(ThreePhase):
     def together(self, changing: Values, holding: Values) -> Values:
         """Scale all by one share, the largest that keeps both converters within their limits.
 
-        The share solves |holding + share changing| = 1, so a current that is too large may use the whole range on its
-        way back.
+        The share solves |holding + share changing| = 1, so too large a current may use the whole range on its way back.
         """
         share: Scalar = 1.0
         for held, changed in zip(self.parts(holding), self.parts(changing), strict=True):
@@ -221,7 +220,7 @@ class EESM(Synchronous, Coupled):
     LEAST = 40.0
     """A: least requested field current, so that torque responds quickly."""
     MOST = 110.0
-    """A: i_q is never asked for more."""
+    """A: largest requested i_q."""
 
     @property
     def units(self) -> tuple[float, ...]:

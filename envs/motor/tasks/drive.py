@@ -395,7 +395,7 @@ class Drive(Task[Params, State]):
         return self.actuator.how_to_act()
 
     def describe(self, state: State, params: Params) -> str:
-        """Describe all that is measured, asked for and applied, with units."""
+        """Describe all measured, requested and applied quantities, with units."""
         measured = [float(value) for value in self.plant.measured(state.electrical)]
         names = self.plant.measured_names
         scales = [self.plant.current_limit if name.startswith("i") else 1.0 for name in names]

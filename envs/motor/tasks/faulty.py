@@ -165,7 +165,7 @@ class FaultyDrive(Drive):
         return (params.machine.inner_torque(state.electrical.currents),)
 
     def action_components(self) -> tuple[Component, ...]:
-        """Describe the voltages of three half bridges, which give what is asked for."""
+        """Describe the voltages of three half bridges, which give the requested voltages."""
         return tuple(
             Component(part.name, f"{part.meaning}, against the neutral point", part.unit)
             for part in components.voltages(self.plant, self.design.machine)

@@ -170,7 +170,7 @@ class Part(NamedTuple):
 
 
 class NumbersState(NamedTuple):
-    """The numbers at hand: exact fractions, not reduced."""
+    """The present numbers: exact fractions, not reduced."""
 
     tops: jax.Array
     """int32 ``(n,)``: numerators."""

@@ -344,7 +344,7 @@ class RefuteSAT(PuzzleTask[State]):
         return {v: (t if g else None) for v, (g, t) in enumerate(zip(given, true, strict=True), 1)}
 
     def describe(self, state: State, params: Params) -> str:
-        """Show the formula in DIMACS CNF, and the case at hand."""
+        """Show the formula in DIMACS CNF, and the current case."""
         order = sorted(
             (v for v, value in self._case(state).items() if value is not None), key=lambda v: state.level[v - 1]
         )
@@ -387,5 +387,5 @@ class RefuteSAT(PuzzleTask[State]):
         return ends.get(int(state.outcome), f"the {int(params.instance.budget)} branchings are used up")
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the formula in the case at hand: :func:`.clause_picture.picture_of`."""
+        """Draw the formula in the current case: :func:`.clause_picture.picture_of`."""
         return picture_of(clauses_of(self._formula(params)), self._case(state), self.picture_shape)

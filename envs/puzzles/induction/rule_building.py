@@ -259,7 +259,7 @@ class RuleInduction(PuzzleTask[RuleState]):
         return f"{literal} is in the rule already"
 
     def why_over(self, state: RuleState, params: Params, info: dict[str, Any]) -> str:
-        """Say whether the rule fits or is as long as it may be."""
+        """Say whether the rule fits or has the largest allowed length."""
         if info["success"]:
             return "the rule fits all examples, and is right in other worlds too"
         return f"the rule has {self.puzzle.most} literals, and does not fit all examples"

@@ -354,7 +354,8 @@ class SelfReference(FillTask):
             parts = about[:, None] >> numbers[:-1] & 1, counts[:, None] >> numbers & 1
             return jnp.concatenate(parts, axis=1).reshape(-1).astype(self.dtype)
 
-        # A call: put together with cells and values at once, each entry would be searched for among all parts.
+        # This is a separate call. If it were joined with cells and values at once, each entry would be looked up among
+        # all parts.
         return computed_once(shown)(instance.about, instance.counts)
 
     @property

@@ -94,7 +94,7 @@ class Instance(NamedTuple):
     turns: np.ndarray
     """int8 ``(difficulty,)``: indices of :data:`TURNS`."""
     asked: np.int8
-    """The side that is asked for."""
+    """The side in question."""
     element: np.int8
     """int8: orientation of the cube after the turns, numbered as in :data:`CUBE`; never 0."""
 

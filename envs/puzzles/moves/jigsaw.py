@@ -100,8 +100,10 @@ class JigsawPuzzle(Puzzle[Instance]):
         return Instance(patches, np.array(cells, np.int8), np.int16(len(swaps)))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the lines along which the picture is cut, and its frame: the least of their rotations and reflections,
-        colours renamed in the order in which they come up. How the patches lie does not matter.
+        """Return the least form of the lines along which the picture is cut, and of its frame.
+
+        The form is the least of their rotations and reflections, with colours renamed in order of first occurrence. The
+        present places of the patches do not matter.
         """
         step = SIDE - 1
         size = self.side * step + 1

@@ -87,8 +87,8 @@ def hamiltonian_path(graph: Graph) -> tuple[list[int] | None, int]:
 def canonical_graph(graph: Graph) -> bytes:
     """Return the same bytes for graphs that differ only by the names of their vertices, and for no others.
 
-    Vertices are told apart by their neighbours' kinds until that ends; among those that are still alike, each is tried
-    as the first (McKay 1981, without its shortcuts for symmetric graphs).
+    Vertices are distinguished by their neighbours' kinds until that ends; among those that are still alike, each is
+    tried as the first (McKay 1981, without its shortcuts for symmetric graphs).
     """
     count = len(graph)
     around = [list(members(bits)) for bits in graph]

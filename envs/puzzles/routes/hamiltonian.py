@@ -96,7 +96,7 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         return canonical_graph(instance.neighbours.tolist())
 
     def rules(self) -> str:
-        """State what is asked for."""
+        """State the task."""
         if self.closed:
             return (
                 "A Hamiltonian cycle of a graph visits every vertex exactly once, goes from each to the next by an "

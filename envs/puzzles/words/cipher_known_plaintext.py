@@ -242,7 +242,7 @@ class CipherKnownPlaintext(SpellingTask):
         return len(self.puzzle.ciphers) + ((2 * self.puzzle.pairs + 1) * self.length + 1) * self.count
 
     def facts(self, instance: Any, letter: jax.Array) -> list[jax.Array]:
-        """Return the facts one-hot, in that order; then the letters that the one at hand faced in the plaintexts."""
+        """Return the facts one-hot, in that order; then the plaintext letters that stood against the current letter."""
         plain, secret, text = map(self.one_hot, (instance.plaintexts, instance.ciphertexts, instance.text))
         faced = (plain & (secret & letter).any(axis=2, keepdims=True)).any(axis=(0, 1))
         return [instance.cipher == np.arange(len(self.puzzle.ciphers)), plain, secret, text, faced]
