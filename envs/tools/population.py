@@ -40,7 +40,7 @@ WORDS = sum(SHARES.values())
 
 
 class Crowd(NamedTuple):
-    """Numbers of rows that exist at the start."""
+    """Number of rows of each table at the start."""
 
     contacts: int
     events: int
@@ -61,8 +61,8 @@ def up_to(words: jax.Array, low: Any, high: Any) -> jax.Array:
 def random_office(words: jax.Array, split: jax.Array, crowd: Crowd) -> tuple[World, Cast, jax.Array, jax.Array]:
     """Return a world, its cast, the limit on payments (16 to 24 euros), and four words for the instruction.
 
-    Balances cover every amount within the limit; shortages are planted later. Requests and transfers are not with the
-    first of the cast, so that only planted ones count for it. Titles, times and names are distinct.
+    Balances cover every amount within the limit; shortages are planted later. No request or transfer involves the first
+    of the cast, so that only planted ones count for this contact. Titles, times and names are distinct.
 
     Args:
         words: uint32 ``(WORDS,)``.

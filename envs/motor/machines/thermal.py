@@ -19,7 +19,7 @@ from typing import NamedTuple
 from .frames import Scalar
 
 ROOM = 20.0
-"""Degrees Celsius, of data sheets."""
+"""Degrees Celsius: temperature of data sheets."""
 COPPER = 3.93e-3
 """1/K"""
 MAGNETS = -1.1e-3

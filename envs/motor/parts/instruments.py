@@ -1,4 +1,4 @@
-"""Instruments between the drive and those who observe it."""
+"""Instruments between the drive and its observers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Instruments:
     """Instruments without errors."""
 
     note = ""
-    """Added to the description of what they measure"""
+    """Note added to the description of the measured quantities"""
 
     def read(
         self, measured: list[Scalar], values: Values, quantity: Quantity, key: jax.Array

@@ -144,7 +144,7 @@ class State(NamedTuple):
     speed: Scalar
     """rad/s"""
     angle: Scalar
-    """rad: electrical, of the rotor; where position is controlled the shaft's own, full turns counted"""
+    """rad: the rotor's electrical angle; for position control the shaft's own, with full turns counted"""
     reference: Values
     """A, N m, rad/s or rad"""
     applied: Values
@@ -201,7 +201,7 @@ class Drive(Task[Params, State]):
         self.reward_space = self.box(0, 1)
 
     def chosen_plant(self, plant: Plant) -> Plant:
-        """Return the plant that is controlled: the machine's, or another that a subclass puts in its place."""
+        """Return the controlled plant: the machine's, or another plant that a subclass puts in its place."""
         return plant
 
     def chosen_goal(self, goal: Goal) -> Goal:
@@ -324,7 +324,7 @@ class Drive(Task[Params, State]):
         return list(zip(parts, memories, strict=True))
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return how near the controlled quantities came to the references that the action was chosen for."""
+        """Return a reward for the quantities' distance from the references that the action was chosen for."""
         total: Scalar = 0.0
         values = self.controlled(next_state, params)
         for reference, value, halving in zip(state.reference, values, self.goal.halving, strict=True):
@@ -340,7 +340,7 @@ class Drive(Task[Params, State]):
         return reduce(or_, (limit.exceeded(state) for limit in self.limits))
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
-        """Return what nearing the limits costs."""
+        """Return the cost of coming near the limits."""
         return reduce(add, (cost for limit in self.limits for cost in limit.cost(next_state)))
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:

@@ -72,7 +72,7 @@ def phases_of(currents: Currents, angle: Scalar) -> Phases:
 
 
 def from_phase(phases: Phases, first: Scalar) -> Phases:
-    """Return the same phases in turn, beginning with the one of number ``first``."""
+    """Return the same phases in turn, beginning with phase number ``first``."""
     a, b, c = phases
     return Phases(
         jnp.where(first < 1, a, jnp.where(first < 2, b, c)),
@@ -152,7 +152,7 @@ class FaultyDrive(Drive):
         after = phases_of(currents, start + turned).a
         opens = (clock > machine.onset) & (before * after <= 0)
         broken = jnp.maximum(now.broken, jnp.where(opens, 1.0, 0.0).astype(self.dtype))
-        # What a phase that opens still carries is less than a step's change; what it drifts by later is rounding.
+        # The remaining current of a phase that opens is less than a step's change. Its later drift is rounding.
         currents = currents._replace(zero=currents.zero - broken * after)
         angle = wrapped(state.angle + turned)
         a, b, c = phases_of(currents, angle)
