@@ -23,7 +23,7 @@ _LARGEST_FILE = 2**30
 def main() -> None:
     """Read the archive named on the command line."""
     say_to = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a simulator prints must not be taken for a result
+    os.dup2(2, 1)  # output of a simulator must not be taken for a result
     _limit()
 
     def say(**said: Any) -> None:

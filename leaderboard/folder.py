@@ -15,7 +15,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+\.zip")
 
 
 def list_archives(folder: Path, arrivals: Sequence[Arrival]) -> tuple[list[Path], dict[str, str]]:
-    """Return the archives in the order of the log, then those that it lacks by name, and what else is called ``.zip``.
+    """Return the archives in the order of the log, then those missing in it by name, and all else called ``.zip``.
 
     Nothing is opened, so no pipe can block and no link can lead elsewhere.
 

@@ -70,7 +70,7 @@ def board_page(board: Board) -> str:
 
 
 def entry_page(entry: Standing, boards: Sequence[Board]) -> str:
-    """Return the page of one entry: its scores, how it was checked, and what it claims."""
+    """Return the page of one entry: its scores, the check, and its claims."""
     return _page(
         "entry.html",
         title=entry.title,

@@ -19,7 +19,7 @@ __version__ = version("rlbench-suite")
 register()
 
 _LATER = {"check_task": "rlbench_suite.checking", "ContractError": "rlbench_suite.contract"}
-"""What is exported from files that import JAX."""
+"""Exported names from files that import JAX."""
 
 
 def __getattr__(name: str) -> Any:

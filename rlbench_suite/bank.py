@@ -24,7 +24,7 @@ from rlbench_suite.card import SPLITS
 from rlbench_suite.puzzle import Puzzle
 
 STOP = -1
-"""End of a plan that is shorter than the longest of its bank."""
+"""Mark of the end of a plan that is shorter than the longest plan of its bank."""
 
 
 class Bank(NamedTuple):
@@ -52,13 +52,13 @@ def cache_folder() -> Path:
 
 
 def bank_path(puzzle: Puzzle[Any], split: str, count: int) -> Path:
-    """Return the file of a bank; its name has a hash of the code that makes it."""
+    """Return the path of a bank. The name contains a hash of the code that makes the bank."""
     name = f"{puzzle.name}-{puzzle.tier:g}-{split}-{count}-{_recipe(type(puzzle).__module__)}.npz"
     return cache_folder() / "banks" / name
 
 
 def load_bank(puzzle: Puzzle[Any], split: str, count: int) -> Bank:
-    """Read a bank from the cache, or build it and put it there. A cache that cannot be written is no error."""
+    """Read a bank from the cache, or build it and put it there. A cache that is not writable is not an error."""
     path = bank_path(puzzle, split, count)
     example: Any = puzzle.generate(0, split)
     try:
@@ -97,8 +97,10 @@ def build_bank(puzzle: Puzzle[Any], split: str, count: int) -> Bank:
 
 @cache
 def _recipe(module: str) -> str:
-    """Hash the code that a puzzle's instances depend on: its module, what that imports of its own family, and the two
-    files that draw."""
+    """Hash the code that a puzzle's instances depend on.
+
+    This is its module, the modules of its family that it imports, and the two files that draw.
+    """
     files = {Path(__file__).with_name("puzzle.py"), Path(__file__).with_name("dice.py")}
     spec = importlib.util.find_spec(module)
     if spec and spec.origin:
@@ -121,7 +123,7 @@ def _code(file: Path) -> str:
 
 
 def _with_imports(module: Path, package: str) -> set[Path]:
-    """Return the files of a module and of all modules of its family that it imports, directly or not; runs none.
+    """Return the files of a module and of all modules of its family that it imports, directly or not. Run none of them.
 
     A family is a package below ``rlbench_suite.envs``, or all of a third party's package.
     """
@@ -152,7 +154,7 @@ def _with_imports(module: Path, package: str) -> set[Path]:
 
 
 def bank_of_both_splits(puzzle: Puzzle[Any], count: int) -> Bank:
-    """Join the train instances and as many test instances; a split begins at its number times ``count``."""
+    """Join ``count`` train instances and ``count`` test instances; a split begins at its number times ``count``."""
     banks = [load_bank(puzzle, split, count) for split in SPLITS]
     longest = max(bank.plans.shape[1] for bank in banks)
     plans = [np.pad(b.plans, ((0, 0), (0, longest - b.plans.shape[1])), constant_values=STOP) for b in banks]

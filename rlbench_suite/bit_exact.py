@@ -30,16 +30,17 @@ def exact_vmap(function: Callable[..., Any], *args: Any) -> Any:
 def in_one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function, compiled as one kernel where XLA would launch one for each leaf.
 
-    Only for functions that move small data, never for arithmetic: the compiler sees all of it at once and may contract
-    more than it otherwise would.
+    Use it for functions that move small data, never for arithmetic: the compiler sees all of it at once and may
+    contract more than it otherwise would.
     """
     return kept_call(function, xla_cpu_small_call="true") if _on_cpu() else function
 
 
 def computed_once(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Return the function, its result stored in memory.
+    """Return the function with its result stored in memory.
 
-    Without this, XLA fuses the function into what uses its result, and computes it anew for every entry of that.
+    Without this, XLA fuses the function into the code that uses its result, and computes the function again for every
+    entry of that code's result.
     """
     return kept_call(function) if _on_cpu() else function
 

@@ -58,7 +58,7 @@ class BitSet(NamedTuple):
         return lax.population_count(self.words).astype(jnp.int32)
 
     def select(self, rank: jax.Array) -> jax.Array:
-        """Return the member that has ``rank`` smaller ones, int32; a number that is no member where there is none."""
+        """Return the member with ``rank`` smaller members, int32; if there is none, a number that is not a member."""
         group, rank = _find_part(list(summed(self._counts, 1)), rank)
         words = lax.dynamic_index_in_dim(self.words, group, keepdims=False)
         index, rank = _find_part(list(lax.population_count(words).astype(jnp.int32)), rank)
@@ -76,7 +76,7 @@ class BitSet(NamedTuple):
 def unpack_bits(numbers: Sequence[jax.Array], width: int) -> jax.Array:
     """Return the lowest ``width`` bits of each number, one after another, bool ``(len(numbers) * width,)``.
 
-    ``jnp.stack`` of the same flags takes longer in batches on CPUs, where XLA finds out for every entry of the result
+    ``jnp.stack`` of the same flags takes longer in batches on CPUs, where XLA computes for every entry of the result
     which flag it is.
 
     Args:
@@ -90,7 +90,7 @@ def unpack_bits(numbers: Sequence[jax.Array], width: int) -> jax.Array:
         words[index] |= number.astype(jnp.uint32) << shift
         if shift + width > _WORD:
             words[index + 1] |= number.astype(jnp.uint32) >> _WORD - shift
-    # Store these few words before the flags are taken from them, or each flag would compute its word anew.
+    # Store these few words before the flags are taken from them. Otherwise each flag would compute its word again.
     bits = computed_once(jnp.stack)(words)[:, None] >> np.arange(_WORD, dtype=np.uint32) & 1
     return (bits == 1).reshape(-1)[: len(numbers) * width]
 

@@ -24,9 +24,9 @@ DTYPES = ("float32", "float64")
 SCORES_FILE = "reference_scores.json"
 ONE_SHOT_FILE = "one_shot_scores.json"
 LONGEST_LIST, NEAREST = 20, 5
-"""Names that an error lists at most, and how many it lists where there are more."""
+"""Largest number of names that an error lists in full, and the number that it lists if there are more."""
 KEYWORDS = ("split", "difficulty", "view", "dtype", "render_mode", "weights")
-"""Keywords that ``gymnasium.make`` takes for every id, beside the settings of its card."""
+"""Keywords that ``gymnasium.make`` takes for every id, besides the settings of its card."""
 
 _BUILT: dict[tuple[Any, ...], Task[Any, Any]] = {}
 """Built tasks. Equal descriptions share one immutable object, so that its compiled programs are found again."""
@@ -35,8 +35,8 @@ _BUILT: dict[tuple[Any, ...], Task[Any, Any]] = {}
 class UnknownKeyword(TypeError, ValueError):
     """A keyword that an id does not take.
 
-    A ``TypeError`` as Python's own, by which callers of ``gymnasium.make`` learn that they may leave a keyword out
-    (TorchRL its ``frameskip``); a ``ValueError`` as any setting that is not known.
+    It is a ``TypeError`` like Python's own, which tells callers of ``gymnasium.make`` that they may leave a keyword out
+    (TorchRL leaves out its ``frameskip``). It is also a ``ValueError`` like that for any unknown setting.
     """
 
 
@@ -46,7 +46,7 @@ def unexpected(task_id: str, name: str, known: Iterable[str]) -> UnknownKeyword:
 
 
 def unknown(kind: str, given: object, known: Iterable[str]) -> str:
-    """Return a sentence with what was given, the nearest valid name, and what is allowed (of many, the nearest)."""
+    """Return a sentence with the given value, the nearest valid name, and the allowed names (if many, the nearest)."""
     names = sorted(known)
     folded = {_fold(name): name for name in names}
     near = difflib.get_close_matches(_fold(str(given)), folded, n=1, cutoff=0.4)
@@ -59,7 +59,7 @@ def unknown(kind: str, given: object, known: Iterable[str]) -> str:
 
 
 def one_of(kind: str, given: object, allowed: Iterable[Any]) -> Any:
-    """Return the allowed value that equals the given one, or is written like it, as in a query.
+    """Return the allowed value that equals the given one or has the same text, as in a query.
 
     Raises:
         ValueError: none is.
@@ -73,7 +73,7 @@ def one_of(kind: str, given: object, allowed: Iterable[Any]) -> Any:
 
 
 def _fold(name: str) -> str:
-    """Return a name without capitals and namespace, which people leave out or get wrong most."""
+    """Return a name in lower case without namespace. People get these two parts wrong most often."""
     return name.lower().removeprefix("rlsuite/")
 
 
@@ -89,38 +89,38 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskCard:
-    """What is known of a task: identity, limits, what it is made of, and how well known players do on it.
+    """Description of a task: identity, limits, parts, and the scores of known players.
 
     Attributes:
         id: Gymnasium id, ``rlsuite/Name-vN``. The version changes whenever a trajectory changes.
         family: folder of the family under ``envs/``.
         summary: one line.
-        source: the paper or book the task is taken from.
+        source: paper or book that the task is taken from.
         entry_point: ``module:Class`` of the :class:`~rlbench_suite.task.Task`.
         reference: ``module:Class`` of the family's own player, a :class:`~rlbench_suite.policy.Policy` with a class
             method ``for_task(task)`` that makes it; empty for a task without one.
         puzzle: ``module:Class`` of its one-shot form, a :class:`~rlbench_suite.puzzle.Puzzle`; empty where it has none.
         horizon: time limit in steps.
         settings: every keyword by which the task may vary, with its value: plain data that the task reads. Another
-            value is another task, by two rules. A setting in ``choices`` may be changed by itself. Any other setting
+            value gives another task, by two rules. A setting in ``choices`` may be changed by itself. Any other setting
             leads to another card of the family, which must have the same ones.
         choices: settings that may be changed by themselves, with the values they may take, the default first; the card
-            fills the defaults into ``settings``. Other values give an id of its own, ``rlsuite/Name-v0?setting=value``,
-            which is in no list and no suite, and has no measured scores.
-        listed: whether lists and suites have the card; without, it is found by its id or by settings only.
-        variant: whether only its family's suite has it, and the suite ``all`` has not: it differs from an id there by
-            its settings or simulator only, or is one of the many puzzles.
+            fills the defaults into ``settings``. Another value gives an id of its own,
+            ``rlsuite/Name-v0?setting=value``. This id is in no list and no suite, and has no measured scores.
+        listed: True if lists and suites have the card. Otherwise it is found only by its id or its settings.
+        variant: True if its family's suite has it but the suite ``all`` does not. Such a task differs from an id of
+            ``all`` only by its settings or simulator, or is one of the many puzzles.
         difficulties: tier name to the number that defines it; empty where the task has one difficulty only.
-        contexts: whether episodes differ by a sampled context (parameters), so that train and test splits exist.
+        contexts: True if episodes differ by a sampled context (parameters), so that train and test splits exist.
         objectives: names of the reward's components; empty for a scalar reward.
         weights: weights of the linear scalarisation that scores a vector reward; same length as ``objectives``.
         hypervolume_reference: point below every return, from which hypervolume is measured.
         agents: number of agents; more than one makes it a PettingZoo task too.
-        host: whether a simulator of the host computes it (:mod:`rlbench_suite.host`) instead of pure functions.
-        requires: module that computes it and that not every Python has. Tests and pages leave the task out without it.
+        host: True if a simulator of the host computes it (:mod:`rlbench_suite.host`) instead of pure functions.
+        requires: module that computes it and that may be missing. Tests and pages then leave the task out.
         trained_on: id of the task on which agents train before they are judged on this one; empty where that is the
             task itself. Observation and action spaces are equal. A report says how much of a score the transfer loses.
-        partially_observed: whether an agent needs a memory, because one observation does not tell all that matters.
+        partially_observed: True if an agent needs a memory, because one observation does not show all that matters.
         optimum: best achievable expected return where it is known in closed form or by enumeration.
         replay_tolerance: allowed difference of a return that a processor with other rounding replays, about four times
             what ``benchmarks/across_processors.py`` finds.
@@ -164,16 +164,16 @@ class TaskCard:
 
     @property
     def installed(self) -> bool:
-        """Whether the module that computes it is installed; nothing is imported to find out."""
+        """True if the module that computes it is installed. Nothing is imported to find out."""
         return not self.requires or importlib.util.find_spec(self.requires) is not None
 
     @cached_property
     def fixed(self) -> dict[str, Any]:
-        """Settings that tell this card from others of its family: all but ``choices``."""
+        """Settings that distinguish this card from others of its family: all except ``choices``."""
         return {name: value for name, value in self.settings.items() if name not in self.choices}
 
     def with_settings(self, **given: Any) -> TaskCard:
-        """Return the card with these choices; this one where they are those it has.
+        """Return the card with these choices, or this card if they are the ones it has.
 
         Raises:
             ValueError: no such setting may be chosen, or the value is not allowed.
@@ -260,7 +260,7 @@ class TaskCard:
         """Return measured scores of one-shot answers by player (:mod:`rlbench_suite.evaluation.one_shot`).
 
         The entry ``difficulty`` is the mean difficulty of instances. ``rlsuite calibrate`` writes them; they are empty
-        where there is no one-shot form.
+        if there is no one-shot form.
         """
         return self._one_shot.get(self._tier(difficulty), {})
 

@@ -36,13 +36,13 @@ from rlbench_suite.task import Described
 
 SEEDS = (7, 2**40)
 REPEATED = (0, 1, 1, 0)
-"""The play that each entry of a batch repeats."""
+"""Number of the play that each entry of a batch repeats."""
 STEPS = 160
 RESET_AFTER = 48
 """Steps after which the first play resets an episode that has not ended, so that it holds several episodes. The other
 play goes on, because some faults come late."""
 CONTEXTS = 100
-"""Number of contexts that are drawn from each split."""
+"""Number of contexts drawn from each split."""
 CYCLES = 40
 """Steps of PettingZoo's own test."""
 NEVER_AN_ACTION = ("", "\x00\x07", "[[[", "1_0", "\N{ARABIC-INDIC DIGIT ONE}")
@@ -60,11 +60,11 @@ class Finding(NamedTuple):
     seconds: float
     faults: tuple[str, ...]
     advice: tuple[str, ...]
-    """Sentences about what is missing without being a fault."""
+    """Sentences about missing parts that are not faults."""
 
 
 class Moment(NamedTuple):
-    """One step of a play, and the first observation of the next episode where this one is over."""
+    """One step of a play, and the first observation of the next episode if this one is over."""
 
     action: Any
     observation: Any
@@ -123,7 +123,7 @@ class Bench:
 
 
 def random_action(rng: np.random.Generator, space: Any, mask: np.ndarray | None) -> Any:
-    """Draw an action that the mask allows; half of those of a Box lie at its bounds."""
+    """Draw an action that the mask allows. Half of the actions of a Box lie at its bounds."""
     if isinstance(space, spaces.Box):
         low, high = np.maximum(space.low, -1e6), np.minimum(space.high, 1e6)
         share = rng.random(space.shape)
@@ -156,7 +156,7 @@ def leaves(tree: Any) -> bytes:
 
 
 def check_shapes(bench: Bench) -> Iterator[str]:
-    """Trace and compile the programs, which compares all results with the declared shapes; the player's too."""
+    """Trace and compile the programs, including the player's. This compares all results with the declared shapes."""
     env, task = bench.env, bench.task
     _, info = env.reset(seed=0)
     if task.card.reference:
@@ -185,7 +185,7 @@ def check_gymnasium(bench: Bench) -> Iterator[str]:
 
 
 def check_play(bench: Bench) -> Iterator[str]:
-    """Check all that random play has shown: spaces, bounds, numbers, flags, names."""
+    """Check the results of random play: spaces, bounds, numbers, flags, names."""
     for play in bench.plays:
         if play.observation not in bench.task.observation_space:
             yield f"{_at(play, 0)} the observation is outside its space: {play.observation!r:.200}."
@@ -232,7 +232,7 @@ def check_repeats(bench: Bench) -> Iterator[str]:
 
 
 def check_batch(bench: Bench) -> Iterator[str]:
-    """Play the same in a batch: every entry equals the single environment of its seed to the bit."""
+    """Play the same actions in a batch. Every entry must equal the single environment of its seed to the bit."""
     task, plays = bench.task, [bench.plays[entry] for entry in REPEATED]
     programs, draw = batch.programs(task), Draw.parse("train", task)
     kind = ActionCheck(task.action_space).dtype
@@ -259,7 +259,7 @@ def check_batch(bench: Bench) -> Iterator[str]:
 
 
 def _unlike(task: Any, moments: list[Moment], step: Step) -> Iterator[tuple[int, str]]:
-    """Yield entries of a batch whose step is not the single environment's, and how it differs."""
+    """Yield entries of a batch whose step differs from the single environment's, and the difference."""
     step = jax.tree.map(np.asarray, step)
     reward = scalar_return(task, step.reward) if task.card.agents > 1 else step.reward
     named = {"observation": step.observation, "reward": reward, "terminated": step.terminated, "info": step.info}
@@ -269,7 +269,7 @@ def _unlike(task: Any, moments: list[Moment], step: Step) -> Iterator[tuple[int,
 
 
 def _unlike_begun(begun: list[Any], last: Step) -> Iterator[tuple[int, str]]:
-    """Yield entries of a batch that do not begin as the single environment, and how they differ."""
+    """Yield entries of a batch whose first observation differs from the single environment's, and the difference."""
     last = jax.tree.map(np.asarray, last)
     for entry, one in enumerate(begun):
         if one is not None:
@@ -286,7 +286,7 @@ def _other(name: str, single: Any, many: Any, entry: int) -> Iterator[str]:
 
 
 def check_masks(bench: Bench) -> Iterator[str]:
-    """Compare masks of info and method, find some action allowed, and see that a forbidden one leaves the state."""
+    """Check that info and method give one mask, some action is legal, and a forbidden one leaves the state alone."""
     env, space = bench.env, bench.task.action_space
     for play in bench.plays:
         shown = [(play.info, False), *((moment.info, moment.terminated) for moment in play.moments)]
@@ -330,7 +330,7 @@ def illegal_action(rng: np.random.Generator, space: Any, mask: np.ndarray) -> An
 
 
 def check_hostile_actions(bench: Bench) -> Iterator[str]:
-    """Step with values that are no actions: each is refused with a sentence, and nothing changes."""
+    """Step with values that are not actions. Each must be refused with a sentence and change nothing."""
     env, space = bench.env, bench.task.action_space
     env.reset(seed=0)
     hostile: list[Any] = ["left", None, np.zeros((7, 3)), [[1]], {}]
@@ -351,7 +351,7 @@ def check_hostile_actions(bench: Bench) -> Iterator[str]:
 
 
 def check_splits(bench: Bench) -> Iterator[str]:
-    """Draw contexts of both splits: none is in both, and a context with a number stays the same."""
+    """Draw contexts of both splits. None may be in both, and a numbered context must stay the same."""
 
     def contexts(split: str | int, count: int) -> set[bytes]:
         env = bench.make(split)
@@ -372,7 +372,7 @@ def check_splits(bench: Bench) -> Iterator[str]:
 
 
 def check_time_limit(bench: Bench) -> Iterator[str]:
-    """Step once under a limit of one step: the episode is truncated."""
+    """Step once under a limit of one step. The episode must be truncated."""
     env = TimeLimit(bench.make(), 1)
     env.reset(seed=0)
     *_, truncated, _ = env.step(bench.task.noop_action())
@@ -381,7 +381,7 @@ def check_time_limit(bench: Bench) -> Iterator[str]:
 
 
 def check_branches(bench: Bench) -> Iterator[str]:
-    """Save the episode, go on and restore it: the same steps follow to the bit."""
+    """Save the episode, continue and restore it. The same steps must follow to the bit."""
     env, play = bench.env, bench.plays[0]
     actions = [moment.action for moment in play.moments[:4]]
     env.reset(seed=play.seed)
@@ -396,7 +396,7 @@ def check_branches(bench: Bench) -> Iterator[str]:
 
 
 def check_copies(bench: Bench) -> Iterator[str]:
-    """Copy an environment in mid-episode: both go on alike, and neither moves the other."""
+    """Copy an environment in mid-episode. Both must continue alike, and neither may affect the other."""
     env, play = bench.make(), bench.plays[0]
     actions = [moment.action for moment in play.moments[:4]]
     env.reset(seed=play.seed)
@@ -407,7 +407,7 @@ def check_copies(bench: Bench) -> Iterator[str]:
 
 
 def check_text(bench: Bench) -> Iterator[str]:
-    """Play the text view: it describes and explains; a reply that is no action is played as ``noop_action``."""
+    """Play the text view. It must describe and explain, and play a reply that is no action as ``noop_action``."""
     task, text, plain = bench.task, bench.make_text(), bench.env
     observation, _ = text.reset(seed=0)
     if fault := _no_text(text, observation):
@@ -446,7 +446,7 @@ def check_text(bench: Bench) -> Iterator[str]:
 
 
 def _no_text(text: TextEnv, observation: str) -> str:
-    """Say what is wrong with a text observation, if anything is."""
+    """Describe the fault of a text observation; empty if there is none."""
     if observation in text.observation_space:
         return ""
     return f"describe gives no text of printable ASCII characters, {LONGEST_OBSERVATION} at most: {observation!r:.200}."
@@ -475,7 +475,7 @@ def check_pettingzoo(bench: Bench) -> Iterator[str]:
 
 
 def advise_on_card(bench: Bench) -> Iterator[str]:
-    """Say what a card lacks without breaking the contract."""
+    """Name parts that a card lacks although the contract does not require them."""
     card, task = bench.task.card, bench.task
     for field in ("summary", "source", "reference", "tags"):
         if not getattr(card, field):
@@ -519,7 +519,7 @@ CHECKS = {
 def findings(task: Described) -> Iterator[Finding]:
     """Run every check of the contract on a task, one after another.
 
-    Where shapes and dtypes are at fault nothing else can be trusted, and nothing else is run.
+    If shapes or dtypes are wrong, no other result can be trusted, so no other check runs.
     """
     refuse_after_fork()
     if not isinstance(task, Described):
@@ -541,7 +541,7 @@ def findings(task: Described) -> Iterator[Finding]:
 
 
 def _find(name: str, check: Callable[[Any], Iterator[str]], bench: Any) -> Finding:
-    """Run one check; an exception that the task raises is a fault too."""
+    """Run one check. An exception raised by the task also counts as a fault."""
     begun = time.perf_counter()
     faults: list[str] = []
     try:
@@ -559,7 +559,7 @@ def check_task(task: Described) -> None:
         task: an instance, such as ``card.build()`` gives.
 
     Raises:
-        ContractError: faults were found; a sentence each, with the name of the check.
+        ContractError: there are faults. The message has a sentence for each, with the name of the check.
     """
     found = [f"{finding.check}: {fault}" for finding in findings(task) for fault in finding.faults]
     if found:

@@ -25,7 +25,8 @@ class Component:
     Attributes:
         name: name in the task's code and its docstring.
         meaning: meaning of the entries and their values, and their order.
-        unit: quantity that a value of one stands for: ``m/s``, or ``400 A`` where it is scaled; ``1`` without a unit.
+        unit: quantity that the value 1 stands for: ``m/s``, or ``400 A`` if the entry is scaled; ``1`` if it has no
+            unit.
         shape: shape of the run, flattened in row-major order; ``()`` is a single entry.
     """
 
@@ -103,7 +104,7 @@ def rows(space: spaces.Space[Any], components: Components, agents: int = 1) -> l
 
 
 def explained(task: Described) -> dict[str, list[Row]]:
-    """Return the tables of a task's observation and action, as far as the task names its components."""
+    """Return the tables of a task's observation and action, if the task names their components."""
     agents, named = task.card.agents, {}
     if observed := task.observation_components():
         named["observation"] = rows(task.observation_space, observed, agents)
@@ -113,7 +114,7 @@ def explained(task: Described) -> dict[str, list[Row]]:
 
 
 def _entries(space: Any, agents: int) -> tuple[int, tuple[np.ndarray, np.ndarray] | None]:
-    """Return how many entries the components have to cover, and the least and largest value of each."""
+    """Return the number of entries that the components must cover, and the least and largest value of each entry."""
     if isinstance(space, spaces.Discrete):
         return int(space.n), None
     if isinstance(space, spaces.MultiDiscrete):

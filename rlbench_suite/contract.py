@@ -24,11 +24,11 @@ KERNEL = ("score", "action_mask", "invalid_action", "invalid_reason", "end_reaso
 
 
 class ContractError(TypeError):
-    """An error about a task or a player that does not keep its contract; each sentence names what is at fault."""
+    """A task or a player does not keep its contract. Each sentence of the message names a fault."""
 
 
 def check_spaces(task: Described) -> None:
-    """Check that a task has its three spaces, and as many rewards as its card says. Runs no JAX.
+    """Check that a task has its three spaces, and as many rewards as its card says. Run no JAX.
 
     Raises:
         ContractError: one is missing or of a kind that no adapter takes.
@@ -72,7 +72,7 @@ def as_declared(task: Described, function: str, given: Given, space: Any, said: 
 
 
 def as_flag(task: Described, function: str, given: Given) -> Given:
-    """Return a function's result if it is one bool.
+    """Return a function's result if it is a single bool.
 
     Raises:
         ContractError: it is not.
@@ -106,7 +106,7 @@ def as_info(task: Described, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_action(player: Any, given: Given, space: spaces.Space[Any]) -> Given:
-    """Return a player's action if it is shaped as the action space says.
+    """Return a player's action if it has the shape that the action space requires.
 
     Raises:
         ContractError: it is not.

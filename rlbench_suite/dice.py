@@ -49,7 +49,7 @@ class Dice:
     """A stream of draws that depends on its three keys and on nothing else.
 
     Args:
-        stream: 64-bit key of what is drawn (:func:`stream_of`).
+        stream: 64-bit key of the purpose of the draws (:func:`stream_of`).
         seed: 64-bit seed.
         branch: 64-bit key of one of several streams of a seed, such as those of the splits.
     """
@@ -63,9 +63,9 @@ class Dice:
         self._words: list[int] = []
 
     def _more(self, count: int = _PART) -> list[int]:
-        """Return the next ``count`` words, or those left of a block, the last one first."""
+        """Return the next ``count`` words, or the rest of a block if it has fewer, in reverse order."""
         if not len(self._raw):
-            with _LOCK:  # making a Philox costs four times what setting its state does
+            with _LOCK:  # making a Philox takes four times as long as setting its state
                 _KEY[0], _KEY[1] = self._stream, self._seed
                 _COUNTER[1], _COUNTER[2] = self._block, self._branch
                 _PHILOX.state = _STATE
@@ -102,9 +102,9 @@ class Dice:
     def share(self, count: int) -> int:
         """Return a whole number from 0 to ``count`` - 1 that depends on the keys alone, not on earlier draws.
 
-        Seeds 0 to ``count`` - 1 have all these numbers, each once and in random order; so have the next ``count``
-        seeds, and so on. Kinds of instances that are chosen by it are balanced exactly, however many attempts an
-        instance takes.
+        Seeds 0 to ``count`` - 1 have all these numbers, each once and in random order. The same holds for the next
+        ``count`` seeds, and so on. Kinds of instances that are chosen by it are balanced exactly, however many attempts
+        an instance takes.
         """
         block, place = divmod(self._seed, count)
         return Dice(self._stream ^ _SHARES, block, self._branch).shuffled(range(count))[place]

@@ -26,7 +26,7 @@ from rlbench_suite.keys import fold_in
 from rlbench_suite.task import Described, Split, Task
 
 NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
-"""No episode is longer: eight draws a step must have distinct 32-bit numbers."""
+"""Largest number of steps of an episode: the eight draws of each step must have distinct 32-bit numbers."""
 
 VECTORS = ("action_mask", "privileged")
 """Entries of ``info`` that are vectors."""
@@ -122,8 +122,8 @@ def begin(task: Task[Any, Any], seed: Any, index: Any, draw: Draw) -> tuple[Epis
     own = fold_in(seed, index)
     fixed = draw.context >= 0
     params_key = fold_in(jnp.where(fixed, seed_key(0), own), jnp.where(fixed, draw.context, Role.PARAMS))
-    # Compiled apart, a drawn number is rounded once. Fused with what is computed from it, it may be contracted, and
-    # in another way in a batch than alone.
+    # A drawn number that is compiled apart is rounded once. If it were fused with its uses, it might be contracted, and
+    # differently in a batch than alone.
     params = compiled_apart(task.sample_params)(jax.random.wrap_key_data(params_key), draw.split)
     state = compiled_apart(task.initial)(jax.random.wrap_key_data(fold_in(own, Role.INITIAL)), params)
     nothing = jnp.zeros(task.reward_space.shape, task.dtype)
@@ -147,8 +147,8 @@ def advance(
         task: the task.
         episode: the running episode.
         action: an action of the action space.
-        limit: time limit in steps. Reaching it truncates, as Gymnasium's ``TimeLimit`` does, whether or not the task is
-            over at that very step.
+        limit: time limit in steps. An episode that reaches it is truncated, whether or not the task is over at that
+            step, as in Gymnasium's ``TimeLimit``.
         mask: the ``action_mask`` that the last step has shown, so that it need not be computed again.
 
     Raises:
@@ -200,7 +200,7 @@ def scalar_return(task: Task[Any, Any], total: Any) -> Any:
     if task.card.objectives:
         return weighted_sum(total, task.card.weights, task.dtype)
     count = task.reward_space.shape[0]
-    # Not a division: XLA turns one by a constant into this product, NumPy does not.
+    # This is not a division, because XLA turns a division by a constant into this product and NumPy does not.
     return weighted_sum(total, (1.0,) * count, task.dtype) * np.asarray(1 / count, task.dtype)
 
 
@@ -253,7 +253,7 @@ def is_legal(task: Task[Any, Any], mask: jax.Array | None, action: jax.Array) ->
 
 
 def action_offsets(space: spaces.Space[Any]) -> np.ndarray:
-    """Return what to add to each part of a (multi-)discrete action to get its index in the flat mask."""
+    """Return the offset to add to each part of a (multi-)discrete action to get its index in the flat mask."""
     sizes = action_sizes(space)
     offsets = np.cumsum([0, *sizes[:-1]], dtype=np.int32).reshape(space.shape or ())
     numbered: Any = space  # from its start on, which both kinds have
@@ -274,7 +274,7 @@ def action_sizes(space: spaces.Space[Any]) -> tuple[int, ...]:
 
 
 def _info(task: Task[Any, Any], episode: Episode, legal: jax.Array, cost: jax.Array | None) -> dict[str, Any]:
-    """Return the task's measures, and what the kernel adds: normalised ``score`` so far, mask, privileged, cost."""
+    """Return the task's measures and the kernel's additions: normalised ``score`` so far, mask, privileged, cost."""
     info: dict[str, Any] = dict(as_info(task, task.info(episode.state, episode.params)))
     if task.scores.keys() >= {"random", "reference"}:
         low, high = task.scores["random"].mean, task.scores["reference"].mean

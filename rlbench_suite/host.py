@@ -1,6 +1,6 @@
 """The contract of a task that a simulator of the host computes, where pure functions are out of reach (MuJoCo).
 
-Such a task makes ordinary Gymnasium environments, and has what the suite asks of every task: a card, spaces, text and
+Such a task makes ordinary Gymnasium environments. Like every task of the suite, it has a card, spaces, text and
 pictures, and a state that is a value. ``adapters/host.py`` gives it the same interfaces as all others.
 """
 
@@ -56,10 +56,10 @@ class HostTask(Described, Generic[State]):
 
     @abc.abstractmethod
     def get_state(self, simulator: gymnasium.Env[Any, Any]) -> State:
-        """Return all that the future depends on beside the context, as a value."""
+        """Return everything besides the context on which future steps depend, as a value."""
 
     def get_params(self, simulator: gymnasium.Env[Any, Any]) -> Any:
-        """Return the context of the episode, as a value; ``()`` where there is none."""
+        """Return the context of the episode, as a value; ``()`` if there is none."""
         return ()
 
     @abc.abstractmethod

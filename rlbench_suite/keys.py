@@ -1,7 +1,7 @@
 """Faster forms of ``jax.random.fold_in``, ``bits``, ``uniform`` and ``normal`` for batches on CPUs, with the same bits.
 
-There JAX runs the rounds of Threefry in a loop, which stores the result of each round in memory. Here they are
-unrolled.
+On CPUs, JAX runs the rounds of Threefry in a loop, which stores the result of each round in memory. In this file they
+are unrolled.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PARITY = np.uint32(0x1BD11BDA)
 
 @jax.jit
 def fold_in(key: jax.Array, number: jax.Array) -> jax.Array:
-    """Return what ``jax.random.fold_in`` gives, as key data, from the data of a Threefry key: uint32 ``(2,)``.
+    """Return the key data that ``jax.random.fold_in`` gives for the data of a Threefry key: uint32 ``(2,)``.
 
     Threefry-2x32 with 20 rounds: Salmon et al. 2011, doi:10.1145/2063384.2063405.
     """
@@ -82,7 +82,7 @@ def _drawn(key: jax.Array, count: int, law: Callable[[jax.Array], jax.Array]) ->
 
     @drawn.def_vmap
     def _(size: int, batched: list[bool], keys: jax.Array) -> tuple[jax.Array, bool]:
-        # The batch axis comes last, because it is the one that fills vector instructions.
+        # The batch axis comes last, because it fills vector instructions.
         return draw(keys.T, numbers[:, None]).T, True
 
     return computed_once(drawn)(key)

@@ -12,7 +12,7 @@ _REAL = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3}
 
 
 def read_integer(text: str) -> int:
-    """Return the whole number that a text is: ASCII digits, nine at most, after a minus sign or none.
+    """Read a whole number from a text: at most nine ASCII digits, with or without a minus sign.
 
     Raises:
         ValueError: anything else.
@@ -23,7 +23,7 @@ def read_integer(text: str) -> int:
 
 
 def read_real(text: str) -> float:
-    """Return the number that a text is, in decimal notation of ASCII digits such as ``-0.25`` or ``2.5e-3``.
+    """Read a number from a text in decimal notation with ASCII digits, such as ``-0.25`` or ``2.5e-3``.
 
     Raises:
         ValueError: anything else, or a number too large for ``float``.

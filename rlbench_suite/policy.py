@@ -31,7 +31,7 @@ class View(NamedTuple):
 
 
 def reference_player(task: Task[Any, Any]) -> Policy:
-    """Return the family's own player of a task, made by ``for_task`` of the class that its card names.
+    """Return the family's own player of a task. The method ``for_task`` of the class that its card names makes it.
 
     Raises:
         ValueError: the task has none.

@@ -13,9 +13,11 @@ from rlbench_suite.compat import jax_has_run
 from rlbench_suite.task import Described
 
 KEPT = 32
-"""Tasks whose programs each adapter keeps for the next env. Every compiled kernel maps a piece or two of memory, which
-makes hundreds a task, and Linux allows a process 65,530. A process that made every id and kept all programs would die.
-Envs keep their own programs."""
+"""Number of tasks whose programs each adapter keeps for the next env.
+
+Every compiled kernel maps one or two pieces of memory, so a task has hundreds. Linux allows a process 65,530. A process
+that made every id and kept all programs would die. Envs keep their own programs.
+"""
 _forked_after_jax = False
 
 
@@ -29,7 +31,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def refuse_after_fork() -> None:
-    """Raise at once where the first JAX call would hang for ever.
+    """Raise an error at once if the first JAX call would hang for ever.
 
     Raises:
         RuntimeError: this process was forked from one that had already run JAX.

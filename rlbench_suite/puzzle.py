@@ -37,21 +37,23 @@ _MOST_TRIES = 100_000
 
 
 class Malformed(ValueError):
-    """An error about an answer that does not follow the format of its prompt; the message says where."""
+    """An answer does not follow the format of its prompt. The message says where."""
 
 
 class Verdict(NamedTuple):
     """The judgement of an answer."""
 
     valid: bool
-    """Whether it has the format that the prompt asks for."""
+    """True if it has the format that the prompt asks for."""
     solved: bool
-    """Whether it keeps every rule."""
+    """True if it keeps every rule."""
     optimal: bool
-    """Whether no answer is better; the same as ``solved`` where answers are only right or wrong."""
+    """True if no answer is better. It equals ``solved`` if answers are only right or wrong."""
     score: float
-    """1 for a full answer, 0 for one that breaks a rule. Where the prompt asks for the best answer, a right one that is
-    not the best lies between."""
+    """Score: 1 for a full answer, 0 for one that breaks a rule.
+
+    If the prompt asks for the best answer, a right answer that is not the best scores between 0 and 1.
+    """
     reason: str
     """Reason why the score is not 1, in words; empty for a full score."""
 
@@ -84,7 +86,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
     #: Meaning of :meth:`difficulty`, such as "length of the shortest solution in moves".
     difficulty_is: ClassVar[str]
     #: Estimated number of instances with different canonical forms, for tiers in which many seeds repeat an instance.
-    #: If all instances were equally likely, so many would repeat as often as `benchmarks/puzzle_checks.py` has seen.
+    #: This many equally likely instances would repeat as often as `benchmarks/puzzle_checks.py` has seen.
     few: ClassVar[dict[float, float]] = {}
 
     def __init__(self, tier: float) -> None:
@@ -95,7 +97,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @abc.abstractmethod
     def compose(self, dice: Dice) -> Instance | None:
-        """Make a random instance of either split; None if this attempt failed."""
+        """Make a random instance of either split; return None if this attempt failed."""
 
     def draws(self, dice: Dice, split: str) -> Iterator[Instance | None]:
         """Yield one attempt after another, without end.
@@ -107,7 +109,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
             yield self.compose(dice)
 
     def admits(self, instance: Instance) -> bool:
-        """Return whether a composed instance may be used; for checks that take longer than finding its split."""
+        """Return True if a composed instance may be used. Checks slower than finding its split belong here."""
         return True
 
     @abc.abstractmethod
@@ -128,11 +130,11 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @abc.abstractmethod
     def solve(self, instance: Instance) -> str:
-        """Return an answer that scores 1, by an exact solver that uses only what the prompt says."""
+        """Return an answer that scores 1, by an exact solver that uses only the information in the prompt."""
 
     @abc.abstractmethod
     def difficulty(self, instance: Instance) -> float:
-        """Return how hard the instance is, in the measure of :attr:`difficulty_is`."""
+        """Return the difficulty of the instance, in the measure of :attr:`difficulty_is`."""
 
     @abc.abstractmethod
     def guess(self, instance: Instance, dice: Dice) -> str:
@@ -144,7 +146,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @abc.abstractmethod
     def constants(self) -> Sequence[str]:
-        """Return answers of players who ignore the prompt; the score of the best is measured for the card."""
+        """Return answers of players who ignore the prompt. ``rlsuite calibrate`` measures the score of the best one."""
 
     @abc.abstractmethod
     def plan(self, instance: Instance) -> Sequence[int]:
@@ -181,7 +183,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
         return split_by(self.canonical(instance))
 
     def prompt(self, instance: Instance) -> str:
-        """Return the whole text for a player."""
+        """Return the complete text for a player."""
         return f"{self.question(instance)}\nPut your final answer between {OPENING} and {CLOSING}."
 
     @staticmethod
@@ -192,7 +194,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
         return text[start + len(OPENING) : end].strip(" \t\r\n") if start >= 0 else None
 
     def verify(self, instance: Instance, answer: str | None) -> Verdict:
-        """Judge an answer (see :meth:`extract`). Raises nothing, whatever the text."""
+        """Judge an answer (see :meth:`extract`). Raise nothing, whatever the text."""
         if answer is None:
             return _invalid(f"there is no answer between {OPENING} and {CLOSING}")
         if len(answer) > LONGEST_ANSWER:

@@ -20,8 +20,8 @@ from rlbench_suite.registry import cards
 class Entry(dict[str, Any]):
     """One entry of a dataset: ``question``, ``answer`` and ``metadata``, plain JSON.
 
-    It remembers its instance, so that replies are judged several times as fast. A copy of its contents, such as a line
-    of a file, works as well: the instance is then made from ``metadata`` for every reply.
+    It keeps its instance, so that replies are judged several times as fast. A copy of its contents, such as a line of a
+    file, works too, but the instance is then made from ``metadata`` for every reply.
     """
 
     __slots__ = ("instance", "reply")
@@ -32,7 +32,7 @@ class Entry(dict[str, Any]):
         self.reply = f"{OPENING}{answer}{CLOSING}"
 
     def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
-        """Return how to copy: a copy is a plain dict of the contents."""
+        """Make a copy a plain dict of the contents."""
         return dict, (dict(self),)
 
 
@@ -55,7 +55,7 @@ def puzzle_of(task_id: str, difficulty: str | float | None = None) -> Puzzle[Any
 
 
 class PuzzleDataset(Sequence[Entry]):
-    """Instances of one puzzle as questions; entry ``i`` is the instance of seed ``seed + i``, made when asked for.
+    """Instances of one puzzle as questions; entry ``i`` is the instance of seed ``seed + i``, made on request.
 
     Entries have the fields of reasoning-gym's: ``question``, ``answer``, ``metadata``. Unlike there, train and test
     never overlap, whatever the seeds, because a hash of the instance decides its split.
@@ -133,10 +133,10 @@ class PuzzleDataset(Sequence[Entry]):
     def score_answer(self, answer: str | None, entry: dict[str, Any]) -> float:
         """Score a model's whole reply, from 0 to 1.
 
-        The entry's own answer is the exact solver's and needs no check; any other is judged by the rules.
+        The entry's own answer comes from the exact solver and needs no check. The rules judge any other answer.
         """
         if isinstance(entry, Entry) and answer == entry.reply:
-            return 1.0  # a reply with nothing beside the answer, found in a third of the time
+            return 1.0  # a reply that is only the answer, found in a third of the time
         if answer is None:
             return 0.0
         best: str = entry["answer"]
@@ -146,7 +146,7 @@ class PuzzleDataset(Sequence[Entry]):
         return 1.0 if given and given == best else self._judged(given, entry).score
 
     def export(self, path: Path, progress: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers) -> None:
-        """Write every entry as a line of JSON; the file appears when it is whole.
+        """Write every entry as a line of JSON. The file appears when it is complete.
 
         Args:
             path: the file.
@@ -163,9 +163,9 @@ class PuzzleDataset(Sequence[Entry]):
 class PuzzleEnvironment:
     """A puzzle as an environment for TRL's ``GRPOTrainer(environment_factory=...)``.
 
-    The trainer makes it without arguments, begins it by ``reset`` with an entry of the dataset, and offers its other
-    public methods to the model as tools. An answer can be given once. Entries are those of :class:`PuzzleDataset`, or
-    have ``seed`` and ``split`` only.
+    The trainer makes it without arguments, calls ``reset`` with an entry of the dataset, and offers its other public
+    methods to the model as tools. An answer can be given once. Entries are those of :class:`PuzzleDataset`, or have
+    ``seed`` and ``split`` only.
     """
 
     dataset: PuzzleDataset
@@ -198,7 +198,7 @@ class PuzzleEnvironment:
         return "right" if self._verdict.score == 1 else self._verdict.reason
 
     def get_reward(self) -> float:
-        """Return the score of the answer given, 0 without one."""
+        """Return the score of the submitted answer; 0 if there is none."""
         return self._verdict.score if self._verdict else 0.0
 
 

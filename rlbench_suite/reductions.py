@@ -26,7 +26,7 @@ def reduced(combine: Callable[[Any, Any], Any], array: jax.Array, axis: int = 0)
         result: jax.Array = functools.reduce(combine, entries)
         return result
 
-    # Fused with what uses it, it would be computed anew for every entry of that.
+    # If it were fused with its user, it would be computed again for every entry of the user's result.
     return computed_once(unrolled)(array) if array.ndim > 1 else unrolled(array)
 
 
@@ -36,5 +36,5 @@ def summed(array: jax.Array, axis: int = 0) -> jax.Array:
 
 
 def union(array: jax.Array, axis: int = 0) -> jax.Array:
-    """Return the bitwise or along an axis; for booleans, whether any is true."""
+    """Return the bitwise or along an axis; for booleans, True if any is true."""
     return reduced(operator.or_, array, axis)

@@ -1,4 +1,4 @@
-"""One table of families and agents, from which Gymnasium, PettingZoo, suites and the command line take theirs.
+"""One table of families and agents for Gymnasium, PettingZoo, the suites and the command line.
 
 A family is a folder of ``rlbench_suite.envs``; the ``CARDS`` of every ``cards.py`` below it are found without being
 listed. Built-in agents are named here as strings. Third parties add theirs through the entry-point groups
@@ -53,7 +53,7 @@ SMOKE = (
 
 
 def _folder() -> Path:
-    """Find the folder of all built-in families; imports nothing of them."""
+    """Find the folder of all built-in families without importing any of them."""
     spec = importlib.util.find_spec(ENVS)
     assert spec is not None
     assert spec.submodule_search_locations is not None
@@ -76,7 +76,7 @@ def _card_modules() -> tuple[str, ...]:
 
 @cache
 def all_cards() -> dict[str, TaskCard]:
-    """Return every task card by id, in the order of the families, those that no list has too.
+    """Return every task card by id, in the order of the families, including cards that no list has.
 
     Raises:
         ValueError: two families claim one id.
@@ -130,7 +130,7 @@ def _kin(card: TaskCard) -> list[TaskCard]:
 
 
 def allowed_settings(card: TaskCard) -> dict[str, tuple[Any, ...]]:
-    """Return the values that each setting of a card may take while the others stay, the default or its own first."""
+    """Return the values that each setting of a card may take while the others stay; its default or own value first."""
     allowed: dict[str, tuple[Any, ...]] = {name: (value,) for name, value in card.fixed.items()}
     for other in _kin(card):
         differing = [name for name, value in card.fixed.items() if other.fixed[name] != value]
@@ -222,7 +222,7 @@ def register() -> None:
                 vector_entry_point="rlbench_suite.adapters.entry_points:make_vec",
                 max_episode_steps=card.horizon,
                 kwargs={"task_id": card.id},
-                # Both wrappers do what the environment does itself, at a tenth of the time of a step.
+                # The environment itself does the work of both wrappers. They would cost a tenth of the time of a step.
                 order_enforce=False,
                 disable_env_checker=True,
             )

@@ -30,20 +30,23 @@ Observation = Any
 
 
 class Split(IntEnum):
-    """Which contexts an episode draws from; the two never overlap. Traced, so that both share one program."""
+    """The set of contexts from which an episode draws. The two sets never overlap.
+
+    The value is traced, so that both splits share one program.
+    """
 
     TRAIN = 0
     TEST = 1
 
 
 class Described(abc.ABC):
-    """The part of a task that does not depend on what computes it: card, spaces, text and pictures for people.
+    """The part of a task that pure functions and simulators share: card, spaces, text and pictures for people.
 
     Subclasses set the three spaces in ``__init__``. Making a task touches no JAX computation (constants are NumPy), so
     that it is safe before a fork.
     """
 
-    #: Measures of each step beside ``success``: name to description, with units.
+    #: Measures of each step besides ``success``: name to description, with units.
     measures: ClassVar[dict[str, str]] = {}
 
     #: Optional public facts about each of many discrete actions, host float32 ``(actions, F)``. With them a policy can
@@ -66,20 +69,20 @@ class Described(abc.ABC):
         self.scores = card.scores(difficulty)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return how to copy: equal descriptions build one object in a process, so a copy is the task itself."""
+        """Make a copy the task itself, because equal descriptions build one object in a process."""
         return _build, (self.card, self.difficulty, self.dtype.name)
 
     def observation_components(self) -> Components:
-        """Return what each entry of an observation means; every task of this suite has it."""
+        """Return the meaning of each entry of an observation. Every task of this suite defines it."""
         return ()
 
     def action_components(self) -> Components:
-        """Return what each entry of an action, or each discrete value, means; every task of this suite has it."""
+        """Return the meaning of each entry or discrete value of an action. Every task of this suite defines it."""
         return ()
 
     @abc.abstractmethod
     def describe(self, state: Any, params: Any) -> str:
-        """Describe the state in words, for a language model or a terminal: all that the observation shows."""
+        """Describe in words everything that the observation shows, for a language model or a terminal."""
 
     @abc.abstractmethod
     def draw(self, state: Any, params: Any) -> np.ndarray:
@@ -129,7 +132,7 @@ class Described(abc.ABC):
         return "the task is over"
 
     def noop_action(self) -> np.ndarray:
-        """Return the constant action of the ``noop`` player: zero, or the nearest to it that the space allows.
+        """Return the constant action of the ``noop`` player: zero, or the allowed action nearest to zero.
 
         In the text view a reply that is no action is played as this one, whether the mask allows it or not. A player
         who never gives an action therefore plays the same episodes as ``noop``, and scores the same.
@@ -195,15 +198,15 @@ class Task(Described, Generic[Params, State]):
         return None
 
     def privileged(self, state: State, params: Params) -> jax.Array | None:
-        """Return what a critic may see in training beside the observation, such as the true state and the context.
+        """Return what a critic may see in training besides the observation, such as the true state and the context.
 
-        It is shaped like ``privileged_space``, or None where there is no such space. It is shown as
-        ``info["privileged"]``; a policy that is evaluated never sees it.
+        It has the shape of ``privileged_space``, or is None if there is no such space. ``info["privileged"]`` shows it.
+        A policy in evaluation never sees it.
         """
         return None
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array | None:
-        """Return the constraint cost of the step (safe RL), or None where the task has no constraint."""
+        """Return the constraint cost of the step (safe RL), or None if the task has no constraint."""
         return None
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:

@@ -72,7 +72,7 @@ class Network(NamedTuple):
     warehouse_lead: int | None
     """Lead time of the warehouse; None without one: the shops' supplier always delivers"""
     backlog: bool
-    """Whether unserved demand waits"""
+    """True if unserved demand waits"""
 
 
 NETWORKS = (

@@ -80,7 +80,7 @@ class State(NamedTuple):
     """Actions so far, and what follows from them."""
 
     asked: Any
-    """Properties asked for, a bit each, uint32."""
+    """Properties that were asked about, one bit each, uint32."""
     yes: Any
     """Those of them that the hidden thing has, uint32."""
     guessed: Any
@@ -90,7 +90,7 @@ class State(NamedTuple):
     turns: Any
     """Questions and guesses so far, int32."""
     found: Any
-    """Whether the last guess was right, bool."""
+    """True if the last guess was right, bool."""
     said: Any
     """The actions in order, int32 ``(20,)``; -1 where none yet."""
 
@@ -124,7 +124,7 @@ def ranks(draws: jax.Array) -> jax.Array:
 
 
 def scrambled(draws: jax.Array, bits: int, size: int) -> jax.Array:
-    """Return ``size`` different numbers of so many bits, uint32: 0, 1, 2, ... under a random bijection, a round for
+    """Return ``size`` different numbers of this many bits, uint32: 0, 1, 2, ... under a random bijection, a round for
     each draw.
 
     Every operation of a round (multiplying by an odd number, adding, folding the upper half onto the lower) can be

@@ -1,7 +1,7 @@
 """Random offices: people, events and debts; train and test share no person.
 
-A person is a first name and a home town. Of the six cities, three belong to each name on the train split, and the other
-three on the test split, so that no contact of one split ever turns up in the other, and hence no instance does.
+A person is a first name and a home town. Each name has three of the six cities on the train split and the other three
+on the test split. So no contact of one split ever occurs in the other, and hence no instance does.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ WORDS = sum(SHARES.values())
 
 
 class Crowd(NamedTuple):
-    """Numbers of rows that exist at the start."""
+    """Number of rows of each table at the start."""
 
     contacts: int
     events: int
@@ -61,8 +61,8 @@ def up_to(words: jax.Array, low: Any, high: Any) -> jax.Array:
 def random_office(words: jax.Array, split: jax.Array, crowd: Crowd) -> tuple[World, Cast, jax.Array, jax.Array]:
     """Return a world, its cast, the limit on payments (16 to 24 euros), and four words for the instruction.
 
-    Balances cover every amount within the limit; shortages are planted later. Requests and transfers are not with the
-    first of the cast, so that only planted ones count for it. Titles, times and names are distinct.
+    Balances cover every amount within the limit; shortages are planted later. No request or transfer involves the first
+    of the cast, so that only planted ones count for this contact. Titles, times and names are distinct.
 
     Args:
         words: uint32 ``(WORDS,)``.

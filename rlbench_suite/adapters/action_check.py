@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 INTEGERS = {int, np.int64, np.int32}
 FEW = 8
-"""Up to so many numbers are compared faster one by one than by NumPy."""
+"""Largest number of values that are compared faster one by one than by NumPy."""
 
 
 class ActionCheck:
@@ -21,7 +21,7 @@ class ActionCheck:
         self.shape = (*(() if batch is None else (batch,)), *(space.shape or ()))
         self.discrete = isinstance(space, spaces.Discrete) and batch is None
         self.bounds: tuple[float, float] | None = None
-        """Bounds of every number, where there are few numbers and all have the same bounds."""
+        """Bounds of every number if there are few numbers and all have the same bounds."""
         if isinstance(space, spaces.Box):
             self.dtype, self.low, self.high = space.dtype, space.low, space.high
             if batch is None and len(self.shape) == 1 and math.prod(self.shape) <= FEW:

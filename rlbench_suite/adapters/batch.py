@@ -118,7 +118,7 @@ def check_batch(
 
 
 class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
-    """A batch of episodes; entry ``i`` seeded with ``seed + i`` goes step by step as the single env of that seed.
+    """A batch of episodes; entry ``i`` has the seed ``seed + i`` and equals the single env of that seed at every step.
 
     Rewards are ``(n,)``, or ``(n, k)`` for k objectives. With ``backend="jax"`` observations, rewards, flags and
     infos stay on the device, and neither actions nor the need of a reset is checked.
@@ -172,16 +172,16 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     @property
     def card(self) -> TaskCard:
-        """What is known of the task."""
+        """Card of the task."""
         return self.task.card
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin episodes: with seeds the first of each, without the next of each.
+        """Begin episodes: with a seed, the first episode of each entry's seed; without, the next episode of each entry.
 
         Args:
-            seed: of the first entry (entry ``i`` has ``seed + i``), or a list with one for each.
+            seed: seed of the first entry (entry ``i`` has ``seed + i``), or a list with one seed for each entry.
             options: ``{"reset_mask": mask}`` begins the episodes of those entries only, bool ``(n,)``; the others stay
                 as they are.
 
@@ -193,7 +193,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         refuse_after_fork()
         chosen = self._chosen(options)
         self._programs = programs(self.task)
-        # Whether any episode needs a reset is looked up before, unless that would wait for an accelerator.
+        # Check beforehand whether any episode needs a reset, unless that would wait for an accelerator.
         self._unseen = self.backend == "jax" and jax.default_backend() != "cpu"
         with precision(self.task):
             if self._episodes is None:
@@ -212,7 +212,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return self._out(self._last.observation), self._infos(self._last.info, chosen)
 
     def _chosen(self, options: dict[str, Any] | None) -> np.ndarray:
-        """Return which entries are to begin."""
+        """Return the mask of the entries whose episodes are to begin."""
         others = dict(options or {})
         mask = others.pop("reset_mask", np.ones(self.num_envs, bool))
         if others:
@@ -252,7 +252,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             actions = self._check_actions(actions)
         with precision(self.task):
             episodes, step, over = self._programs.advance(self._episodes, actions, self._limit)
-            # An episode that was over before this step has taken one step too many, undone by its reset.
+            # An episode that was over before this step took one step too many. Its reset undoes that step.
             ended, to_reset = over, over if same_step else self._over
             shown = step
             if not disabled and (self._unseen or np.asarray(to_reset).any()):
@@ -275,7 +275,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
-        """Seed of each entry, as Gymnasium's vector environments give it.
+        """Seed of each entry, as in Gymnasium's vector environments.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
@@ -306,7 +306,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return tuple(show(*jax.tree.map(lambda leaf, i=i: leaf[i], (state, params))) for i in range(self.num_envs))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy needs: compiled programs are found again, and arrays come to the host."""
+        """Return the state to copy: arrays on the host. A copy looks up its compiled programs."""
         state = {name: value for name, value in self.__dict__.items() if name != "_programs"}
         if self._episodes is not None:
             running = {name: state[name] for name in ("_episodes", "_last", "_over")}
@@ -314,7 +314,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Become the copy, which goes on to the bit."""
+        """Restore the state of a copy. It continues with the same bits."""
         self.__dict__.update(state)
         if self._episodes is not None:
             refuse_after_fork()
@@ -334,7 +334,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return jax.tree.map(np.array, tree) if self.backend == "numpy" else tree
 
     def _infos(self, info: dict[str, Any], told: np.ndarray | None = None) -> dict[str, Any]:
-        """Return Gymnasium's infos, each with a mask of the entries it is about: all, or those of ``told``."""
+        """Return Gymnasium's infos, each with a mask of the entries it describes: all, or those in ``told``."""
         infos = {}
         for name, value in self._out(info).items():
             infos[name] = value.view(np.int8) if name == "action_mask" and self.backend == "numpy" else value

@@ -15,7 +15,7 @@ ORDER = ("easy", "medium", "hard")
 
 
 class Curriculum(gymnasium.Env[Any, Any]):
-    """An environment that begins at the easiest tier and goes to harder ones; it never goes back.
+    """An environment that begins at the easiest tier and moves on to harder ones. It never goes back.
 
     The next tier begins when the success rate of the last ``window`` episodes reaches ``threshold``, as SATURN raises
     its difficulty (Liu et al. 2025, arXiv:2505.16368). ``info["tier"]`` names the tier of an episode. Tiers must have
@@ -26,7 +26,7 @@ class Curriculum(gymnasium.Env[Any, Any]):
         tiers: their names, the easiest first; all by default.
         threshold: success rate to reach, in (0, 1].
         window: number of episodes over which it is taken, at least 1.
-        keywords: for ``gymnasium.make``, but ``difficulty``.
+        keywords: keywords of ``gymnasium.make`` except ``difficulty``.
 
     Raises:
         ValueError: a wrong argument, or tiers with different spaces.
@@ -59,7 +59,7 @@ class Curriculum(gymnasium.Env[Any, Any]):
                 )
         self.tiers, self.threshold = chosen, threshold
         self.number = 0
-        """Index of the current tier; assign to it to go on where an earlier run ended."""
+        """Index of the current tier. Assign to it to continue an earlier run."""
         self.recent: deque[bool] = deque(maxlen=window)
         """Success of each of the last episodes of this tier."""
         self._envs = envs

@@ -30,7 +30,7 @@ def make(
     weights: Sequence[float] | None = None,
     **settings: Any,
 ) -> TaskEnv:
-    """Make an environment of an id: what ``gymnasium.make`` calls.
+    """Make an environment of an id; ``gymnasium.make`` calls this function.
 
     Args:
         task_id: id of a card.
@@ -39,8 +39,8 @@ def make(
         view: ``"structured"``, ``"text"`` or ``"pixels"``; the same instance in each.
         dtype: ``"float32"`` or ``"float64"``.
         render_mode: ``"rgb_array"`` or ``"ansi"`` (Gymnasium makes ``"human"`` of the first).
-        weights: one number an objective of a multi-objective task: rewards are then the weighted sum, a float, and
-            ``info["vector_reward"]`` has the vector. ``info["score"]`` stays that of the card's own weights.
+        weights: one number for each objective of a multi-objective task: rewards are then the weighted sum, a float,
+            and ``info["vector_reward"]`` has the vector. ``info["score"]`` stays that of the card's own weights.
         settings: settings of the card that differ from those of the id, such as ``control="finite"`` or ``supply="rc"``
             of a drive.
 

@@ -74,13 +74,13 @@ class HostEnv(TaskEnv):
         return shown, reward, terminated, truncated, info
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy needs; its simulator is made anew and put into this one's state."""
+        """Return the state to copy. A copy makes a new simulator and puts it into this state."""
         state = {name: value for name, value in self.__dict__.items() if name != "_simulator"}
         running = None if self._told is None else (self.episode, self._simulator.unwrapped.np_random)
         return state | {"_simulator": running}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Become the copy, which goes on to the bit."""
+        """Restore the state of a copy. It continues with the same bits."""
         self.__dict__.update(state)
         self._simulator = self.task.simulator()
         if state["_simulator"] is not None:
@@ -186,7 +186,8 @@ def _limited(task: Any, limit: int, *args: Any) -> gymnasium.Env[Any, Any]:
 
 
 Choose = Callable[[Any, Sequence[HostEnv], int], np.ndarray]
-"""Actions ``(n, ...)`` of all episodes from their observations ``(n, ...)``, their environments, the step's number."""
+"""Function from observations ``(n, ...)``, environments and the step number to actions ``(n, ...)`` of all episodes.
+"""
 
 
 def play(

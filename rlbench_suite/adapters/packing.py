@@ -1,4 +1,4 @@
-"""Pack a pytree of scalars and small arrays into one buffer, so that a single env crosses the host border once a step.
+"""Pack a pytree of scalars and small arrays into one buffer, so that a single env passes one array to the host a step.
 
 Passing seventeen state leaves into a compiled call and out of it costs ten times the physics. Passing one buffer
 costs a few microseconds, because the program reads it where it lies. The buffer is an array of unsigned integers, 32
@@ -21,8 +21,8 @@ import numpy as np
 class Layout:
     """The position of each leaf of a pytree in its buffer, from shapes alone (``jax.eval_shape``).
 
-    Scalars of one dtype lie side by side and are packed by one kernel. With a kernel for each scalar, a third of a
-    small program's kernels did nothing else, and compile time grows with the number of kernels.
+    Scalars of one dtype lie side by side and are packed by one kernel. Otherwise a third of a small program's kernels
+    would only pack scalars, and compile time grows with the number of kernels.
     """
 
     def __init__(self, shapes: Any, dtype: type[np.unsignedinteger[Any]]) -> None:
@@ -44,7 +44,7 @@ class Layout:
             for i, end in zip(order, ends, strict=True)
         }
         self.fields = [fields[i] for i in range(len(leaves))]
-        """One field a leaf, in the order of the leaves."""
+        """Field of each leaf, in the order of the leaves."""
         self.size = int(ends[-1])
         """Length of the buffer."""
         self._in_order = [order.index(i) for i in range(len(order))]
@@ -52,7 +52,7 @@ class Layout:
 
     @staticmethod
     def _run(first: Field, *others: Field) -> Field:
-        """Return one field that covers a group, to read it at once."""
+        """Return one field that covers a group, so that the group is read at once."""
         last = others[-1] if others else first
         return first if first.shape else Field(slice(first.span.start, last.span.stop), _SIDE_BY_SIDE, first.dtype)
 

@@ -100,7 +100,7 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         """Step all agents at once.
 
         Raises:
-            ValueError: an agent's action is missing, of a wrong shape or outside its space, or nobody's.
+            ValueError: an agent's action is missing, has a wrong shape, lies outside its space, or belongs to no agent.
             TypeError: an action is not numbers, or floats for a discrete space.
             gymnasium.error.ResetNeeded: no episode was begun, or it is over.
         """
@@ -164,7 +164,7 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         return dict(zip(self.possible_agents, values, strict=True))
 
     def _blame(self, actions: dict[str, Any]) -> None:
-        """Raise for the first agent whose action is at fault, if one is."""
+        """Raise an error that names the first agent with a wrong action, if there is one."""
         for agent, check in self._checks.items():
             try:
                 check(actions[agent])
@@ -191,7 +191,7 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
 
 
 class JointEnv(TaskEnv):
-    """All agents as one environment, with one reward an agent."""
+    """All agents as one environment, with one reward for each agent."""
 
     def __init__(self, task: Task[Any, Any], *args: Any) -> None:
         super().__init__(task, *args)

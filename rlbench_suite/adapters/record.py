@@ -15,7 +15,7 @@ class Record(NamedTuple):
     length: np.ndarray
     """Steps, int ``(n,)``."""
     terminated: np.ndarray
-    """Whether the task ended the episode (else the time limit did), bool ``(n,)``."""
+    """True if the task ended the episode, False if the time limit did; bool ``(n,)``."""
     info: dict[str, np.ndarray]
     """The last step's info (``success``, measures), each ``(n,)``."""
     cost: Any

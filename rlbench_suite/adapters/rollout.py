@@ -33,9 +33,9 @@ from rlbench_suite.process import KEPT, precision, refuse_after_fork
 from rlbench_suite.task import Task
 
 _BLOCK = 64
-"""Episodes that one call begins: at least as many as most training runs and evaluations begin at once."""
+"""Number of episodes that one call begins. Most training runs and evaluations begin no more at once."""
 _CACHED = 4_000
-"""About as many episodes as a core's caches hold states and steps of."""
+"""Approximate number of episodes whose states and steps fit into a core's caches."""
 _LINE = 16
 """Four-byte numbers in a cache line."""
 
@@ -56,10 +56,10 @@ def open_stream(task: Task[Any, Any], seeds: jax.Array, draw: Draw) -> Stream:
 def step_stream(
     task: Task[Any, Any], stream: Stream, actions: jax.Array, limit: Any, draw: Draw
 ) -> tuple[Stream, Step, jax.Array]:
-    """Make one step of every episode, and begin those that end anew at once; traced.
+    """Step every episode, and begin the next episode at once where one ends; traced.
 
-    It is compiled together with what uses it, for speed. So its last bits may differ from those of the other paths
-    (``bit_exact.py``).
+    It is compiled together with what uses it, for speed. Its last bits may therefore differ from those of the other
+    paths (``bit_exact.py``).
 
     Returns:
         The stream after resets; the step just made, whose ``observation`` is the *final* one where an episode
@@ -76,8 +76,8 @@ def step_stream(
 def in_blocks(function: Callable[[Any], Any], batch: Any) -> Any:
     """Apply a function of a batch, preferably one of many steps, block by block on CPUs; traced.
 
-    A block is small enough to stay in a core's caches between steps. Its size is no power of two, because arrays that
-    lie a power of two apart evict each other.
+    A block is small enough to stay in a core's caches between steps. Its size is not a power of two, because arrays
+    that lie a power of two apart evict each other.
 
     Args:
         function: from arrays with the batch on axis 0 to such arrays, computing every entry by itself.
@@ -116,7 +116,7 @@ def play(
             one architecture share the program. A policy of the host plays simulators of the host only.
         seeds: environment seeds; the policy's own randomness comes from them too.
         split: as for the single env.
-        limit: time limit in steps, the card's horizon if None. A new value compiles anew.
+        limit: time limit in steps, the card's horizon if None. Each new value compiles a new program.
 
     Raises:
         ContractError: the policy gives another shape or dtype than the action space's, or changes its memory's.
@@ -172,7 +172,7 @@ def _play(
 
     def body(carry: Any) -> Any:
         t, over, cost, (episodes, last), memory, actions = carry
-        # Compiled apart, so that the recorded action is the one that is played. Fused with both uses, the policy's
+        # Compile the policy apart, so that the recorded action is the played one. If it were fused with both uses, its
         # last sums could round in two ways.
         chosen, memory = compiled_apart(jax.vmap(act))(memory, last, episodes)
         chosen = chosen.astype(actions.dtype)
@@ -191,8 +191,8 @@ def _play(
     start = (jnp.int32(0), jnp.zeros(size, bool), jnp.zeros(size, task.dtype), stream, memory, actions)
     _, _, cost, (episodes, last), _, actions = jax.lax.while_loop(lambda carry: ~carry[1].all(), body, start)
     info = {name: value for name, value in last.info.items() if name not in VECTORS}
-    # Return the last step whole. If its reward or observation were unused here, the compiler would drop them, and with
-    # them the uses that keep a product from being contracted into a sum. The bits would differ from the single env's.
+    # Return the whole last step. If its reward or observation were unused here, the compiler would drop them. Their use
+    # keeps a product from being contracted into a sum. Without it, the bits would differ from those of the single env.
     return Record(episodes.total, episodes.t, last.terminated, info, cost, jnp.moveaxis(actions, 0, 1)), last
 
 

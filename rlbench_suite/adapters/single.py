@@ -39,7 +39,7 @@ from rlbench_suite.task import Task
 
 RENDER_MODES = ("rgb_array", "ansi")
 _NOT_COPIED = {"_programs", "_advance", "_buffer", "_read", "_action", "_following"}
-"""Attributes of an env that a copy makes anew."""
+"""Attributes of an env that a copy makes again."""
 
 
 class Programs:
@@ -55,7 +55,7 @@ class Programs:
     def __init__(self, task: Task[Any, Any]) -> None:
         self.task = task
         self._two = compiled_apart(jax.vmap(partial(begin, task), in_axes=(0, 0, None)))
-        """Begins two episodes. One function gives both the shapes and the program, so that it is traced once."""
+        """Function that begins two episodes. It gives both the shapes and the program, so that it is traced once."""
         seeds, indices = np.zeros((2, 2), np.uint32), np.zeros(2, np.int32)
         with precision(task):
             pairs = jax.eval_shape(self._two, seeds, indices, Draw(np.int32(0), np.int32(-1)))
@@ -73,7 +73,7 @@ class Programs:
 
     @cached_property
     def action_mask(self) -> Callable[[Any, Any], jax.Array]:
-        """Compiled function from state and params to mask, for a restored episode: the last step shows another's."""
+        """Compiled function from state and params to mask, for a restored episode."""
         return jax.jit(self.task.action_mask)
 
     def _begin(self, order: jax.Array) -> jax.Array:
@@ -160,7 +160,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         if self.reward_space.shape and self.card.objectives:
             self.reward_dim = len(self.card.objectives)
         self._shown_whole = task.card.agents == 1 and weights is None
-        """Whether rewards are shown as the task gives them."""
+        """True if rewards are shown as the task returns them."""
         self._draw = Draw.parse(split, task)
         self._check_action = ActionCheck(task.action_space)
         self._seed: np.ndarray | None = None
@@ -168,12 +168,12 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         self._memory: np.ndarray | None = None
         """Buffer of the running episode and its last step, with the action behind them."""
         self._following: np.ndarray | None = None
-        """Buffer of the next episode, where the last reset began it too."""
+        """Buffer of the next episode if the last reset has begun that one too."""
         self._trail: list[Any] = []
 
     @property
     def card(self) -> TaskCard:
-        """What is known of the task."""
+        """Card of the task."""
         return self.task.card
 
     # -- Gymnasium's interface ---------------------------------------------------------------------------------
@@ -210,12 +210,12 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return self._memory
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy needs: compiled programs and views into memory are found and made again."""
+        """Return the state to copy. A copy looks up its compiled programs and makes its own views into memory."""
         state = {name: value for name, value in self.__dict__.items() if name not in _NOT_COPIED}
         return state | {"_memory": None if self._memory is None else self._memory.copy()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Become the copy, which goes on to the bit.
+        """Restore the state of a copy. It continues with the same bits.
 
         Raises:
             RuntimeError: an episode is running, and JAX would hang in this process (:func:`refuse_after_fork`).
@@ -278,7 +278,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
     def render(self) -> Any:
         """Return a picture (``rgb_array``) or a description (``ansi``) of the current state.
 
-        A picture may show parts of earlier ones of the episode, such as the trail of a vehicle.
+        A picture may show parts of earlier pictures of the episode, such as the trail of a vehicle.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
@@ -342,7 +342,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return self._programs.layout.read(self._buffer, field).copy()
 
     def pareto_front(self, gamma: float) -> list[np.ndarray]:
-        """Return the exact front of discounted returns, as MO-Gymnasium's environments give theirs.
+        """Return the exact front of discounted returns, in the format of MO-Gymnasium's environments.
 
         Raises:
             AttributeError: the task's front is not known.

@@ -25,7 +25,7 @@ class PrintableText(spaces.Text):
 
 
 def _spelt(action: np.ndarray) -> str:
-    """Return an action in brackets, or nothing if it is long."""
+    """Return an action in brackets, or an empty text if it is long."""
     return f" ({' '.join(map(str, np.ravel(action).tolist()))})" if np.size(action) <= FEW else ""
 
 

@@ -1,6 +1,6 @@
 """The command line: ``rlsuite`` and ``rlsuite-eval``.
 
-Commands import what is heavy when they run, so that ``rlsuite list`` and ``--help`` answer at once.
+Commands do their slow imports when they run, so that ``rlsuite list`` and ``--help`` answer at once.
 """
 
 import math

@@ -29,7 +29,7 @@ PLAYERS = {
 """Players and their descriptions. The scores also have ``difficulty``, the mean difficulty of the instances."""
 
 COMMONEST = 5
-"""Number of frequent solutions tried as constants, beside those that the puzzle names."""
+"""Number of frequent solutions tried as constants, besides those that the puzzle names."""
 
 LARGEST = 200
 """Largest number of training instances on which the best constant is chosen."""

@@ -462,8 +462,8 @@ def _iqm(sample: _Sample, counts: Floats) -> Floats:
     cut = total // 4
     lowest, highest = float(cut), float(total - cut)
     order = np.argsort(sample.pooled, kind="stable")
-    # Walk up the sorted scores with, for every replicate, the weight drawn so far. What a score adds to that weight
-    # between the two cuts is what it counts. A row at a time: the working set stays in cache.
+    # Walk up the sorted scores and keep, for every replicate, the weight drawn so far. A score counts with the weight
+    # that it adds between the two cuts. Work row by row, so that the working set stays in cache.
     reached, kept = np.zeros(counts.shape[1]), np.zeros(counts.shape[1])
     before, after, result = np.full_like(reached, lowest), np.empty_like(reached), np.zeros_like(reached)
     for row, score, weight in zip(order.tolist(), sample.pooled[order], sample.weights[order], strict=True):

@@ -1,8 +1,9 @@
 """The reference players of every drive: cascaded control, on the machine of the data sheet.
 
-* currents, continuous: on each axis a proportional controller that would reach the reference in one period (deadbeat,
-  K = L / T), feed-forward of resistive and induced voltages, and an integrator against the errors that tolerances
-  leave. It waits while the converter gives less than is asked. In field coordinates this is field-oriented control;
+* currents, continuous: on each axis a proportional controller that would reach the reference in one period (deadbeat, K
+  = L / T), feed-forward of resistive and induced voltages, and an integrator against the errors that tolerances leave.
+  It waits while the converter gives less than the requested voltage. In field coordinates this is field-oriented
+  control;
 * currents, finite: the switch state whose currents one period ahead, by the data sheet's machine, are nearest to
   their references (finite-set model-predictive control with a horizon of one);
 * torque: the currents of least loss for it, corrected by the difference between the measured torque and that of the
@@ -44,8 +45,10 @@ SPEED_PERIODS = 10.0
 """Continuous periods in which the speed loop removes an error, as far as the torque reaches; its integrator takes ten
 times longer."""
 LACKING = 0.01
-"""Part of a converter's voltage. If it gives less than was wished for by more than this, the remaining error says
-nothing about the machine, and an integrator that took it would wind up."""
+"""Lack of voltage, in parts of a converter's largest, above which the integrators stop.
+
+The remaining error then says nothing about the machine, and an integrator that added it would wind up.
+"""
 
 
 class Memory(NamedTuple):
@@ -62,8 +65,8 @@ def learn(integrals: Values, changing: Values, lacking: Values) -> Values:
 
     Args:
         integrals: their values, V.
-        changing: V, with which the errors would be gone in a period.
-        lacking: what the converter gave less than was wished for, in parts of its largest voltage.
+        changing: V, voltages that would remove the errors in a period.
+        lacking: difference between requested and given voltage, in parts of the converter's largest voltage.
     """
     return tuple(
         integral + LEARNING * jnp.where(jnp.abs(lack) < LACKING, change, 0.0)
@@ -88,7 +91,7 @@ class Cascade(eqx.Module):
         return cls(task)
 
     def initial(self, params: Params) -> Memory:
-        """Begin with integrators at zero, that of the torque at the data sheet's friction at this speed."""
+        """Begin with integrators at zero, but the torque's at the data sheet's friction at this speed."""
         task, zero = self.task, jnp.zeros_like(params.speed)
         friction = zero
         if task.kind == "speed":
@@ -155,7 +158,7 @@ class Cascade(eqx.Module):
         return self.task.plant.currents_within(self.task.period, torque, state.electrical)
 
     def _voltages(self, wanted: Values, integrals: Values, state: State, now: State) -> tuple[Values, Values]:
-        """Return the action at a state, and the integrators' next values by what is measured now."""
+        """Return the action at a state, and the integrators' next values from the present measurements."""
         plant = self.task.plant
         currents = self._measured(state)
         errors = tuple(w - i for w, i in zip(wanted, currents, strict=False))
@@ -172,7 +175,7 @@ class Cascade(eqx.Module):
             for held, change, unit in zip(holding, changing, units, strict=True)
         )
         action = tuple(jnp.clip(part, -1, 1) for part in plant.within_reach(parts))
-        if self.task.delayed:  # a prediction hides what it does not know, which integrators are there to learn
+        if self.task.delayed:  # a prediction hides the unknown part, which the integrators are to learn
             errors = tuple(w - i for w, i in zip(wanted, self._measured(now), strict=False))
             changing = plant.together(plant.changing(errors, self.task.period, now.speed), holding)
         lacking = tuple(
@@ -187,7 +190,7 @@ class Cascade(eqx.Module):
         return [value * plant.current_limit for value in plant.measured(state.electrical)[: plant.inputs]]
 
     def _switch_state(self, wanted: Values, state: State) -> jax.Array:
-        """Choose the best switch state by one period of the data sheet's machine."""
+        """Choose the best switch state by simulating one period of the data sheet's machine."""
         task = self.task
         plant, halving = task.plant, GOALS[task.card.settings["machine"], "current"].halving
         nominal = Params(plant.nominal, None, state.speed, state.speed)

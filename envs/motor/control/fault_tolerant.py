@@ -1,4 +1,4 @@
-"""The reference player of a machine one phase of which breaks: deadbeat currents, then a neutral current too.
+"""The reference player of a machine with a breaking phase: deadbeat currents, then also a neutral current.
 
 * torque: maximum torque per ampere, corrected by the measured torque, as in ``cascade.py``;
 * currents: each of d, q and zero reaches its reference in one period, on the machine of the data sheet;
@@ -26,13 +26,13 @@ from ..machines.open_phase import Currents
 from ..tasks.faulty import FaultyDrive, phases_of
 
 ASKED, CARRIED = 15.0, 3.0
-"""Currents, A: an open phase is asked for more than the first and carries less than the second."""
+"""Currents, A. A phase is suspected if more than the first is requested and it carries less than the second."""
 STEPS = 5.0
-"""Steps in a row for which a phase is suspected before it is believed open."""
+"""Number of consecutive steps of suspicion after which a phase is taken to be open."""
 
 
 class Suspicion(NamedTuple):
-    """Memory: the currents that were asked for, A, and for how many steps each phase has been suspected."""
+    """Memory: the requested currents, A, and the number of steps for which each phase has been suspected."""
 
     wanted: Phases
     steps: Phases
@@ -55,12 +55,12 @@ class FaultTolerant(eqx.Module):
         return cls(task)
 
     def initial(self, params: Any) -> Suspicion:
-        """Begin with nothing asked for and no phase suspected."""
+        """Begin with no requested current and no suspected phase."""
         zero = jnp.zeros_like(params.speed)
         return Suspicion(Phases(zero, zero, zero), Phases(zero, zero, zero))
 
     def suspected(self, memory: Suspicion, carried: Phases) -> Phases:
-        """Count the steps for which each phase is suspected; one that is believed open stays so."""
+        """Count the steps for which each phase is suspected. A phase that was taken to be open stays so."""
 
         def longer(wanted: Scalar, carried: Scalar, steps: Scalar) -> Scalar:
             silent = (jnp.abs(wanted) > ASKED) & (jnp.abs(carried) < CARRIED)

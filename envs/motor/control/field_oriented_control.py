@@ -1,8 +1,8 @@
 """The reference player of current tracking: field-oriented control.
 
-One PI controller an axis, the axes decoupled by feed-forward of the induced voltages, anti-windup by the voltage that
-the inverter really gave. Designed on the data sheet's machine, as a practitioner has it: the tolerances of a context
-are not known to it.
+Each axis has a PI controller. Feed-forward of the induced voltages decouples the axes, and the voltage that the
+inverter really gave prevents windup. It is designed for the data sheet's machine, as a practitioner would do it: it
+does not know the tolerances of a context.
 
 Gains by the magnitude optimum (Betragsoptimum): the reset time cancels the axis' time constant, T_n = L / R, and the
 gain is K_p = L / (2 T_s) with the sum T_s of small time constants. A sample is used at once and its voltage is held for
@@ -38,7 +38,7 @@ class FieldOrientedControl(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> FieldOrientedControl | Cascade:
-        """Return the player of any task of this kind; for a drive with chosen parts, that of every drive."""
+        """Return the player of any task of this kind; for a drive with chosen parts, the player of all drives."""
         return Cascade.for_task(task) if isinstance(task, Drive) else cls()
 
     def initial(self, params: Params) -> DQ:
@@ -57,7 +57,7 @@ class FieldOrientedControl(NamedTuple):
         induced = pmsm.steady_voltage(state.current, view.params.speed, machine._replace(resistance=0.0))
         wanted = DQ(induced.d + gain.d * error.d + memory.d, induced.q + gain.q * error.q + memory.q)
         action = within_unit_circle(DQ(wanted.d / VOLTAGE_LIMIT, wanted.q / VOLTAGE_LIMIT))
-        # Back-calculation: what the inverter could not give is taken off the error that is integrated.
+        # Back-calculation: the part that the inverter could not give is subtracted from the integrated error.
         short = DQ(wanted.d - VOLTAGE_LIMIT * action.d, wanted.q - VOLTAGE_LIMIT * action.q)
         memory = DQ(
             memory.d + STEP * integral_gain * (error.d - short.d / gain.d),

@@ -25,21 +25,21 @@ class Observed(NamedTuple):
     voltage: Values
     """V, of each current's integrator"""
     lost: Scalar
-    """V s, of the magnets' flux against the data sheet; negative where there is less"""
+    """V s: difference of the magnets' flux from the data sheet; negative if flux is lost"""
 
 
 class FluxObserving(Cascade):
-    """The reference player: the cascade of the other drives, with a torque that it can only estimate.
+    """The reference player: the cascade of the other drives, with an estimated torque.
 
-    What the integrator of the q voltage has learnt is, at a speed, what the magnets induce more than the data sheet
-    says (and what other parameters are off by): the flux that they have lost, once it is smoothed. From it follows the
+    At a given speed, the integrator of the q voltage learns by how much the magnets' induced voltage exceeds the data
+    sheet's (and the effect of errors in other parameters). Smoothed, this gives the lost flux. From it follows the
     torque, and what the data sheet's machine must be asked for instead.
     """
 
     HARDLY = 60.0
-    """rad/s, electrical: below, an induced voltage tells little."""
+    """rad/s, electrical: at lower speeds an induced voltage tells little."""
     SMOOTHING = 0.01
-    """Part of what is seen that is believed a step: a time constant of 10 ms."""
+    """Weight of each step's measurement in the estimate: a time constant of 10 ms."""
     BELIEVED = (-0.7, 0.2)
     """Changes of the flux, in parts of its nominal value."""
 

@@ -1,7 +1,7 @@
 """The reference player of efficient torque: the cascade of ``real_cascade.py`` with the currents of least losses.
 
-For each inner torque and speed, of all currents that make it on the data sheet's flux map, those with the least sum of
-copper and iron losses; from a table, at a winding of 110 degrees Celsius.
+For each inner torque and speed it chooses, among all currents that make the torque on the data sheet's flux map, those
+with the least sum of copper and iron losses. They come from a table for a winding at 110 degrees Celsius.
 
 Source: Morimoto, Tong, Takeda & Hirasa 1994, Loss minimization control of PMSM drives, IEEE Transactions on Industrial
 Electronics 41(5); here on a saturated machine, by search.
@@ -23,7 +23,7 @@ from ..tasks.drive import State
 from .real_cascade import RealCascade
 
 TORQUE_STEP, SPEED_STEP = 2.0, 25.0
-"""N m and rad/s, between the entries of the table."""
+"""N m and rad/s: steps between the entries of the table."""
 TORQUES, SPEEDS = np.arange(0, 111, TORQUE_STEP), np.arange(0, 326, SPEED_STEP)
 WINDING = 110.0
 """Degrees Celsius."""

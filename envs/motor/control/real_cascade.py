@@ -27,7 +27,7 @@ from ..tasks.real import RealDrive
 from .cascade import Cascade, learn
 
 DERATED = (130.0, 140.0)
-"""Degrees Celsius, of the winding: full nominal current below the first, none above the second."""
+"""Winding temperatures, degrees Celsius: full nominal current below the first, none above the second."""
 
 
 class RealCascade(Cascade):

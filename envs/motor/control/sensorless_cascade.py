@@ -1,7 +1,7 @@
 """The reference players without sensors: the cascade of ``cascade.py`` on an observer's speed and angle.
 
-They see what an agent sees, and know the machine of the data sheet. The speed controller is slower than that of the
-cascade with sensors, by what the observer needs: an error is removed in some 10 ms.
+They see the same as an agent, and know the machine of the data sheet. Their speed controller is slower than that of the
+cascade with sensors, because the observer needs time: it removes an error in some 10 ms.
 
 Sources: those of ``cascade.py`` and ``speed_observer.py``.
 """
@@ -25,7 +25,8 @@ from .cascade import Cascade
 from .speed_observer import FILTER, Rotor, induced_speed, locked, short_circuited
 
 SETTLING = 0.01
-"""s, in which the speed loop removes an error, as far as the torque reaches; its integrator takes ten times longer."""
+"""s: time in which the speed loop removes an error, as far as the torque reaches. Its integrator takes ten times that.
+"""
 
 
 class Memory(NamedTuple):

@@ -28,7 +28,7 @@ from ..machines.synchronous import PermanentMagnet
 FILTER = 0.2
 """Part by which the direct-current estimate follows what a step shows."""
 BANDWIDTH = 800.0
-"""rad/s, of the phase-locked loop: two poles together."""
+"""rad/s: both poles of the phase-locked loop."""
 LEAST_EMF = 5.0
 """V: an extended force that is shorter, as in quick changes of i_q, corrects little."""
 

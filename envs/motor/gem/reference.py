@@ -1,4 +1,4 @@
-"""References of gym-electric-motor 3.0.3: random walks whose deviation is drawn anew for every sub-episode.
+"""References of gym-electric-motor 3.0.3: random walks with a new deviation for every sub-episode.
 
 Everything is in parts of the limit of the quantity. A walk begins uniformly within its margin: the nominal value by the
 limit, on each side that the quantity has. It takes its first step before it is first shown. Its deviation a step is

@@ -97,7 +97,7 @@ class Induction(NamedTuple):
 
 
 class Currents(NamedTuple):
-    """The electrical state by what slip rings let be measured."""
+    """The electrical state in quantities that slip rings make measurable."""
 
     current: AlphaBeta
     """Stator current, A"""

@@ -49,11 +49,11 @@ class WithNeutral(NamedTuple):
     inertia: Scalar = _LINEAR.inertia
     """kg m^2"""
     inductance_zero: Scalar = 0.1e-3
-    """H, L_0: a leakage inductance, of which there is no published value"""
+    """H, L_0: a leakage inductance; there is no published value"""
     onset: Scalar = 0.02
     """s, from the start: when the phase breaks"""
     phase: Scalar = 0.0
-    """Which: 0, 1 or 2 for a, b or c"""
+    """Number of the open phase: 0, 1 or 2 for a, b or c"""
 
     def _drops(self, current: Currents, electrical: Scalar) -> DQ:
         """Return the voltages, V, across resistances and by turning."""
@@ -65,7 +65,7 @@ class WithNeutral(NamedTuple):
     def floating(self, current: Currents, phases: Phases, angle: Scalar, electrical: Scalar) -> Scalar:
         """Return u_alpha, V, of the open phase's winding: for it d(i_alpha + i_0)/dt is zero.
 
-        ``phases``: of which those of b and c count, V; ``electrical``: angular frequency, rad/s.
+        ``phases``: phase voltages, V; those of b and c count; ``electrical``: angular frequency, rad/s.
         """
         cos, sin = jnp.cos(angle), jnp.sin(angle)
         u_beta, common = clarke(phases).beta, 0.5 * (phases.b + phases.c)

@@ -1,4 +1,4 @@
-"""Methods that integrate a step, beside the Runge-Kutta method of order four.
+"""Methods that integrate a step, besides the Runge-Kutta method of order four.
 
 =========== ==========================================================================================================
 euler       one explicit step of order one: what a fast simulation or a simple observer makes of the machine

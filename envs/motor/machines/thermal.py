@@ -1,11 +1,11 @@
-"""Temperatures of a machine by a lumped-parameter thermal network, and what they do to copper and magnets.
+"""Temperatures of a machine by a lumped-parameter thermal network, and their effects on copper and magnets.
 
     coolant --G_c-- stator iron --G_w-- winding
                         |
                         +-------G_m---- magnets
 
-Each node has one temperature and one heat capacity. Copper losses warm the winding; iron losses warm the stator, and a
-share of them, by eddy currents, the magnets. Resistance rises and magnet flux falls in proportion to temperature.
+Each node has one temperature and one heat capacity. Copper losses warm the winding. Iron losses warm the stator, and a
+share of them, by eddy currents, warms the magnets. Resistance rises and magnet flux falls in proportion to temperature.
 
 Sources: Wallscheid & Boecker 2016, doi:10.1109/TEC.2015.2473673 (low-order networks of a traction machine);
 IEC 60028 (copper, 0.393 %/K); Krishnan 2010, Permanent Magnet Synchronous and Brushless DC Motor Drives (neodymium
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from .frames import Scalar
 
 ROOM = 20.0
-"""Degrees Celsius, of data sheets."""
+"""Degrees Celsius: temperature of data sheets."""
 COPPER = 3.93e-3
 """1/K"""
 MAGNETS = -1.1e-3

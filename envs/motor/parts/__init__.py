@@ -1,1 +1,1 @@
-"""Parts of a drive: each owns what it remembers, what it shows and what it costs; a drive composes them."""
+"""Parts of a drive. Each owns its memory, its observation and its cost; a drive composes them."""

@@ -17,7 +17,7 @@ from . import components
 from .part import Design
 
 Moved = Callable[[Any, Any, float], Any]
-"""Moves a state under a voltage (V) over a fraction of the period."""
+"""Function that moves a state under a voltage (V) over a fraction of the period."""
 
 
 class Voltages:
@@ -40,7 +40,7 @@ class Voltages:
         return self.plant.within_reach(tuple(action[i] for i in range(self.width)))
 
     def first(self, electrical: Any, speed: Scalar) -> Any:
-        """Return what is applied before the first action if that one has to wait: voltages that keep the currents."""
+        """Return the voltages applied before a delayed first action takes effect. They hold the currents."""
         return self.plant.holding(electrical, speed)
 
     def shown(self, chosen: Any) -> Values:

@@ -13,7 +13,7 @@ from . import components
 
 
 class Angle:
-    """An angle that does not matter: it stays where it was at the start."""
+    """An angle without effect: it stays at its first value."""
 
     def __init__(self, plant: Plant, seen: bool) -> None:
         self.plant = plant
@@ -41,7 +41,7 @@ class Angle:
         return angle
 
     def shown(self, electrical: Any, angle: Scalar) -> Values:
-        """Return cosine and sine of each angle that switches meet."""
+        """Return cosine and sine of each angle on which the effect of a switch state depends."""
         return self.plant.directions(electrical, self.electrical(angle)) if self.seen else ()
 
     def components(self) -> list[Component]:

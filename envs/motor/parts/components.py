@@ -28,7 +28,7 @@ WINDINGS = {"s": "stator", "r": "rotor"}
 NUMBERS = {"1": "first", "2": "second"}
 ARMATURE = "of the armature"
 WHOLE = {"SeriesDc": "of armature and field winding in series", "ShuntDc": "of both windings in parallel"}
-"""Part that a voltage or current without a place belongs to, where that is not the armature."""
+"""Part to which a voltage or current without a place belongs, if it is not the armature."""
 BY_NAME = {"e": "of the field winding", "sum": "of both windings together", "sup": "of the supply", "r": "of the rotor"}
 
 

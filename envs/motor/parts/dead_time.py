@@ -19,12 +19,12 @@ class NoDeadTime(Part):
         return ()
 
     def exchange(self, memory: Any, chosen: Any) -> tuple[Any, Any]:
-        """Return what is applied in this step, and the next memory."""
+        """Return the action that is applied in this step, and the next memory."""
         return chosen, memory
 
 
 class DeadTime(NoDeadTime):
-    """Actions are applied one period late, as by digital control; the memory is the one that waits."""
+    """Actions are applied one period late, as by digital control. The memory is the waiting action."""
 
     def __init__(self, actuator: Voltages) -> None:
         self.actuator = actuator
@@ -34,7 +34,7 @@ class DeadTime(NoDeadTime):
         return self.actuator.first(electrical, speed)
 
     def exchange(self, memory: Any, chosen: Any) -> tuple[Any, Any]:
-        """Apply what waited; what is chosen now waits."""
+        """Apply the waiting action; the action chosen now waits."""
         return memory, chosen
 
     def shown(self, memory: Any) -> Values:

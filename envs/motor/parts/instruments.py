@@ -1,4 +1,4 @@
-"""Instruments between the drive and those who observe it."""
+"""Instruments between the drive and its observers."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ class Instruments:
     """Instruments without errors."""
 
     note = ""
-    """Added to the description of what they measure"""
+    """Note added to the description of the measured quantities"""
 
     def read(
         self, measured: list[Scalar], values: Values, quantity: Quantity, key: jax.Array
     ) -> tuple[list[Scalar], Values]:
-        """Return what is shown of the measured and of the controlled quantities."""
+        """Return the shown values of the measured and of the controlled quantities."""
         return measured, values
 
 
 class NoisyInstruments(Instruments):
-    """Each instrument has one Gaussian error at each step, in what is measured and in what is controlled."""
+    """Each instrument has one Gaussian error at each step. It enters measured and controlled quantities alike."""
 
     def __init__(self, deviation: float, design: Design) -> None:
         self.deviation, self.dtype = deviation, design.dtype

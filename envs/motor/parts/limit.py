@@ -1,4 +1,4 @@
-"""Limits of a drive: each says when it is exceeded, which ends the episode, and what nearing it costs."""
+"""Limits of a drive. Each tells when it is exceeded, which ends the episode, and the cost of coming near it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Limit(abc.ABC):
 
     @abc.abstractmethod
     def words(self, state: Any, info: dict[str, Any]) -> str:
-        """Say by how much the limit is exceeded; empty where it is not."""
+        """Say by how much the limit is exceeded; empty if it is not."""
 
     def cost(self, state: Any) -> Values:
         """Return the constraint cost of a step that ends in a state, or nothing."""

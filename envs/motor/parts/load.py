@@ -1,4 +1,4 @@
-"""Test benches that set the speed of the shaft, and loads against which the machine sets it."""
+"""Test benches that set the speed of the shaft, and loads that the machine drives."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Friction(Bench):
         return integrated
 
     def acceleration(self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar) -> Scalar:
-        """Return what the load leaves."""
+        """Return the acceleration by the machine's torque minus the load's."""
         return load.acceleration(speed, torque, inertia)
 
 
@@ -132,7 +132,7 @@ class Disturbed(Friction):
         return self.deviation * jax.random.normal(key, (), self.design.dtype)
 
     def acceleration(self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar) -> Scalar:
-        """Return what friction and the random torque leave."""
+        """Return the acceleration by the machine's torque minus friction and random torque."""
         return super().acceleration(load, memory, speed, torque - memory, inertia)
 
     def ahead(self, memory: Any, key: jax.Array) -> Scalar:

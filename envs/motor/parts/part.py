@@ -47,7 +47,7 @@ class Design(NamedTuple):
     """s, of a step"""
     dtype: np.dtype[Any]
     uniform: Callable[[jax.Array, int], jax.Array]
-    """Draws uniform numbers in [0, 1) from a key, as many as asked for"""
+    """Function that draws the requested number of uniform numbers in [0, 1) from a key"""
 
     @property
     def torques(self) -> tuple[float, float]:
@@ -57,5 +57,5 @@ class Design(NamedTuple):
 
     @property
     def steady_acceleration(self) -> float:
-        """rad/s^2 that the fraction ``STEADY`` of the torque keeps up."""
+        """rad/s^2 that the fraction ``STEADY`` of the torque sustains."""
         return STEADY * self.torques[1] / (2 * self.plant.nominal.inertia)

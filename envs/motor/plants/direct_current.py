@@ -83,7 +83,7 @@ class DirectCurrent(Plant):
         return tuple(jnp.maximum(part, self.lowest) for part in action)
 
     def attainable(self, goal: Goal, kind: str) -> Goal:
-        """Limit the goal to fast forwards, where the induced voltage takes currents down, and to signs that flow."""
+        """Limit the goal to fast forward speeds, where the induced voltage lowers currents, and to possible signs."""
         if self.lowest < 0:
             return goal
         slowest, fastest = goal.speeds
@@ -152,7 +152,7 @@ class SeriesDc(DirectCurrent):
 
 
 class ShuntDc(DirectCurrent):
-    """Shunt wound: only the armature's current is controlled, the field's follows the voltage slowly.
+    """Shunt wound. Only the armature's current is controlled; the field's current follows the voltage slowly.
 
     Below R_e / L' (235 rad/s) the field decays unless armature current raises the voltage; its direction never
     turns, so torque goes one way.
@@ -175,7 +175,7 @@ class ShuntDc(DirectCurrent):
         return (electrical.armature + electrical.field,)
 
     def blocked(self, electrical: Any, machine: Any) -> Any:
-        """Stop the line's current at zero; the field's current then goes on through the armature.
+        """Stop the line's current at zero. The field's current then continues through the armature.
 
         The voltage that brings this about adds the same flux linkage (V s) to both windings.
         """
@@ -213,7 +213,7 @@ class ExtExDc(DirectCurrent):
     terminals = dc.Windings
     fed = ("armature", "field")
     FIELD = 80.0
-    """A, the field current held where torque is asked for; it moves a hundred times slower than the armature's."""
+    """A: field current while torque is requested. It changes a hundred times more slowly than the armature's."""
 
     def still(self, machine: Any) -> Any:
         """Return a magnetised machine."""

@@ -48,7 +48,7 @@ class Plant(abc.ABC):
     lowest: float = -1.0
     """Lowest value of each part of a continuous action."""
     pole_pairs: float = 0
-    """Electrical by mechanical angle; zero where no angle matters."""
+    """Electrical divided by mechanical angle; zero if no angle matters."""
     fixed: bool = False
     """True if a continuous voltage stays constant in the stator's coordinates, so that the rotor's angle matters."""
     turning: int = 0
@@ -79,7 +79,7 @@ class Plant(abc.ABC):
 
     @abc.abstractmethod
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
-        """Return the machine's voltage, V, of a continuous action already within what the converter gives."""
+        """Return the machine's voltage, V, for a continuous action within the converter's limits."""
 
     @property
     def switches(self) -> int:
@@ -157,11 +157,11 @@ class Plant(abc.ABC):
         )
 
     def changing(self, errors: Values, period: float, speed: Scalar) -> Values:
-        """Return the voltage, V, with which the data sheet's inductances leave errors (A) behind in a period (s)."""
+        """Return the voltage, V, that removes errors (A) in a period (s) with the data sheet's inductances."""
         return tuple(inductance / period * error for inductance, error in zip(self.inductances(), errors, strict=True))
 
     def together(self, changing: Values, holding: Values) -> Values:
-        """Return the changing voltages, V, that a controller may ask for beside those that hold the currents."""
+        """Return the changing voltages, V, that a controller may request besides those that hold the currents."""
         return changing
 
     def waiting(self, lacking: Values) -> Values:
@@ -173,7 +173,7 @@ class Plant(abc.ABC):
         return ()
 
     def within_reach(self, action: Values) -> Values:
-        """Return the action, or what the converter gives instead."""
+        """Return the action, limited to what the converter can give."""
         return action
 
     def attainable(self, goal: Goal, kind: str) -> Goal:

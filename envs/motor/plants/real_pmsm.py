@@ -28,7 +28,7 @@ AMPLITUDES = np.linspace(0.0, 400.0, 81)
 
 
 class Warm(NamedTuple):
-    """Currents first, as they are measured; then what they follow from."""
+    """State with the measured currents first, then the quantities that determine them."""
 
     d: Scalar
     """A"""
@@ -57,7 +57,7 @@ class Warm(NamedTuple):
 
 
 class RealPermanentMagnet(NamedTuple):
-    """Parameters, at 20 degrees Celsius where they depend on it."""
+    """Parameters; those that depend on temperature are given at 20 degrees Celsius."""
 
     resistance: Scalar = _LINEAR.resistance
     """Ohm, of a phase"""
@@ -116,7 +116,7 @@ class RealPermanentMagnet(NamedTuple):
         )
 
     def heated(self, now: Warm, after: DQ, current: DQ, speed: Scalar, duration: Scalar) -> Warm:
-        """Return the flux ``after``, its ``current``, and temperatures warmed by their losses for so many seconds."""
+        """Return the flux ``after``, its ``current``, and the temperatures after this many seconds of their losses."""
         copper = self.copper_losses(current, now.winding)
         iron = self.iron_torque(after, speed) * speed
         rate = Network(coolant=self.coolant).rate(now.temperatures, copper, iron)
@@ -146,7 +146,7 @@ class RealPMSM(PMSM):
 
     @property
     def nominal_map(self) -> Saturation:
-        """Flux map of the data sheet, with magnets at 80 degrees Celsius: the middle of where they are."""
+        """Flux map of the data sheet, with magnets at 80 degrees Celsius, the middle of their range."""
         return self.nominal.flux_map(80.0)
 
     @cached_property

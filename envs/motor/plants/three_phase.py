@@ -13,9 +13,9 @@ from ..machines.frames import DQ, AlphaBeta, Phases, Scalar, Values, clarke, inv
 from .plant import Plant
 
 SMALLEST_FLUX = 1e-3
-"""V s, below which the direction of a rotor's flux is not looked for."""
+"""V s: the direction of a smaller rotor flux is not computed."""
 LEAST_FREE = 0.05
-"""Part of a converter's voltage that may always change a current."""
+"""Part of a converter's voltage that is always available to change a current."""
 
 
 def within_unit_circle(d: Scalar, q: Scalar) -> tuple[Scalar, Scalar]:
@@ -67,16 +67,16 @@ class ThreePhase(Plant):
 
 
 class Coupled(ThreePhase):
-    """Windings of two converters on one flux: where one lacks voltage for its share, the other's current runs away."""
+    """Windings of two converters on one flux. If one lacks voltage for its share, the other's current runs away."""
 
     @abc.abstractmethod
     def parts(self, volts: Values) -> tuple[Values, Values]:
         """Return each converter's voltage in parts of its largest."""
 
     def together(self, changing: Values, holding: Values) -> Values:
-        """Shorten all by one share, the largest with which neither converter is asked for more than it gives.
+        """Scale all by one share, the largest that keeps both converters within their limits.
 
-        |holding + share changing| = 1, solved for the share: a current that is too large may use the whole way back.
+        The share solves |holding + share changing| = 1, so too large a current may use the whole range on its way back.
         """
         share: Scalar = 1.0
         for held, changed in zip(self.parts(holding), self.parts(changing), strict=True):
@@ -87,7 +87,10 @@ class Coupled(ThreePhase):
         return tuple(volts * share for volts in changing)
 
     def waiting(self, lacking: Values) -> Values:
-        """Let all wait while one lacks: a voltage learnt by one winding alone is large for the flux that they share."""
+        """Stop all integrators while one converter lacks voltage.
+
+        A voltage that one winding alone has learnt is large for the flux that they share.
+        """
         most: Scalar = 0.0
         for lack in lacking:
             most = jnp.maximum(most, jnp.abs(lack))
@@ -180,7 +183,7 @@ class SynRM(Synchronous):
     unit = 80 / math.sqrt(3)
     pole_pairs = 4
     LEAST = 2.0
-    """A: i_d is never less, so that torque answers quickly."""
+    """A: least i_d, so that torque responds quickly."""
 
     def induced(self, electrical: Any, speed: Scalar) -> Values:
         """Return the voltage that each axis gets by the other's flux."""
@@ -215,9 +218,9 @@ class EESM(Synchronous, Coupled):
     FIELD = 60.0
     """A, of the field at the start."""
     LEAST = 40.0
-    """A: the field is never asked for less, so that torque answers quickly."""
+    """A: least requested field current, so that torque responds quickly."""
     MOST = 110.0
-    """A: i_q is never asked for more."""
+    """A: largest requested i_q."""
 
     @property
     def units(self) -> tuple[float, ...]:
@@ -395,7 +398,7 @@ class SCIM(ThreePhase):
     measured_names: tuple[str, ...] = ("i_d", "i_q", "psi_r")
     pole_pairs = 2
     MAGNETISING: ClassVar[float] = 2.2
-    """A, i_d that is held where torque is asked for."""
+    """A: i_d while torque is requested."""
     FLUX: ClassVar[float] = 143.75e-3 * 2.2
     """V s, nominal, of the rotor."""
 
@@ -502,7 +505,7 @@ class DFIM(SCIM, Coupled):
     current_limit, nominal_current, speed_limit = 9.0, 7.5, 1800 * math.pi / 30
     unit = 420 / math.sqrt(3)
     MAGNETISING: ClassVar[float] = 1.2
-    """A, i_sd and i_rd that are held where torque is asked for."""
+    """A: i_sd and i_rd while torque is requested."""
     FLUX: ClassVar[float] = (297.5e-3 + 323.21e-3) * 1.2
 
     def still(self, machine: Any) -> Any:

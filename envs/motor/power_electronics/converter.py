@@ -19,7 +19,7 @@ class Converter(NamedTuple):
     lowest: float
     """Its lowest voltage in parts of the link's; the highest is 1"""
     reverses: bool
-    """True if current flows both ways; otherwise it stops at zero, and the voltage is what the machine induces"""
+    """True if current flows both ways; otherwise it stops at zero, and the voltage is the machine's induced one"""
 
 
 CONVERTERS = {"4qc": Converter(2, -1.0, True), "2qc": Converter(1, 0.0, True), "1qc": Converter(1, 0.0, False)}

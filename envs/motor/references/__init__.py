@@ -1,1 +1,1 @@
-"""Reference signals, and what is asked of each machine."""
+"""Reference signals, and the goals of each machine."""

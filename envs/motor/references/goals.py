@@ -1,4 +1,4 @@
-"""Goals by machine: ranges, pace and exactness of references, speeds and sampling periods.
+"""Goals by machine: ranges, pace and accuracy of references, speeds and sampling periods.
 
 Ranges lie within nominal currents, and the converter's voltage can hold them at every speed of the task. References
 move more slowly than the voltage moves the controlled quantity. The reward is one half at an error of 5 % of the
@@ -15,7 +15,7 @@ from ..loads.load import Polynomial
 
 
 class Goal(NamedTuple):
-    """One controlled quantity or more of one machine, in A, N m, rad/s or rad."""
+    """One or more controlled quantities of one machine, in A, N m, rad/s or rad."""
 
     low: tuple[float, ...]
     high: tuple[float, ...]
@@ -23,23 +23,23 @@ class Goal(NamedTuple):
     """Standard deviation of a reference's move in a continuous step, at the slowest"""
     fastest: tuple[float, ...]
     halving: tuple[float, ...]
-    """The error at which the reward of a quantity is one half"""
+    """Error at which the reward of a quantity is one half"""
     scale: float
     """Full scale of the quantity in the observation"""
     speeds: tuple[float, float]
-    """rad/s, of the bench, or at the start"""
+    """rad/s: speeds of the bench, or at the start"""
     period: float = 1e-4
-    """s, of a continuous step"""
+    """s: period of a continuous step"""
     finite_period: float = 1e-5
-    """s, of a switch state; references then move less a step, in proportion"""
+    """s: period of a switch state; references then move less in a step, in proportion"""
     friction: Polynomial = Polynomial()
     """Friction of the load in speed control, at the middle of its tolerance"""
     jump: float = 0.0
-    """rad/s or rad, by which the first reference of a speed or position is away at most; by switch states half of it"""
+    """rad/s or rad: largest distance of the first reference of a speed or position; half of it with switch states"""
 
 
 FAST = 1e-5
-"""s: an armature of 19 uH at 60 V moves by 32 A in it."""
+"""s: in this time 60 V change the current of an armature of 19 uH by 32 A."""
 
 GOALS: dict[tuple[str, str], Goal] = {
     ("PermExDc", "current"): Goal((-97.0,), (97.0,), (0.2,), (2.0,), (5.0,), 210.0, (-280.0, 280.0), FAST, 2e-6),
@@ -215,7 +215,7 @@ _JUMPS = {
     "SCIM": 0.4,
     "DFIM": 0.12,
 }
-"""rad, of the first reference of a position."""
+"""rad: jumps of the first reference of a position."""
 
 
 def _position(machine: str, jump: float) -> Goal:

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from ..machines.frames import Scalar
 
 LEAST = 0.2
-"""Part of the largest amplitude that none is below: a small one would turn too fast."""
+"""Least amplitude, in parts of the largest: a smaller wave would turn too fast."""
 
 
 class Shape(NamedTuple):
@@ -99,16 +99,16 @@ def through(
         name: of :data:`SHAPES`.
         value: within the bounds.
         bounds: lowest and highest.
-        slope: the most that the wave changes a step (of one that jumps: between jumps).
-        jump: the most that it changes at once.
-        size: of the amplitude, uniform in [0, 1): from ``LEAST`` of the largest to the largest.
-        place: of the middle, uniform in [0, 1), among those that the value and the bounds allow.
+        slope: largest change of the wave in a step (for a wave that jumps: between jumps).
+        jump: largest change at once.
+        size: place of the amplitude, uniform in [0, 1), between ``LEAST`` of the largest and the largest.
+        place: place of the middle, uniform in [0, 1), among the middles that value and bounds allow.
         branch: where in a turn, uniform in [0, 1).
     """
     shape, (low, high) = SHAPES[name], bounds
     largest = 0.5 * min(high - low, jump) if shape.jumps else 0.5 * (high - low)
     amplitude = largest * (LEAST + (1 - LEAST) * size)
-    if name == "step":  # the value is one of its two levels: which one, the bounds may say
+    if name == "step":  # the value is one of the two levels; the bounds may decide which
         below, above = value - low, high - value
         amplitude = jnp.minimum(amplitude, 0.5 * jnp.maximum(below, above))
         upper = jnp.where(jnp.minimum(below, above) >= 2 * amplitude, place < 0.5, below > above)

@@ -49,7 +49,7 @@ _REFERENCES = ("walk", "laplace", "sinus", "triangle", "sawtooth", "step", "swit
 
 
 def _settings(machine: str, goal: str, control: str = "continuous", conditions: str = "ideal") -> dict[str, str | bool]:
-    """Return the settings that tell the drives of this family apart."""
+    """Return the settings that distinguish the drives of this family."""
     return {"machine": machine, "goal": goal, "control": control, "conditions": conditions, "gem_compat": False}
 
 

@@ -171,7 +171,7 @@ class DemagnetisedDrive(Drive):
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw currents and the torque that is asked for; see ``scope.py``."""
+        """Draw currents and the requested torque; see ``scope.py``."""
         asked, goal = float(state.reference[0]), self.goal
         gauge = scope.Gauge("torque asked for (N m)", asked, asked, goal.low[0], goal.high[0])
         d, q = (float(value) for value in self.plant.measured(state.electrical))

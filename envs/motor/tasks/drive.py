@@ -98,7 +98,7 @@ from . import scope
 ENDS = 1.5
 """Ends of instruments, in parts of the limit."""
 ERROR_UNIT = 10.0
-"""Halving errors that an error of one stands for in the observation."""
+"""Number of halving errors that an error of one stands for in the observation."""
 
 
 class Params(NamedTuple):
@@ -113,7 +113,7 @@ class Params(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Memories of the parts of a drive; nothing where a part is the usual one."""
+    """Memories of the parts of a drive; empty if a part is the usual one."""
 
     reference: Any = ()
     """See ``parts/reference.py``"""
@@ -144,7 +144,7 @@ class State(NamedTuple):
     speed: Scalar
     """rad/s"""
     angle: Scalar
-    """rad: electrical, of the rotor; where position is controlled the shaft's own, full turns counted"""
+    """rad: the rotor's electrical angle; for position control the shaft's own, with full turns counted"""
     reference: Values
     """A, N m, rad/s or rad"""
     applied: Values
@@ -201,11 +201,11 @@ class Drive(Task[Params, State]):
         self.reward_space = self.box(0, 1)
 
     def chosen_plant(self, plant: Plant) -> Plant:
-        """Return the plant that is controlled: the machine's, or another that a subclass puts in its place."""
+        """Return the controlled plant: the machine's, or another plant that a subclass puts in its place."""
         return plant
 
     def chosen_goal(self, goal: Goal) -> Goal:
-        """Return the goal: the machine's, or what a subclass makes of it."""
+        """Return the goal: the machine's, or a subclass's variation of it."""
         return goal
 
     def _ranges(self) -> tuple[Range, ...]:
@@ -228,7 +228,7 @@ class Drive(Task[Params, State]):
         return Params(machine, load, speed, u[-2])
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Begin without torque, at references anywhere, a speed's or position's near the one that there is."""
+        """Begin without torque. References begin anywhere, those of speed or position near the present value."""
         u = self.uniform(key, len(self.names) + 1)
         zero = jnp.zeros((), self.dtype)
         reference: Values = tuple(
@@ -267,7 +267,7 @@ class Drive(Task[Params, State]):
     def moved(self, state: State, voltage: Any, params: Params, duration: float) -> State:
         """Return machine, shaft and link ``duration`` s later.
 
-        ``voltage``: V, constant over this time but for the link's voltage, which is nominal in it.
+        ``voltage``: V, for a nominal link; it is constant over this time except for the link's variation.
         """
         machine, held, (_, linked, _, loaded) = params.machine, state.speed, state.parts
         load, link, angle, turns = self.load, self.link, self.angle, duration / self.period
@@ -303,7 +303,7 @@ class Drive(Task[Params, State]):
         return self.quantity.value(params.machine, state.electrical, state.speed, state.angle)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Show what instruments measure, references, errors and parts; see the table."""
+        """Show measurements, references, errors and parts; see the table."""
         measured = [*self.plant.measured(state.electrical), state.speed * (1 / self.plant.speed_limit)]
         controlled = self.controlled(state, params)
         measured += self.quantity.instruments(controlled)
@@ -324,7 +324,7 @@ class Drive(Task[Params, State]):
         return list(zip(parts, memories, strict=True))
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return how near the controlled quantities came to the references that the action was chosen for."""
+        """Return a reward for the quantities' distance from the references that the action was chosen for."""
         total: Scalar = 0.0
         values = self.controlled(next_state, params)
         for reference, value, halving in zip(state.reference, values, self.goal.halving, strict=True):
@@ -340,7 +340,7 @@ class Drive(Task[Params, State]):
         return reduce(or_, (limit.exceeded(state) for limit in self.limits))
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
-        """Return what nearing the limits costs."""
+        """Return the cost of coming near the limits."""
         return reduce(add, (cost for limit in self.limits for cost in limit.cost(next_state)))
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
@@ -395,7 +395,7 @@ class Drive(Task[Params, State]):
         return self.actuator.how_to_act()
 
     def describe(self, state: State, params: Params) -> str:
-        """Describe all that is measured, asked for and applied, with units."""
+        """Describe all measured, requested and applied quantities, with units."""
         measured = [float(value) for value in self.plant.measured(state.electrical)]
         names = self.plant.measured_names
         scales = [self.plant.current_limit if name.startswith("i") else 1.0 for name in names]

@@ -1,4 +1,4 @@
-"""Control the torque of a permanent-magnet machine one phase of which breaks during the episode.
+"""Control the torque of a permanent-magnet machine when one of its phases breaks during the episode.
 
 The task is that of ``drive.py`` except for this table. The machine's neutral point is connected
 (``machines/open_phase.py``), so two phases can still make any torque: with currents sqrt(3) times as large, and one
@@ -40,7 +40,7 @@ THIRD = 2 * math.pi / 3
 
 
 class Broken(NamedTuple):
-    """Phase currents first, as they are measured; then what they follow from."""
+    """State with the measured phase currents first, then the quantities that determine them."""
 
     a: Scalar
     """A"""
@@ -72,7 +72,7 @@ def phases_of(currents: Currents, angle: Scalar) -> Phases:
 
 
 def from_phase(phases: Phases, first: Scalar) -> Phases:
-    """Return the same phases in turn, beginning with the one of number ``first``."""
+    """Return the same phases in turn, beginning with phase number ``first``."""
     a, b, c = phases
     return Phases(
         jnp.where(first < 1, a, jnp.where(first < 2, b, c)),
@@ -152,7 +152,7 @@ class FaultyDrive(Drive):
         after = phases_of(currents, start + turned).a
         opens = (clock > machine.onset) & (before * after <= 0)
         broken = jnp.maximum(now.broken, jnp.where(opens, 1.0, 0.0).astype(self.dtype))
-        # What a phase that opens still carries is less than a step's change; what it drifts by later is rounding.
+        # The remaining current of a phase that opens is less than a step's change. Its later drift is rounding.
         currents = currents._replace(zero=currents.zero - broken * after)
         angle = wrapped(state.angle + turned)
         a, b, c = phases_of(currents, angle)
@@ -165,7 +165,7 @@ class FaultyDrive(Drive):
         return (params.machine.inner_torque(state.electrical.currents),)
 
     def action_components(self) -> tuple[Component, ...]:
-        """Describe the voltages of three half bridges, which give what is asked for."""
+        """Describe the voltages of three half bridges, which give the requested voltages."""
         return tuple(
             Component(part.name, f"{part.meaning}, against the neutral point", part.unit)
             for part in components.voltages(self.plant, self.design.machine)

@@ -1,8 +1,9 @@
 """Track d and q current references of a permanent-magnet synchronous machine with its voltages.
 
 Dynamics: ``pmsm.py`` at constant speed, one Runge-Kutta step of 0.1 ms a step of the episode; the voltage is constant
-in rotor coordinates over it, as in gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), whose task this follows. Written
-for speed: with another part than the usual one (``card.choices``) the id makes the general task of ``drive.py``.
+in rotor coordinates over it, as in gym-electric-motor 3.0.3 (doi:10.21105/joss.02498), whose task this follows. This
+task is written for speed. If a part is not the usual one (``card.choices``), the id makes the general task of
+``drive.py``.
 
 ======================  ====================================================================================
 action ``(2,)``         d and q voltage: 1 is U/sqrt(3) = 173.2 V, the longest vector that space-vector modulation
@@ -91,7 +92,7 @@ class PMSMCurrent(Task[Params, State]):
     }
 
     def __new__(cls, card: TaskCard, *, difficulty: float | None, dtype: str) -> Task[Any, Any]:  # type: ignore[misc]
-        """Make this task, or the general one where a part is chosen that this one has not."""
+        """Make this task, or the general one if a part is chosen that this task lacks."""
         if any(card.settings[name] != allowed[0] for name, allowed in card.choices.items()):
             return Drive(card, difficulty=difficulty, dtype=dtype)
         return super().__new__(cls)
@@ -153,7 +154,7 @@ class PMSMCurrent(Task[Params, State]):
         )
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return how near the currents came to the references that the action was chosen for."""
+        """Return a reward for the currents' distance from the references that the action was chosen for."""
         error_d = jnp.abs(next_state.current.d - state.reference.d)
         error_q = jnp.abs(next_state.current.q - state.reference.q)
         return 0.5 * HALVING_ERROR * (1 / (HALVING_ERROR + error_d) + 1 / (HALVING_ERROR + error_q))

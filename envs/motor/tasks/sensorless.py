@@ -1,4 +1,4 @@
-"""Control the speed with sensors of currents only: neither speed nor angle is shown.
+"""Control the speed with current sensors only: the observation has neither speed nor angle.
 
 The task is that of ``drive.py`` except for this table. Speed and angle must be estimated from the voltage that turning
 magnets induce. At standstill there is none, so three-phase speeds stay away from zero.
@@ -114,7 +114,7 @@ class Sensorless(Drive):
         return f"Asked for: speed {reference:+.4g} rad/s. Measured: {currents}. Last voltage: {applied}."
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw currents and the speed that is asked for; see ``scope.py``."""
+        """Draw currents and the requested speed; see ``scope.py``."""
         asked, goal = float(state.reference[0]), self.goal
         gauge = scope.Gauge("speed asked for (rad/s)", asked, asked, goal.low[0], goal.high[0])
         seen = tuple(float(value) for value in self.seen(state))

@@ -28,7 +28,7 @@ _LIGHTS = np.array(
 )
 """Red, green and blue of each colour."""
 _INKS = _LIGHTS.astype(np.int32) @ np.array([1, 1 << 8, 1 << 16], np.int32)
-"""The same colours, each in one word, so that one lookup gives a pixel."""
+"""The same colours, each packed into one word, so that one lookup gives a pixel."""
 
 _GLYPHS = {
     "0": ".###. #...# #..## #.#.# ##..# #...# .###.",

@@ -1,6 +1,6 @@
 """Puzzles of arithmetic: combine given numbers, two at a time, until one is the target.
 
-One-shot, the answer is an expression. Interactively, two numbers are replaced by what an operation makes of them:
+One-shot, the answer is an expression. Interactively, the result of an operation replaces two numbers:
 
 =============  =====================================================================================================
 action         ``operation * pairs + pair``, ``Discrete(6 * n * (n - 1) / 2)``; operations on places i < j with the
@@ -130,7 +130,7 @@ class CombinePuzzle(Puzzle[Instance]):
         return written(self.combine(instance, dice.choice), instance.numbers.tolist())
 
     def heuristic(self, instance: Instance) -> str:
-        """Choose the operation whose result is nearest to the target, always."""
+        """Always choose the operation with the result nearest to the target."""
         target = int(instance.target)
         nearest = self.combine(instance, lambda ways: min(ways, key=lambda way: abs(way.value - target)))
         return written(nearest, instance.numbers.tolist())
@@ -166,11 +166,11 @@ class Part(NamedTuple):
     value: Fraction
     tree: Tree
     consumes: tuple[int, ...] = ()
-    """Numbers of the parts, in the list before the operation, that it is made of."""
+    """Indices of its parts in the list before the operation."""
 
 
 class NumbersState(NamedTuple):
-    """The numbers at hand: exact fractions, not reduced."""
+    """The present numbers: exact fractions, not reduced."""
 
     tops: jax.Array
     """int32 ``(n,)``: numerators."""
@@ -274,7 +274,7 @@ class CombineTask(PuzzleTask[NumbersState]):
     def reward(
         self, state: NumbersState, action: jax.Array, next_state: NumbersState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give 1 for the target."""
+        """Return 1 for the target."""
         return (self._reached(next_state, params) & ~self._reached(state, params)).astype(self.dtype)
 
     def terminal(self, state: NumbersState, key: jax.Array, params: Params) -> jax.Array:

@@ -1,7 +1,7 @@
-"""rlsuite/Countdown-v0: make the target of some of the numbers, as in the television game.
+"""rlsuite/Countdown-v0: make the target from some of the numbers, as in the television game.
 
 Numbers are drawn without replacement from 1 to 10, twice each, and 25, 50, 75 and 100; targets are 101 to 999. Every
-result on the way is a positive whole number, and every target can be reached exactly. ``difficulty`` is the least
+intermediate result is a positive whole number, and every target can be reached exactly. ``difficulty`` is the least
 number of operations, which is never below the count of numbers minus 2. See :mod:`.combine` for actions, observations
 and rewards.
 
@@ -123,7 +123,7 @@ def _by_size(subset: int) -> tuple[tuple[int, int], ...]:
 
 
 def _listed(subset: int, made: dict[int, Made]) -> Made:
-    """Return all that can be made of exactly the numbers of a subset."""
+    """Return all results that use exactly the numbers of a subset."""
     found: Made = {}
     for one, other in _halves(subset):
         others = made[other].items()

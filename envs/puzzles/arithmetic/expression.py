@@ -63,7 +63,7 @@ def read(text: str, most: int) -> list[int | str]:
 
 
 def _settle(waiting: list[str], output: list[int | str], binds: int) -> None:
-    """Put out the operators since the last open parenthesis that bind at least so strongly."""
+    """Output the operators since the last open parenthesis that bind at least this strongly."""
     while waiting and _BINDS.get(waiting[-1], 0) >= binds:
         output.append(waiting.pop())
 
@@ -71,7 +71,7 @@ def _settle(waiting: list[str], output: list[int | str], binds: int) -> None:
 def operations(expression: list[int | str]) -> Iterator[tuple[str, Fraction, Fraction]]:
     """Return the operations of an expression in the order of execution: operator and operands.
 
-    Whoever asks for the next one has found that the last can be done; there is no division by zero to look out for.
+    A caller that requests the next operation has found the last one possible, so no division by zero needs a check.
     """
     values: list[Fraction] = []
     for token in expression:

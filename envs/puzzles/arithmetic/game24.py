@@ -1,8 +1,8 @@
-"""rlsuite/Game24-v0: make 24 of four cards, each used once.
+"""rlsuite/Game24-v0: make 24 from four cards, each used once.
 
-The cards are 1 to 13, results may be fractions or negative. There are 1820 hands and 1362 of them can be solved; only
-these come up, so there are few instances: each tier is a third of them, and each split half of that. ``difficulty`` is
-how unlikely a hand is to be solved at random. See :mod:`.combine` for actions, observations and rewards.
+The cards are 1 to 13. Results may be fractions or negative. Of 1820 hands, 1362 can be solved, and only these occur. So
+there are few instances: each tier has a third of them, and each split half of that. ``difficulty`` measures how
+unlikely random play is to solve a hand. See :mod:`.combine` for actions, observations and rewards.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Game24Puzzle(CombinePuzzle):
 
 @lru_cache(maxsize=2048)
 def chance_of(cards: tuple[int, ...], target: int = TARGET) -> float:
-    """Return the chance of a uniformly random legal play to end at the target; the cards sorted."""
+    """Return the probability that uniformly random legal play ends at the target; the cards are sorted."""
     return _chance(tuple((card, 1) for card in cards), target)
 
 
@@ -101,7 +101,7 @@ def _results(a: Quotient, b: Quotient) -> list[Quotient | None]:
 
 
 def _chance(numbers: tuple[Quotient, ...], target: int) -> float:
-    """Return the chance of a random play with two numbers or more."""
+    """Return the probability for random play with two numbers or more."""
     if len(numbers) == 2:
         return _chance_of_two(*numbers, target)
     total = ways = 0.0
@@ -119,7 +119,7 @@ def _chance(numbers: tuple[Quotient, ...], target: int) -> float:
 
 @lru_cache(maxsize=2**15)
 def _chance_of_three(numbers: tuple[Quotient, ...], target: int) -> float:
-    """Return the chance of three reduced quotients. They are cached, because different hands lead to the same ones."""
+    """Return the probability for three reduced quotients. Results are cached, because hands share such triples."""
     return _chance(numbers, target)
 
 

@@ -1,8 +1,8 @@
 """rlsuite/Game24Cards-v0: see four playing cards and write a formula that makes 24 of them, token by token.
 
 An ace counts 1, jack, queen and king 11, 12 and 13; suits do not matter. ``tier`` 1 to 3 is the third of the hands that
-can make 24, as in :mod:`.game24`. Tier 0 is two cards, and any whole number from 1 to 24 that they make; that is 222
-puzzles. Hands come in any order, every card of another suit, each lying somewhere in its slot.
+can make 24, as in :mod:`.game24`. Tier 0 has two cards and any whole number from 1 to 24 that they make, 222 puzzles in
+all. The cards of a hand come in any order and have different suits, and each lies somewhere in its slot.
 
 =============  =====================================================================================================
 action         the next token: 1 to 13, ``+``, ``-``, ``*``, ``/``, ``(``, ``)``, ``=``, ``Discrete(20)``. Legal is a
@@ -79,7 +79,7 @@ class Game24CardsPuzzle(Game24Puzzle):
             self.count = EASY_CARDS
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a hand in any order; None for four cards that are none of the tier."""
+        """Draw a hand in any order. Return None for four cards outside the tier."""
         instance = super().compose(dice) if self.tier else _of_two(dice)
         if instance is None or (self.tier and not super().admits(instance)):
             return None
@@ -114,7 +114,7 @@ class Game24CardsPuzzle(Game24Puzzle):
 
 
 def _of_two(dice: Dice) -> Instance:
-    """Return two cards, and one of the targets that they make."""
+    """Return two cards and one of the targets that they can make."""
     low, high = sorted(dice.between(1, HIGHEST) for _ in range(EASY_CARDS))
     quotient, rest = divmod(high, low)
     targets = {low + high, low * high, high - low, 0 if rest else quotient} & set(range(1, TARGET + 1))
@@ -251,7 +251,7 @@ class Game24Cards(PuzzleTask[FormulaState]):
     def reward(
         self, state: FormulaState, action: jax.Array, next_state: FormulaState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give 1 for the target."""
+        """Return 1 for the target."""
         return (self._success(next_state, params) & ~self._over(state)).astype(self.dtype)
 
     def terminal(self, state: FormulaState, key: jax.Array, params: Params) -> jax.Array:

@@ -1,11 +1,11 @@
 """rlsuite/Geometry-v0: construct points in the plane, one from another, and answer a question about the last one
 exactly.
 
-``difficulty`` is the number of constructions, 1 to 4: with 1 they are midpoints, centroids, parallelograms and the
-like, with 2 also those about lines, from 3 on also circumcentres and orthocentres. Each uses the point made before it.
-Points that are given have whole coordinates. All arithmetic is with fractions. Moved, turned or reflected figures count
-as the same. Of 4,000 figures with one construction 3,752 differ, and of 2,000 with two all do; on the board below there
-are fewer.
+``difficulty`` is the number of constructions, 1 to 4. With 1 they are midpoints, centroids, parallelograms and similar
+ones; with 2 also constructions with lines; from 3 on also circumcentres and orthocentres. Each uses the point made
+before it. Given points have whole coordinates. All arithmetic uses fractions. Moved, turned or reflected figures count
+as the same. Of 4,000 figures with one construction, 3,752 differ. Of 2,000 figures with two, all differ. On the board
+below there are fewer.
 
 Interactively, all points lie on the whole coordinates of a board of 7 + 2 * ``difficulty`` lines each way, and the
 coordinates of each constructed point are written, first x, then y: see :mod:`..shared.writing` for actions and rewards.
@@ -125,14 +125,14 @@ class GeometryPuzzle(Puzzle[Instance]):
 
     @staticmethod
     def _used(count: int, points: int, dice: Dice) -> list[int]:
-        """Draw different points, the last one among them if it was constructed."""
+        """Draw different points, including the last one if it was constructed."""
         if points == FREE:
             return dice.sample(range(points), count)
         return dice.shuffled([*dice.sample(range(points - 1), count - 1), points - 1])
 
     @staticmethod
     def _apart(points: Sequence[Point], used: Sequence[int]) -> bool:
-        """Return whether those used lie in different places."""
+        """Return whether the used points lie in different places."""
         return len({points[k] for k in used}) == len(used)
 
     @staticmethod
@@ -169,7 +169,7 @@ class GeometryPuzzle(Puzzle[Instance]):
         return min(self._form(list(zip(x.tolist(), y.tolist(), strict=True)), lines) for x, y in views)
 
     def _form(self, places: list[tuple[int, int]], lines: list[tuple[int, tuple[Order, ...], list[int]]]) -> bytes:
-        """Write constructions and question by the places of given points, as seen from the least point used."""
+        """Write constructions and question by the places of given points relative to the least used point."""
         left, low = min(places[k] for _, _, used in lines for k in used if 0 <= k < FREE)
         points = [(0, x - left, y - low) for x, y in places]
         points += [(number, 0, 0) for number in range(1, self.constructions + 1)]
@@ -280,7 +280,7 @@ class GeometryPuzzle(Puzzle[Instance]):
                 return self.solve(other)
 
     def heuristic(self, instance: Instance) -> str:
-        """Answer as if each construction made the mean of the points that it uses; 1 where that gives no answer."""
+        """Answer as if each construction made the mean of its points; answer 1 if that gives no answer."""
         answer = self.asked(instance, self.points_of(instance, lambda kind, used: mean(*used)))
         return "1" if answer is None else self.written(answer)
 
@@ -399,7 +399,7 @@ class Geometry(WritingTask):
     # -- host side ------------------------------------------------------------------------------------------------
 
     def describe(self, state: WritingState, params: Params) -> str:
-        """Show the figure up to the point that is due, and the coordinates known of that point."""
+        """Show the figure up to the next point, and the known coordinates of that point."""
         instance, done, half = self._shown(state, params)
         lines = [self.puzzle.words(instance, done + 1)]
         lines += [f"{NAMES[FREE + k]} = ({x}, {y})" for k, (x, y) in enumerate(instance.made[:done, :, 0].tolist())]

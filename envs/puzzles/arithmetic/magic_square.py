@@ -4,9 +4,9 @@
 actions, observations and rewards; the mask forbids a number that stands elsewhere, and one that completes a row, column
 or diagonal with another sum or brings an unfinished one to the sum or above.
 
-There is one magic square of side 3 but for rotations and reflections, and 196 instances with 4 to 7 cells to fill that
-are different by :meth:`MagicSquarePuzzle.canonical`: the easy tier is small. There are 880 of side 4, drawn by search,
-and 275,305,224 of side 5: a regular one is repeatedly emptied in part and completed at random.
+There is one magic square of side 3 up to rotations and reflections. By :meth:`MagicSquarePuzzle.canonical` it gives 196
+different instances with 4 to 7 cells to fill, so the easy tier is small. There are 880 squares of side 4, drawn by
+search, and 275,305,224 of side 5. For side 5, a regular square is repeatedly emptied in part and completed at random.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         self.through = [[k for k, line in enumerate(self.lines) if cell in line] for cell in range(side**2)]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a magic square with random cells emptied; None where the search for one took too long."""
+        """Draw a magic square and empty random cells. Return None if the search for one takes too long."""
         full = self._regular(dice) if self.rows == 5 else [0] * self.fillable
         for _ in range(ROUNDS[self.rows]):
             full = next(_Search(self, full, dice, PATIENCE).completions(), full)
@@ -132,9 +132,7 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         return float(search.tried)
 
     def heuristic(self, instance: Instance) -> str:
-        """Fill cells that are the last of a line by its sum, one after another; then put the least numbers left in
-        reading order.
-        """
+        """Fill the last empty cell of each line by its sum. Then put the least unused numbers into the rest."""
         cells = instance.givens.tolist()
         while forced := [line for line in self.lines if sum(cells[i] == 0 for i in line) == 1]:
             cell = next(i for i in forced[0] if cells[i] == 0)
@@ -144,12 +142,12 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
 
 
 class _Search:
-    """Searches depth-first for completions of a square: it fills the cell with the fewest numbers that fit first.
+    """Depth-first search for completions of a square. It first fills the cell that the fewest numbers fit.
 
     Args:
         puzzle: holds the lines.
-        cells: numbers, 0 where a cell is to fill.
-        dice: numbers are tried in random order; without, the least first.
+        cells: numbers; 0 for a cell to fill.
+        dice: source of a random order of trials; without it, the least number is tried first.
         most: number of trials after which the search gives up.
     """
 
@@ -187,7 +185,7 @@ class _Search:
             self._gaps[k] -= sign
 
     def _next(self) -> tuple[int, int] | None:
-        """Return the empty cell that fewest numbers fit, and those, as a set of bits; None if no cell is empty."""
+        """Return the empty cell that the fewest numbers fit, and these numbers as bits; None if no cell is empty."""
         best, fewest = None, 999
         highest = self._free.bit_length() - 1
         lowest = (self._free & -self._free).bit_length() - 1
@@ -238,7 +236,7 @@ class MagicSquare(CellFillTask):
         self.numbers = np.arange(1, self.cells + 1, dtype=np.int16)
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow numbers that are nowhere yet and leave every line a way to the sum."""
+        """Allow unused numbers that leave every line a way to the sum."""
         side = self.side
         grid = cells.astype(jnp.int16).reshape(side, side)
         low, high = self._bounds(grid.sum(1), (grid == 0).sum(1, dtype=jnp.int16))

@@ -1,5 +1,4 @@
-"""Points of the plane with fractions as coordinates: constructions that make points of others, and questions about
-points.
+"""Points of the plane with fractions as coordinates: constructions of points from others, and questions about points.
 
 Nothing is rounded. Constructions and questions carry their own words for prompts.
 """
@@ -98,7 +97,7 @@ def _orthocentre(p: Point, q: Point, r: Point) -> Point | None:
 
 
 class Construction(NamedTuple):
-    """A way to make a point of others, all different."""
+    """A way to construct a point from other points, all different."""
 
     words: str
     orders: tuple[Order, ...]

@@ -112,9 +112,7 @@ def _extended(level: Levels, value: Quotient) -> Levels:
 
 
 def _outward(value: Quotient, levels: Levels) -> Quotient:
-    """Return the value of the outermost level, where each level but the innermost takes the value of the one inside
-    it.
-    """
+    """Return the value of the outermost level. Each level except the innermost takes the value of the one inside it."""
     for number in range(1, LEVELS):
         value = _value(_extended(_level(levels, number), value))
     return value

@@ -4,7 +4,7 @@
 digits shows: a sum is hidden only if no other assignment keeps the sums that remain. The player fills in a row of
 digits, one for each letter. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a
 digit that another letter has, and one that completes a row or column with another sum or leaves too little for its
-other letters. The grid is observed one-hot, then the sums as fractions of the greatest there is, 0 if hidden.
+other letters. The grid is observed one-hot, then the sums as fractions of the greatest possible one, 0 if hidden.
 """
 
 from __future__ import annotations
@@ -63,8 +63,10 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         self.names = "ABCDEF"[: self.columns]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw letters and digits at random, then hide sums in random order as long as there is one solution. None if a
-        letter is missing, if there are several solutions from the beginning, or if too few sums can be hidden.
+        """Draw letters and digits at random, then hide sums in random order as long as there is one solution.
+
+        Return None if a letter is missing, if there are several solutions from the beginning, or if too few sums can be
+        hidden.
         """
         side, count = self.side, self.columns
         letters = [dice.below(count) for _ in range(side * side)]
@@ -121,7 +123,7 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         return "\n\n".join((self.rules(), self.clues(instance), ask))
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """Name a digit that two letters have, or the first sum that is wrong."""
+        """Name a digit that two letters share, or the first wrong sum."""
         digits = grid[0]
         if len(set(digits)) < len(digits):
             return f"two letters stand for {next(d for d in digits if digits.count(d) > 1)}"
@@ -134,7 +136,7 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """Search; the first solution found is the only one."""
+        """Return the first solution that a search finds; it is the only one."""
         found = _Search(self, instance).solutions(1)
         if not found:
             raise ValueError("these sums have no solution")
@@ -215,7 +217,7 @@ class SymbolicGrid(FillTask):
 
     @property
     def fact_count(self) -> int:
-        """A letter a cell, one-hot, and a sum for each row and column."""
+        """Number of facts: a one-hot letter for each cell, and a sum for each row and column."""
         return self.puzzle.side**2 * self.puzzle.columns + 2 * self.puzzle.side
 
     def facts(self, instance: Any) -> jax.Array:
@@ -226,7 +228,7 @@ class SymbolicGrid(FillTask):
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`facts`."""
+        """Describe the entries in the order of :meth:`facts`."""
 
         side, most = self.side, f"{9 * self.side}"
         return (
@@ -238,7 +240,7 @@ class SymbolicGrid(FillTask):
         )
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow digits that no letter has, and that every sum has room for."""
+        """Allow digits that no letter has yet and that no sum rules out."""
         places = self._places(instance)
         lines = []
         for i, letters in enumerate(places):
@@ -257,7 +259,7 @@ class SymbolicGrid(FillTask):
         return unpack_bits(free, 1)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return whether the digits differ and every sum that is told is right."""
+        """Return whether the digits differ and every shown sum is right."""
         kept = [cells[one] != cells[other] for one, other in combinations(range(self.cells), 2)]
         for i, letters in enumerate(self._places(instance)):
             kept.append((instance.sums[i] == 0) | (self._total(letters, cells) == instance.sums[i]))

@@ -16,8 +16,8 @@ ALARM, UNSATISFIED = "#f7d9c4", "#d55e00"
 def picture_of(clauses: Sequence[Clause], values: Mapping[int, bool | None], shape: tuple[int, int, int]) -> np.ndarray:
     """Return a formula under an assignment, uint8 of ``shape``.
 
-    Blue literals are true, pale ones false, orange ones have no value; a clause of which all literals are false is a
-    vermilion column. The bar on the left is blue for variables that are true.
+    Blue literals are true, pale ones false, orange ones have no value; a clause with only false literals is a vermilion
+    column. The bar on the left is blue for variables that are true.
 
     Args:
         clauses: the formula.

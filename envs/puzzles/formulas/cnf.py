@@ -38,7 +38,7 @@ class MaxCNF(NamedTuple):
     clauses: np.ndarray
     """Clauses, as in :class:`CNF`."""
     least: np.int32
-    """The least number of clauses that an assignment leaves unsatisfied."""
+    """Least number of clauses that an assignment leaves unsatisfied."""
 
 
 class DecidedCNF(NamedTuple):
@@ -84,8 +84,10 @@ class CNFPuzzle(Puzzle[AnyCNF]):
     """A puzzle whose instance is a formula; subclasses say what to find."""
 
     def canonical(self, instance: AnyCNF) -> bytes:
-        """Return an invariant: equal for formulas that differ by names and signs of variables and by order, and
-        different for nearly all others (:func:`invariant`).
+        """Return an invariant (:func:`invariant`).
+
+        It is equal for formulas that differ by names and signs of variables and by order, and different for nearly all
+        others.
         """
         return invariant(instance)
 
@@ -124,7 +126,7 @@ class CNFPuzzle(Puzzle[AnyCNF]):
         return as_answer([dice.below(2) == 1 for _ in range(instance.variables)])
 
     def heuristic(self, instance: AnyCNF) -> str:
-        """Give every variable the value that satisfies more of its clauses, a vote of its signs; false in a tie."""
+        """Give every variable the value that satisfies more of its clauses (a vote of its signs); false in a tie."""
         votes = np.zeros(int(instance.variables) + 1, int)
         np.add.at(votes, np.abs(instance.clauses), np.sign(instance.clauses))
         return as_answer(votes[1:] > 0)
@@ -136,12 +138,14 @@ class CNFPuzzle(Puzzle[AnyCNF]):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The number of variables and of clauses of this tier's formulas."""
+        """Numbers of variables and clauses of this tier's formulas."""
         return int(self._example.variables), len(self._example.clauses)
 
     def plan(self, instance: AnyCNF) -> list[int]:
-        """Return flips from the all-false assignment to the solver's, each in a clause that is unsatisfied then; ends
-        early where another assignment as good lies on the way.
+        """Return flips from the all-false assignment to the solver's.
+
+        Each flip is in a clause that is unsatisfied at that step. The plan ends early if an equally good assignment
+        lies on the way.
         """
         least = int(instance.least) if isinstance(instance, MaxCNF) else 0
         flips = set(np.flatnonzero(self.assignment(instance, self.solve(instance))).tolist())
@@ -217,8 +221,9 @@ def agreeing(variables: Sequence[int], pattern: int, model: int) -> Clause:
 
 
 def quiet_clause(dice: Dice, variables: int, model: int) -> Clause:
-    """Draw three literals that a hidden model satisfies, by the law of :func:`.formula.planted_formula`: signs do not
-    tell the model.
+    """Draw three literals that a hidden model satisfies, by the law of :func:`.formula.planted_formula`.
+
+    By this law the signs do not reveal the model.
     """
     word = dice.below(2**32)
     return agreeing(scope(dice, variables, 3), 1 + sum(word >= limit for limit in _LIMITS), model)
@@ -242,8 +247,7 @@ _ROUNDS = 6
 
 
 def invariant(instance: SomeCNF) -> bytes:
-    """Return a hash of the formula that names and signs of variables and the order of clauses and literals leave as it
-    is.
+    """Return a hash of the formula up to names and signs of variables and the order of clauses and literals.
 
     Colours of literals are refined from their clauses' and their negations' colours, and clauses' from their literals',
     some rounds long (Weisfeiler & Leman 1968): no true normal form, since formulas that look alike everywhere share it.

@@ -25,7 +25,7 @@ class Node(NamedTuple):
     open: int
     """Clauses without a true literal."""
     left: tuple[int, ...]
-    """Sets of clauses: entry j holds those of which more than j literals are not false."""
+    """Sets of clauses: entry j holds the clauses with more than j literals that are not false."""
 
 
 class Search:
@@ -106,7 +106,7 @@ class Search:
         )
 
     def _choice(self, node: Node) -> int:
-        """Return the literal to branch on, in the clauses of least length that are open."""
+        """Return the literal to branch on, from the shortest open clauses."""
         shortest = next(some for some in (node.open & ~longer for longer in node.left) if some)
         best = chosen = -1
         for v in members(node.free):

@@ -10,7 +10,7 @@ from .formula import MOST_VARIABLES, WORD, Formula
 from .truth_tables import COUNTABLE, models_of
 
 Clause = tuple[int, ...]
-"""Literals as DIMACS writes them: ``v`` or ``-v`` for variable v = 1, 2, ..., in increasing order of v."""
+"""Literals in the notation of DIMACS: ``v`` or ``-v`` for variable v = 1, 2, ..., in increasing order of v."""
 
 
 def clauses_of(formula: Formula) -> list[Clause]:
@@ -43,7 +43,7 @@ def formula_of(clauses: Sequence[Iterable[int]], variables: int) -> Formula:
 
 
 def occurrences(clauses: Sequence[Clause], variables: int) -> np.ndarray:
-    """Return where the literals of each variable occur: the two sides of a :class:`.formula.Formula`, for any size."""
+    """Return both sides of a :class:`.formula.Formula` of any size: the clauses in which each literal occurs."""
     occurs = np.zeros((2, -(-len(clauses) // WORD), variables), np.uint32)
     for j, clause in enumerate(clauses):
         for literal in clause:
@@ -76,7 +76,7 @@ def from_dimacs(text: str) -> Formula:
     """Return the formula of a DIMACS CNF text: comments, one problem line, clauses that may span lines.
 
     Raises:
-        ValueError: not DIMACS CNF, or not as announced by its problem line; the message names the line or clause.
+        ValueError: not DIMACS CNF, or not what its problem line announces; the message names the line or clause.
     """
     variables, clauses = clauses_in(text)
     return formula_of(clauses, variables)

@@ -25,14 +25,16 @@ class Search(NamedTuple):
     depth: jax.Array
     """int32: decisions taken and not yet taken back; -1 once the formula is refuted."""
     alternatives: jax.Array
-    """uint32 ``(n, 2)``: for each decision, ``assigned`` and ``assignment`` had it gone the other way."""
+    """uint32 ``(n, 2)``: ``assigned`` and ``assignment`` after the other value of each decision."""
     solved: jax.Array
     """bool: every clause has a true literal."""
 
 
 class DPLL(NamedTuple):
-    """Runs Davis, Logemann & Loveland's search (1962) to a model before the first move. The search is complete, so it
-    solves every formula that has a model.
+    """Player that runs Davis, Logemann & Loveland's search (1962) to a model before the first move.
+
+    The search is
+    complete, so it solves every formula that has a model.
 
     In play it flips the first legal variable in which the assignment differs from the model, so it needs at most n
     flips (see :mod:`.sat`). It reads the formula, which is public, and nothing else.
@@ -56,7 +58,7 @@ class DPLL(NamedTuple):
         )
 
         def step(search: Search) -> Search:
-            """Take back a decision that failed, else assign what is forced, else decide."""
+            """Take back a failed decision, or else assign forced values, or else decide."""
             assigned, assignment, depth, alternatives, _ = search
             free = ~values(assigned, variables)
             true = jnp.where(values(assignment, variables), params.positive, params.negative)

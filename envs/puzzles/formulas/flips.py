@@ -85,7 +85,7 @@ class FlipTask(Task[Context, State], Generic[Context]):
         """Return the formula of an episode."""
 
     def least(self, params: Context) -> jax.Array | int:
-        """Return how many of its clauses must stay unsatisfied."""
+        """Return the number of clauses that must stay unsatisfied."""
         return 0
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Context) -> State:
@@ -97,9 +97,7 @@ class FlipTask(Task[Context, State], Generic[Context]):
         return State(assignment, judge(self.formula(params), assignment, self.every_clause))
 
     def observation(self, state: State, key: jax.Array, params: Context) -> jax.Array:
-        """Return the value, make count and break count of every variable, and how much is left to do: ``(3 n +
-        1,)``.
-        """
+        """Return the value, make count and break count of every variable, and the remaining work: ``(3 n + 1,)``."""
         value = 2 * values(state.assignment, self.variables).astype(self.dtype) - 1
         breaks = size(state.verdict.critical[:, None] & true_literals(self.formula(params), state.assignment))
         unsatisfied = self._fraction(size(state.verdict.unsatisfied))
@@ -126,7 +124,7 @@ class FlipTask(Task[Context, State], Generic[Context]):
         return (Component("flip", meaning, shape=(self.variables,)),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Context) -> jax.Array:
-        """Give the fraction of clauses won, and 1 for the goal."""
+        """Return the fraction of clauses won, plus 1 for the goal."""
         before, after = size(state.verdict.unsatisfied), size(next_state.verdict.unsatisfied)
         least = self.least(params)
         return self._fraction(before - after) + ((after == least) & (before > least))
@@ -218,7 +216,7 @@ def squash(count: jax.Array, dtype: np.dtype[Any]) -> jax.Array:
 
 
 class Given(NamedTuple):
-    """A formula of a bank, as :class:`.formula.Formula` has it, and two facts about it."""
+    """A formula of a bank, in the form of :class:`.formula.Formula`, and two facts about it."""
 
     positive: np.ndarray
     """uint32 ``(words of clauses, variables)``."""
@@ -288,7 +286,7 @@ def _given(instance: SomeCNF) -> Given:
 
 
 class GoalPlayer(NamedTuple):
-    """Walks straight to the assignment that the exact solver found when the bank was built."""
+    """Player that goes straight to the assignment that the exact solver found when the bank was built."""
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> GoalPlayer:
@@ -296,12 +294,12 @@ class GoalPlayer(NamedTuple):
         return cls()
 
     def initial(self, params: Params) -> jax.Array:
-        """Begin with the variables that are true there, bool ``(n,)``: those that the plan flips."""
+        """Begin with the variables that are true in that assignment, bool ``(n,)``. The plan flips them."""
         variables = np.arange(params.instance.positive.shape[-1])
         return (params.plan[:, None] == variables).any(0)
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the first legal variable that brings the assignment nearer."""
+        """Return the first legal variable whose flip brings the assignment nearer."""
         mask = jnp.asarray(view.action_mask)
         differs = values(view.state.assignment, mask.shape[-1]) != memory
         return jnp.argmax(mask & differs).astype(jnp.int32), memory

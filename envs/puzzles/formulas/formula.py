@@ -25,7 +25,7 @@ THRESHOLD = 4.267
 
 
 class Formula(NamedTuple):
-    """A formula in conjunctive normal form, as the places where its literals occur; public to every player.
+    """A formula in conjunctive normal form, stored as the clauses in which each literal occurs; public to every player.
 
     Bit ``j % 32`` of ``positive[j // 32, v]`` is set if clause ``j`` holds variable ``v``; ``negative`` holds the same
     for its negation. Both are uint32 of shape ``(words, variables)``.
@@ -45,7 +45,7 @@ class Verdict(NamedTuple):
 
 
 def clause_count(variables: int) -> int:
-    """Return the even number of clauses nearest to the satisfiability threshold; why even: :func:`planted_formula`."""
+    """Return the even number of clauses nearest to the satisfiability threshold; :func:`planted_formula` tells why."""
     return 2 * round(THRESHOLD * variables / 2)
 
 
@@ -73,7 +73,7 @@ def flipped(assignment: jax.Array, variable: jax.Array) -> jax.Array:
 
 
 def as_bits(members: jax.Array) -> jax.Array:
-    """Return the inverse of :func:`values`: bool ``(variables,)`` to a uint32."""
+    """Invert :func:`values`: turn bool ``(variables,)`` into a uint32."""
     bits = np.uint32(1) << np.arange(members.shape[-1], dtype=np.uint32)
     return jnp.where(members, bits, 0).sum(dtype=jnp.uint32)
 
@@ -89,9 +89,7 @@ def false_literals(formula: Formula, assignment: jax.Array) -> jax.Array:
 
 
 def tally(literals: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the clauses that hold at least one, and at least two, of the literals given ``(words, variables)`` by
-    clauses.
-    """
+    """Return the clauses with at least one, and with at least two, of the literals given ``(words, variables)``."""
 
     def add(left: tuple[jax.Array, jax.Array], right: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         (some, several), (more, many_more) = left, right
@@ -123,13 +121,11 @@ QUIET = (math.sqrt(5) - 1) / 2
 """Weight of each literal that agrees with the planted model: the positive root of q (1 + q) = 1."""
 
 AGREEMENTS = np.arange(1, 8)
-"""Literals of a clause that agree with the planted model, as three bits: any set but the empty one."""
+"""Sets of literals of a clause that agree with the planted model, as three bits: all except the empty set."""
 
 
 def agreement_law() -> np.ndarray:
-    """Return the probability of each of :data:`AGREEMENTS`: proportional to ``QUIET`` to the number of literals that
-    agree.
-    """
+    """Return the probability of each of :data:`AGREEMENTS`. It is proportional to ``QUIET**(agreeing literals)``."""
     weights = QUIET ** np.array([int(pattern).bit_count() for pattern in AGREEMENTS])
     return weights / weights.sum()
 
@@ -190,7 +186,7 @@ def _for_split(scope: jax.Array, start: jax.Array, split: jax.Array, variables: 
     even = ~odd & np.uint32(2**variables - 1)
 
     def first_of(candidates: jax.Array) -> jax.Array:
-        """Return the first candidate from ``start`` on, cyclically: favours no variable."""
+        """Return the first candidate from ``start`` on, cyclically. This favours no variable."""
         behind = candidates & (np.uint32(2**WORD - 1) << start)
         return _lowest(jnp.where(behind != 0, behind, candidates))
 

@@ -1,8 +1,8 @@
-"""rlsuite/MaxSAT-v0: leave as few clauses of an over-constrained 3-SAT formula unsatisfied as can be.
+"""rlsuite/MaxSAT-v0: leave as few clauses of an over-constrained 3-SAT formula unsatisfied as possible.
 
 Formulas are uniform, with eight clauses a variable, almost twice as many as can be satisfied; the few that have a model
 are dropped. The least number of unsatisfied clauses is found by truth tables of all assignments, so it is exact. Every
-assignment is an answer, and only a best one scores. ``difficulty`` is the number of variables.
+assignment is an answer, but only a best one scores. ``difficulty`` is the number of variables.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
         self.variables = int(tier)
 
     def compose(self, dice: Dice) -> MaxCNF | None:
-        """Draw uniform clauses; None if all of them can be satisfied."""
+        """Draw uniform clauses. Return None if all of them can be satisfied."""
         n = self.variables
         clauses = [uniform_clause(dice, n) for _ in range(self.clauses_a_variable * n)]
         least, _ = least_unsatisfied(clauses, n)

@@ -1,8 +1,8 @@
 """rlsuite/RefuteSAT-v0: find a model of a 3-SAT formula, or prove that there is none.
 
-Of every two seeds, one gets a formula with a model and the other one without. Formulas are uniform and are drawn until
-one is of the seed's kind. They have the number of clauses at which half of all formulas of the size have a model: 4.258
-n + 58.26 n**(-2/3) (Crawford & Auton 1996). ``difficulty`` is the number of variables n.
+Of every two seeds, one gets a formula with a model and the other a formula without. Formulas are uniform and are drawn
+until one is of the seed's kind. They have the number of clauses at which half of all formulas of the size have a model:
+4.258 n + 58.26 n**(-2/3) (Crawford & Auton 1996). ``difficulty`` is the number of variables n.
 
 A proof is a tree of case distinctions, written in preorder: a variable, the tree for the case that it is true, then the
 tree for the case that it is false; a leaf is ``#j``, where every literal of clause j is false. A check takes time
@@ -72,7 +72,7 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
         self.clauses = half_satisfiable(self.variables)
 
     def compose(self, dice: Dice) -> CNF:
-        """Draw uniform formulas until one has a model, or has none, whichever is this seed's turn."""
+        """Draw uniform formulas until one has a model or none, whichever is due for this seed."""
         n, satisfiable = self.variables, dice.share(2) == 1
         while True:
             clauses = [uniform_clause(dice, n) for _ in range(self.clauses)]
@@ -80,7 +80,7 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
                 return cnf(clauses, n)
 
     def question(self, instance: CNF) -> str:
-        """State the formula, in DIMACS CNF; both kinds of answer."""
+        """State the formula in DIMACS CNF, and both kinds of answer."""
         n = instance.variables
         return (
             f"Either find an assignment of true or false to the {n} variables of a formula such that every clause is "
@@ -103,14 +103,14 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
 
     @staticmethod
     def _gap(instance: CNF, proof: list[str]) -> str:
-        """Say what is wrong with a well-formed proof; empty if nothing is.
+        """Describe the fault of a well-formed proof; empty if there is none.
 
         Raises:
             Malformed: it is not one whole tree.
         """
         clauses = clause_list(instance)
         case: dict[int, bool] = {}
-        """The values at hand, in the order in which they were given."""
+        """Values of the current case, in the order in which they were given."""
         for number, token in enumerate(proof, 1):
             if token.startswith("#"):
                 clause = clauses[parsing.integer(token[1:], 1, len(clauses), "clause") - 1]
@@ -150,7 +150,7 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
 
 
 class Given(NamedTuple):
-    """A formula of the bank, as :class:`.formula.Formula` has it."""
+    """A formula of the bank, in the form of :class:`.formula.Formula`."""
 
     positive: np.ndarray
     """uint32 ``(words, variables)``."""
@@ -161,7 +161,7 @@ class Given(NamedTuple):
 
 
 class State(NamedTuple):
-    """The case at hand; sets of variables are bits of uint32."""
+    """The current case; sets of variables are bits of uint32."""
 
     assigned: jax.Array
     """Variables with a value."""
@@ -170,8 +170,7 @@ class State(NamedTuple):
     second: jax.Array
     """Variables whose other value is settled."""
     level: jax.Array
-    """int8 ``(n,)``: position of each variable in the order in which values were given, from 0; anything for the
-    others.
+    """int8 ``(n,)``: position of each variable in the order of the given values, from 0; undefined for the others.
     """
     outcome: jax.Array
     """int8: ``OPEN``, ``MODEL`` or ``REFUTED``."""
@@ -214,7 +213,7 @@ class RefuteSAT(PuzzleTask[State]):
         return State(none, none, none, jnp.zeros(self.variables, jnp.int8), jnp.int8(OPEN), jnp.int32(0))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Give the variable its first value; then close cases as long as a clause is falsified."""
+        """Give the variable its first value. Then close cases as long as a clause is false."""
         variable, negated = action // 2, action % 2 == 1
         bit = np.uint32(1) << variable.astype(jnp.uint32)
         depth = lax.population_count(state.assigned).astype(jnp.int8)
@@ -230,7 +229,7 @@ class RefuteSAT(PuzzleTask[State]):
             return (~some & self.every_clause != 0).any()
 
         def close(case: State) -> State:
-            """Switch the last variable with an untried value to it, and take the values of those after it away."""
+            """Set the last variable with an untried value to that value, and unset all variables after it."""
             untried = values(case.assigned & ~case.second, self.variables)
             last = jnp.where(untried, case.level, np.int8(-1)).max()
             bits = np.uint32(1) << np.arange(self.variables, dtype=np.uint32)
@@ -321,7 +320,7 @@ class RefuteSAT(PuzzleTask[State]):
         return (Component("branch", meaning, shape=(self.variables, 2)),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Give the fraction that the step settles, and 1 for the decision."""
+        """Return the fraction that the step settles, plus 1 for the decision."""
         decided = (state.outcome == OPEN) & (next_state.outcome != OPEN)
         return self._settled(next_state) - self._settled(state) + decided.astype(self.dtype)
 
@@ -340,12 +339,12 @@ class RefuteSAT(PuzzleTask[State]):
     # -- host side ----------------------------------------------------------------------------------------------------
 
     def _case(self, state: State) -> dict[int, bool | None]:
-        """Return the value of each variable, None for none."""
+        """Return the value of each variable; None if it has none."""
         given, true = (np.asarray(part).tolist() for part in self._values(state))
         return {v: (t if g else None) for v, (g, t) in enumerate(zip(given, true, strict=True), 1)}
 
     def describe(self, state: State, params: Params) -> str:
-        """Show the formula in DIMACS CNF, and the case at hand."""
+        """Show the formula in DIMACS CNF, and the current case."""
         order = sorted(
             (v for v, value in self._case(state).items() if value is not None), key=lambda v: state.level[v - 1]
         )
@@ -388,5 +387,5 @@ class RefuteSAT(PuzzleTask[State]):
         return ends.get(int(state.outcome), f"the {int(params.instance.budget)} branchings are used up")
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the formula in the case at hand: :func:`.clause_picture.picture_of`."""
+        """Draw the formula in the current case: :func:`.clause_picture.picture_of`."""
         return picture_of(clauses_of(self._formula(params)), self._case(state), self.picture_shape)

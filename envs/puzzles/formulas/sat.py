@@ -35,7 +35,7 @@ class SATPuzzle(ModelPuzzle):
     difficulty_is = "decisions of a DPLL search until it has a model"
     most_variables = 200
     longest_formula = 1800
-    """Most variables of a formula of your own: an assignment must fit into an answer."""
+    """Largest number of variables of a formula of your own: an assignment must fit into an answer."""
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)

@@ -2,12 +2,10 @@
 
 A formula (n, k, l) has l different clauses of n literals over k variables. A hidden assignment is drawn uniformly, and
 the clauses uniformly among the C(k, n) (2**n - 1) that it satisfies. ``difficulty`` is the number of a row of
-``SaturnPuzzle.sizes``, where (n, k, l) stand; ``SaturnPuzzle.comparable`` gives the number D(n, k, l) by which Liu et
-al. order them.
-
-The construction has a known leak: a literal agrees with the hidden assignment with probability 2**(n-1) / (2**n - 1),
-4/7 for n = 3, so a vote of each variable's signs (the ``heuristic``) finds models far more often than chance, as the
-card's scores show. In SAT-v0 the signs tell nothing.
+``SaturnPuzzle.sizes``, which holds (n, k, l). ``SaturnPuzzle.comparable`` gives the number D(n, k, l) by which Liu et
+al. order them. The construction has a known leak: a literal agrees with the hidden assignment with probability 2**(n-1)
+/ (2**n - 1), 4/7 for n = 3. So a vote of each variable's signs (the ``heuristic``) finds models far more often than
+chance, as the card's scores show. In SAT-v0 the signs reveal nothing.
 
 Half of all assignments are models of a formula (3, 5, 5), so that random flips find one nearly always, and there are
 few such formulas: no tier of the card has that size.

@@ -3,9 +3,9 @@
 Formulas are uniform and nothing is planted in them. They have the number of clauses at which half of all formulas of
 the size have a model (:func:`.cnf.half_satisfiable`: 4.65, 4.34 and 4.30 a variable for 20, 50 and 75 variables), where
 search is hardest (Mitchell, Selman & Levesque 1992). Of every two seeds, one gets a formula with a model and the other
-one without, as an exact search has found; they are drawn until one is of the seed's kind. So the answer
+a formula without. Formulas are drawn until an exact search finds one of the seed's kind. So the answer
 ``UNSATISFIABLE`` is right for exactly half of them in either split, and every other player has to beat that. A guess
-tosses a coin and then has to guess a model, too. ``difficulty`` is the number of variables.
+answers so half of the time; otherwise it also has to guess a model. ``difficulty`` is the number of variables.
 
 Interactively, it is the game of :mod:`.flips` with one more action:
 
@@ -63,7 +63,7 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
         self.clauses = half_satisfiable(self.variables)
 
     def compose(self, dice: Dice) -> DecidedCNF:
-        """Draw uniform formulas until one has a model, or has none, whichever is this seed's turn."""
+        """Draw uniform formulas until one has a model or none, whichever is due for this seed."""
         n, satisfiable = self.variables, dice.share(2)
         while True:
             clauses = [uniform_clause(dice, n) for _ in range(self.clauses)]
@@ -71,7 +71,7 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
                 return DecidedCNF(*cnf(clauses, n), np.int8(satisfiable))
 
     def question(self, instance: DecidedCNF) -> str:
-        """State the formula, in DIMACS CNF; both kinds of answer."""
+        """State the formula in DIMACS CNF, and both kinds of answer."""
         return (
             f"Find an assignment of true or false to the {instance.variables} variables of a formula such that every "
             f"clause is satisfied, or find out that there is none. {self.dimacs(instance)}\n"
@@ -80,7 +80,7 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
         )
 
     def judge(self, instance: DecidedCNF, answer: str) -> Verdict:
-        """Accept any model, and the word where the generator's search has found none."""
+        """Accept any model, and the word if the generator's search found no model."""
         if answer != UNSATISFIABLE:
             return judge_model(instance, self.assignment(instance, answer))
         return wrong("the formula has a model") if instance.satisfiable else RIGHT
@@ -95,7 +95,7 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
         return float(Search(clause_list(instance), self.variables).decisions)
 
     def guess(self, instance: DecidedCNF, dice: Dice) -> str:
-        """Toss a coin for the word or a uniform assignment."""
+        """Answer with the word or a uniform assignment, each with probability one half."""
         return UNSATISFIABLE if dice.below(2) else super().guess(instance, dice)
 
     def heuristic(self, instance: DecidedCNF) -> str:
@@ -108,7 +108,7 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
         return [UNSATISFIABLE, *super().constants()]
 
     def plan(self, instance: DecidedCNF) -> list[int]:
-        """Return the flips from the all-false assignment to a model, or the last action where there is no model."""
+        """Return the flips from the all-false assignment to a model, or the last action if there is no model."""
         return super().plan(instance) if instance.satisfiable else [self.variables]
 
 
@@ -159,7 +159,7 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
 
     @cached_property
     def bank(self) -> Bank:
-        """Instances as :class:`Given`; a plan that begins with the last action is one of a formula without a model."""
+        """Instances as :class:`Given`. If a plan begins with the last action, its formula has no model."""
         bank = self._flips.bank
         return Bank(Given(bank.instances, (bank.plans[:, 0] != self.puzzle.variables).astype(np.int8)), bank.plans)
 
@@ -196,7 +196,7 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
     def reward(
         self, state: DecisionState, action: jax.Array, next_state: DecisionState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give the fraction of clauses won, and 1 for the right end."""
+        """Return the fraction of clauses won, plus 1 for the right end."""
         won = self._flips.reward(state.game, action, next_state.game, key, self._formula(params))
         left = self._unsatisfied(state, params).astype(self.dtype) / self.puzzle.clauses
         right = ~state.claimed & self._rightly(next_state, params)
@@ -220,7 +220,7 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
 
     @staticmethod
     def _rightly(state: DecisionState, params: Params) -> jax.Array:
-        """Return whether the player has claimed rightly that there is no model."""
+        """Return whether the player has correctly claimed that there is no model."""
         return state.claimed & (params.instance.satisfiable == 0)
 
     # -- host side ------------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
 
 
 class DecidingPlayer(NamedTuple):
-    """Walks straight to the model that the exact solver found when the bank was built, or says that there is none."""
+    """Player that goes straight to the model that the exact solver found in the bank, or says that there is none."""
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> DecidingPlayer:
@@ -275,7 +275,7 @@ class DecidingPlayer(NamedTuple):
         return (params.plan[:, None] == variables).any(0)
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the first legal variable that brings the assignment nearer."""
+        """Return the first legal variable whose flip brings the assignment nearer."""
         legal = jnp.asarray(view.action_mask)[:-1]
         differs = flips.values(view.state.game.assignment, legal.shape[-1]) != memory
         flip = jnp.argmax(legal & differs)

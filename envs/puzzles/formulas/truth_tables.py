@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 COUNTABLE = 24
-"""Largest number of variables: tables have two to this power bits."""
+"""Largest number of variables; a table has 2**COUNTABLE bits."""
 
 
 @cache
 def value_table(variable: int, variables: int) -> int:
-    """Return the assignments in which a variable (0, 1, ...) is true: 2**variable zeros, as many ones, and so on."""
+    """Return the assignments in which a variable (0, 1, ...) is true: 2**variable zeros, then as many ones, ..."""
     period = 2 << variable
     table = ((1 << period // 2) - 1) << period // 2
     while period < 1 << variables:
@@ -42,7 +42,7 @@ def models_of(clauses: Iterable[Iterable[int]], variables: int) -> int:
 
 
 def least_unsatisfied(clauses: Sequence[Iterable[int]], variables: int) -> tuple[int, int]:
-    """Return the least number of clauses that an assignment leaves unsatisfied, and the assignments that leave so many.
+    """Return the least number of clauses that an assignment leaves unsatisfied, and the assignments that reach it.
 
     Digit i of every assignment's count, in binary, is one table; a clause is added to all counts at once, carry by
     carry.

@@ -27,7 +27,7 @@ class UniqueSATPuzzle(ModelPuzzle):
         self.variables = int(tier)
 
     def compose(self, dice: Dice) -> CNF | None:
-        """Draw a planted formula; None if it has a second model."""
+        """Draw a planted formula. Return None if it has a second model."""
         n = self.variables
         model = dice.below(2**n)
         clauses = [quiet_clause(dice, n, model) for _ in range(self.clauses_a_variable * n)]

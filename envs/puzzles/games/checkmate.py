@@ -1,7 +1,7 @@
 """rlsuite/CheckmateInOne-v0: the move that checkmates at once.
 
 White is to move. Positions are random placements of pieces, a third to a half of them black, in which nobody may castle
-or capture in passing, black is not in check, and some move of white is checkmate. ``difficulty`` (of the task) is the
+or capture en passant, black is not in check, and some move of white is checkmate. ``difficulty`` (of the task) is the
 number of pieces. The task has one step:
 
 =============  =====================================================================================================
@@ -54,7 +54,7 @@ from .chess_moves import (
 )
 
 PIECES = (QUEEN, ROOK, ROOK, BISHOP, BISHOP, KNIGHT, KNIGHT, PAWN, PAWN, PAWN, PAWN)
-"""Pieces that a side draws from, beside its king."""
+"""Pieces from which a side draws, besides its king."""
 MOST_PIECES = 16
 MOVES = 64 * 64
 _MOVE = re.compile(r"[a-h][1-8][a-h][1-8][qrbn]?")
@@ -64,8 +64,10 @@ class Instance(NamedTuple):
     """A position with white to move and mate."""
 
     board: np.ndarray
-    """int8 ``(64,)``: from a1 along the ranks; 1 to 6 for white pawn, knight, bishop, rook, queen and king, the
-    negative for black, 0 for an empty square."""
+    """int8 ``(64,)``, from a1 along the ranks; 0 for an empty square.
+
+    1 to 6 stand for white pawn, knight, bishop, rook, queen and king; negative numbers for black.
+    """
 
 
 class CheckmatePuzzle(Puzzle[Instance]):
@@ -83,7 +85,7 @@ class CheckmatePuzzle(Puzzle[Instance]):
         self.of_black = int(tier) - self.of_white
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw pieces on random squares; None if that is no position of white to move and mate."""
+        """Draw pieces on random squares. Return None if white, to move, cannot give mate in that position."""
         board = [0] * 64
         squares = dice.sample(range(64), self.of_white + self.of_black)
         for side, count in ((WHITE, self.of_white), (BLACK, self.of_black)):
@@ -106,7 +108,7 @@ class CheckmatePuzzle(Puzzle[Instance]):
         return least([board[i] for i in order] for order in symmetries)
 
     def question(self, instance: Instance) -> str:
-        """State the position, and what to answer."""
+        """State the position and the format of the answer."""
         return (
             "Chess: white is to move and checkmates with this move. Nobody may castle, and no pawn can be captured in "
             f"passing now. White's pieces are K Q R B N P, black's k q r b n p:\n\n{diagram(instance.board.tolist())}"
@@ -130,7 +132,7 @@ class CheckmatePuzzle(Puzzle[Instance]):
         return move_name(mates(instance.board.tolist(), WHITE)[0])
 
     def plan(self, instance: Instance) -> list[int]:
-        """Return the first one that the task's actions can say."""
+        """Return the first solution that an action of the task can express."""
         return [_action(move) for move in mates(instance.board.tolist(), WHITE) if move.promotion in (0, QUEEN)][:1]
 
     def difficulty(self, instance: Instance) -> float:
@@ -256,7 +258,7 @@ class CheckmateInOne(PuzzleTask[State]):
         return (Component("move", meaning, shape=(64, 64)),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Give 1 for checkmate."""
+        """Return 1 for checkmate."""
         return ((state.action < 0) & self._success(next_state, params)).astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:

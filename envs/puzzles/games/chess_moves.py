@@ -13,7 +13,7 @@ PAWN, KNIGHT, BISHOP, ROOK, QUEEN, KING = range(1, 7)
 LETTERS = ".PNBRQK"
 WHITE, BLACK = 1, -1
 NOWHERE = -1
-"""Value for positions without a square to capture on in passing."""
+"""Mark of a position without en-passant capture."""
 
 
 class Move(NamedTuple):
@@ -52,7 +52,7 @@ _REACH = (
     + [[_bits(end for ray in rays for end in ray) for rays in _RAYS[piece]] for piece in (BISHOP, ROOK, QUEEN)]
     + [[_bits(ends) for ends in _KING]]
 )
-"""Squares that each piece but pawns could get to from each square if no other piece were there."""
+"""Squares that each piece except pawns could reach from each square on an empty board."""
 
 
 def attacked(board: Sequence[int], square: int, side: int) -> bool:
@@ -75,7 +75,7 @@ def attacked(board: Sequence[int], square: int, side: int) -> bool:
 
 
 def moves(board: Sequence[int], side: int, passing: int) -> Iterator[Move]:
-    """Return the moves of a side, those that leave its king to be captured included. ``passing`` is the square that a
+    """Return the moves of a side, including moves that leave its king in check. ``passing`` is the square that a
     pawn has just passed over, or :data:`NOWHERE`.
     """
     for start, owned in enumerate(board):
@@ -130,7 +130,7 @@ def moved(board: Sequence[int], move: Move) -> tuple[list[int], int]:
 
 
 def legal_moves(board: Sequence[int], side: int, passing: int = NOWHERE) -> Iterator[Move]:
-    """Return the moves of a side that do not leave its king to be captured."""
+    """Return the moves of a side that do not leave its king in check."""
     for move in moves(board, side, passing):
         after, _ = moved(board, move)
         if not attacked(after, after.index(side * KING), -side):
@@ -160,8 +160,10 @@ def mates(board: Sequence[int], side: int) -> list[Move]:
 
 
 def _checks(board: Sequence[int], king: int, side: int) -> tuple[list[int], set[int]]:
-    """Find what can give check to a king: for each piece of the side, the squares from which it would, as bits, unless
-    it becomes another piece there; and the squares whose piece may leave to let another one give check.
+    """Find the moves that can give check to a king.
+
+    Return for each piece of the side the squares, as bits, from which it gives check if it is not promoted there. Also
+    return the squares from which a piece may move away so that another one gives check.
     """
     near = [0, _bits(_CAPTURES[-side][king]), _bits(_KNIGHT[king]), 0, 0, 0, 0]
     opening: set[int] = set()
@@ -186,7 +188,7 @@ def _checks(board: Sequence[int], king: int, side: int) -> tuple[list[int], set[
 
 
 def _may_move(board: list[int], king: int, side: int, passing: int) -> bool:
-    """Return whether a side whose king stands there has a legal move; most often the king itself has."""
+    """Return whether a side with its king on that square has a legal move. Usually the king itself has one."""
     board[king] = 0
     flight = any(board[end] * side <= 0 and not attacked(board, end, -side) for end in _KING[king])
     board[king] = side * KING

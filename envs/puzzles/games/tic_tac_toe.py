@@ -1,7 +1,7 @@
 """rlsuite/TicTacToe-v0: the best move in a game of noughts and crosses on 4 x 4 cells, four in a row.
 
-X is to move. One-shot, a move is right if the game that follows, played perfectly by both, ends no worse for X than
-after any other. Interactively, the game is played to its end against a perfect opponent:
+X is to move. One-shot, a move is right if no other move leads to a better result for X when both sides play perfectly.
+Interactively, the game is played to its end against a perfect opponent:
 
 =============  =====================================================================================================
 action         the cell for an X, ``Discrete(16)``, in reading order; legal are the empty ones
@@ -76,7 +76,7 @@ class TicTacToePuzzle(Puzzle[Position]):
         self.empty = int(tier)
 
     def compose(self, dice: Dice) -> Position | None:
-        """Draw symbols at random; None if a move could complete four in a row, or if all moves are equally good."""
+        """Draw symbols at random. Return None if a move could complete four in a row, or all moves are equally good."""
         stones = CELLS - self.empty
         cells = [0] * CELLS
         for number, cell in enumerate(dice.sample(range(CELLS), stones)):
@@ -94,7 +94,7 @@ class TicTacToePuzzle(Puzzle[Position]):
         return least([cells[i] for i in order] for order in square_symmetries(SIDE))
 
     def question(self, instance: Position) -> str:
-        """State the rules, the position, and what to answer."""
+        """State the rules, the position, and the format of the answer."""
         return (
             "Tic-tac-toe on 4 x 4 cells: X and O take turns to put their symbol into an empty cell (_). Who first has "
             "four of them in a row, a column or a diagonal wins; if nobody has when the board is full, it is a draw. "
@@ -122,7 +122,7 @@ class TicTacToePuzzle(Puzzle[Position]):
         return _named(self.plan(instance)[0])
 
     def plan(self, instance: Position) -> list[int]:
-        """Return the first of the best moves, and no more: what follows depends on the opponent's choices."""
+        """Return only the first of the best moves, because later ones depend on the opponent's choices."""
         values = self._values(instance)
         return [max(values, key=values.__getitem__)]
 
@@ -137,7 +137,7 @@ class TicTacToePuzzle(Puzzle[Position]):
         return _named(dice.choice(np.flatnonzero(instance.cells == 0).tolist()))
 
     def heuristic(self, instance: Position) -> str:
-        """Win at once if possible, else stop an O that would; else the empty cell on most lines without an O."""
+        """Win at once if possible, else stop O from winning, else take the empty cell on most lines without an O."""
         mine, theirs = (_bits(instance.cells.tolist(), player) for player in (X, O))
         empty = np.flatnonzero(instance.cells == 0).tolist()
 
@@ -157,8 +157,9 @@ class TicTacToePuzzle(Puzzle[Position]):
 
 
 def values_of_moves(mine: int, theirs: int) -> dict[int, int]:
-    """Return the value of each move for the player to move, by cell, where nobody has won: 1 for a win, 0 for a draw,
-    -1 for a loss.
+    """Return the value of each move, by cell, for the player to move: 1 for a win, 0 for a draw, -1 for a loss.
+
+    Nobody has won yet.
 
     The same as :class:`Solver` finds, by far fewer positions. Only those lines count that one player can still complete
     in the moves that are left; cells on none of them are all alike; where a line can be completed at once, or must be
@@ -204,7 +205,7 @@ def values_of_moves(mine: int, theirs: int) -> dict[int, int]:
 
 
 class Solver:
-    """Solves positions by full search: 1 if the player to move wins, 0 for a draw, -1 for a loss."""
+    """Solver of positions by full search: 1 if the player to move wins, 0 for a draw, -1 for a loss."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[int, int], int] = {}
@@ -262,8 +263,9 @@ class GameTree(NamedTuple):
 
     cells: Any
     weights: Any
-    """int32 ``(16,)``: what an X in the cell adds to the number of a position (an O adds twice that): 1, 3, 9, ... for
-    the empty cells in reading order, 0 for the others.
+    """int32 ``(16,)``: amount that an X in the cell adds to the number of a position; an O adds twice as much.
+
+    The amounts are 1, 3, 9, ... for the empty cells in reading order, 0 for the others.
     """
     values: Any
     """int8 ``(3**e,)``: value for X of the position of each number: -1, 0 or 1; 4 more if the game is over."""
@@ -319,7 +321,7 @@ class TicTacToe(PuzzleTask[State]):
 
     @cached_property
     def bank(self) -> Bank:
-        """The positions with the values of all that can follow."""
+        """The positions with the values of all positions that can follow."""
         bank = super().bank
         return bank._replace(instances=games(bank.instances.cells))
 
@@ -328,7 +330,7 @@ class TicTacToe(PuzzleTask[State]):
         return State(params.instance.cells)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Return an X, and the opponent's O unless the game is over."""
+        """Place an X, and the opponent's O unless the game is over."""
         cells = jnp.where(np.arange(CELLS) == action, np.int8(X), state.cells)
         number = self._number(cells, params)
         replies = params.instance.values[number + O * params.instance.weights]
@@ -350,7 +352,7 @@ class TicTacToe(PuzzleTask[State]):
         return (Component("mark", "[row, column]: put an X into the cell", shape=(SIDE, SIDE)),)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Give 1 for an end as good as there could be."""
+        """Return 1 for the best possible end."""
         moved = (state.cells != next_state.cells).any()
         return (moved & self._success(next_state, params)).astype(self.dtype)
 
@@ -419,7 +421,7 @@ class TicTacToe(PuzzleTask[State]):
 
 
 class PerfectPlayer(NamedTuple):
-    """Plays the first move that loses nothing."""
+    """Player of the first move that loses nothing."""
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> PerfectPlayer:
@@ -431,7 +433,7 @@ class PerfectPlayer(NamedTuple):
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Return the legal move after which the position is worth most."""
+        """Return the legal move with the best value of the position after it."""
         game, cells = view.params.instance, view.state.cells
         after = game.values[(cells * game.weights).sum(dtype=jnp.int32) + game.weights]
         worth = after - _OVER * (after > 1)

@@ -1,8 +1,8 @@
-"""rlsuite/Binairo-v0: zeros and ones, as many of each in every line, no three equal in a row, no two lines equal.
+"""rlsuite/Binairo-v0: zeros and ones, equally many in every line, no three equal in a row, no two lines equal.
 
 ``difficulty`` is the side of the grid. Instances have exactly one solution: a cell is emptied only if no solution has
 the other symbol in it. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a
-symbol that makes three in a row or that its row or column has enough of.
+symbol that makes three in a row, or of which its row or column has enough.
 
 On 4 x 4 cells there are only 72 full grids, and 33,880 instances with 6 cells to fill, up to rotation, reflection and
 exchange of the symbols.
@@ -62,9 +62,7 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         self._lines = [solver.arrangement(b + 1 for b in bits) for bits in numbers if not _flaw(bits)]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a full grid, emptied in random order as long as it has one solution; None if too little can be
-        emptied.
-        """
+        """Draw a full grid and empty it in random order while it has one solution; None if that ends too early."""
         solver = LineSolver(self.rows, 2)
         (full,) = solver.solutions([self._lines] * self.rows, [self._lines] * self.rows, 1, dice)
         cells = solver.cells(full)
@@ -105,7 +103,7 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """Search; the first solution found is the only one."""
+        """Return the first solution that a search finds; it is the only one."""
         solver = LineSolver(self.rows, 2)
         found = solver.solutions(*self._options(instance.givens.tolist()), 1)
         if not found:
@@ -113,7 +111,7 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         return self.as_rows(solver.cells(found[0]))
 
     def difficulty(self, instance: Instance) -> float:
-        """Count the lines gone through by a search for a second solution."""
+        """Count the lines that a search for a second solution reads."""
         solver = LineSolver(self.rows, 2)
         solver.solutions(*self._options(instance.givens.tolist()), 2)
         return float(solver.read)
@@ -141,7 +139,7 @@ class BinairoPuzzle(GridPuzzle[Instance]):
 
 
 def _flaw(bits: list[int]) -> str:
-    """Say what is wrong with a full line by itself; empty if nothing is."""
+    """Describe the fault of a single full line; empty if it has none."""
     if any(bits[i] == bits[i + 1] == bits[i + 2] for i in range(len(bits) - 2)):
         return "has three equal symbols side by side"
     return "" if 2 * sum(bits) == len(bits) else "does not hold as many zeros as ones"
@@ -164,7 +162,7 @@ class Binairo(FillTask):
         self.side = self.puzzle.rows
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow symbols that make no three in a row and are not too many."""
+        """Allow symbols that do not make three in a row and do not exceed half of a line."""
         rows = self._rows(cells)
         above: list[Any] = [_NONE, _NONE, *rows]
         below: list[Any] = [*rows, _NONE, _NONE]
@@ -192,13 +190,11 @@ class Binairo(FillTask):
         return reduce(operator.and_, kept)
 
     def _rows(self, cells: jax.Array) -> list[jax.Array]:
-        """Return each row as a uint16, two bits a cell: the symbols it has, in the order of actions."""
+        """Return each row as a uint16 with two bits for each cell: one for each symbol, in the order of actions."""
         return rows_as_bits(cells.astype(jnp.uint16), self.side, 2)
 
     def _balanced(self, rows: list[jax.Array]) -> jax.Array:
-        """Return the symbols that a column has enough of, in the places of a row: their number in binary, digit by
-        digit.
-        """
+        """Return the symbols of which each column has enough, as bits of a row; they are counted in binary digits."""
         digits: list[Any] = [_NONE] * 4
         for row in rows:
             carried: Any = row

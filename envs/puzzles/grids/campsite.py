@@ -5,8 +5,8 @@ and puts a tent beside every tree and a tree beside every tent. It also gives ev
 interactive task need not check the pairing; ``judge`` does.
 
 See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a tent that touches another,
-has no tree beside it, or is one too many in its row or column, and grass that leaves a row or column too few cells for
-its tents.
+has no tree beside it, or exceeds a count. It also forbids grass that leaves a row or column too few cells for its
+tents.
 """
 
 from __future__ import annotations
@@ -63,9 +63,7 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         self.rows = self.columns = int(tier)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw tents that do not touch at random, a tree beside each at random; None where that leads to no
-        instance.
-        """
+        """Draw random tents that do not touch and a random tree beside each. Return None if that gives no instance."""
         side, most = self.rows, TENTS[self.rows]
         tents: set[int] = set()
         taken: set[int] = set()
@@ -137,7 +135,7 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         return "" if self._paired(cells, tents) else "trees and tents cannot be paired off"
 
     def solution(self, instance: Instance) -> Grid:
-        """Search; the first solution found is the only one."""
+        """Return the first solution that a search finds; it is the only one."""
         rows = next(_Search(self, instance).arrangements(), None)
         if rows is None:
             raise ValueError("this campsite has no solution")
@@ -170,7 +168,7 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         return self.written(self.as_rows(cells))
 
     def _around(self, cell: int, *, diagonally: bool = False) -> list[int]:
-        """Return the four neighbours of a cell, or all eight, as far as the grid goes."""
+        """Return the four neighbours of a cell, or all eight, within the grid."""
         side = self.rows
         row, column = divmod(cell, side)
         return [
@@ -213,9 +211,7 @@ class _Search:
         ]
 
     def arrangements(self) -> Iterator[list[int]]:
-        """Return the tents of each row, for every arrangement in which each tree has some tent beside it, and each tent
-        some tree.
-        """
+        """Return the tents of each row, for every arrangement with a tent beside each tree and the other way round."""
         yield from self._extend([], self._counts[len(self._options) :])
 
     def _extend(self, rows: list[int], left: list[int]) -> Iterator[list[int]]:
@@ -263,12 +259,12 @@ class Campsite(FillTask):
         return 2 * self.puzzle.rows
 
     def facts(self, instance: Any) -> jax.Array:
-        """Return the counts, as fractions of the most tents that a line has room for."""
+        """Return the counts, as fractions of the largest number of tents that fit into a line."""
         return instance.counts.astype(self.dtype) / self.dtype.type((self.side + 1) // 2)
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`facts`."""
+        """Describe the entries in the order of :meth:`facts`."""
 
         most = f"{(self.side + 1) // 2} tents"
         return tuple(
@@ -277,9 +273,7 @@ class Campsite(FillTask):
         )
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow grass where the line keeps enough cells for its tents, and tents that stand beside a tree, apart, and
-        not too many.
-        """
+        """Allow grass that leaves its lines room for tents, and tents beside a tree, apart and within the counts."""
         gaps, tents, trees = self._rows(cells)
         held, free = self._tally(tents), self._tally(gaps)
         left = [instance.counts[i] - count for i, count in enumerate(held)]
@@ -294,7 +288,7 @@ class Campsite(FillTask):
         return unpack_bits(rows, 2 * self.side)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return whether counts are right, tents apart, and trees and tents beside one another."""
+        """Return whether counts are right, no tents touch, each tree is beside a tent, and each tent beside a tree."""
         _, tents, trees = self._rows(cells)
         kept = [count == instance.counts[i] for i, count in enumerate(self._tally(tents))]
         kept += [row & row << 2 == 0 for row in tents]
@@ -316,19 +310,19 @@ class Campsite(FillTask):
         return gaps, tents, trees
 
     def _tally(self, rows: list[jax.Array]) -> list[jax.Array]:
-        """Return how many there are in each row, then in each column, int8."""
+        """Count the members of a set in each row, then in each column, int8."""
         counts = [lax.population_count(row) for row in rows]
         counts += [reduce(operator.add, (row >> 2 * i & 1 for row in rows)) for i in range(self.side)]
         return [count.astype(jnp.int8) for count in counts]
 
     def _cross(self, lines: list[jax.Array]) -> list[jax.Array]:
-        """Return for each row the cells whose row and column are among these."""
+        """Return for each row its cells in these rows and columns."""
         columns = reduce(operator.or_, (line.astype(jnp.uint32) << 2 * i for i, line in enumerate(lines[self.side :])))
         return [jnp.where(line, columns, 0) for line in lines[: self.side]]
 
     @staticmethod
     def _beside(rows: list[jax.Array]) -> list[jax.Array]:
-        """Return the cells that have one of these directly beside, above or below them."""
+        """Return the cells that are directly beside, above or below one of these cells."""
         none = jnp.uint32(0)
         above, below = [none, *rows], [*rows[1:], none]
         return [row << 2 | row >> 2 | above[r] | below[r] for r, row in enumerate(rows)]

@@ -1,12 +1,12 @@
-"""rlsuite/Hitori-v0: blacken cells so that no number comes twice among the white ones of a row or column.
+"""rlsuite/Hitori-v0: blacken cells so that no number occurs twice among the white cells of a row or column.
 
 Instances have exactly one solution. Cells are blackened in random order until the rules allow no further one. White
 cells get random numbers that keep the rules; each black cell gets a number that stands among the white cells of its row
-and column. While there is a second solution, the number of a black cell is drawn anew, a few times. ``difficulty`` (of
+and column. While there is a second solution, the number of a black cell is drawn again, a few times. ``difficulty`` (of
 the task) is the side; on boards of side 4 some instances repeat.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards. The observation says which numbers of a line are
-equal, which is all that matters about them. The mask forbids black beside black, and white in line with a white cell of
+See :mod:`..shared.grid_filling` for actions, observations and rewards. The observation tells which numbers of a line
+are equal; nothing else about them matters. The mask forbids black beside black, and white in line with a white cell of
 the same number. Whether the white cells are connected is judged when the grid is full.
 """
 
@@ -76,7 +76,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         """The other cells of its row and column."""
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw colours, then numbers; None if no numbers were found that leave one solution."""
+        """Draw colours, then numbers. Return None if no numbers were found that leave one solution."""
         black = self._blackened(dice)
         numbers = self._white_numbers(black, dice)
         if numbers is None:
@@ -93,9 +93,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least of the eight rotations and reflections, numbers renamed in the order in which they come
-        up.
-        """
+        """Return the least of the eight rotations and reflections, numbers renamed in order of first occurrence."""
         numbers = instance.numbers.tolist()
         return least(relabelled(numbers[i] for i in order) for order in square_symmetries(self.rows))
 
@@ -113,7 +111,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return "The numbers:\n" + "\n".join(" ".join(map(str, row)) for row in rows)
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """Name the first repeated number, black neighbours, or white in pieces."""
+        """Name the first repeated number, the first black neighbours, or unconnected white cells."""
         numbers = instance.numbers.tolist()
         black = sum(1 << c for c, value in enumerate(v for row in grid for v in row) if value == BLACK)
         for cell, same in enumerate(self._repeats(numbers)):
@@ -125,7 +123,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return "" if self._connected(self._every & ~black) else "the white cells do not hang together"
 
     def solution(self, instance: Instance) -> Grid:
-        """Search; the first solution found is the only one."""
+        """Return the first solution that a search finds; it is the only one."""
         for black in self._solutions(instance.numbers.tolist()):
             return self._coloured(black)
         raise ValueError("these numbers have no solution")
@@ -138,8 +136,10 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return float(tried[0])
 
     def heuristic(self, instance: Instance) -> str:
-        """Blacken in reading order each cell whose number comes again in line with it among the cells not yet black,
-        unless a neighbour is black.
+        """Blacken cells in reading order.
+
+        A cell is blackened if a cell of its row or column that is not yet black has the same number, unless a neighbour
+        is black.
         """
         black = 0
         for cell, same in enumerate(self._repeats(instance.numbers.tolist())):
@@ -150,7 +150,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
     # -- generation --------------------------------------------------------------------------------------------------
 
     def _blackened(self, dice: Dice) -> int:
-        """Draw black cells to which none can be added."""
+        """Draw a set of black cells to which no further one can be added."""
         black = 0
         for cell in dice.shuffled(range(self.rows**2)):
             more = black | 1 << cell
@@ -159,7 +159,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return black
 
     def _white_numbers(self, black: int, dice: Dice) -> list[int] | None:
-        """Draw numbers for the white cells, 0 for the black ones; None if some cell had no number left."""
+        """Draw numbers for the white cells, 0 for the black ones. Return None if a cell has no number left."""
         side = self.rows
         numbers = [0] * side * side
         in_columns = [0] * side
@@ -179,7 +179,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return numbers
 
     def _number_in_line(self, cell: int, black: int, numbers: Sequence[int], dice: Dice) -> int:
-        """Return a number from among the white of both lines of a black cell; of one line, where they share none."""
+        """Return a number that both lines of a black cell have in white cells; if there is none, one of either line."""
         side = self.rows
         row, column = divmod(cell, side)
         across, down = (
@@ -196,7 +196,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         order = sorted(range(len(numbers)), key=lambda cell: -repeats[cell].bit_count())
 
         def search(black: int, white: int, start: int) -> Iterator[int]:
-            """Search on, given that all cells of ``order`` before ``start`` have a colour."""
+            """Continue the search; all cells of ``order`` before ``start`` have a colour."""
             while start < len(order) and (black | white) >> order[start] & 1:
                 start += 1
             if start == len(order):
@@ -214,9 +214,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
     def _implied(
         self, repeats: Sequence[int], black: int, white: int, cell: int, colour: int
     ) -> tuple[int, int] | None:
-        """Return the black and the white cells after a cell got its colour and what follows from it; None if that
-        breaks a rule.
-        """
+        """Return the black and the white cells after a cell is coloured, and all that follows; None if impossible."""
         new_black, new_white = (1 << cell, 0) if colour == BLACK else (0, 1 << cell)
         while new_black or new_white:
             black |= new_black
@@ -236,7 +234,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return black, white
 
     def _repeats(self, numbers: Sequence[int]) -> list[int]:
-        """Return the cells in line with each that hold the same number."""
+        """Return for each cell the cells of its row and column with the same number."""
         with_number = [0] * (self.rows + 1)
         for cell, number in enumerate(numbers):
             with_number[number] |= 1 << cell
@@ -249,7 +247,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return (left | right | cells << side | cells >> side) & self._every
 
     def _reached(self, start: int, ground: int) -> int:
-        """Return the cells of the ground that can be walked to."""
+        """Return the cells of the ground that are connected with the start."""
         reached, before = start, 0
         while reached != before:
             before = reached
@@ -281,7 +279,7 @@ class Hitori(CellFillTask):
         return side * side * (side - 1)
 
     def facts(self, instance: Any) -> jax.Array:
-        """Return whether two cells of a row have the same number, for all pairs and rows; then those of columns."""
+        """Return whether two cells of a row have the same number, for all pairs and rows; then the same for columns."""
         numbers = instance.numbers.reshape(self.side, self.side)
         equal = [
             jnp.concatenate([lines[:, i : i + 1] == lines[:, i + 1 :] for i in range(self.side - 1)], axis=1)
@@ -291,7 +289,7 @@ class Hitori(CellFillTask):
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`facts`."""
+        """Describe the entries in the order of :meth:`facts`."""
 
         shape = (2, self.side, self.side * (self.side - 1) // 2)
         meaning = "[rows or columns, line, pair]: whether two cells have one number; pairs (0, 1), (0, 2), ..."
@@ -308,7 +306,7 @@ class Hitori(CellFillTask):
         return either(~beside, taken & number == 0)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return whether black cells stand apart, white ones hang together, and no white number comes again."""
+        """Return whether no black cells touch, the white cells are connected, and no line repeats a white number."""
         grid = cells.reshape(self.side, self.side)
         black = grid == BLACK
         apart = ~(black[1:] & black[:-1]).any() & ~(black[:, 1:] & black[:, :-1]).any()
@@ -329,8 +327,10 @@ class Hitori(CellFillTask):
         return union(bits, axis)
 
     def _connected(self, cells: jax.Array) -> jax.Array:
-        """Return whether some cells hang together: from the first of them, rows (as words) are flooded in both
-        directions over distances that double, then their neighbours, until nothing changes.
+        """Return whether some cells are connected.
+
+        A flood starts from the first cell. It fills rows (as words) in both directions over distances that double, then
+        the neighbouring rows, until nothing changes.
         """
         ground = self._union(cells.astype(jnp.uint16) << self.places, 1)
         first = jnp.argmax(ground != 0)

@@ -1,8 +1,8 @@
 """rlsuite/Kakurasu-v0: fill cells so that the numbers of the filled ones add up to the clue of every row and column.
 
 Instances have exactly one solution: a random filling is kept if a search finds no second one. ``difficulty`` (of the
-task) is the side. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids to exceed
-the clue of a line and to leave too little to reach it, so a full grid is right.
+task) is the side. See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids exceeding
+the clue of a line and leaving too little to reach it, so a full grid is right.
 
 There are few small boards: up to swapping rows with columns, 32,670 instances of side 4 and 286 of side 3, as an
 enumeration of all fillings shows. From side 5 on, seeds hardly ever repeat an instance.
@@ -67,7 +67,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         self._fitting: list[list[list[tuple[int, int, int]]]] = [
             [[] for _ in range(self._sum[-1] + 1)] for _ in range(side + 1)
         ]
-        """For each row and sum, the fillings: top bits, what they count to the columns, and ones."""
+        """Fillings for each row and sum: top bits, their contribution to the column sums, and ones."""
         for r, by_sum in enumerate(self._fitting):
             for row, total in enumerate(self._sum):
                 by_sum[total].append((128 * self._ones[row], r * self._ones[row], self._ones[row]))
@@ -77,14 +77,14 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         }
         """The cells of such a row."""
         self._lines = {ones: self.written([list(cells)]) for ones, cells in self._cells.items()}
-        """Such a row as it is written."""
+        """The same row in the format of an answer."""
         self._counted = [
             [r * ones + (total << 8 * (side + r - 1)) for ones, total in zip(self._ones, self._sum, strict=True)]
             for r in range(1, side + 1)
         ]
-        """For each row and filling, what it adds to the sums: bytes of the columns, then of the rows."""
+        """Contribution of each filling to the sums, by row: bytes of the columns, then of the rows."""
         self._added = [dict(zip(self._cells.values(), counted, strict=True)) for counted in self._counted]
-        """The same by cells."""
+        """The same contributions by cells."""
 
     def compose(self, dice: Dice) -> Instance:
         """Draw the clues of a uniformly random filling."""
@@ -100,7 +100,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         return len(self._solutions(*self._sums(instance), 2)[0]) == 1
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the lesser of the two ways to say which clues are those of the rows."""
+        """Return the lesser of the two forms in which rows and columns are exchanged."""
         rows, columns = instance.row_sums.tobytes(), instance.column_sums.tobytes()
         return min(rows + columns, columns + rows)
 
@@ -135,11 +135,11 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """Search; the first solution found is the only one."""
+        """Return the first solution that a search finds; it is the only one."""
         return self.as_rows(b"".join([self._cells[row] for row in self._first(instance)]))
 
     def solve(self, instance: Instance) -> str:
-        """Return the same grid as text, put together of lines."""
+        """Return the same grid as text, joined from lines."""
         return "\n".join([self._lines[row] for row in self._first(instance)])
 
     def _first(self, instance: Instance) -> tuple[int, ...]:
@@ -176,9 +176,9 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         """Return all fillings, or ``most`` of them, a number for each row with a byte for each cell; and the rows
         tried.
 
-        Rows are placed from the last: the numbers 1 to r make every sum up to r (r + 1) / 2, so what a column lacks
-        with r rows left tells exactly whether it can still be had. Of the first two rows it tells which cells are
-        filled.
+        Rows are placed from the last one. The numbers 1 to r make every sum up to r (r + 1) / 2. So with r rows left,
+        the missing part of a column's sum decides exactly whether the sum is still possible. In the first two rows it
+        decides which cells are filled.
         """
         ones, limits, fitting = self._ones[-1], self._limits, self._fitting
         tops = ones << 7
@@ -232,7 +232,7 @@ class Kakurasu(CellFillTask):
         return 2 * self.puzzle.rows
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Fill what fits into both clues; leave blank where both can still be reached."""
+        """Allow filling a cell if both clues have room for it, and leaving it blank if both can still be reached."""
         numbers = self.numbers
         row_sums, column_sums = self._sums(cells == FILLED)
         row_most, column_most = self._sums(cells != BLANK)
@@ -256,7 +256,7 @@ class Kakurasu(CellFillTask):
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`facts`."""
+        """Describe the entries in the order of :meth:`facts`."""
 
         most = f"{self.side * (self.side + 1) // 2}"
         return tuple(

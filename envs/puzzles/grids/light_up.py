@@ -1,9 +1,9 @@
-"""rlsuite/LightUp-v0: bulbs that light every cell, none of which lights another (Akari).
+"""rlsuite/LightUp-v0: place bulbs that light every cell and do not light each other (Akari).
 
-Instances have exactly one solution, which would not be the only one without any of the walls' numbers. Walls are
-scattered, bulbs are put into random unlit cells until none is left, and all walls are numbered. If that has one
-solution, numbers are taken away in random order as long as it stays the only one. ``difficulty`` (of the task) is the
-side; there are some 6,000 instances of side 4.
+Instances have exactly one solution. Without any one of the walls' numbers there would be others. Walls are scattered,
+bulbs are put into random unlit cells until none is left, and all walls are numbered. If that leaves one solution,
+numbers are removed in random order as long as it stays the only one. ``difficulty`` (of the task) is the side; there
+are about 6,000 instances of side 4.
 
 See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids a bulb in a lit cell, and more
 bulbs beside a wall than its number. It forbids darkness in an unlit cell that sees neither a bulb nor an unlit empty
@@ -62,7 +62,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         self._beside = neighbours(side, diagonally=False)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw walls, bulbs and numbers, then hide numbers; None if every number together leaves other solutions."""
+        """Draw walls, bulbs and numbers, then hide numbers; None if all numbers together leave other solutions."""
         cells = self.rows**2
         givens = [0] * cells
         for wall in dice.sample(range(cells), self.walls):
@@ -100,7 +100,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """Name the first cell that is not lit, bulb that is lit by another, or number that is missed."""
+        """Name the first unlit cell, bulb lit by another, or wall with a wrong number of bulbs."""
         cells = [value for row in grid for value in row]
         seen = self._seen_from(cells)
         bulbs = sum(1 << cell for cell, value in enumerate(cells) if value == BULB)
@@ -115,7 +115,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """Search; the first solution found is the only one."""
+        """Return the first solution that a search finds; it is the only one."""
         givens = instance.givens.tolist()
         for bulbs in self._solutions(givens, self._seen_from(givens)):
             return self._with_bulbs(givens, bulbs)
@@ -129,9 +129,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         return float(tried[0])
 
     def heuristic(self, instance: Instance) -> str:
-        """Put bulbs beside each wall up to its number, then into every cell that is still unlit, all in reading order;
-        never beside a 0.
-        """
+        """Put bulbs beside each wall up to its number, then into unlit cells, in reading order and never beside a 0."""
         givens = instance.givens.tolist()
         seen = self._seen_from(givens)
         bulbs = barred = 0
@@ -170,12 +168,12 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         return len(list(islice(self._solutions(givens, seen), 2))) == 1
 
     def _solutions(self, givens: Sequence[int], seen: Sequence[int], tried: list[int] | None = None) -> Iterator[int]:
-        """Return all arrangements of bulbs, each as bits, and each once: after a place was tried it is barred."""
+        """Return all arrangements of bulbs as bits. Each appears once, because a place is barred after it was tried."""
         numbered = [(self._beside[w], value - NUMBERED) for w, value in enumerate(givens) if value >= NUMBERED]
         every = sum(1 << cell for cell, value in enumerate(givens) if not value)
 
         def search(bulbs: int, free: int, unlit: int) -> Iterator[int]:
-            """Search on; ``free`` holds the cells that may still get a bulb, all of them unlit."""
+            """Continue the search; ``free`` holds the unlit cells that may still get a bulb."""
             settled = self._settled(numbered, seen, bulbs, free, unlit)
             if settled is None:
                 return
@@ -201,9 +199,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
     def _settled(
         self, numbered: Sequence[tuple[int, int]], seen: Sequence[int], bulbs: int, free: int, unlit: int
     ) -> tuple[int, int, int] | None:
-        """Return the cells left when every number has taken its last places, or barred those it does not need; None if
-        one cannot be had.
-        """
+        """Return the free cells after numbers took their last places or barred others; None if one is impossible."""
         changed = True
         while changed:
             changed = False
@@ -274,7 +270,7 @@ class LightUp(CellFillTask):
         return either(bulb, dark)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return whether all is lit, no bulb lights another, and every number is kept."""
+        """Return whether every cell is lit, no bulb lights another, and every number is right."""
         grid = cells.reshape(self.side, self.side)
         bulbs, walls = grid == BULB, grid >= WALL
         lit = self._reached(bulbs, walls)
@@ -304,7 +300,7 @@ class LightUp(CellFillTask):
 
     @staticmethod
     def _beside(cells: jax.Array) -> jax.Array:
-        """Return how many of the four neighbours of each cell, int8 ``(side, side)``."""
+        """Count the marked cells among the four neighbours of each cell, int8 ``(side, side)``."""
         padded = jnp.pad(cells.astype(jnp.int8), 1)
         return padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
 

@@ -1,4 +1,4 @@
-"""Solve square grids in which every row and column is one of some arrangements, no two rows and no two columns equal.
+"""Solve square grids with given possible arrangements of rows and columns, no two rows and no two columns equal.
 
 An arrangement of a line is an integer: cell ``i`` of the line holds symbol ``v`` (1 to ``symbols``) where bit ``i *
 symbols + v - 1`` is set.
@@ -13,7 +13,7 @@ from operator import or_
 from rlbench_suite.dice import Dice
 
 Options = list[Sequence[int]]
-"""For each line, the arrangements that it may have."""
+"""Possible arrangements of each line."""
 
 
 class LineSolver:
@@ -27,7 +27,7 @@ class LineSolver:
     def __init__(self, side: int, symbols: int) -> None:
         self.side, self.symbols = side, symbols
         self.read = 0
-        """Lines gone through so far: a measure of work."""
+        """Number of lines read so far: a measure of work."""
         self._any = 2**symbols - 1
         self._every = 2 ** (side * symbols) - 1
 
@@ -41,9 +41,7 @@ class LineSolver:
         return [(row >> place & self._any).bit_length() for row in rows for place in places]
 
     def solutions(self, rows: Options, columns: Options, most: int, dice: Dice | None = None) -> list[list[int]]:
-        """Return the arrangements of the rows of at most ``most`` solutions; tried in random order if there are
-        dice.
-        """
+        """Return the rows' arrangements in at most ``most`` solutions; with dice, try them in random order."""
         rows, columns = list(rows), list(columns)
         if not self._narrow(rows, columns):
             return []
@@ -66,7 +64,7 @@ class LineSolver:
         return found
 
     def _narrow(self, rows: Options, columns: Options) -> bool:
-        """Drop, in place, arrangements that do not fit until all do; False if a line has none left."""
+        """Drop arrangements that do not fit, in place, until all fit. Return False if a line has none left."""
         lines, across = rows, columns
         quiet = 0
         while quiet < 2:

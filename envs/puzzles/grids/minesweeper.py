@@ -1,12 +1,12 @@
 """rlsuite/Minesweeper-v0: mark every hidden cell of a board as mine or safe.
 
-The board is static: nothing is uncovered, and reasoning is enough. Instances have exactly one solution, which would not
-be the only one if any number were hidden. Mines are scattered and all other cells shown; if the numbers and the count
+The board is static: nothing is uncovered, and reasoning is enough. Instances have exactly one solution. Without any one
+of the shown numbers there would be others. Mines are scattered and all other cells shown. If the numbers and the count
 of mines leave one solution, numbers are hidden in random order as long as it stays the only one. ``difficulty`` (of the
 task) is the side; 22 % of the cells are mines. There are some 12,000 instances of side 4.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids to exceed the mines around a
-number, or the count of all mines, and to leave too few cells to reach them, so a full grid is right.
+See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids exceeding the number of mines
+around a cell or in all, and leaving too few cells to reach them, so a full grid is right.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         self._around = neighbours(side, diagonally=True)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw mines and all numbers, then hide numbers; None if every number together leaves other solutions."""
+        """Draw mines and all numbers, then hide numbers. Return None if all numbers together leave other solutions."""
         cells = self.rows**2
         mines = sum(1 << cell for cell in dice.sample(range(cells), self.mines))
         safe = [cell for cell in range(cells) if not mines >> cell & 1]
@@ -93,7 +93,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """Name a wrong count of mines, or the first number that is missed."""
+        """Name a wrong count of mines, or the first number with a wrong count around it."""
         cells = [value for row in grid for value in row]
         mines = sum(1 << cell for cell, value in enumerate(cells) if value == MINE)
         if (count := mines.bit_count()) != self.mines:
@@ -105,7 +105,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """Search; the first solution found is the only one."""
+        """Return the first solution that a search finds; it is the only one."""
         givens = instance.givens.tolist()
         for mines in self._solutions(givens):
             return self._marked(givens, mines)
@@ -119,7 +119,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         return float(guessed[0])
 
     def heuristic(self, instance: Instance) -> str:
-        """Mark a mine where some number has no more hidden cells around it than mines, and safe elsewhere."""
+        """Mark a cell as a mine if a number beside it has no more hidden cells than mines, and as safe otherwise."""
         givens, mines = instance.givens.tolist(), 0
         hidden = sum(1 << cell for cell, value in enumerate(givens) if not value)
         for cell, value in enumerate(givens):
@@ -159,9 +159,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
 
     @staticmethod
     def _settled(counts: Sequence[tuple[int, int]], mines: int, unknown: int) -> tuple[int, int] | None:
-        """Return the mines and the unknown cells when all that single counts force is known; None if a count cannot be
-        had.
-        """
+        """Return the mines and the unknown cells after all that single counts force; None if a count is impossible."""
         before = -1
         while before != unknown:
             before = unknown
@@ -190,7 +188,7 @@ class Minesweeper(FillTask):
     puzzle_class = MinesweeperPuzzle
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return the marks that every number around and the count of all mines still have room for."""
+        """Return the marks that every number around the cell and the count of all mines still allow."""
         rows = self._rows(cells)
         more, left = self.puzzle.mines - _count(rows.mines), _count(rows.unknown)
         near_full, near_tight = _beside(rows.full()), _beside(rows.tight())
@@ -203,7 +201,7 @@ class Minesweeper(FillTask):
         return unpack_bits(free, 1)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return whether every number and the count of all mines is kept."""
+        """Return whether every number and the count of all mines are right."""
         rows = self._rows(cells)
         found = zip(rows.full(), rows.tight(), rows.shown, strict=True)
         kept = (full & tight == shown for full, tight, shown in found)
@@ -241,7 +239,7 @@ class Rows(NamedTuple):
         return [shown & at_least(count, symbol) for shown, symbol, count in showing]
 
     def tight(self) -> list[jax.Array]:
-        """Return the cells with a number around which all that is unknown must be mines."""
+        """Return the numbered cells around which all unknown cells must be mines."""
         possible = [one | other for one, other in zip(self.mines, self.unknown, strict=True)]
         showing = zip(self.shown, self.symbols, _symbols(possible), strict=True)
         return [shown & at_least(symbol, count) for shown, symbol, count in showing]
@@ -254,7 +252,7 @@ def _symbols(rows: list[jax.Array]) -> list[Number]:
 
 
 def _around(rows: list[jax.Array]) -> list[Number]:
-    """Return how many there are around each cell, itself included."""
+    """Count the members of a set around each cell, including the cell itself."""
     numbers: list[Number] = [[row, *[_NONE] * (_DIGITS - 1)] for row in (_NONE, *rows, _NONE)]
     lines: list[Number] = [reduce(_plus, numbers[r : r + 3]) for r in range(len(rows))]
     return [reduce(_plus, (line, [d << 1 for d in line], [d >> 1 for d in line])) for line in lines]
@@ -270,7 +268,7 @@ def _plus(one: Number, other: Number) -> Number:
 
 
 def _beside(rows: list[jax.Array]) -> list[jax.Array]:
-    """Return the cells around these, themselves included."""
+    """Return these cells and all cells around them."""
     wide: list[Any] = [_NONE, *(row | row << 1 | row >> 1 for row in rows), _NONE]
     return [reduce(operator.or_, wide[r : r + 3]) for r in range(len(rows))]
 

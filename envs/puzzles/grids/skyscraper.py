@@ -1,8 +1,8 @@
-"""rlsuite/Skyscraper-v0 and rlsuite/SumSkyscraper-v0: a Latin square of towers, of which some are seen from the edges.
+"""rlsuite/Skyscraper-v0 and rlsuite/SumSkyscraper-v0: a Latin square of towers with views from the edges as clues.
 
-A tower is seen from an edge if all towers between it and the edge are lower. A clue at the edge says how many towers of
-its row or column are seen from there or, in SumSkyscraper, the sum of their heights. ``difficulty`` is the side of the
-grid. Instances have exactly one solution: a clue is hidden only if no solution contradicts it.
+A tower is seen from an edge if all towers between it and the edge are lower. A clue at the edge gives the number of
+towers of its row or column that are seen from there or, in SumSkyscraper, the sum of their heights. ``difficulty`` is
+the side of the grid. Instances have exactly one solution: a clue is hidden only if no solution contradicts it.
 
 See :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a height that stands in the
 cell's row or column, and one that completes a row or column against its clues. Each clue is observed one-hot, or zeros
@@ -60,7 +60,7 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         """The greatest clue there is."""
         solver = LineSolver(side, side)
         self._fitting: dict[tuple[int, int], list[int]] = {}
-        """The arrangements of a line with these clues at its ends, 0 for any."""
+        """Arrangements of a line with these clues at its ends; 0 stands for any clue."""
         for heights in permutations(range(1, side + 1)):
             for first in (0, self.seen(heights)):
                 for last in (0, self.seen(heights[::-1])):
@@ -71,8 +71,9 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         return sum(height > max(heights[:i], default=0) for i, height in enumerate(heights))
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a Latin square, with towers given until it is the only one with its clues; then clues are hidden in
-        random order as long as it stays the only one. None if too few can be hidden.
+        """Draw a Latin square, and give towers until no other square has its clues.
+
+        Then hide clues in random order as long as it stays the only one. Return None if too few can be hidden.
         """
         side, solver = self.rows, LineSolver(self.rows, self.rows)
         towers, hidden = SHAPES[side]
@@ -139,7 +140,7 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """Search; the first solution found is the only one."""
+        """Return the first solution that a search finds; it is the only one."""
         solver = LineSolver(self.rows, self.rows)
         found = solver.solutions(*self._options(instance.givens.tolist(), instance.clues.tolist()), 1)
         if not found:
@@ -147,7 +148,7 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         return self.as_rows(solver.cells(found[0]))
 
     def difficulty(self, instance: Instance) -> float:
-        """Count the lines gone through by a search for a second solution."""
+        """Count the lines that a search for a second solution reads."""
         solver = LineSolver(self.rows, self.rows)
         solver.solutions(*self._options(instance.givens.tolist(), instance.clues.tolist()), 2)
         return float(solver.read)
@@ -171,8 +172,9 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
     def _options(
         self, givens: list[int], clues: list[int], unlike: tuple[int, int] | None = None
     ) -> tuple[Options, Options]:
-        """Return the arrangements of rows and columns that keep givens and clues; with ``unlike``, a place and a clue,
-        only those in which that place has another clue.
+        """Return the arrangements of rows and columns that keep givens and clues.
+
+        ``unlike`` is a place and a clue; it keeps only the arrangements in which that place has another clue.
         """
         side, every = self.rows, 2**self.rows - 1
         grid = self.as_rows(givens)
@@ -223,7 +225,7 @@ class Skyscraper(CellFillTask):
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`facts`."""
+        """Describe the entries in the order of :meth:`facts`."""
 
         meaning = "[edge, line, clue]: the clue at the top, bottom, left, right, from 1 on, one-hot; zeros where hidden"
         return (Component("clues", meaning, shape=(4, self.side, self.puzzle.greatest)),)

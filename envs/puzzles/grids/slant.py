@@ -1,12 +1,12 @@
-r"""rlsuite/Slant-v0: a diagonal in every cell, so many at each numbered corner, and no loop (Gokigen Naname).
+r"""rlsuite/Slant-v0: a diagonal in every cell, the given number at each numbered corner, no loop (Gokigen Naname).
 
-Instances have exactly one solution, which would not be the only one without any of the numbers. Cells get a random
-diagonal in random order, the other one if it would close a loop. If the numbers of all corners leave one solution, they
-are taken away in random order as long as it stays the only one. ``difficulty`` (of the task) is the side; on boards of
-side 3 some instances repeat.
+Instances have exactly one solution. Without any one of the numbers there would be others. Cells get a random diagonal
+in random order, the other one if it would close a loop. If the numbers of all corners leave one solution, numbers are
+removed in random order as long as it stays the only one. ``difficulty`` (of the task) is the side; on boards of side 3
+some instances repeat.
 
-See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids to exceed the number of a
-corner and to leave too few cells to reach it; loops are judged when the grid is full.
+See :mod:`..shared.grid_filling` for actions, observations and rewards. The mask forbids exceeding the number of a
+corner and leaving too few cells to reach it; loops are judged when the grid is full.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class SlantPuzzle(GridPuzzle[Instance]):
             for r in range(side)
             for c in range(side)
         ]
-        """For each cell the corners that its slash ends at, then those of its backslash."""
+        """End corners of each cell's slash, then of its backslash."""
         self._slashes_at, self._backslashes_at = ([0] * (side + 1) ** 2 for _ in range(2))
-        """Cells, as bits, whose slash (or backslash) ends at each corner."""
+        """Cells whose slash (or backslash) ends at each corner, as bits."""
         for cell, ends in enumerate(self._ends):
             for corner in ends[:2]:
                 self._slashes_at[corner] |= 1 << cell
@@ -76,7 +76,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
                 self._backslashes_at[corner] |= 1 << cell
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw diagonals and all numbers, then hide numbers; None if every number together leaves other solutions."""
+        """Draw diagonals and all numbers, then hide numbers; None if all numbers together leave other solutions."""
         side = self.rows
         state: _State = (0, 0, [1 << corner for corner in range((side + 1) ** 2)])
         for cell in dice.shuffled(range(side * side)):
@@ -136,7 +136,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         return "" if state else "the diagonals form a loop"
 
     def solution(self, instance: Instance) -> Grid:
-        """Search; the first solution found is the only one."""
+        """Return the first solution that a search finds; it is the only one."""
         for slashes in self._solutions(instance.corners.tolist()):
             return self.as_rows([SLASH if slashes >> cell & 1 else BACKSLASH for cell in range(self.rows**2)])
         raise ValueError("these corners have no solution")
@@ -149,9 +149,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         return float(guessed[0])
 
     def heuristic(self, instance: Instance) -> str:
-        """Choose, in reading order, the diagonal whose ends still lack more than those of the other, by their
-        numbers.
-        """
+        """Choose in reading order the diagonal whose ends, by their numbers, lack more diagonals than the other's."""
         lacking = [2 if number == NO_CLUE else number for number in instance.corners.tolist()]
         cells = []
         for a, b, c, d in self._ends:
@@ -194,7 +192,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         return search((0, 0, [1 << corner for corner in range(len(corners))]))
 
     def _settled(self, counts: Sequence[tuple[int, int, int]], state: _State) -> _State | None:
-        """Return the grid when all that single corners and loops force is filled in; None if that breaks a rule."""
+        """Return the grid after filling in all that single corners and loops force; None if that breaks a rule."""
         before = -1
         while before != (known := state[0] | state[1]):
             before = known
@@ -218,7 +216,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         return state
 
     def _without_loops(self, state: _State) -> _State:
-        """Replace each diagonal that would close a loop by the other one; both never would."""
+        """Replace each diagonal that would close a loop by the other one. At most one of the two closes a loop."""
         unknown = 2 ** (self.rows**2) - 1 & ~(state[0] | state[1])
         while unknown:
             cell = (unknown & -unknown).bit_length() - 1
@@ -269,13 +267,13 @@ class Slant(FillTask):
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`facts`."""
+        """Describe the entries in the order of :meth:`facts`."""
 
         meaning = "[row, column, number]: the number at the corner, 0 to 4, one-hot; zeros where there is none"
         return (Component("corners", meaning, shape=(self.side + 1, self.side + 1, 5)),)
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return a diagonal whose ends need one more, while those of the other can do without."""
+        """Allow a diagonal if its ends have room for one more and the ends of the other diagonal can do without."""
         (slashes, backslashes), told = self._rows(cells), self._numbers(instance)
         unknown = [self._first(self.side) & ~(s | b) for s, b in zip(slashes, backslashes, strict=True)]
         full = self._full(self._ending(slashes, backslashes), told)
@@ -307,8 +305,9 @@ class Slant(FillTask):
         return [word & self._first(self.side) for word in words], [word >> 1 & self._first(self.side) for word in words]
 
     def _numbers(self, instance: Any) -> list[list[jax.Array]]:
-        """Return the numbers at the corners of each row, one more each and 0 for none, as three sets of binary digits,
-        the lowest first.
+        """Return the numbers at the corners of each row as three sets of binary digits, the lowest first.
+
+        Each number is increased by one; 0 stands for no number.
         """
         numbers, corners = (instance.corners + 1).astype(jnp.uint32), self.side + 1
         words = (rows_as_bits(part, corners, 2) for part in (numbers & 3, numbers >> 2))
@@ -319,18 +318,18 @@ class Slant(FillTask):
 
     @staticmethod
     def _full(counts: list[list[jax.Array]], told: list[list[jax.Array]]) -> list[jax.Array]:
-        """Return the corners of each row that have the diagonals that their numbers ask for."""
+        """Return the corners of each row that have as many diagonals as their numbers say."""
         pairs = zip(counts, told, strict=True)
         return [at_least(count, number) & reduce(operator.or_, number) for count, number in pairs]
 
     @staticmethod
     def _tight(counts: list[list[jax.Array]], told: list[list[jax.Array]]) -> list[jax.Array]:
-        """Return the corners of each row that need all the diagonals that are counted."""
+        """Return the corners of each row that need all of the counted diagonals."""
         return [at_least(number, count) for count, number in zip(counts, told, strict=True)]
 
     @staticmethod
     def _ending(slashes: list[jax.Array], backslashes: list[jax.Array]) -> list[list[jax.Array]]:
-        """Count the diagonals that end at each corner, row by row, in digits and one more, as the numbers are."""
+        """Count the diagonals that end at each corner, row by row, in binary digits, plus one like the numbers."""
         none = jnp.uint32(0)
         s, b = ([none, *rows, none] for rows in (slashes, backslashes))
         counts = []
@@ -343,8 +342,10 @@ class Slant(FillTask):
         return counts
 
     def _is_forest(self, slashes: jax.Array, backslashes: jax.Array) -> jax.Array:
-        """Return whether nothing is left when diagonals that end where no other does are taken away, again and again.
-        Rows of cells and of corners are words.
+        """Return whether the diagonals form no loop.
+
+        Diagonals with an end that no other diagonal shares are removed, again and again. There is no loop if none is
+        left. Rows of cells and of corners are words.
         """
 
         def pruned(edges: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:

@@ -29,7 +29,7 @@ SHOWN = {5: 12, 6: 0, 7: 0}
 """Number of given cells, by side."""
 NOTHING, STAR = 1, 2
 REPAIRS = 60
-"""Changes of a cell's region before a draw is abandoned."""
+"""Number of changes of a cell's region after which a draw is abandoned."""
 
 
 class Instance(NamedTuple):
@@ -63,7 +63,7 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         ]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw stars at random, regions grown around them, repaired until there is one solution; None if that fails."""
+        """Draw stars at random, grow regions around them, and repair these to leave one solution; None on failure."""
         side = self.rows
         columns = dice.shuffled(range(side))
         if any(abs(one - other) < 2 for one, other in pairwise(columns)):
@@ -92,9 +92,7 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least of the eight rotations and reflections, regions renamed in the order in which they come
-        up.
-        """
+        """Return the least of the eight rotations and reflections, regions renamed in order of first occurrence."""
         givens, regions = instance.givens.tolist(), instance.regions.tolist()
         return least(
             relabelled(regions[i] + 1 for i in order) + [givens[i] for i in order]
@@ -116,7 +114,7 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         return "\n".join(("Regions:", *(" ".join(row) for row in rows)))
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """Name a unit with another number of stars, or two stars that touch."""
+        """Name a unit with a wrong number of stars, or two stars that touch."""
         side, regions = self.rows, instance.regions.tolist()
         stars = [r * side + c for r in range(side) for c in range(side) if grid[r][c] == STAR]
         for kind, unit_of in (
@@ -133,7 +131,7 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """Search; the first solution found is the only one."""
+        """Return the first solution that a search finds; it is the only one."""
         found = _Search(self, instance.givens.tolist(), instance.regions.tolist()).solutions(1)
         if not found:
             raise ValueError("this grid has no solution")
@@ -179,7 +177,7 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         return regions
 
     def _dispensable(self, cell: int, regions: list[int]) -> bool:
-        """Return whether the region of a cell hangs together without it."""
+        """Return whether the region of a cell stays connected without it."""
         rest = {other for other, region in enumerate(regions) if region == regions[cell] and other != cell}
         reached = [next(iter(rest))] if rest else []
         seen = set(reached)
@@ -191,7 +189,7 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
 
 
 class _Search:
-    """Depth-first search, a star a row, columns as bits."""
+    """Depth-first search that places one star in each row; columns are bits."""
 
     def __init__(self, puzzle: StarBattlePuzzle, givens: list[int], regions: list[int]) -> None:
         self.tried = 0
@@ -238,7 +236,7 @@ class StarBattle(CellFillTask):
 
     @property
     def fact_count(self) -> int:
-        """A region a cell, one-hot."""
+        """Number of facts: a one-hot region for each cell."""
         return self.puzzle.rows**3
 
     def facts(self, instance: Any) -> jax.Array:
@@ -247,7 +245,7 @@ class StarBattle(CellFillTask):
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`facts`."""
+        """Describe the entries in the order of :meth:`facts`."""
 
         meaning = "[row, column, region]: which region the cell belongs to, one-hot"
         return (Component("regions", meaning, shape=(self.side,) * 3),)

@@ -57,13 +57,11 @@ class SudokuPuzzle(GridPuzzle[Instance]):
             sum(1 << j for j in cells if all(one != other for one, other in zip(units[i], units[j], strict=True)))
             for i in cells
         ]
-        """For each cell, the set of the cells that are not in its row, column or box."""
+        """Set of the cells outside each cell's row, column and box."""
         self._sums = _UnitSums(self.box)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a full grid, emptied in random order as long as it has one solution; None if too little can be
-        emptied.
-        """
+        """Draw a full grid and empty it in random order while it has one solution; None if that ends too early."""
         side = self.rows
         cells = bytearray(side**2)
         if not self._fill([self._every] * side, self._every, cells, dice):
@@ -85,9 +83,7 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least of the eight rotations and reflections, digits renamed in the order in which they come
-        up.
-        """
+        """Return the least of the eight rotations and reflections, digits renamed in order of first occurrence."""
         return min(map(renamed, square_forms(instance.givens.tobytes(), self.rows)))
 
     def rules(self) -> str:
@@ -116,7 +112,7 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """Search; the first solution found is the only one."""
+        """Return the first solution that a search finds; it is the only one."""
         cells = bytearray(instance.givens.tobytes())
         if not self._complete(*self._opened(cells), cells):
             raise ValueError("this grid has no solution")
@@ -158,7 +154,7 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return [self._fitting(cells, digit) for digit in range(self.rows)], empty
 
     def _fitting(self, cells: bytes | bytearray, digit: int) -> int:
-        """Return the cells in whose units the digit is not."""
+        """Return the cells whose units lack the digit."""
         found, at = self._every, cells.find(digit + 1)
         while at >= 0:
             found &= self._others[at]
@@ -166,14 +162,14 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return found
 
     def _with(self, fits: list[int], cell: int, digit: int) -> list[int]:
-        """Return the cells that each digit fits once this one is in this cell."""
+        """Return the cells that each digit fits after this digit is put into this cell."""
         narrowed = fits.copy()
         narrowed[digit] &= self._others[cell]
         return narrowed
 
     @staticmethod
     def _fewest(fits: list[int], empty: int) -> int:
-        """Return the first empty cell that at most one digit fits; where there is none, the first that fewest fit."""
+        """Return the first empty cell that at most one digit fits, or else the first that the fewest digits fit."""
         ones = twos = fours = eights = 0  # counts all cells at once: a bit of their number of digits in each
         for places in fits:
             carry = ones & places
@@ -190,7 +186,7 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return (found & -found).bit_length() - 1
 
     def _fill(self, fits: list[int], empty: int, cells: bytearray, dice: Dice) -> bool:
-        """Fill the empty cells, in place, digits in random order. Whether it can be done; ``fits`` is used up."""
+        """Fill the empty cells in place, digits in random order; return True if it worked. ``fits`` is consumed."""
         while empty:
             cell = self._fewest(fits, empty)
             empty ^= 1 << cell
@@ -206,7 +202,7 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return True
 
     def _complete(self, fits: list[int], empty: int, cells: bytearray) -> bool:
-        """Fill the empty cells, in place: first those that one digit fits, all at a time. Whether it can be done."""
+        """Fill the empty cells in place, first all those that one digit fits, and return whether it can be done."""
         while empty:
             once = twice = 0
             for places in fits:
@@ -255,7 +251,7 @@ _EMPTY = b"1" + b"0" * 255
 
 
 class _UnitSums:
-    """Checks whether every unit of a full grid has every digit.
+    """A check that every unit of a full grid has every digit.
 
     Digit d counts as 2**d, and every cell has 16 bits of one long number. ``side`` powers of two sum to 2**side - 1
     only if all are different. A multiplication adds up the cells of each row at the row's last cell, and those of each

@@ -1,4 +1,4 @@
-"""rlsuite/Arc1D-v0: infer from examples what is done to a strip of coloured cells, and do it to another strip.
+"""rlsuite/Arc1D-v0: infer from examples how a rule changes a strip of coloured cells, and apply it to another strip.
 
 ``difficulty`` is the number of steps of the rule. See :mod:`.composed_rules` for proofs, actions, observations and
 rewards. Instances that differ by names of colours, by reflection or by the order of their examples are one: the family
@@ -22,7 +22,7 @@ from ..shared import parsing
 from .composed_rules import InductionPuzzle, InductionTask, Instance, Step, in_order, packed, picked
 
 COLOURS = (1, 2, 3)
-"""Colours beside 0, the colour of the ground."""
+"""Colours other than 0, the colour of the ground."""
 
 _VIEWS = [(way, bytes((0, *names)).ljust(256)) for way in (1, -1) for names in permutations(COLOURS)]
 """Directions, each with a table that renames colours."""
@@ -41,7 +41,7 @@ def _mirrored(step: Step) -> Step:
 
 
 def _left(rows: Any, of: Any) -> Any:
-    """Return the cell to the left of each; ground beyond the end."""
+    """Return the left neighbour of each cell; ground beyond the end."""
     return of.pad(rows[:, :-1], ((0, 0), (1, 0)))
 
 
@@ -109,7 +109,7 @@ def _grown(rows: Any, of: Any) -> Any:
 
 @cache
 def _least(strip: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
-    """Return the least that a strip can look like, and in which views."""
+    """Return the least form of a strip over all views, and the views that give it."""
     forms = [strip[::way].translate(names) for way, names in _VIEWS]
     return min(forms), [view for form, view in zip(forms, _VIEWS, strict=True) if form == min(forms)]
 
@@ -149,8 +149,9 @@ class Arc1DPuzzle(InductionPuzzle):
 
     @staticmethod
     def weights(rows: np.ndarray) -> np.ndarray:
-        """Return how often each row is drawn: each cell mostly equals the one to its left, and is sooner ground than
-        another colour.
+        """Return the weight with which each row is drawn.
+
+        Mostly a cell equals the one to its left. Otherwise it is more often ground than another colour.
         """
         left, cells = rows[:, :-1], rows[:, 1:]
         return np.where(cells == left, 3, np.where(cells == 0, 2, 1)).prod(axis=1)
@@ -178,13 +179,11 @@ class Arc1DPuzzle(InductionPuzzle):
 
     @staticmethod
     def least(row: bytes) -> bytes:
-        """Return the least of all names of colours and both directions."""
+        """Return the least form over all names of colours and both directions."""
         return _least(row)[0]
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the query in the least of all names of colours and both directions; of several, with the least
-        examples.
-        """
+        """Return the query in its least form over colour names and directions; if several, with the least examples."""
         inputs, outputs = instance.inputs.tobytes(), instance.outputs.tobytes()
         query, views = _least(instance.query.tobytes())
         return query + min(

@@ -134,7 +134,7 @@ class InductionPuzzle(Puzzle[Instance]):
     symbols: ClassVar[str]
     #: Entry that only pads a row.
     unwritten: ClassVar[bytes] = b""
-    #: For each tier, number of examples and number of entries of a row.
+    #: Number of examples and number of entries of a row, by tier.
     sizes: ClassVar[Mapping[float, tuple[int, int]]]
 
     def __init__(self, tier: float) -> None:
@@ -145,9 +145,10 @@ class InductionPuzzle(Puzzle[Instance]):
         self.examples, self.width = self.sizes[tier]
         self._each = [slice(at, at + self.width) for at in range(0, self.examples * self.width, self.width)]
         self._shorter = (1 + len(self.steps)) ** (int(tier) - 1)
-        """So many rules have fewer than ``tier`` steps."""
+        """Number of rules with fewer than ``tier`` steps."""
         self._searched: tuple[bytes, list[int]] = b"", []
-        """The examples that were searched last, and the rules that fit them: who makes an instance solves it next."""
+        """Examples of the last search and the rules that fit them, kept because an instance is solved after it is made.
+        """
 
     @cached_property
     def _known(self) -> RuleTables:
@@ -182,7 +183,7 @@ class InductionPuzzle(Puzzle[Instance]):
 
     @cached_property
     def _letters(self) -> bytes:
-        """Translates entries to symbols, and what stands between rows."""
+        """Function that translates entries to symbols, and the text between rows."""
         return (self.symbols.encode().ljust(_BECOMES) + b">\n").ljust(256)
 
     @staticmethod
@@ -202,8 +203,9 @@ class InductionPuzzle(Puzzle[Instance]):
             yield self._asking(dice, split)
 
     def _asking(self, dice: Dice, split: str) -> Instance | None:
-        """Draw examples of a random rule, and a query of the split on which all rules that fit agree; None if a shorter
-        rule fits, or the rule has too little to show.
+        """Draw examples of a random rule, and a query of the split on which all fitting rules agree.
+
+        Return None if a shorter rule fits, or too few rows show what the rule does.
         """
         known, shorter = self._known, self._shorter
         item, count = known.made.item, known.made.shape[1]
@@ -230,11 +232,11 @@ class InductionPuzzle(Puzzle[Instance]):
 
     @staticmethod
     def least(row: bytes) -> bytes:
-        """Return the same row for rows that are one in disguise."""
+        """Return the same row for equivalent rows."""
         return row
 
     def split_of(self, instance: Instance) -> str:
-        """Return the split of the query alone: a query of one split is never asked in the other, whatever the rule."""
+        """Return the split of the query alone. A query of one split never occurs in the other, whatever the rule."""
         return split_by(self.least(instance.query.tobytes()))
 
     def _fitting(self, instance: Instance) -> list[int]:
@@ -300,7 +302,7 @@ class InductionPuzzle(Puzzle[Instance]):
         return math.log2(count / len(self._fitting(instance)))
 
     def heuristic(self, instance: Instance) -> str:
-        """Copy each place from the place from which the examples would most often copy it."""
+        """Copy each place from the source that the examples suggest most often."""
         same = (instance.outputs[:, :, None] == instance.inputs[:, None, :]).sum(axis=0)
         return self.written(instance.query[same.argmax(axis=1)].tolist())
 
@@ -314,7 +316,7 @@ def _by_all(following: np.ndarray, rows: Sequence[int], tier: float) -> np.ndarr
 
 
 def _fitting(made: np.ndarray, rows: Sequence[int], outputs: Sequence[int]) -> list[int]:
-    """Return the rules that make these outputs of some rows of what :func:`_by_all` gives, in order."""
+    """Return, in order, the rules with these outputs in a result of :func:`_by_all`."""
     item, rules = made.item, (made[rows[0]] == outputs[0]).nonzero()[0].tolist()
     for row, output in zip(rows[1:], outputs[1:], strict=True):
         rules = [rule for rule in rules if item(row, rule) == output]
@@ -322,7 +324,7 @@ def _fitting(made: np.ndarray, rows: Sequence[int], outputs: Sequence[int]) -> l
 
 
 def in_order(width: int, inputs: bytes, outputs: bytes) -> bytes:
-    """Return each input and what becomes of it, in order."""
+    """Return each input with its output, in order."""
     return b"".join(sorted([inputs[at : at + width] + outputs[at : at + width] for at in range(0, len(inputs), width)]))
 
 
@@ -417,14 +419,14 @@ class InductionTask(PuzzleTask[RewritingState]):
     def reward(
         self, state: RewritingState, action: jax.Array, next_state: RewritingState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give progress, and 1 for a rule that fits."""
+        """Return progress, plus 1 for a rule that fits."""
         before, after = self._alike(state, params), self._alike(next_state, params)
         at_first = self._alike(self.initial(key, params), params)
         progress = (after - before).astype(self.dtype) / (self.entries - at_first).astype(self.dtype)
         return progress + ((before < self.entries) & (after == self.entries)).astype(self.dtype)
 
     def terminal(self, state: RewritingState, key: jax.Array, params: Params) -> jax.Array:
-        """Return whether the rule fits, or is as long as it may be."""
+        """Return whether the rule fits, or has the largest allowed length."""
         return (self._alike(state, params) == self.entries) | (state.made == int(self.puzzle.tier))
 
     def info(self, state: RewritingState, params: Params) -> dict[str, jax.Array]:
@@ -439,7 +441,7 @@ class InductionTask(PuzzleTask[RewritingState]):
     # -- host side ------------------------------------------------------------------------------------------------
 
     def describe(self, state: RewritingState, params: Params) -> str:
-        """Show the steps, the rows as they are, and the outputs that they are to become."""
+        """Show the steps, the present rows, and their wanted outputs."""
         puzzle = self.puzzle
         steps = "\n".join(f"{number}. {step}" for number, step in enumerate(puzzle.steps, 1))
         *rows, query = np.asarray(state.rows).tolist()

@@ -64,7 +64,7 @@ _HEAD = ["target", "(", "X", ",", "Y", ")", ":-"]
 
 
 def read(text: str, vocabulary: Vocabulary, most_literals: int, most_fresh: int) -> list[Literal]:
-    """Return the body of a rule; its fresh variables are numbered in the order in which they come up.
+    """Return the body of a rule; its fresh variables are numbered in order of first occurrence.
 
     Raises:
         Malformed: not ``target(X,Y) :- literal, ..., literal.``, or longer than allowed.
@@ -124,8 +124,9 @@ def _at(tokens: list[str], place: int) -> str:
 
 
 def extension(body: Sequence[Literal], world: World) -> np.ndarray:
-    """Return the pairs of objects for which a rule makes the target hold: bool ``(n, n)``. It takes time and memory of
-    one bit for each assignment of objects to the variables.
+    """Return the pairs of objects for which a rule makes the target hold: bool ``(n, n)``.
+
+    Time and memory are proportional to the number of assignments of objects to the variables.
     """
     count = 1 + max(Y, *(variable for literal in body for variable in literal[1:]))
     every = np.ones((len(world.marked),) * 2 + (1,) * (count - 2), bool)
@@ -135,7 +136,7 @@ def extension(body: Sequence[Literal], world: World) -> np.ndarray:
 
 
 def _truth(literal: Literal, world: World, variables: int) -> np.ndarray:
-    """Return where a literal is true: bool, an axis for each variable, of length 1 for those that it is not about."""
+    """Return where a literal is true: bool, with one axis for each variable, of length 1 if it does not occur."""
     predicate, one, other = literal
     if predicate != RELATION:
         holds = world.marked == (predicate == MARKED)
@@ -151,8 +152,9 @@ def _truth(literal: Literal, world: World, variables: int) -> np.ndarray:
 
 @cache
 def literals(fresh: int) -> tuple[Literal, ...]:
-    """Return the literals over X, Y and so many fresh variables, none that relates a variable to itself: no object is
-    related to itself.
+    """Return the literals over X, Y and this many fresh variables.
+
+    No literal relates a variable to itself, because no object is related to itself.
     """
     variables = range(2 + fresh)
     pairs = ((RELATION, one, other) for one, other in permutations(variables, 2))
@@ -162,10 +164,10 @@ def literals(fresh: int) -> tuple[Literal, ...]:
 
 @cache
 def bodies(most: int, fresh: int) -> tuple[tuple[int, ...], ...]:
-    """Return the sets of 1 to ``most`` literals, as their increasing places in :func:`literals`, the small ones first.
+    """Return the sets of 1 to ``most`` literals, small sets first, as increasing places in :func:`literals`.
 
-    Left out are those that can never hold (an object marked and unmarked), and all but the first of those that differ
-    by the names of fresh variables.
+    The list leaves out sets that can never hold (an object both marked and unmarked). Of sets that differ only by the
+    names of fresh variables it keeps the first.
     """
     every = literals(fresh)
     place = {literal: number for number, literal in enumerate(every)}
@@ -193,8 +195,9 @@ def by_size(most: int, fresh: int) -> tuple[np.ndarray, ...]:
 
 @cache
 def connected(most: int, fresh: int) -> tuple[int, ...]:
-    """Return the places in :func:`bodies` of those with ``most`` literals in which X and Y occur, and in which
-    relations link every fresh variable that occurs to X or Y.
+    """Return the places in :func:`bodies` of the bodies with ``most`` literals that link their variables.
+
+    X and Y occur in them, and relations link every fresh variable that occurs to X or Y.
     """
     every = literals(fresh)
     found = []

@@ -3,8 +3,8 @@
 ``difficulty`` is the number of steps that the function is composed of. See :mod:`.composed_rules` for proofs, actions,
 observations and rewards.
 
-The puzzle is Rule's (2020, "The child as hacker", hdl.handle.net/1721.1/129232), with a family so small that the
-answers of all its functions are known.
+The puzzle is Rule's (2020, "The child as hacker", hdl.handle.net/1721.1/129232), with a family of functions so small
+that all their answers are known.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ END = 10
 
 
 def _turned(by: int, direction: int = 1) -> Step:
-    """Return the step that starts the list ``by`` places on and goes around the end; with -1 for ``direction``,
-    backwards.
-    """
+    """Return the step that starts the list ``by`` places later and wraps around; ``direction`` -1 runs backwards."""
 
     def step(rows: Any, of: Any) -> Any:
         count = (rows != END).sum(axis=1, keepdims=True)
@@ -43,7 +41,7 @@ def _kept(keep: Callable[[Any], Any]) -> Step:
 
 
 def _mapped(digit: Callable[[Any, Any], Any]) -> Step:
-    """Return a function of each digit; what it makes of ``END`` does not matter."""
+    """Return the step that applies a function to each digit; its value for ``END`` does not matter."""
     return lambda rows, of: of.where(rows == END, END, digit(rows, of) % 10).astype(np.int8)
 
 
@@ -104,7 +102,7 @@ class ListFunctionsPuzzle(InductionPuzzle):
 
     @staticmethod
     def weights(rows: np.ndarray) -> np.ndarray:
-        """Weigh the rows so that lists of full length come up as often as lists that are one shorter."""
+        """Weigh the rows so that lists of full length are as frequent as lists that are one digit shorter."""
         full, shorter = (rows != END).all(axis=1), (rows[:, :-1] != END).all(axis=1)
         return np.where(full, 1, 10 * shorter)
 

@@ -45,8 +45,9 @@ GENERAL = Vocabulary("relation", "marked", "unmarked")
 
 
 class Given(NamedTuple):
-    """The parts of an instance that are shown, and where literals are true; pairs of objects are the bits 8 x + y of
-    two words.
+    """The shown parts of an instance, and the cases in which literals are true.
+
+    Pairs of objects are the bits 8 x + y of two words.
     """
 
     kind: np.ndarray
@@ -127,7 +128,7 @@ class RuleInduction(PuzzleTask[RuleState]):
         return RuleState(state.chosen | np.uint32(1) << action.astype(jnp.uint32), state.cases & added)
 
     def observation(self, state: RuleState, key: jax.Array, params: Params) -> jax.Array:
-        """Return the world, the examples, the body, what each literal would do, and the literals left."""
+        """Return the world, the examples, the body, the effect of each literal, and the number of literals left."""
         given = params.instance
         bits = np.arange(32, dtype=np.uint32)
         labels = (
@@ -177,13 +178,13 @@ class RuleInduction(PuzzleTask[RuleState]):
     def reward(
         self, state: RuleState, action: jax.Array, next_state: RuleState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give the change of Youden's index, and 1 for a rule that fits."""
+        """Return the change of Youden's index, plus 1 for a rule that fits."""
         before, after = self._index(state, params), self._index(next_state, params)
         fits = ~self._fits(state, params) & self._fits(next_state, params)
         return after - before + fits.astype(self.dtype)
 
     def terminal(self, state: RuleState, key: jax.Array, params: Params) -> jax.Array:
-        """Return whether it fits, or is as long as it may be."""
+        """Return whether the rule fits, or has the largest allowed length."""
         return self._fits(state, params) | (lax.population_count(state.chosen) >= self.puzzle.most)
 
     def info(self, state: RuleState, params: Params) -> dict[str, jax.Array]:
@@ -200,9 +201,7 @@ class RuleInduction(PuzzleTask[RuleState]):
         return state.chosen >> np.arange(len(self.literals), dtype=np.uint32) & 1 != 0
 
     def _kept(self, cases: jax.Array, params: Params) -> tuple[jax.Array, jax.Array]:
-        """Return the shares of the positive and of the negative examples that bodies, given by their cases ``(k, cases,
-        2)``, cover.
-        """
+        """Return the shares of positive and negative examples that bodies with these cases ``(k, cases, 2)`` cover."""
         pairs = lax.reduce(cases, np.uint32(0), lax.bitwise_or, (1,))
         positive, negative = params.instance.positive, params.instance.negative
 
@@ -260,7 +259,7 @@ class RuleInduction(PuzzleTask[RuleState]):
         return f"{literal} is in the rule already"
 
     def why_over(self, state: RuleState, params: Params, info: dict[str, Any]) -> str:
-        """Say whether the rule fits or is as long as it may be."""
+        """Say whether the rule fits or has the largest allowed length."""
         if info["success"]:
             return "the rule fits all examples, and is right in other worlds too"
         return f"the rule has {self.puzzle.most} literals, and does not fit all examples"

@@ -52,8 +52,7 @@ UNSEEN = 2
 MOST_LITERALS, MOST_FRESH = 4, 3
 """Largest numbers of literals and of fresh variables in an answer."""
 _SIZES = {2: (1, 10), 3: (1, 14), 4: (2, 20)}
-"""For each number of literals: number of variables beside X and Y in the hidden rule, and largest number of shown
-examples.
+"""Number of fresh variables in the hidden rule, and largest number of shown examples, by number of literals.
 """
 _TRIES = 20
 UNSHOWN = -1
@@ -167,7 +166,7 @@ class RuleInductionPuzzle(Puzzle[Instance]):
     # -- the generator --------------------------------------------------------------------------------------------
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a random rule in random worlds; None if no few examples single it out."""
+        """Draw a random rule in random worlds. Return None if few examples cannot single it out."""
         kind = dice.below(2)
         worlds = [(family, graph)[kind](dice, n) for n in (SIDE, *[SIDE] * UNSEEN, *[LARGER] * UNSEEN)]
         shown, *unseen = worlds
@@ -187,7 +186,7 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         return None
 
     def _targets(self, rules: Sequence[int], worlds: Sequence[World]) -> list[np.ndarray] | None:
-        """Return where the rules hold in each world; None unless they all agree."""
+        """Return the pairs for which the rules hold in each world; None unless all rules agree."""
         first, *others = (self.body(bodies(self.most, self.fresh)[rule]) for rule in rules)
         targets = [extension(first, world) for world in worlds]
         for target, world in zip(targets[::-1], worlds[::-1], strict=True):
@@ -196,8 +195,9 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         return targets
 
     def _examples(self, dice: Dice, found: np.ndarray, rule: int) -> np.ndarray | None:
-        """Draw two pairs of either kind, and one for each rule that disagrees about some pair and fits all before; None
-        if there are too many.
+        """Draw two pairs of either kind, then one for each rule that fits all earlier pairs but is wrong on another.
+
+        Return None if there are too many.
         """
         target = int(found[rule])
         order = dice.shuffled(range(SIDE * SIDE))
@@ -220,9 +220,7 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         return [literals(self.fresh)[place] for place in places]
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form of what is shown: objects renamed, marks exchanged, X and Y exchanged; in graphs, edges
-        turned round.
-        """
+        """Return the least form: objects renamed, marks exchanged, X and Y exchanged; in graphs, edges reversed."""
         world = shown_world(instance)
         labels = np.full((SIDE, SIDE), 2, np.int8)
         for one, other, holds in instance.examples.tolist():

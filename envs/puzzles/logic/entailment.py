@@ -1,14 +1,14 @@
 """rlsuite/Entailment-v0: do the premises entail the conclusion, contradict it, or neither?
 
 Sentences are those of monadic first-order logic without equality: "every", "no" and "some" over up to three of k
-properties, and a thing with a name. A thing is of one of 2**k kinds. A sentence about all forbids some kinds; a
-sentence about some asks for a thing of one of its kinds. So sentences can be true together exactly if each of the
-latter, and the named thing, finds a kind that none of the former forbids. This decides every case. It also shows that
-sentences that can be true together are true in a world with one thing for each sentence about some (and at least one
-thing).
+properties, and a thing with a name. A thing is of one of 2**k kinds. A sentence about all things forbids some kinds. A
+sentence about some thing requires a thing of one of its kinds. So sentences can be true together exactly if every
+sentence of the second type, and the named thing, has a kind that no sentence of the first type forbids. This decides
+every case. It also shows that such sentences are true together in a world with one thing for each sentence about some
+thing (and at least one thing).
 
 Premises never contradict each other. At least half of them make a derivation of the conclusion or of its denial, which
-is spoiled where the answer is "neither"; the others are random. Of every three seeds, each gets another answer.
+is spoiled if the answer is "neither". The others are random. Of every three seeds, each gets another answer.
 ``difficulty`` is the number of premises that settle the question. Three premises make a few thousand different puzzles,
 more premises far more.
 
@@ -50,7 +50,7 @@ NAME = "Odo"
 PROPERTIES = ("blue", "round", "heavy", "soft", "old", "sweet")
 MOST = 9
 Sentence = tuple[int, int, int, int]
-"""Form, up to two literals that say what it is about (0: none), and the literal that it states. Literal p + 1 is
+"""Form, up to two literals of its subject (0: none), and the literal that it states. Literal p + 1 is
 property p, -(p + 1) its absence."""
 
 
@@ -87,8 +87,10 @@ class EntailmentPuzzle(Puzzle[Instance]):
     # -- the decision -----------------------------------------------------------------------------------------------
 
     def about(self, sentence: Sentence) -> int:
-        """Return the kinds that a sentence is about. It says that no thing is of them, that some thing is, or that the
-        named thing is.
+        """Return the kinds that a sentence is about.
+
+        The sentence says that no thing is of these kinds, that some thing is, or
+        that the named thing is.
         """
         form, one, other, states = sentence
         found = self._every
@@ -120,15 +122,16 @@ class EntailmentPuzzle(Puzzle[Instance]):
     # -- the generator ----------------------------------------------------------------------------------------------
 
     def compose(self, dice: Dice) -> Instance:
-        """Draw an instance with the answer whose turn it is at this seed."""
+        """Draw an instance with the answer that is due for this seed."""
         asked = dice.share(3)
         while (instance := self._attempt(asked, dice)) is None:
             pass
         return instance
 
     def _attempt(self, asked: int, dice: Dice) -> Instance | None:
-        """Return a derivation with the conclusion or its denial, for "neither" with a premise turned around; None if
-        that gives another answer.
+        """Return a derivation with the conclusion or its denial; for "neither", change a premise.
+
+        Return None if that gives another answer.
         """
         premises, conclusion = self._derivation(dice)
         if asked == 2:
@@ -152,9 +155,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
         return form, literals[0], literals[1] * dice.below(2), literals[2]
 
     def _derivation(self, dice: Dice) -> tuple[list[Sentence], Sentence]:
-        """Draw premises and a conclusion that follows: each step adds a property that things known to have others
-        have.
-        """
+        """Draw premises and a conclusion that follows. Each step adds a property to things with known properties."""
         fresh = [literal if dice.below(2) else -literal for literal in dice.shuffled(range(1, self.properties + 1))]
         form = dice.below(3)
         start = fresh.pop()
@@ -178,7 +179,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
         return premises, (form, subject, 0, known[-1])
 
     def _spoiled(self, sentence: Sentence, dice: Dice) -> Sentence:
-        """Return a sentence made another: its converse, or a literal denied."""
+        """Return a changed sentence: its converse, or one with a denied literal."""
         form, one, other, states = sentence
         if form == ALL and not other and dice.below(2):
             return form, states, 0, one
@@ -189,9 +190,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
     # -- the one-shot form ------------------------------------------------------------------------------------------
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form: properties renamed, premises reordered, sentences that say the same written the
-        same.
-        """
+        """Return the least form: properties renamed, premises reordered, and equivalent sentences written alike."""
         said = [self._conjunction(sentence) for sentence in sentences_of(instance)]
         last = len(said) - 1
 
@@ -214,12 +213,12 @@ class EntailmentPuzzle(Puzzle[Instance]):
 
     @staticmethod
     def _conjunction(sentence: Sentence) -> tuple[int, tuple[int, ...]]:
-        """Return the form, and what the things have in common that a sentence is about."""
+        """Return the form of a sentence, and the common properties of the things that it is about."""
         form, one, other, states = sentence
         return form, tuple({literal for literal in (one, other, -states if form == ALL else states) if literal})
 
     def question(self, instance: Instance) -> str:
-        """State the premises, the conclusion, and what the answers mean."""
+        """State the premises, the conclusion, and the meanings of the answers."""
         return (
             "Premises:\n"
             + "\n".join(f"{number}. {words(s)}." for number, s in enumerate(sentences_of(instance)[:-1], 1))
@@ -363,7 +362,7 @@ class Entailment(PuzzleTask[AnswerState]):
     def reward(
         self, state: AnswerState, action: jax.Array, next_state: AnswerState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give 1 for the right answer."""
+        """Return 1 for the right answer."""
         return ((state.answer == 0) & self._right(next_state, params)).astype(self.dtype)
 
     def terminal(self, state: AnswerState, key: jax.Array, params: Params) -> jax.Array:

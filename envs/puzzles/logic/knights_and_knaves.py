@@ -1,12 +1,11 @@
-"""rlsuite/KnightsAndKnaves-v0: knights tell the truth, knaves lie; say who is what (Smullyan 1978).
+"""rlsuite/KnightsAndKnaves-v0: knights tell the truth, knaves lie; find each person's kind (Smullyan 1978).
 
 Everybody says one thing, about one or two people or about how many knights there are. Exactly one assignment makes
-every knight's sentence true and every knave's false. ``difficulty`` is how long a depth-first search takes to find it.
-See :mod:`..shared.grid_filling` for actions, observations and rewards: people are the cells of one row, and the mask
+every knight's sentence true and every knave's false. ``difficulty`` is the length of a depth-first search for it. See
+:mod:`..shared.grid_filling` for actions, observations and rewards: people are the cells of one row, and the mask
 forbids a kind that makes a sentence wrong once the kinds of all people in it are known. After the cells come, for each
-speaker, the people that the sentence is about (one-hot, twice) and the cases in which it is true (a bit a case).
-
-Three people make some 2,500 different puzzles, four some 50,000, more people far more.
+speaker, the people that the sentence is about (one-hot, twice) and the cases in which it is true (one bit each). Three
+people make about 2,500 different puzzles, four about 50,000, and more people far more.
 """
 
 from __future__ import annotations
@@ -53,8 +52,9 @@ class Instance(NamedTuple):
     givens: np.ndarray
     """int8 ``(people,)``: zeros, because nobody's kind is given."""
     about: np.ndarray
-    """int8 ``(people, 2)``: people that each speaker's sentence is about; ``NOBODY`` for a second one that is missing,
-    and twice if it is about the number of knights.
+    """int8 ``(people, 2)``: people that each speaker's sentence is about; ``NOBODY`` for a missing second one.
+
+    ``NOBODY`` stands twice if the sentence is about the number of knights.
     """
     truth: np.ndarray
     """int16 ``(people,)``: truth table of each sentence, a bit a case; bit k for k knights if it is about their
@@ -82,7 +82,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
 
     @cached_property
     def _cases(self) -> tuple[int, list[int], list[int]]:
-        """All assignments as bits of one number: every one, those where each person is a knight, those of k knights."""
+        """Sets of assignments as bits of a number: all, those with each person a knight, those with k knights."""
         people = self.columns
         every = range(2**people)
         knight = [sum(1 << case for case in every if case >> person & 1) for person in range(people)]
@@ -90,7 +90,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         return (1 << 2**people) - 1, knight, number
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a random sentence of each person; None unless exactly one assignment is left."""
+        """Draw a random sentence of each person. Return None unless exactly one assignment is left."""
         every, knight, _ = self._cases
         left, said = every, []
         for speaker in range(self.columns):
@@ -212,7 +212,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         return [[KNIGHT if case >> person & 1 else KNAVE for person in range(self.columns)]]
 
     def difficulty(self, instance: Instance) -> float:
-        """Count the kinds that a search tries, person by person; it drops those that make a settled sentence wrong."""
+        """Count the kinds that a search tries, person by person. It drops kinds that make a settled sentence wrong."""
         said = _said(instance)
         tried = 0
 
@@ -238,9 +238,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
 
     @staticmethod
     def _settled_well(said: list[Sentence], kinds: list[int]) -> bool:
-        """Return whether every sentence fits that is said by and about the first people only, who are of these
-        kinds.
-        """
+        """Return whether the first people, of these kinds, fit all their sentences about each other."""
         for speaker, sentence in enumerate(said):
             a, b, _ = sentence
             last = len(said) - 1 if a == NOBODY else max(speaker, a, b)
@@ -279,7 +277,7 @@ class KnightsAndKnaves(CellFillTask):
         return self.people * (2 * self.people + max(4, self.people + 1))
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow kinds that make no sentence wrong about people who are all known."""
+        """Allow kinds that make no sentence wrong, among sentences about people with known kinds."""
         here = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
         known = jnp.where(cells > 0, here, 0).sum(dtype=jnp.uint16) | here[:, None]
         knights = jnp.where(cells == KNIGHT, here, 0).sum(dtype=jnp.uint16)
@@ -293,7 +291,7 @@ class KnightsAndKnaves(CellFillTask):
         return self._fits(jnp.where(cells == KNIGHT, here, 0).sum(dtype=jnp.uint16), instance).all()
 
     def _concerned(self, instance: Any) -> jax.Array:
-        """Return the people on whom it depends whether a sentence fits, as a set of bits: uint16 ``(people,)``."""
+        """Return the people who decide whether each sentence fits, as sets of bits: uint16 ``(people,)``."""
         a, b = instance.about[:, 0], instance.about[:, 1]
         here = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
         some = here | self._bit(a) | self._bit(b)
@@ -310,7 +308,7 @@ class KnightsAndKnaves(CellFillTask):
 
     @staticmethod
     def _bit(person: jax.Array) -> jax.Array:
-        """Return the set of one person; of none for ``NOBODY``."""
+        """Return the set of one person; the empty set for ``NOBODY``."""
         return jnp.where(person >= 0, np.uint16(1) << jnp.maximum(person, 0).astype(jnp.uint16), np.uint16(0))
 
     def facts(self, instance: Any) -> jax.Array:
@@ -322,7 +320,7 @@ class KnightsAndKnaves(CellFillTask):
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`facts`."""
+        """Describe the entries in the order of :meth:`facts`."""
 
         cases = max(4, self.people + 1)
         meaning = (

@@ -1,15 +1,15 @@
-"""rlsuite/SelfReference-v0: numbered statements about which of these statements are true; find out.
+"""rlsuite/SelfReference-v0: find which numbered statements are true; they are about each other's truth.
 
-A statement says how many are true among some of the statements, often itself among them. Exactly one assignment of
-truth values makes every true statement right and every false one wrong, proven by enumeration; all assignments are
-equally likely to be the one. ``difficulty`` is how long a depth-first search takes to find it.
+A statement gives the number of true ones among some of the statements, often including itself. Exactly one assignment
+of truth values makes every true statement right and every false one wrong, as enumeration proves. All assignments are
+equally likely to be the solution. ``difficulty`` is the length of a depth-first search for it.
 
 See :mod:`..shared.grid_filling` for actions, observations and rewards: statements are the cells of one row, and the
 mask forbids a value that makes a statement wrong whatever the open values are. After the cells come, for each
 statement, the statements that it is about and the numbers of true ones among them with which it is right (a bit each);
 then the mask.
 
-Three statements make some 2,000 different puzzles, four far more.
+Three statements make about 2,000 different puzzles, four far more.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ FEWEST, MOST = 3, 12
 _TRIES = 200
 
 Statement = tuple[int, int]
-"""Statements that a statement is about, a bit each; and the numbers of true ones among them with which it is right, a
-bit each.
+"""A statement: the set of statements that it is about, and the set of counts with which it is right, as bits.
+
+The count is the number of true ones among the statements that it is about.
 """
 
 
@@ -52,15 +53,14 @@ class Instance(NamedTuple):
     givens: np.ndarray
     """int8 ``(statements,)``: zeros, because no truth value is given."""
     about: np.ndarray
-    """int16 ``(statements,)``: statements that each is about, a bit each."""
+    """int16 ``(statements,)``: statements that each one is about, as bits."""
     counts: np.ndarray
     """int16 ``(statements,)``: numbers of true ones among those with which each is right, bit k for k."""
 
 
 @cache
 def forms(size: int) -> tuple[dict[int, str], ...]:
-    """Return the sentences that can be said about ``size`` statements: groups of alike sentences, by the counts with
-    which they are right.
+    """Return groups of similar sentences about ``size`` statements, by the counts with which they are right.
 
     ``{a}`` and ``{b}`` stand for numbers, ``{group}`` for a name of three or more.
     """
@@ -119,13 +119,13 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
 
     @property
     def space(self) -> float:
-        """Measured for three statements, far from being met twice for more."""
+        """Number of instances, measured for three statements; with more statements seeds hardly ever repeat one."""
         return 2_000 if self.columns == FEWEST else super().space
 
     # -- assignments: a set of them is a number of 2**statements bits, one for each ------------------------------
 
     def _with_count(self, about: int) -> list[int]:
-        """Return for each number the assignments in which so many of some statements are true."""
+        """Return, for each number, the assignments in which that number of some statements is true."""
         if about not in self._by_count:
             cases = [self._every]
             for true in (self._true[k] for k in range(self.columns) if about >> k & 1):
@@ -134,7 +134,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         return self._by_count[about]
 
     def _right_in(self, statement: Statement) -> int:
-        """Return the assignments in which a statement says what is the case."""
+        """Return the assignments in which the content of a statement is true."""
         about, counts = statement
         return sum(case for k, case in enumerate(self._with_count(about)) if counts >> k & 1)  # no two overlap
 
@@ -148,7 +148,8 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
     def compose(self, dice: Dice) -> Instance | None:
         """Draw statements that fit a random assignment, until they fit no other.
 
-        The assignment stays while statements are drawn anew: else those that few statements fit alone would be rare.
+        The assignment stays while new statements are drawn. Otherwise assignments that few statements fit would be
+        rare.
         """
         values = dice.below(2**self.columns)
         for _ in range(_TRIES):
@@ -159,11 +160,10 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         return None
 
     def _statement(self, number: int, values: int, dice: Dice) -> Statement:
-        """Return a quarter about one other statement, a quarter about two, half about a group; right if it is to be
-        true.
+        """Draw a statement: a quarter are about one other statement, a quarter about two, half about a group.
 
-        Whether a sentence is true or false is not to show from its wording. Few pairs make "both are true" right, so
-        that of two statements the wording is drawn first.
+        It is right if it is to be true. Its wording must not reveal whether it is true. Few pairs make "both are true"
+        right, so for two statements the wording is drawn first.
         """
         value = values >> number & 1
         while True:
@@ -231,7 +231,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """Name the first statement whose value does not fit what it says."""
+        """Name the first statement with a value that does not fit its content."""
         true = sum(1 << k for k, value in enumerate(grid[0]) if value == TRUE)
         for number, (about, counts) in enumerate(_statements(instance)):
             right = counts >> (true & about).bit_count() & 1
@@ -249,7 +249,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         return [[TRUE if values >> k & 1 else FALSE for k in range(self.columns)]]
 
     def difficulty(self, instance: Instance) -> float:
-        """Count the values that a search tries, statement by statement; it drops those that are settled and wrong."""
+        """Count the values that a search tries, statement by statement. It drops values that are settled and wrong."""
         statements = _statements(instance)
         tried = 0
 
@@ -280,8 +280,9 @@ def _statements(instance: Instance) -> list[Statement]:
 
 
 def _settled_well(statements: Sequence[Statement], known: int, true: int) -> bool:
-    """Return whether the first ``known`` statements may have their values (a set: those that are true), as far as these
-    settle it.
+    """Return False if the values of the first ``known`` statements settle that one of these values is wrong.
+
+    The values are given as the set of true statements.
     """
     for number, (about, counts) in enumerate(statements[:known]):
         open_ones = (about >> known).bit_count()
@@ -321,7 +322,7 @@ class SelfReference(FillTask):
         return unpack_bits(free, 1)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return whether every statement has the value that fits what it says."""
+        """Return whether every statement's value fits its content."""
         return self._possible(self._sets(cells, TRUE), jnp.uint16(0), instance)
 
     def _sets(self, cells: jax.Array, value: int) -> jax.Array:
@@ -353,12 +354,13 @@ class SelfReference(FillTask):
             parts = about[:, None] >> numbers[:-1] & 1, counts[:, None] >> numbers & 1
             return jnp.concatenate(parts, axis=1).reshape(-1).astype(self.dtype)
 
-        # A call: put together with cells and values at once, each entry would be searched for among all parts.
+        # This is a separate call. If it were joined with cells and values at once, each entry would be looked up among
+        # all parts.
         return computed_once(shown)(instance.about, instance.counts)
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`facts`."""
+        """Describe the entries in the order of :meth:`facts`."""
 
         count = self.puzzle.columns
         meaning = (

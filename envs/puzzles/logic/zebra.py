@@ -1,10 +1,10 @@
 """rlsuite/Zebra-v0: who lives in which house, from clues, as in the puzzle of the zebra (Life International 1962).
 
 There are as many attributes as houses, and each value of an attribute belongs to one house. The clues leave one
-solution, and none of them can be spared. ``difficulty`` is how long a search takes to prove that. See
+solution, and every clue is needed. ``difficulty`` is the length of a search that proves it. See
 :mod:`..shared.grid_filling` for actions, observations and rewards: rows are attributes, columns houses. The mask
-forbids a value that its row has already, and a house that a clue about the value rules out, as far as the other value
-of that clue is placed. After the cells come the clues, one after the other: kind, first and second value (or house),
+forbids a value that its row already has. It also forbids a house that a clue about the value rules out, if the clue's
+other value is placed. After the cells come the clues, one after the other: kind, first and second value (or house),
 each one-hot.
 
 The search places whole rows: an attribute's values can stand in ``houses!`` orders, and a set of orders is a number.
@@ -29,7 +29,7 @@ from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle
 from ..shared.naming import least_naming
 
 NONE, SAME, APART, BESIDE, NEXT, LEFT, AT = range(7)
-"""Kinds of clues. The first three do not tell their values apart; in AT the second is a house."""
+"""Kinds of clues. SAME, APART and BESIDE are symmetric in their values; in AT the second value is a house."""
 WORDS = {
     SAME: "{} is {}",
     APART: "{} is not {}",
@@ -73,14 +73,15 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         self.rows = self.columns = self.fillable = n = int(tier)
         self.symbols = "ABCDE"[:n]
         self._orders = list(permutations(range(n)))
-        """For each order, the house of each value."""
+        """Houses of the values, for each order."""
         self._with = [[_bits(order[v] == house for order in self._orders) for house in range(n)] for v in range(n)]
         """The orders in which a value stands in a house."""
         self._every = _bits(True for _ in self._orders)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw random true clues, each false of a wrong solution that the others leave, until there is none; then only
-        those that cannot be spared. None if they are too many.
+        """Draw random true clues until no wrong solution is left. Each one excludes a solution that the others leave.
+
+        Then drop clues that are not needed. Return None if too many remain.
         """
         n = self.columns
         truth = [dice.choice(self._orders) for _ in range(n)]
@@ -174,7 +175,7 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         return min(self._named(clues), self._named([self._mirrored(clue) for clue in clues]))
 
     def _mirrored(self, clue: Clue) -> Clue:
-        """Return the clue of somebody on the other side of the street."""
+        """Return the clue as seen from the other side of the street."""
         kind, first, second = clue
         if kind == AT:
             return AT, first, self.columns - 1 - second
@@ -204,7 +205,7 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         return least_naming(n * n, look, form)
 
     def rules(self) -> str:
-        """State the rules, and what the letters mean in each row."""
+        """State the rules, and the meanings of the letters in each row."""
         n = self.columns
         rows = (
             f"Row {row}, {what}: " + ", ".join(f"{value[0].upper()} {value}" for value in values[:n])
@@ -260,9 +261,7 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         return self.written([dice.shuffled(range(1, self.columns + 1)) for _ in range(self.rows)])
 
     def heuristic(self, instance: Instance) -> str:
-        """Fill cell by cell with the first value left in the row that makes no clue false whose values are both
-        placed.
-        """
+        """Fill cell by cell with the row's first unused value that makes no clue with both values placed false."""
         n, clues = self.columns, _clues(instance)
         placed: dict[int, int] = {}
         for cell in range(n * n):
@@ -288,14 +287,12 @@ def _clues(instance: Instance) -> list[Clue]:
 
 
 def _bits(flags: Any) -> int:
-    """Return the set of the numbers of those that are true."""
+    """Return the set of the indices that are true."""
     return sum(1 << number for number, flag in enumerate(flags) if flag)
 
 
 def _compatible(kind: int, x: int, y: int) -> bool:
-    """Return whether a clue allows its first value in house x and its second in house y; of AT, y is the house it
-    names.
-    """
+    """Return whether a clue allows its first value in house x and its second in house y; for AT, y is its house."""
     if kind in (SAME, AT):
         return x == y
     if kind == APART:
@@ -362,9 +359,7 @@ class Zebra(CellFillTask):
     def _open(
         self, kind: jax.Array, first: jax.Array, second: jax.Array, other: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        """Return the houses that each clue leaves to its first and to its second value, given where the other one
-        stands.
-        """
+        """Return the houses that each clue leaves to its first and to its second value, given the other one's house."""
         every = np.uint8(2**self.houses - 1)
         x, y = (jnp.where(side == 0, every, side) for side in (first, second))
         below = jnp.where(second == 0, np.uint8(every >> 1), second - np.uint8(1))
@@ -385,7 +380,7 @@ class Zebra(CellFillTask):
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`facts`."""
+        """Describe the entries in the order of :meth:`facts`."""
 
         values = self.houses**2
         meaning = (

@@ -1,1 +1,1 @@
-"""Things to put into order, or to turn back, move by move."""
+"""Things to put into order, or to undo, move by move."""

@@ -1,12 +1,12 @@
-"""rlsuite/CarPainting-v0: reorder a line of cars a little, so that the paint shop changes colours as rarely as it can.
+"""rlsuite/CarPainting-v0: reorder a line of cars a little, so that a paint shop seldom changes colours.
 
 Each car may leave its place by at most three places, as a buffer before a paint shop allows (Epping, Hochstattler &
 Oertel 2004, doi:10.1016/S0166-218X(03)00442-6, on paint shops with a fixed order of cars). ``difficulty`` is the number
 of cars.
 
-The fewest changes are found by dynamic programming over the places. The state at a place is the last colour and the set
-of cars left among the seven that may stand there. The foremost of the cars of one colour may always go first, because
-two that are out of order can trade places and stay within their bounds.
+Dynamic programming over the places finds the fewest changes. The state at a place is the last colour and the set of
+cars left among the seven that may stand there. The foremost car of a colour may always go first, because two cars of
+that colour in the other order can trade places and stay within their bounds.
 
 =============  =====================================================================================================
 action         which car goes to the next place, by how far behind it it stands in the line: 0 to 6 for three before to
@@ -115,7 +115,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         self.count = int(tier)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw colours at random; None if no order is better than the line as it comes."""
+        """Draw colours at random. Return None if no order is better than the original line."""
         colours = [dice.below(len(COLOURS)) for _ in range(self.count)]
         fewest = changes([colours[car] for car in best_order(colours)])
         if fewest == changes(colours):
@@ -124,11 +124,11 @@ class CarPaintingPuzzle(Puzzle[Instance]):
 
     @property
     def space(self) -> float:
-        """About how many lines differ by more than names of colours and direction."""
+        """Approximate number of lines that differ by more than names of colours and direction."""
         return len(COLOURS) ** self.count / 12
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the lesser of the line from either end, colours renamed in the order in which they come up."""
+        """Return the lesser of the line and its reverse, each with colours renamed in order of first occurrence."""
         colours = [colour + 1 for colour in instance.colours.tolist()]
         return least([relabelled(colours), relabelled(colours[::-1])])
 
@@ -148,7 +148,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Check that every car is there once and none too far, then count the changes."""
+        """Check that every car occurs once and none has moved too far, then count the changes."""
         n = self.count
         order = [car - 1 for car in parsing.integers(answer, 1, n, least=n, most=n, what="car")]
         if len(set(order)) < n:
@@ -169,7 +169,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         return self.written(best_order(instance.colours.tolist()))
 
     def plan(self, instance: Instance) -> list[int]:
-        """Return how far behind its new place each car stood."""
+        """Return for each car how far it stood behind its new place."""
         return [car - place + REACH for place, car in enumerate(best_order(instance.colours.tolist()))]
 
     def difficulty(self, instance: Instance) -> float:
@@ -181,7 +181,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         return self._placed(lambda options, last: dice.choice(options))
 
     def heuristic(self, instance: Instance) -> str:
-        """Put into each place the foremost car of the last colour, or the foremost of all where there is none."""
+        """Put into each place the foremost car of the last colour, or the foremost of all if there is none."""
         colours = instance.colours.tolist()
 
         def choose(options: list[int], last: int) -> int:
@@ -207,7 +207,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
 
     @staticmethod
     def written(order: Sequence[int]) -> str:
-        """Return an order as an answer is written."""
+        """Return an order in the format of an answer."""
         return " ".join(str(car + 1) for car in order)
 
     @staticmethod
@@ -293,7 +293,7 @@ class CarPainting(PuzzleTask[LineState]):
     def reward(
         self, state: LineState, action: jax.Array, next_state: LineState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give the changes saved at this place, as a share of all that can be saved."""
+        """Return the changes saved at this place, as a share of all changes that can be saved."""
         colours = params.instance.colours
         differs = colours[1:] != colours[:-1]
         here = (np.arange(1, self.count) == state.place) & (next_state.place > state.place)
@@ -312,7 +312,7 @@ class CarPainting(PuzzleTask[LineState]):
         return {"success": done, "changes": state.changes}
 
     def action_mask(self, state: LineState, params: Params) -> jax.Array:
-        """Return the cars that are left and near enough; only the foremost if it may go no farther, bool ``(7,)``."""
+        """Return the remaining cars that are near enough, bool ``(7,)``; only the foremost one if it must go now."""
         window = state.left << REACH >> state.place.astype(jnp.uint32)
         window = jnp.where(window & 1 == 1, np.uint32(1), window)
         return (window >> np.arange(_WINDOW, dtype=np.uint32)) & 1 == 1

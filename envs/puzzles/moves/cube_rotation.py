@@ -1,11 +1,11 @@
-"""rlsuite/CubeRotation-v0: a cube with coloured sides is turned; where is a colour now, and how is it turned back?
+"""rlsuite/CubeRotation-v0: a cube with coloured sides is turned; find a colour, or turn the cube back.
 
 ``difficulty`` is the number of turns. One-shot, the question is the colour on a named side after the turns.
 Interactively, the player turns the cube back by quarter turns: see :mod:`..shared.group`. The observation holds for
 each side, one-hot, the side at which its colour was at first.
 
-The colours are all different and only names, and the cube can be looked at from 24 directions, so there are some
-6**turns / 4 different puzzles.
+The colours are different and only names, and there are 24 directions of view, so there are about 6**turns / 4 different
+puzzles.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _START: Orientation = tuple(range(6))
 
 
 def _sources(cycle: Sequence[str]) -> Orientation:
-    """Return the permutation by which each side of the cycle goes to the place of the next one."""
+    """Return the permutation that moves each side of the cycle to the place of the next one."""
     sources = list(_START)
     for place, side in enumerate(cycle):
         sources[SIDES.index(side)] = SIDES.index(cycle[place - 1])
@@ -66,9 +66,10 @@ CUBE: Group[Orientation] = Group(_START, TURNS, turned)
 
 
 def _views() -> list[list[bytes]]:
-    """Return tables that translate turns (0 to 5) and then a side (6 to 11) into the names of someone who looks at the
-    cube from elsewhere. For each turn they hold the four of the 24 views in which that turn has the number 0, because
-    the least form begins with it.
+    """Return tables that rename turns (0 to 5) and sides (6 to 11) as seen from another direction.
+
+    There are 24 views. The tables of a turn hold the four views in which that turn has the number 0, because the least
+    form begins with 0.
     """
     found: list[list[bytes]] = [[] for _ in TURNS]
     for sides in CUBE.elements:
@@ -93,7 +94,7 @@ class Instance(NamedTuple):
     turns: np.ndarray
     """int8 ``(difficulty,)``: indices of :data:`TURNS`."""
     asked: np.int8
-    """The side that is asked for."""
+    """The side in question."""
     element: np.int8
     """int8: orientation of the cube after the turns, numbered as in :data:`CUBE`; never 0."""
 
@@ -137,7 +138,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         return min([form.translate(view) for view in _VIEWS[form[0]]])
 
     def question(self, instance: Instance) -> str:
-        """State what turns are, the cube, the turns and the side."""
+        """State the rules of turning, the cube, the turns and the side."""
         colours = instance.colours.tolist()
         sides = ", ".join([f"{side} {COLOURS[colour]}" for side, colour in zip(SIDES, colours, strict=True)])
         turns = ", ".join([TURNS[turn] for turn in instance.turns.tolist()])
@@ -164,7 +165,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         return CUBE.way_back(int(instance.element))
 
     def difficulty(self, instance: Instance) -> float:
-        """Follow the colour back from the side that is asked for."""
+        """Follow the colour back from the side in question."""
         side, moves = int(instance.asked), 0
         for turn in reversed(instance.turns.tolist()):
             before = _SOURCES[turn][side]
@@ -177,7 +178,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         return dice.choice(COLOURS)
 
     def heuristic(self, instance: Instance) -> str:
-        """Make the last two turns only, as if the colours were those named."""
+        """Make only the last two turns, from the colours named in the question."""
         orientation = CUBE.elements[self._after(instance.turns[-2:].tobytes())]
         return COLOURS[instance.colours[orientation[instance.asked]]]
 
@@ -186,7 +187,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         return COLOURS
 
     def _colour(self, instance: Instance) -> int:
-        """Return the colour at the side that is asked for, after the turns."""
+        """Return the colour at the side in question, after the turns."""
         orientation = CUBE.elements[self._after(instance.turns.tobytes())]
         return int(instance.colours[orientation[instance.asked]])
 
@@ -223,7 +224,7 @@ class CubeRotation(UndoTask):
     # -- host side ------------------------------------------------------------------------------------------------
 
     def describe(self, state: GroupState, params: Params) -> str:
-        """Show what turns are, how the cube lies, and how it is to lie."""
+        """Show the rules of turning, the cube's orientation, and the wanted orientation."""
         colours = [COLOURS[number] for number in np.asarray(params.instance.colours).tolist()]
         sources = CUBE.elements[int(state.element)]
         now = ", ".join(f"{side} {colours[source]}" for side, source in zip(SIDES, sources, strict=True))

@@ -3,8 +3,8 @@
 A random picture (:mod:`.random_pictures`) is cut into n x n square patches. Cuts run along lines of pixels, and both
 patches keep the line, so that the borders of neighbours agree. Other borders agree too: the pattern of the picture
 repeats from patch to patch, and only the shapes on it tell patches apart. But the picture is the only square
-arrangement of the patches whose borders agree everywhere; an exhaustive search proves it for every instance. ``tier``
-is n. ``difficulty`` is the number of patches that the search tries.
+arrangement of the patches in which all borders agree. An exhaustive search proves this for every instance. ``tier`` is
+n. ``difficulty`` is the number of patches that the search tries.
 
 One-shot, a patch is described by the colours of its four borders, and the answer says which patch to put where.
 Interactively, two patches change places a step:
@@ -53,9 +53,9 @@ SIDE = 12
 POINTS = (1, 5, 10)
 """Pixels of a border that the structured observation shows."""
 PRICE = 0.1
-"""Price of the fewest swaps, all together."""
+"""Total price of the fewest swaps."""
 _MOST_TRIED = 5_000
-"""Limit of the search: a picture whose patches take more trials to tell apart is too plain."""
+"""Limit of trials in the search. A picture whose patches take more trials to tell apart is too plain."""
 
 Borders = tuple[bytes, bytes, bytes, bytes]
 """Colours of a patch along its top and bottom from the left, and along its left and right from the top."""
@@ -87,7 +87,7 @@ class JigsawPuzzle(Puzzle[Instance]):
         self._corners = [divmod(place, self.side) for place in range(self.cells)]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Paint, cut and shuffle; None if the patches can be put together in another way too."""
+        """Paint, cut and shuffle. Return None if the patches also fit together in another way."""
         step = SIDE - 1
         picture = painted(dice, self.side, step)
         patches = np.stack([picture[r * step : r * step + SIDE, c * step : c * step + SIDE] for r, c in self._corners])
@@ -100,8 +100,10 @@ class JigsawPuzzle(Puzzle[Instance]):
         return Instance(patches, np.array(cells, np.int8), np.int16(len(swaps)))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the lines along which the picture is cut, and its frame: the least of their rotations and reflections,
-        colours renamed in the order in which they come up. How the patches lie does not matter.
+        """Return the least form of the lines along which the picture is cut, and of its frame.
+
+        The form is the least of their rotations and reflections, with colours renamed in order of first occurrence. The
+        present places of the patches do not matter.
         """
         step = SIDE - 1
         size = self.side * step + 1
@@ -146,7 +148,7 @@ class JigsawPuzzle(Puzzle[Instance]):
         return "\n".join(lines)
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Check that every patch is there once, then every two borders that meet."""
+        """Check that every patch occurs once, then that borders agree where two patches meet."""
         numbers = parsing.integers(answer, 1, self.cells, least=self.cells, most=self.cells, what="patch")
         for number in numbers:
             if numbers.count(number) > 1:
@@ -184,8 +186,10 @@ class JigsawPuzzle(Puzzle[Instance]):
         return _written(dice.shuffled(range(self.cells)))
 
     def heuristic(self, instance: Instance) -> str:
-        """Fill the places in order with the first patch left that fits, or else with the first left. On the outside
-        fits what agrees with no other patch there."""
+        """Fill the places in order with the first unused patch that fits, or else with the first unused one.
+
+        A patch fits on the outside if it agrees with no other patch there.
+        """
         borders = self._shown(instance)
         top, bottom, left, right = (set(lines) for lines in zip(*borders, strict=True))
         first_tops, first_lefts = top - bottom, left - right
@@ -208,8 +212,9 @@ class JigsawPuzzle(Puzzle[Instance]):
         return [_borders(patch) for patch in instance.patches[instance.cells]]
 
     def _arrangements(self, borders: Sequence[Borders]) -> tuple[list[list[int]], int]:
-        """Return at most two arrangements, the patch of each place, in which borders agree; and how many patches the
-        search tried, which gives up beyond ``_MOST_TRIED``. Sets of patches are bits.
+        """Return at most two arrangements in which borders agree, and the number of patches tried.
+
+        An arrangement is the patch of each place. The search gives up beyond ``_MOST_TRIED``. Sets of patches are bits.
         """
         n, cells = self.side, self.cells
         with_top: dict[bytes, int] = {}
@@ -255,8 +260,9 @@ def _written(patches: Sequence[int]) -> str:
 
 
 def restoring_swaps(cells: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the fewest swaps of two places that bring every patch to the place of its number: each puts one patch, the
-    last of a cycle two, where they belong.
+    """Return the fewest swaps of two places that bring every patch to its place.
+
+    Each swap puts one patch into its place; the last swap of a cycle puts two.
 
     Args:
         cells: the patch that lies in each place, numbered by the place in which it belongs.
@@ -313,7 +319,7 @@ class Jigsaw(PuzzleTask[PatchState]):
         return PatchState(jnp.where(here, other_patch, jnp.where(there, patch, state.cells)))
 
     def observation(self, state: PatchState, key: jax.Array, params: Params) -> jax.Array:
-        """Return the picture, or borders and how they would agree."""
+        """Return the picture, or the borders and which of them agree."""
         patches = params.instance.patches
         if self.in_pixels:
             return lit(self._joined(patches[state.cells]), jnp.where)
@@ -352,7 +358,7 @@ class Jigsaw(PuzzleTask[PatchState]):
     def reward(
         self, state: PatchState, action: jax.Array, next_state: PatchState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give progress, 1 at the goal, and the price of a swap."""
+        """Return progress, plus 1 at the goal, minus the price of a swap."""
         before, after = self._misplaced(state), self._misplaced(next_state)
         at_first = self._misplaced(PatchState(params.instance.cells)).astype(self.dtype)
         progress = (before - after).astype(self.dtype) / at_first

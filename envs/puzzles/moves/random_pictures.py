@@ -26,12 +26,12 @@ _SHAPES = 3
 
 
 def painted(dice: Dice, repeats: int, period: int) -> np.ndarray:
-    """Return a picture whose pattern repeats downward and to the right, were it not for the shapes on it.
+    """Return a picture with a pattern that repeats downward and to the right, except for the shapes on it.
 
     Args:
-        dice: what draws it.
-        repeats: of the pattern, in each direction.
-        period: pixels from one to the next.
+        dice: source of the draws.
+        repeats: number of repeats of the pattern in each direction.
+        period: pixels from one repeat to the next.
 
     Returns:
         Colours, int8 ``(side, side)`` of ``side = repeats * period + 1``.
@@ -64,6 +64,6 @@ def _shape(dice: Dice, side: int, row: np.ndarray, column: np.ndarray) -> np.nda
 
 
 def lit(picture: Any, where: Any) -> Any:
-    """Return the lights of colours: a last axis of three is added, uint8. ``where`` is NumPy's or JAX's."""
+    """Return the lights of colours as uint8, with a last axis of three added. ``where`` is NumPy's or JAX's."""
     bits = picture[..., None] >> np.arange(3, dtype=np.int8) & np.int8(1)
     return where(bits > 0, np.uint8(BRIGHT), np.uint8(DARK))

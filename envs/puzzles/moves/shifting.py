@@ -5,8 +5,8 @@ that leaves at one border comes in at the other. See :mod:`.tiles` for actions, 
 be made anywhere.
 
 On 3 x 3 cells, half of the 362,880 arrangements can be solved: 736 need 3 moves, 28,674 need 5 and 54,741 need 7, none
-more than 8. On 4 x 4 cells, 2,032 need 3 and 230,480 need 5. Up to 72 arrangements (128 on 4 x 4) are one puzzle:
-rotated, reflected, and with every row and column moved on, because shifts do not depend on where the board begins.
+more than 8. On 4 x 4 cells, 2,032 need 3 and 230,480 need 5. Up to 72 arrangements (128 on 4 x 4) count as one puzzle:
+rotated, reflected, or with all rows and columns shifted, because moves do not depend on where the board begins.
 """
 
 from __future__ import annotations

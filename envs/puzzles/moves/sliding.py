@@ -40,7 +40,7 @@ class SlidingPuzzle(RearrangementPuzzle):
              for down, right in _WAYS]
             for r in range(side) for c in range(side)
         ]  # fmt: skip
-        """Cell that the hole of each cell gets to by each move; None if off the board."""
+        """New cell of a hole after each move, by the hole's cell; None if it is off the board."""
 
     def after_of(self, position: bytes, move: int) -> bytes | None:
         """Swap the hole with the tile there."""
@@ -66,9 +66,7 @@ class SlidingPuzzle(RearrangementPuzzle):
         return np.concatenate(made)
 
     def symmetries(self) -> Iterable[Sequence[int]]:
-        """Return the symmetries that leave the hole's corner where it is: the identity, and the reflection in the
-        falling diagonal.
-        """
+        """Return the two symmetries that keep the hole's corner: identity, and reflection in the falling diagonal."""
         board = np.arange(self.cells).reshape(self.side, self.side)
         return board.ravel().tolist(), board.T.ravel().tolist()
 

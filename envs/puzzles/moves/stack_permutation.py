@@ -2,8 +2,8 @@
 
 ``difficulty`` is the number of numbers. Of every two one-shot instances one is impossible. An order is possible exactly
 if no three of its numbers, wherever they stand, go high, low, middle (Knuth, The Art of Computer Programming 1, section
-2.2.1, exercise 5). Possible and impossible orders are made alike: two numbers of a random possible order trade places,
-again and again until the result is of the seed's kind. The interactive form has possible orders only.
+2.2.1, exercise 5). Possible and impossible orders are made in the same way: two numbers of a random possible order
+trade places, again and again, until the result is of the seed's kind. The interactive form has possible orders only.
 
 There are few orders of 6 numbers: 132 are possible, and 496 others differ from a possible one by two numbers. With 14
 numbers, 2,674,440 are possible.
@@ -53,8 +53,9 @@ class Instance(NamedTuple):
 
 
 def operations(order: Sequence[int]) -> tuple[list[int], bool]:
-    """Pop the wanted number as soon as it is on top, and push otherwise. There is no other way: a number that is on top
-    and wanted next would be buried by another push until after its turn.
+    """Pop the wanted number as soon as it is on top, and push otherwise.
+
+    There is no other way, because another push would bury a wanted number on top until after its turn.
 
     Returns:
         The operations until everything is out or nothing more can be pushed, and whether everything is out.
@@ -88,7 +89,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         self.count = int(tier)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw an order, possible or not, whichever is this seed's turn."""
+        """Draw a possible or an impossible order, whichever is due for this seed."""
         return self._of_kind(dice, possible=dice.share(2) == 1)
 
     def _of_kind(self, dice: Dice, *, possible: bool) -> Instance:
@@ -171,7 +172,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         return operations(instance.order.tolist())[0]
 
     def difficulty(self, instance: Instance) -> float:
-        """Return how many operations :func:`operations` makes."""
+        """Return the number of operations that :func:`operations` makes."""
         return float(len(operations(instance.order.tolist())[0]))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
@@ -187,8 +188,9 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         return self.written(made)
 
     def heuristic(self, instance: Instance) -> str:
-        """Answer ``impossible`` if three numbers that stand side by side go high, low, middle; otherwise the operations
-        of a possible order, ended by pops.
+        """Answer ``impossible`` if three adjacent numbers go high, low, middle.
+
+        Otherwise answer with the operations of a possible order, followed by pops.
         """
         order = instance.order.tolist()
         if any(low < middle < high for high, low, middle in zip(order, order[1:], order[2:], strict=False)):
@@ -223,7 +225,7 @@ class PossiblePermutationPuzzle(StackPermutationPuzzle):
 
 
 class StackState(NamedTuple):
-    """Places of the numbers. A stack of numbers that arrive in order is their set: the greatest is on top."""
+    """Places of the numbers. The stack is a set, because numbers arrive in order: the greatest is on top."""
 
     stack: jax.Array
     """uint32: bit v is set if number v + 1 is in the stack."""
@@ -267,7 +269,7 @@ class StackPermutation(PuzzleTask[StackState]):
         )
 
     def observation(self, state: StackState, key: jax.Array, params: Params) -> jax.Array:
-        """Return when each number is due, where it is, and which one is wanted."""
+        """Return the turn and the place of each number, and the wanted number."""
         every = np.arange(self.count)
         here = params.instance.order == every[:, None] + 1  # number, place: cheaper than sorting
         turn = jnp.where(here, every, 0).sum(axis=1)
@@ -297,12 +299,12 @@ class StackPermutation(PuzzleTask[StackState]):
     def reward(
         self, state: StackState, action: jax.Array, next_state: StackState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give a share for each number, 1 for the last."""
+        """Return a share for each number, plus 1 for the last one."""
         out = next_state.popped - state.popped
         return out.astype(self.dtype) / self.count + ((out > 0) & self._done(next_state)).astype(self.dtype)
 
     def terminal(self, state: StackState, key: jax.Array, params: Params) -> jax.Array:
-        """Return whether all is out, or something came out that was not wanted."""
+        """Return whether all numbers are out, or a number came out that was not wanted."""
         return state.failed | self._done(state)
 
     def info(self, state: StackState, params: Params) -> dict[str, jax.Array]:
@@ -361,7 +363,7 @@ class StackPermutation(PuzzleTask[StackState]):
         return "a number came out that was not wanted next" if bool(state.failed) else "everything is out, in order"
 
     def draw(self, state: StackState, params: Params) -> np.ndarray:
-        """Draw the order above, blue as far as it came out, and the stack below, its top on the right."""
+        """Draw the order above, with the part that came out in blue, and the stack below, with its top on the right."""
         board = Board(2, self.count, self.picture_shape)
         popped, stack = int(state.popped), self._stack(state)
         for place, number in enumerate(params.instance.order.tolist()):

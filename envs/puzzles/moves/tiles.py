@@ -81,21 +81,22 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         self.cells = self.side**2
         self.goal = bytes(range(self.cells))
         self.distance = self._distances()
-        """int32 ``(cells, cells)``: of a tile (row) from its own cell when it is in another (column)."""
+        """int32 ``(cells, cells)``: distance of a tile (row) from its own cell when it lies in another cell (column).
+        """
         self._apart = self.distance.tolist()
 
     # -- what a puzzle defines ------------------------------------------------------------------------------------
 
     @abc.abstractmethod
     def expanded(self, boards: np.ndarray) -> np.ndarray:
-        """Return all that one move makes of some arrangements, uint8 ``(count, cells)``, in any order."""
+        """Return all results of one move on some arrangements, uint8 ``(count, cells)``, in any order."""
 
     @abc.abstractmethod
     def rules(self) -> str:
         """State what a move is, and how it is written."""
 
     def symmetries(self) -> Iterable[Sequence[int]]:
-        """Return the ways to renumber the cells that keep moves and goal: for each cell, the one that goes there."""
+        """Return the renumberings of the cells that keep moves and goal: for each cell, the cell that goes there."""
         return square_symmetries(self.side)
 
     @abc.abstractmethod
@@ -118,7 +119,7 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         return float(np.mean(kept))
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw an arrangement at distance ``tier``; None if a walk was not a shortest way."""
+        """Draw an arrangement at distance ``tier``. Return None if a walk was not a shortest way."""
         length = int(self.tier)
         levels = _levels(type(self))
         inside = min(length, len(levels) - 1)
@@ -133,7 +134,7 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         return Instance(np.frombuffer(position, np.int8), np.int16(length))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least of what the symmetries of the board make of it, tiles renumbered with their cells."""
+        """Return the least form under the symmetries of the board; tiles are renumbered with their cells."""
         tiles = instance.cells.tolist()
         return least([number[tiles[cell]] for cell in order] for order, number in _renumberings(type(self)))
 
@@ -172,7 +173,7 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         return [(move, place) for move, place in tried if place is not None]
 
     def shortest(self, instance: Instance) -> list[int]:
-        """Iterative deepening, then down the levels of the breadth-first search."""
+        """Search by iterative deepening, then go down the levels of the breadth-first search."""
         position = self.start(instance)
         limit = -(-self.apart_of(position) // self.stride)
         while (moves := self._search(position, limit)) is None:
@@ -238,7 +239,9 @@ def _levels(puzzle_class: type[RearrangementPuzzle]) -> list[np.ndarray]:
     while len(levels) <= puzzle.reach:
         boards = puzzle.expanded(level)
         found, first = np.unique(boards @ weights, return_index=True)
-        new = ~np.isin(found, codes) & ~np.isin(found, before)  # a move can be undone: no other level is next to this
+        new = ~np.isin(found, codes) & ~np.isin(
+            found, before
+        )  # a move can be undone, so no other level is next to this one
         if not new.any():
             break
         before, codes, level = codes, found[new], boards[first[new]]
@@ -276,9 +279,7 @@ class BoardState(NamedTuple):
 
 
 class RearrangementTask(PuzzleTask[BoardState]):
-    """The interactive form. Subclasses define :meth:`moved`, and :meth:`action_mask` where not every move can be made
-    everywhere.
-    """
+    """The interactive form. Subclasses define :meth:`moved`, and :meth:`action_mask` if some moves may be illegal."""
 
     puzzle: RearrangementPuzzle
     numbering: ClassVar[str] = "tile k belongs into cell k"
@@ -326,7 +327,7 @@ class RearrangementTask(PuzzleTask[BoardState]):
     def reward(
         self, state: BoardState, action: jax.Array, next_state: BoardState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give progress, 1 at the goal, and the price of a move."""
+        """Return progress, plus 1 at the goal, minus the price of a move."""
         progress = (state.apart - next_state.apart).astype(self.dtype) / state.at_first.astype(self.dtype)
         price = PRICE / params.instance.shortest.astype(self.dtype)
         arrived = (state.apart > 0) & (next_state.apart == 0)
@@ -404,7 +405,7 @@ class PermutingPuzzle(RearrangementPuzzle):
         self._source = [row.tobytes() for row in self.source]
 
     def after_of(self, position: bytes, move: int) -> bytes:
-        """Return every cell's new tile; ``translate`` looks them up in a table of 256."""
+        """Return every cell's new tile; ``translate`` looks them up in a table of 256 entries."""
         return self._source[move].translate(position.ljust(256))
 
     def expanded(self, boards: np.ndarray) -> np.ndarray:
@@ -425,12 +426,12 @@ class PermutingTask(RearrangementTask):
         """int8 ``(moves, cells)``: from which side the tile comes, in the order of :func:`_beside`."""
 
     def moved(self, grid: jax.Array, action: jax.Array) -> jax.Array:
-        """Take every tile from the side the move says."""
+        """Take every tile from the side that the move names."""
         side = jnp.asarray(self._from)[action].reshape(grid.shape)
         stay, *others = _beside(grid, jnp)
         return jnp.select([side == number for number in range(1, 5)], others, stay)
 
 
 def _beside(grid: Any, of: Any) -> list[Any]:
-    """Return the grid, and what lies left of, right of, above and below each cell; ``of`` is NumPy or JAX's."""
+    """Return the grid, and the tiles left of, right of, above and below each cell; ``of`` is NumPy or JAX's."""
     return [grid, of.roll(grid, 1, 1), of.roll(grid, -1, 1), of.roll(grid, 1, 0), of.roll(grid, -1, 0)]

@@ -45,22 +45,21 @@ FINE = 10**4
 """Units of an instance's wanted distance in 1."""
 MARGIN = 1e-4
 HIT = 0.01
-"""Wanted distance for a target that is a product of gates."""
+"""Required distance for a target that is a product of gates."""
 _LEAST_EXCESS = 0.1
-"""Least amount by which the distance of no gate at all exceeds the wanted one."""
+"""Least amount by which the distance of the empty circuit exceeds the required one."""
 _MOST_GATES = 1000
 
 
 class Circuits(NamedTuple):
-    """One circuit for each unitary (up to phase), none shorter; the short ones first."""
+    """A shortest circuit for each unitary (up to phase), sorted by length."""
 
     unitaries: np.ndarray
     """Unitaries of the circuits, a row each, in the puzzle's own coordinates."""
     words: list[tuple[int, ...]]
     """Gates of each circuit, in the order in which they are applied."""
     begins: list[int]
-    """For each number of gates from 0, the index of the first circuit that has so many; the number of circuits at the
-    end.
+    """Index of the first circuit with each number of gates, from 0 on; at the end the number of circuits.
     """
 
 
@@ -114,7 +113,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
         """Return the distance of a circuit from the target."""
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a random target, or a product of gates; None where the product cannot be asked for."""
+        """Draw a random target, or a product of gates. Return None if the product is not a valid question."""
         longest, count = self.known.begins[-2:]
         hit = dice.share(8) == 0
         target = self.reached(dice.between(longest, count - 1)) if hit else self.drawn(dice)
@@ -129,7 +128,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
         return Instance(target, np.int32(round(wanted * FINE)))
 
     def task_text(self, instance: Instance) -> str:
-        """State what to find and how to write it, the end of the question."""
+        """Return the end of the question: the task and the format of the answer."""
         return (
             "The circuit's unitary V is the product of its gates, the one that is applied first on the right. Its "
             f"distance from U is sqrt(1 - |tr(U^+ V)| / {self.dimension}), where U^+ is the conjugate transpose of U; "
@@ -167,7 +166,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
         return math.log2(len(self.known.words) / len(self._near(instance)))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Return as many gates as allowed, none of which undoes the one before."""
+        """Return the allowed number of gates. No gate undoes the one before."""
         gates = [dice.below(len(self.names))]
         while len(gates) < self.gates:
             gate = dice.below(len(self.names))
@@ -176,7 +175,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
         return self._written(gates)
 
     def heuristic(self, instance: Instance) -> str:
-        """Return the gate that leads nearest, until near enough or no gate is left."""
+        """Choose the gate that leads nearest, until the target is near enough or no gate is left."""
         gates: list[int] = []
         while len(gates) < self.gates:
             gaps = [self.distance(instance, [*gates, gate]) for gate in range(len(self.names))]
@@ -186,7 +185,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
         return self._written(gates)
 
     def constants(self) -> Sequence[str]:
-        """Return the first gate, an H, and another gate in turns."""
+        """Return circuits in which the first gate, an H, alternates with one other gate."""
         return [self._written([0, gate] * (self.gates // 2)) for gate in range(1, len(self.names))]
 
     def _written(self, gates: Iterable[int]) -> str:
@@ -239,11 +238,11 @@ class SynthesisTask(PuzzleTask[State]):
     @property
     @abc.abstractmethod
     def view_components(self) -> tuple[Component, ...]:
-        """Components that say what the numbers of :meth:`view` are."""
+        """Components of the numbers of :meth:`view`."""
 
     @abc.abstractmethod
     def gap(self, state: State) -> jax.Array:
-        """Return the distance of what is left from doing nothing."""
+        """Return the distance of the remaining unitary from the identity."""
 
     @abc.abstractmethod
     def shown(self, state: State) -> str:
@@ -267,7 +266,7 @@ class SynthesisTask(PuzzleTask[State]):
         return gates_named(self.puzzle.names)
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Give progress, and 1 for being near enough."""
+        """Return progress, plus 1 for being near enough."""
         at_first = self._excess(self.initial(key, params), params)
         before, after = self._excess(state, params), self._excess(next_state, params)
         return (before - after) / at_first + ((before > 0) & (after == 0)).astype(self.dtype)
@@ -285,7 +284,7 @@ class SynthesisTask(PuzzleTask[State]):
         return wanted
 
     def _excess(self, state: State, params: Params) -> jax.Array:
-        """Return by how much the distance exceeds the wanted one; 0 if it does not."""
+        """Return the excess of the distance over the required one; 0 if there is none."""
         return jnp.maximum(self.gap(state) - self._wanted(params), 0)
 
     # -- host side ------------------------------------------------------------------------------------------------

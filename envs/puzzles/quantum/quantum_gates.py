@@ -110,7 +110,7 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
         return Instance(tableau, np.int16(number), np.int16(self.tier))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least of both numberings of the qubits, and of both signs of the imaginary unit."""
+        """Return the least form over both numberings of the qubits and both signs of the imaginary unit."""
         x1, z1, x2, z2, minus = instance.tableau.tolist()
         conjugated = minus ^ (x1 & z1) ^ (x2 & z2)
         return least(
@@ -120,7 +120,7 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
         )
 
     def question(self, instance: Instance) -> str:
-        """State what gates do, what the circuit did, and the format."""
+        """State the effects of the gates, the effect of the circuit, and the format."""
         return (
             f"{self.rules()}\n\nA circuit has made\n{shown(self.start(instance))}\n\n"
             "Undo it with as few gates as possible: after your gates, X1, Z1, X2 and Z2 have to be X1, Z1, X2 and Z2 "
@@ -145,7 +145,7 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
         )
 
     def start(self, instance: Instance) -> Tableau:
-        """Begin with what the circuit did."""
+        """Begin with the effect of the circuit."""
         x1, z1, x2, z2, minus = instance.tableau.tolist()
         return (x1, z1, x2, z2, minus)
 
@@ -154,7 +154,7 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
         return after_gate(position, move)
 
     def apart(self, instance: Instance, position: Tableau) -> int:
-        """Count the bits of the tableau that are not as they are to be."""
+        """Count the bits of the tableau that differ from the goal."""
         return sum((now ^ then).bit_count() for now, then in zip(position, UNIT, strict=True))
 
     def shortest(self, instance: Instance) -> list[int]:
@@ -169,7 +169,7 @@ def _renumbered(column: int) -> int:
 
 
 def shown(tableau: Sequence[int]) -> str:
-    """Return a tableau as text: what became of X1, Z1, X2 and Z2."""
+    """Return a tableau as text: the images of X1, Z1, X2 and Z2."""
     x1, z1, x2, z2, minus = tableau
     lines = []
     for row, name in enumerate(_NAMES):
@@ -211,7 +211,7 @@ class QuantumGates(UndoTask):
     # -- host side ------------------------------------------------------------------------------------------------
 
     def describe(self, state: GroupState, params: Params) -> str:
-        """Show what gates do, and what they have done."""
+        """Show the effects of the gates, and the state of the tableau."""
         now = shown(self.group.elements[int(state.element)])
         return f"{self.puzzle.rules()}\n\nSo far\n{now}\n\nThe goal: X1, Z1, X2 and Z2 as they were, without a minus."
 
@@ -220,9 +220,7 @@ class QuantumGates(UndoTask):
         return "everything is undone"
 
     def draw(self, state: GroupState, params: Params) -> np.ndarray:
-        """Draw a row for each of X1, Z1, X2, Z2: its sign, and its letter on each qubit; on grey where it is as it
-        was.
-        """
+        """Draw a row for each of X1, Z1, X2, Z2: its sign and its letter on each qubit; grey marks unchanged ones."""
         board = Board(4, 4, self.picture_shape)
         lines = shown(self.group.elements[int(state.element)]).split("\n")
         for row, (line, name) in enumerate(zip(lines, _NAMES, strict=True)):

@@ -2,7 +2,7 @@
 
 See :mod:`.gate_synthesis` for the rules and the interactive form. Up to phase, a circuit is a rotation of the Bloch
 sphere whose entries are (a + b sqrt(2)) / sqrt(2)**k with integers a, b, k; equal integers mean equal rotations (Giles
-& Selinger 2013, arXiv:1312.6584). Targets that are no products are random by Haar's measure. There are few products:
+& Selinger 2013, arXiv:1312.6584). Targets that are not products are random by Haar's measure. There are few products:
 24, 89 and 336 of 3, 6 and 10 gates. The player sees the rotation that is left to make, 3 x 3.
 """
 
@@ -66,7 +66,7 @@ _IDENTITY: Rotation = (0, *(value for row in range(3) for column in range(3) for
 
 
 def rotated(rotation: Rotation, gate: int) -> Rotation:
-    """Return the rotation followed by that of a gate."""
+    """Return the rotation followed by the rotation of a gate."""
     k = rotation[0]
     x, y, z = (rotation[1 + 6 * row : 7 + 6 * row] for row in range(3))
     name = GATES[gate]
@@ -152,7 +152,7 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
         return math.sqrt(max(1 - overlap, 0.0))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form up to sign; complex conjugation and inversion make circuits of circuits."""
+        """Return the least form up to sign, complex conjugation and inversion, which turn circuits into circuits."""
         w, x, y, z = instance.target.tolist()
         forms = ((w, x, y, z), (w, -x, y, -z), (w, -x, -y, -z), (w, x, -y, z))
         signed = (tuple(sign * value for value in form) for form in forms for sign in (1, -1))
@@ -169,7 +169,7 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
 
 
 def _haar(dice: Dice) -> np.ndarray:
-    """Return a point of the 3-sphere: uniform in the ball (but for a small one inside it), then scaled."""
+    """Return a point of the 3-sphere: uniform in the ball without a small inner ball, then scaled."""
     while True:
         point = [dice.between(-UNIT, UNIT) for _ in range(4)]
         if UNIT**2 // 100 < sum(value * value for value in point) <= UNIT**2:
@@ -250,7 +250,7 @@ class QuantumSynthesis(SynthesisTask[QuaternionLeft]):
         return shown([float(value) for value in state[:4]])
 
     def draw(self, state: QuaternionLeft, params: Params) -> np.ndarray:
-        """Draw the rotation that is left: what becomes of X, Y and Z."""
+        """Draw the remaining rotation: the images of X, Y and Z."""
         board = Board(3, 3, self.picture_shape)
         entries = np.asarray(self.observation(state, jax.random.key(0), params))[:9].reshape(3, 3)
         for row, axis in enumerate("XYZ"):

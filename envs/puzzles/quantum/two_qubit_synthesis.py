@@ -86,8 +86,9 @@ _BACK = np.stack([(inverse.real, inverse.imag) for inverse in _INVERSES])
 
 
 def product(turns: Iterable[np.ndarray]) -> np.ndarray:
-    """Return the integers of a product, int64 ``(4, 16)``: a row's columns, and in each the coefficients; what is
-    applied first comes last.
+    """Return the integers of a product, int64 ``(4, 16)``: the coefficients of each column of a row.
+
+    The gate that is applied first comes last.
     """
     rows = _NOTHING
     for turn in turns:
@@ -96,8 +97,9 @@ def product(turns: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def normal(unitaries: np.ndarray) -> np.ndarray:
-    """Divide integers ``(n, 4, 16)`` by sqrt(2) as often as can be, and choose of the eight phases the one in which the
-    first entry that is not 0 has the greatest coefficients, compared one by one.
+    """Divide integers ``(n, 4, 16)`` by sqrt(2) as often as possible, and choose one of the eight phases.
+
+    In the chosen phase the first entry other than 0 has the greatest coefficients, compared one by one.
     """
     made = unitaries.reshape(-1, 16, 4).copy()
     while (even := ~((made[..., :2] ^ made[..., 2:]) & 1).any(axis=(1, 2))).any():
@@ -110,9 +112,10 @@ def normal(unitaries: np.ndarray) -> np.ndarray:
 
 @cache
 def circuits(most: int) -> Circuits:
-    """Return all of at most so many gates, by breadth-first search; as unitaries what ``_PARTS`` makes of normal
-    integers, complex128 ``(circuits, 2, 16)``: sums of products with entries of targets, which are integers too, are
-    exact.
+    """Return all circuits of at most this many gates, by breadth-first search.
+
+    Their unitaries are normal integers after ``_PARTS``, complex128 ``(circuits, 2, 16)``. Entries of targets are
+    integers too, so sums of their products are exact.
     """
     level = _NOTHING[None].astype(np.int8)
     levels = [level]
@@ -198,7 +201,7 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
 
     @staticmethod
     def _target(word: Sequence[int], rotations: Iterable[tuple[int, int, int]] = ()) -> np.ndarray:
-        """Return the unitary of a circuit with rotations (before which gate, of which qubit, how many steps)."""
+        """Return the unitary of a circuit with rotations. Each has the gate that it precedes, a qubit and its steps."""
         turns = [_TURNS[gate] for gate in word]
         size = math.sqrt(2 ** sum(GATES[gate].startswith("H") for gate in word))
         for place, qubit, steps in rotations:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from rlbench_suite.dice import Dice
 
 Graph = Sequence[int]
-"""For each vertex, the bits of its neighbours."""
+"""Neighbours of each vertex, as bits."""
 
 
 def random_graph(dice: Dice, vertices: int, edges: int) -> list[int]:
-    """Draw a graph; every set of so many edges is equally likely."""
+    """Draw a graph. Every set of this number of edges is equally likely."""
     graph = [0] * vertices
     pairs = [(one, other) for other in range(vertices) for one in range(other)]
     for one, other in dice.sample(pairs, edges):
@@ -76,18 +76,19 @@ def hamiltonian_cycle(graph: Graph) -> tuple[list[int] | None, int]:
 
 
 def hamiltonian_path(graph: Graph) -> tuple[list[int] | None, int]:
-    """Return a path through every vertex: a cycle of the graph with one more vertex that is next to all others. Returns
-    as :func:`hamiltonian_cycle` does.
+    """Return a path through every vertex: a cycle of the graph with one more vertex that is next to all others.
+
+    The result has the form of that of :func:`hamiltonian_cycle`.
     """
     cycle, entered = hamiltonian_cycle([2 ** (len(graph) + 1) - 2, *(row << 1 | 1 for row in graph)])
     return cycle and [vertex - 1 for vertex in cycle[1:]], entered
 
 
 def canonical_graph(graph: Graph) -> bytes:
-    """Return the same bytes for graphs that differ by the names of their vertices only, and for no others.
+    """Return the same bytes for graphs that differ only by the names of their vertices, and for no others.
 
-    Vertices are told apart by their neighbours' kinds until that ends; among those that are still alike, each is tried
-    as the first (McKay 1981, without its shortcuts for symmetric graphs).
+    Vertices are distinguished by their neighbours' kinds until that ends; among those that are still alike, each is
+    tried as the first (McKay 1981, without its shortcuts for symmetric graphs).
     """
     count = len(graph)
     around = [list(members(bits)) for bits in graph]

@@ -70,7 +70,7 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         self.edges = self.count * self.density // 8
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a graph with a solution or without, whichever is this seed's turn."""
+        """Draw a graph with or without a solution, whichever is due for this seed."""
         return self._of_kind(dice, solvable=dice.share(2) == 1)
 
     def _of_kind(self, dice: Dice, *, solvable: bool) -> Instance:
@@ -88,7 +88,7 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         return reached(graph, 1, everything) == everything
 
     def search(self, graph: Sequence[int]) -> tuple[list[int] | None, int]:
-        """Return a solution, if there is one, and the vertices entered until that was known."""
+        """Return a solution, if there is one, and the number of vertices that the search entered."""
         return (hamiltonian_cycle if self.closed else hamiltonian_path)(graph)
 
     def canonical(self, instance: Instance) -> bytes:
@@ -96,7 +96,7 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         return canonical_graph(instance.neighbours.tolist())
 
     def rules(self) -> str:
-        """State what is asked for."""
+        """State the task."""
         if self.closed:
             return (
                 "A Hamiltonian cycle of a graph visits every vertex exactly once, goes from each to the next by an "
@@ -154,8 +154,9 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         return NONE if dice.below(2) else self.written(dice.shuffled(range(self.count)))
 
     def heuristic(self, instance: Instance) -> str:
-        """Go from a vertex of least degree on to the neighbour with the fewest unvisited neighbours (Warnsdorff 1823);
-        ``none`` if that ends early, or cannot be closed.
+        """Start at a vertex of least degree and go to the neighbour with the fewest unvisited ones (Warnsdorff 1823).
+
+        Answer ``none`` if the route ends early or cannot be closed.
         """
         graph = instance.neighbours.tolist()
         path = [min(range(self.count), key=lambda v: graph[v].bit_count())]
@@ -167,7 +168,7 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         return NONE if left or unclosed else self.written(path)
 
     def constants(self) -> Sequence[str]:
-        """Return ``none``, and the vertices as they are numbered."""
+        """Return ``none``, and the vertices in order of their numbers."""
         return [NONE, self.written(range(self.count))]
 
     @staticmethod
@@ -261,7 +262,7 @@ class HamiltonianPath(PuzzleTask[PathState]):
         )
 
     def observation(self, state: PathState, key: jax.Array, params: Params) -> jax.Array:
-        """Return the graph, and for each vertex how it stands."""
+        """Return the graph and the status of each vertex."""
         rows = params.instance.neighbours
         matrix = (rows[:, None] >> self._vertices) & 1
         free = lax.population_count(rows & state.left) / self.count
@@ -287,7 +288,7 @@ class HamiltonianPath(PuzzleTask[PathState]):
     def reward(
         self, state: PathState, action: jax.Array, next_state: PathState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give a share for each vertex, 1 for a solution."""
+        """Return a share for each vertex, plus 1 for a solution."""
         more = next_state.visited - state.visited
         done = (more > 0) & self._solved(next_state, params)
         return more.astype(self.dtype) / self.count + done.astype(self.dtype)

@@ -41,7 +41,7 @@ PRICE = 0.1
 """Price of a shortest route in all."""
 UP, DOWN, LEFT, RIGHT = range(4)
 _INT16 = [np.int16(number) for number in range(1000)]
-"""Places and lengths as int16, made once, because to make one takes five times as long."""
+"""Places and lengths as int16. They are made once, because making one takes five times as long."""
 
 
 class Roads(NamedTuple):
@@ -62,13 +62,13 @@ class Roads(NamedTuple):
 class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
     """``tier`` is the side of the lattice. A position is the number of a place.
 
-    Places are joined by a random tree: a walk goes on from its end while it can, and else from the last place from
-    which it can. Further neighbours are joined by chance. Start and goal are at least two thirds as far apart as the
+    A random tree joins the places: a walk continues from its end while possible, and otherwise from the last place
+    where it can. Further neighbours are joined by chance. Start and goal are at least two thirds as far apart as the
     goal is from the farthest place.
     """
 
     largest: ClassVar[int]
-    #: Chance of a road between neighbours that the tree does not join, in eighths.
+    #: Probability of a road between neighbours that the tree does not join, in eighths.
     eighths: ClassVar[int]
     #: Length of the longest road.
     longest: ClassVar[int]
@@ -84,21 +84,23 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
             [(way, other, self._slot(place, other)) for way, other in enumerate(beside) if other is not None]
             for place, beside in enumerate(self._beside)
         ]
-        """From each place, the directions, where they lead, and where the length of that road stands."""
+        """Roads of each place: direction, neighbour, and index of the road's length."""
         self._onward = [_subsets([(other, slot) for _, other, slot in ways]) for ways in self._ways]
-        """For each place, the set of its neighbours; and for each set of some of them, these, where the lengths of the
-        roads to them stand, and what takes them out of a set."""
+        """Neighbours of each place, and an entry for each subset of them.
+
+        An entry has the neighbours, the indices of the roads' lengths, and the masks that remove the neighbours from a
+        set.
+        """
         self._slots = [slot for ways in self._ways for way, _, slot in ways if way in (DOWN, RIGHT)]
         self._slots.sort(key=lambda slot: (slot % self.places, slot))
         orders = square_symmetries(side)
         self._renumbered = [np.argsort(order).tolist() for order in orders]
-        """For each symmetry, the new number of each place."""
+        """New number of each place, for each symmetry."""
         self._turned = [itemgetter(*self._turned_roads(order)) for order in orders]
-        """For each symmetry, what takes the new roads to the right and then down from the old ones in that order, with
-        a 0 behind them."""
+        """Function for each symmetry that reorders the roads: those to the right, then those down, then a 0."""
         self._views: dict[tuple[int, int], tuple[bytes, list[itemgetter[Any]]]] = {}
-        """For each start and goal met so far, the least numbers that they can have, and ``_turned`` of the symmetries
-        that give them these."""
+        """Least numbers for each start and goal met so far, with ``_turned`` of the symmetries that give these numbers.
+        """
 
     def _neighbours(self, place: int) -> list[int | None]:
         """Return the place that each direction leads to on the lattice; None beyond the border."""
@@ -112,13 +114,11 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         ]
 
     def _slot(self, place: int, other: int) -> int:
-        """Return the index of the road between neighbours among those to the right and then down."""
+        """Return the index of the road between neighbours: first all roads to the right, then all roads down."""
         return min(place, other) + (0 if abs(place - other) == 1 else self.places)
 
     def _turned_roads(self, order: Sequence[int]) -> list[int]:
-        """Return the indices from which ``_turned`` takes roads; ``order`` has for each place the one that goes
-        there.
-        """
+        """Return the indices from which ``_turned`` takes roads; ``order`` has the old place for each new place."""
         found = []
         for way in (RIGHT, DOWN):
             for place, beside in enumerate(self._beside):
@@ -165,14 +165,13 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
             yield Roads(right, down, _INT16[start.bit_length() - 1], _INT16[goal], _INT16[shortest]), rings
 
     def exits(self, right: Sequence[int], down: Sequence[int], place: int) -> Iterator[tuple[int, int, int]]:
-        """Return the roads from a place: direction, where it leads, length."""
+        """Return the roads from a place: direction, neighbour, length."""
         for way, other, slot in self._ways[place]:
             if length := (right[slot] if slot < self.places else down[slot - self.places]):
                 yield way, other, length
 
     def rings(self, lengths: bytes | bytearray, goal: int, until: int = 0) -> list[int]:
-        """Return for each length from 0 on the set of the places from which a shortest route to the goal is so long
-        (Dijkstra 1959).
+        """Return for each length, from 0 on, the set of places at this distance from the goal (Dijkstra 1959).
 
         Args:
             lengths: of roads to the right and then down, from each place.
@@ -218,7 +217,7 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         return int(instance.goal)  # type: ignore[attr-defined]
 
     def after(self, instance: AnyInstance, position: int, move: int) -> int | None:
-        """Follow a road; None where there is none."""
+        """Follow a road; return None if there is none."""
         other = self._beside[position][move]
         return other if other is not None and self.length(instance, position, other) else None
 
@@ -264,7 +263,7 @@ def _subsets(ways: list[tuple[int, int]]) -> tuple[int, dict[int, list[tuple[int
 
 
 class RouteState(Protocol):
-    """Part that the state of every route has."""
+    """Part that the states of all route tasks share."""
 
     @property
     def place(self) -> jax.Array:
@@ -298,11 +297,11 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         return place + jnp.select([action == UP, action == DOWN, action == LEFT], [-side, side, -1], 1)
 
     def left(self, place: jax.Array, params: Params) -> jax.Array:
-        """Return what is left to the goal, int32: its decrease is rewarded."""
+        """Return the remaining distance to the goal, int32. Its decrease is rewarded."""
         return self._apart(place, params)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the map, where one is on it, and what is seen from there."""
+        """Return the map, the player's place, and the view from there."""
         roads, side = params.instance, self.puzzle.side
         every = np.arange(self.places)
         here, goal = every == state.place, every == roads.goal
@@ -332,7 +331,7 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         return singles({way: f"take the road {way}" for way in self.ways})
 
     def reward(self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Give progress, 1 on arrival, and the price of the road; of a shortest one where none is taken."""
+        """Return progress, plus 1 on arrival, minus the price of the road (of a shortest one if none is taken)."""
         before, after = self.left(state.place, params), self.left(next_state.place, params)
         first = self.left(params.instance.start.astype(jnp.int32), params)
         roads = self._exits(state, params)
@@ -358,9 +357,7 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         return self.around(params.instance.right, params.instance.down, state.place)
 
     def around(self, right: jax.Array, down: jax.Array, place: jax.Array) -> jax.Array:
-        """Return the numbers of the four roads at one place, int32, from those of the roads to the right and down from
-        each place.
-        """
+        """Return the numbers of the four roads at one place, int32, given those of all roads to the right and down."""
         # Indices below 0 count from the end: from the last row no road leads down, and none to the right from its end.
         roads = down[place - self.puzzle.side], down[place], right[place - 1], right[place]
         return jnp.stack(roads).astype(jnp.int32)

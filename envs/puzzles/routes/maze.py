@@ -5,9 +5,10 @@ left is taken down, so that there may be several ways. See :mod:`.lattice_routes
 the mask forbids walking into walls. Two things differ:
 
 * Every passage taken is marked, at most twice, as Tremaux's walker does, who never gets lost (Lucas 1882, Recreations
-  mathematiques 1): without marks, who does not see the whole way at once walks to and fro. The observation ends with
-  the marks of the passages to the right, then down, rooms in reading order, and those of the four from here; halved.
-* What is left to the goal is counted in moves of a shortest way, so that detours that have to be made are rewarded.
+  mathematiques 1): without marks, a player who does not see the whole way at once walks to and fro. The observation
+  ends with the marks of the passages to the right, then down, rooms in reading order, and those of the four from here;
+  halved.
+* The distance left to the goal is counted in moves of a shortest way, so that necessary detours are rewarded.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class MazePuzzle(RoutePuzzle[Instance]):
                 yield Instance(*roads, far)
 
     def rings(self, lengths: bytes | bytearray, goal: int, until: int = 0) -> list[int]:
-        """Return the rings as on any map; here a step leads from all places of a ring at once."""
+        """Return the rings as on any map. In a maze one step leads from all places of a ring at once."""
         side = self.side
         roads = int(lengths[::-1].translate(_BINARY), 2)
         right, down = roads, roads >> self.places
@@ -106,9 +107,7 @@ class MazePuzzle(RoutePuzzle[Instance]):
         return self.drawn(walls, {self.start(instance): "S", self.goal(instance): "G"})
 
     def drawn(self, passages: bytes, names: dict[int, str]) -> str:
-        """Return a map with names of rooms; of each passage to the right, then down: 0 for a wall, 1 for none, then
-        marks.
-        """
+        """Return a map with names of rooms, then the passages right and down: 0 for a wall, 1 for none, then marks."""
         side, lines = self.side, ["+" + "---+" * self.side]
         right, down = passages[: self.places], passages[self.places :]
         for first in range(0, side * side, side):
@@ -122,7 +121,7 @@ class MazePuzzle(RoutePuzzle[Instance]):
 
 @cache
 def _rooms(right: bytes) -> str:
-    """Return a row of rooms, and what is between them."""
+    """Return a row of rooms and the walls between them."""
     return "|" + "".join(["   " + "| .:"[passage] for passage in right])
 
 
@@ -172,7 +171,7 @@ class Maze(RouteTask[MazeState]):
         return MazeState(self.beyond(place, action), marks)
 
     def observation(self, state: MazeState, key: jax.Array, params: Params) -> jax.Array:
-        """Return the maze, where one is in it, what is seen from there, and the marks."""
+        """Return the maze, the player's room, the view from there, and the marks."""
         seen = super().observation(state, key, params)
         from_here = self.around(state.marks[: self.places], state.marks[self.places :], state.place)
         marks = jnp.concatenate([state.marks, from_here]).astype(self.dtype)
@@ -203,7 +202,7 @@ class Maze(RouteTask[MazeState]):
         )
 
     def draw(self, state: MazeState, params: Params) -> np.ndarray:
-        """Draw the map; the goal green, a blue dot where one is, marked passages grey, dark from the second time on."""
+        """Draw the map: goal green, player's room a blue dot, marked passages grey, dark from the second time on."""
         side, maze = self.puzzle.side, params.instance
         board = Board(side, side, self.picture_shape)
         for place in range(self.places):

@@ -1,9 +1,9 @@
 """rlsuite/Navigation-v0: the shortest route between two places, on roads described in words.
 
-``difficulty`` is the side of the map: its places lie on a square lattice, and neighbours are joined by a random tree of
-roads and by half of the other roads there could be. Roads wind: their lengths, 1 to 9 km, are drawn independently. See
+``difficulty`` is the side of the map. Its places lie on a square lattice. A random tree of roads joins neighbours, and
+so does half of the other possible roads. Roads wind: their lengths, 1 to 9 km, are drawn independently. See
 :mod:`.lattice_routes` for actions, observations and rewards; the mask forbids directions without a road. ``success``
-means to arrive by a shortest route, because a random walk arrives too, in more than half of its episodes.
+means arriving by a shortest route, because even a random walk arrives in more than half of its episodes.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
         )
 
     def described(self, instance: Instance) -> str:
-        """Return a sentence for each place from which roads are told."""
+        """Return a sentence for each place from which the text lists roads."""
         names = self.named(instance)
         right, down = instance.right.tolist(), instance.down.tolist()
         sentences = []

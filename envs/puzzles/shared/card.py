@@ -1,4 +1,4 @@
-"""Make the card of a puzzle from what sets it apart; imports neither JAX nor a task."""
+"""Make the card of a puzzle from its own properties. This module imports neither JAX nor a task."""
 
 from typing import Any
 

@@ -56,9 +56,9 @@ class GridPuzzle(Puzzle[Instance]):
     rows: int
     columns: int
     symbols: Sequence[str]
-    """Symbols, those that may be filled in first; one character each unless a puzzle has its own :meth:`read`."""
+    """Symbols; the fillable ones come first. Each has one character unless a puzzle has its own :meth:`read`."""
     fillable: int
-    """Number of symbols that may be filled in; the others are only ever given."""
+    """Number of fillable symbols. The other symbols occur only as givens."""
     meanings: ClassVar[Mapping[str, str]] = {}
     """Meanings of the symbols that do not explain themselves."""
 
@@ -74,7 +74,7 @@ class GridPuzzle(Puzzle[Instance]):
         return self.rows
 
     def named(self, count: int) -> str:
-        """Return the first symbols, with what they mean where that is not plain."""
+        """Return the first symbols, with their meanings if these are not obvious."""
         return ", ".join(
             f"{symbol} ({self.meanings[symbol]})" if symbol in self.meanings else symbol
             for symbol in self.symbols[:count]
@@ -82,7 +82,7 @@ class GridPuzzle(Puzzle[Instance]):
 
     @abc.abstractmethod
     def rules(self) -> str:
-        """State the rules in words, and what the symbols mean."""
+        """State the rules in words, and the meanings of the symbols."""
 
     @abc.abstractmethod
     def broken(self, instance: Instance, grid: Grid) -> str:
@@ -93,7 +93,7 @@ class GridPuzzle(Puzzle[Instance]):
         """Return a full grid that breaks no rule, by exact search."""
 
     def clues(self, instance: Instance) -> str:
-        """State the clues that are not in the grid, in words; empty where there are none."""
+        """State the clues that are not in the grid, in words; empty if there are none."""
         return ""
 
     def question(self, instance: Instance) -> str:
@@ -110,7 +110,7 @@ class GridPuzzle(Puzzle[Instance]):
 
     @cached_property
     def _task(self) -> str:
-        """Request for an answer, the end of the question."""
+        """End of the question: the request for an answer."""
         fill = " ".join(self.symbols[: self.fillable])
         return (
             f"Fill every {EMPTY} with one of {fill} and answer with the whole grid: {self.rows} lines of "
@@ -147,19 +147,17 @@ class GridPuzzle(Puzzle[Instance]):
         return "".join(self.symbols)
 
     def _kept(self, givens: bytes, cells: bytes) -> bool:
-        """Return whether a quick check shows that givens are kept and other cells hold symbols that may be filled
-        in.
-        """
+        """Return whether a quick check shows that givens are kept and other cells hold fillable symbols."""
         if self.fillable < len(self.symbols):
             return False
         at_givens = int.from_bytes(cells, "little") & int.from_bytes(givens.translate(_GIVEN), "little")
         return at_givens == int.from_bytes(givens, "little")
 
     def _changed(self, givens: bytes, cells: bytes) -> str:
-        """Return the first given that was not kept, in words; empty if all were.
+        """Name the first given that was not kept, in words; empty if all were kept.
 
         Raises:
-            Malformed: another cell holds what is not to be filled in.
+            Malformed: another cell holds a symbol that is not fillable.
         """
         for cell, (value, given) in enumerate(zip(cells, givens, strict=True)):
             if value != given and (given or value > self.fillable):
@@ -185,7 +183,7 @@ class GridPuzzle(Puzzle[Instance]):
         return self.written([[value or 1 + dice.below(self.fillable) for value in row] for row in fixed])
 
     def constants(self) -> Sequence[str]:
-        """Return a grid full of one symbol, for each."""
+        """Return a grid full of one symbol, for each symbol."""
         lines = ((symbol + " ") * self.columns for symbol in self.symbols[: self.fillable])
         return ["\n".join([line.rstrip()] * self.rows) for line in lines]
 
@@ -198,7 +196,7 @@ class GridPuzzle(Puzzle[Instance]):
         return [list(cells[at : at + self.columns]) for at in range(0, self.rows * self.columns, self.columns)]
 
     def written(self, grid: Grid) -> str:
-        """Return a grid as an answer is written; empty cells as ``_``."""
+        """Return a grid in the format of an answer, with ``_`` for empty cells."""
         shown = (EMPTY, *self.symbols).__getitem__
         return "\n".join([" ".join(map(shown, row)) for row in grid])
 
@@ -220,13 +218,13 @@ class GridState(NamedTuple):
 
 
 def either(first: jax.Array, second: jax.Array) -> jax.Array:
-    """Return the symbols allowed, of two, from whether each of them is, cell by cell: bool ``(cells, 2)``."""
+    """Return which of two symbols each cell allows, bool ``(cells, 2)``, given one array for each symbol."""
 
     def alternating(first: jax.Array, second: jax.Array) -> jax.Array:
-        # Not ``stack``: XLA would check for every entry which of the two it comes from.
+        # This does not use ``stack``, for which XLA would check for every entry which of the two it comes from.
         return jnp.where(np.arange(2) == 0, first[:, None], second[:, None])
 
-    # A call, so that each of the two is computed for its own entries only, and once.
+    # This is a call, so that each of the two is computed only once and only for its own entries.
     return computed_once(alternating)(first.reshape(-1), second.reshape(-1))
 
 
@@ -247,7 +245,7 @@ def rows_as_bits(values: jax.Array, columns: int, bits: int) -> list[jax.Array]:
 
 
 def at_least(numbers: Sequence[jax.Array], others: Sequence[jax.Array]) -> jax.Array:
-    """Return the cells of a row that have a number not below the other one, as a word.
+    """Return the cells of a row whose number is at least the other number, as a word.
 
     Args:
         numbers: binary digits from the lowest on, each a word with a bit for each cell.
@@ -260,8 +258,9 @@ def at_least(numbers: Sequence[jax.Array], others: Sequence[jax.Array]) -> jax.A
 
 
 class FillTask(PuzzleTask[GridState]):
-    """The interactive form. Subclasses define :meth:`mask`, :meth:`solved`, and :meth:`facts` where clues lie outside
-    the grid.
+    """The interactive form.
+
+    Subclasses define :meth:`mask`, :meth:`solved`, and :meth:`facts` if clues lie outside the grid.
     """
 
     puzzle: GridPuzzle[Any]
@@ -300,11 +299,11 @@ class FillTask(PuzzleTask[GridState]):
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
-        """Components that say what the numbers of :meth:`facts` are."""
+        """Components of the numbers of :meth:`facts`."""
         return ()
 
     def decorate(self, board: Board, instance: Any) -> None:
-        """Draw what lies outside the symbols: clues at the margins, thick lines."""
+        """Draw everything besides the symbols: clues at the margins, thick lines."""
 
     # -- the task -------------------------------------------------------------------------------------------------
 
@@ -339,7 +338,7 @@ class FillTask(PuzzleTask[GridState]):
     def reward(
         self, state: GridState, action: jax.Array, next_state: GridState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give progress, and 1 for a solution."""
+        """Return progress, plus 1 for a solution."""
         share = (state.empty - next_state.empty).astype(self.dtype) / state.at_first.astype(self.dtype)
         return share + ((state.empty > 0) & self._success(next_state, params)).astype(self.dtype)
 
@@ -404,7 +403,7 @@ class FillTask(PuzzleTask[GridState]):
         return "the puzzle is solved" if info["success"] else "the grid is full and breaks a rule"
 
     def draw(self, state: GridState, params: Params) -> np.ndarray:
-        """Draw the grid: givens on grey, symbols that were filled in in blue."""
+        """Draw the grid: givens on grey, the player's symbols in blue."""
         puzzle = self.puzzle
         board = Board(puzzle.rows, puzzle.columns, self.picture_shape)
         givens, cells = (puzzle.as_rows(np.asarray(c).tolist()) for c in (params.instance.givens, state.cells))
@@ -416,11 +415,11 @@ class FillTask(PuzzleTask[GridState]):
 
 
 class CellFillTask(FillTask):
-    """A puzzle that says for every cell, filled or not, what is allowed there."""
+    """A puzzle that gives the allowed symbols of every cell, filled or not."""
 
     @abc.abstractmethod
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return which symbol may stand where, as far as the other cells show: bool ``(cells, fillable)``. Filled cells
+        """Return the symbols that the other cells allow in each cell: bool ``(cells, fillable)``. Filled cells
         may have any values.
         """
 

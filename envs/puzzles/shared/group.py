@@ -49,9 +49,10 @@ class Group(Generic[Element]):
         """Number of each element, in the order of their distances."""
         self.elements = [unit]
         self.away = [0]
-        """Steps from each element to the unit. The way back is as long, because generators come with their inverses."""
+        """Number of steps from each element to the unit, or back, because generators come with their inverses.
+        """
         self.following: list[list[int]] = []
-        """Result of each generator, for each element."""
+        """Product of each element with each generator."""
         for element in self.elements:
             row = []
             for generator in range(len(self.generators)):
@@ -122,7 +123,7 @@ class UndoTask(PuzzleTask[GroupState]):
     def reward(
         self, state: GroupState, action: jax.Array, next_state: GroupState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give progress, 1 at the unit, and the price of a step."""
+        """Return progress, plus 1 at the unit, minus the price of a step."""
         before, after = self._needed(state), self._needed(next_state)
         arrived = ((before > 0) & (after == 0)).astype(self.dtype)
         at_first = self._needed(self.initial(key, params)).astype(self.dtype)

@@ -11,7 +11,7 @@ def least_naming(
 ) -> bytes:
     """Return the least form over all ways to number ``count`` things that their looks leave open.
 
-    Things that look different are told apart, again and again until no more can be (colour refinement, Weisfeiler &
+    Things that look different are distinguished, again and again until no more can be (colour refinement, Weisfeiler &
     Leman 1968). Where some still look alike, each of them in turn is set apart, and so on.
 
     Args:

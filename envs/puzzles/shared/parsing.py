@@ -1,4 +1,4 @@
-"""Strict readers of answers. Each one reads text by a small grammar of its own, or says what is wrong with it.
+"""Strict readers of answers. Each one reads text by a small grammar of its own, or names the fault.
 
 Nothing is evaluated, numbers have few digits, and every reader takes time linear in the text.
 """
@@ -63,7 +63,7 @@ def cells(text: str, rows: int, columns: int, symbols: str, first: int = 1) -> b
 
     Args:
         text: as written; lines may end with spaces.
-        rows, columns: how many there are.
+        rows, columns: their numbers.
         symbols: single ASCII characters.
         first: the number of the first symbol.
 
@@ -86,7 +86,7 @@ def _symbols(text: str, rows: int, columns: int, symbols: str) -> Iterator[str]:
         found = line[::2]
         if len(line) != 2 * columns - 1 or line[1::2].strip(" "):
             raise Malformed(f"line {number}: expected {columns} symbols separated by single spaces, got {_short(line)}")
-        if found.strip(symbols):  # what is left begins and ends with another symbol
+        if found.strip(symbols):  # the rest begins and ends with another symbol
             raise Malformed(f"line {number}: expected symbols among {' '.join(symbols)}, got {_short(line)}")
         yield found
 

@@ -24,7 +24,7 @@ class Params(NamedTuple):
     instance: Any
     """The puzzle's own ``NamedTuple``."""
     plan: jax.Array
-    """int16 ``(longest,)``: the exact solver's actions, then ``STOP``. Only the reference player may look."""
+    """int16 ``(longest,)``: the exact solver's actions, then ``STOP``. Only the reference player may read it."""
 
 
 class PuzzleTask(Task[Params, State], Generic[State]):
@@ -57,7 +57,7 @@ class PuzzleTask(Task[Params, State], Generic[State]):
 
 
 class SolverPlayer(NamedTuple):
-    """Plays the actions that the exact solver found when the bank was built."""
+    """Player of the actions that the exact solver found when the bank was built."""
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> SolverPlayer:

@@ -21,7 +21,7 @@ _GREEDY_MOVES = 100
 
 
 def rated(length: float, shortest: float, unit: str) -> Verdict:
-    """Return the verdict on a right answer that is ``length`` long, where ``shortest`` is possible."""
+    """Return the verdict on a right answer of this ``length``, if the shortest one has length ``shortest``."""
     if length <= shortest:
         return RIGHT
     reason = f"it takes {length:g} {unit}, {shortest:g} are enough"
@@ -41,11 +41,11 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
 
     @abc.abstractmethod
     def after(self, instance: Instance, position: Position, move: int) -> Position | None:
-        """Return the position after a move; None if it cannot be made."""
+        """Return the position after a move; None if the move is impossible."""
 
     @abc.abstractmethod
     def apart(self, instance: Instance, position: Position) -> int:
-        """Return how far a position looks from the goal; 0 there and only there."""
+        """Return an estimated distance from the goal; it is 0 only at the goal."""
 
     @abc.abstractmethod
     def shortest(self, instance: Instance) -> list[int]:
@@ -98,7 +98,7 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
         return float(self._length(instance))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Walk at random, turning back only where it must, until the goal or the length of a shortest solution."""
+        """Walk at random to the goal or the length of a shortest solution. Turn back only if no other move is left."""
         position, last = self.start(instance), None
         made: list[int] = []
         most = len(self.shortest(instance))
@@ -110,7 +110,7 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
         return self.written(instance, made)
 
     def heuristic(self, instance: Instance) -> str:
-        """Make the move that looks nearest to the goal, among those that lead to a position not met before."""
+        """Move to the new position that looks nearest to the goal, again and again."""
         position = self.start(instance)
         met = {position}
         made: list[int] = []
@@ -119,7 +119,7 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
                 (self.apart(instance, p), move, p) for move, p in self.options(instance, position) if p not in met
             ]
             if not options:
-                break  # not at the start: from there some move can be made
+                break  # never at the start, where some move is possible
             _, move, position = min(options, key=lambda option: option[:2])
             met.add(position)
             made.append(move)
@@ -130,7 +130,7 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
         return self.moves
 
     def options(self, instance: Instance, position: Position) -> Iterator[tuple[int, Position]]:
-        """Return the moves that can be made, and where they lead."""
+        """Return the possible moves and the positions to which they lead."""
         for move in range(len(self.moves)):
             if (place := self.after(instance, position, move)) is not None:
                 yield move, place

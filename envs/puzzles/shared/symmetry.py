@@ -10,7 +10,7 @@ import numpy as np
 
 @cache
 def square_symmetries(side: int) -> tuple[tuple[int, ...], ...]:
-    """Return the eight rotations and reflections of a square board: for each cell, the one that goes there."""
+    """Return the eight rotations and reflections of a square board: for each cell, the cell that goes there."""
     board = np.arange(side * side).reshape(side, side)
     turned = [np.rot90(board, k) for k in range(4)]
     return tuple(tuple(order.ravel().tolist()) for turn in turned for order in (turn, turn.T))
@@ -27,7 +27,7 @@ def square_forms(cells: bytes, side: int) -> list[bytes]:
 
 
 def renamed(form: bytes) -> bytes:
-    """Rename values other than 0 to 1, 2, ... in the order in which they first come up."""
+    """Rename values other than 0 to 1, 2, ... in order of first occurrence."""
     names = dict.fromkeys(form)
     names.pop(0, None)
     return form.translate(bytes.maketrans(bytes(names), _NUMBERS[: len(names)]))

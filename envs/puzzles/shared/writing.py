@@ -62,15 +62,15 @@ class WritingTask(PuzzleTask[WritingState]):
 
     @abc.abstractmethod
     def length(self, instance: Any) -> jax.Array | int:
-        """Return how many tokens there are to write: int32."""
+        """Return the number of tokens to write, int32."""
 
     @abc.abstractmethod
     def wanted(self, written: jax.Array, instance: Any) -> jax.Array:
-        """Return the token that comes after so many: int32. After the last it may be anything."""
+        """Return the token that follows this many tokens, int32. After the last one it may be anything."""
 
     @abc.abstractmethod
     def flags(self, written: jax.Array, instance: Any) -> Sequence[jax.Array]:
-        """Return the flags observed once so much is written: arrays of any shapes, of entries 0 and 1."""
+        """Return the flags observed after this many tokens: arrays of any shapes with entries 0 and 1."""
 
     @abc.abstractmethod
     def observation_components(self) -> tuple[Component, ...]:
@@ -95,13 +95,13 @@ class WritingTask(PuzzleTask[WritingState]):
     def reward(
         self, state: WritingState, action: jax.Array, next_state: WritingState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give a share for a right token, 1 for the last."""
+        """Return a share for a right token, plus 1 for the last one."""
         right, length = next_state.written - state.written, self.length(params.instance)
         last = (right > 0) & (next_state.written == length)
         return right.astype(self.dtype) / length + last.astype(self.dtype)
 
     def terminal(self, state: WritingState, key: jax.Array, params: Params) -> jax.Array:
-        """Return whether all is written, or a token was wrong."""
+        """Return whether all tokens are written, or a token was wrong."""
         return state.failed | (state.written == self.length(params.instance))
 
     def info(self, state: WritingState, params: Params) -> dict[str, jax.Array]:

@@ -1,4 +1,4 @@
-"""rlsuite/CipherKnownKey-v0: encrypt or decrypt a text with a classical cipher whose method and key are told.
+"""rlsuite/CipherKnownKey-v0: encrypt or decrypt a text with a classical cipher, given the method and the key.
 
 ``difficulty`` is the number of letters, which also determines the ciphers (``TIERS``). Texts are pseudo-words. Every
 cipher is a bijection on the texts that it takes, so there is one answer. Half of the instances ask for the plaintext,
@@ -64,13 +64,13 @@ class Instance(NamedTuple):
     cipher: np.ndarray
     """int8: index of the cipher in the tier."""
     decrypt: np.ndarray
-    """int8: 1 if the ciphertext is shown and the plaintext asked for, 0 the other way round."""
+    """int8: 1 if the ciphertext is shown and the plaintext is the answer, 0 the other way round."""
     key: np.ndarray
     """int8 ``(longest key,)``: the key; -1 after its end."""
     plaintext: np.ndarray
     """int8 ``(length,)``."""
     ciphertext: np.ndarray
-    """int8 ``(length,)``. No solver reads whichever text is asked for."""
+    """int8 ``(length,)``. No solver reads the text in question."""
 
 
 class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
@@ -110,7 +110,7 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
 
     @property
     def space(self) -> float:
-        """Texts times keys; both directions of an instance are one."""
+        """Number of texts times number of keys; both directions of an instance count once."""
         return pseudo_words(self.length, self.alphabet) * sum(cipher.keys for cipher in self.ciphers) / 2
 
     def told(self, instance: Instance) -> str:
@@ -131,7 +131,7 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
         return RIGHT if cipher.encrypt(plaintext, key) == ciphertext else wrong("the plaintext becomes another text")
 
     def text(self, instance: Instance) -> list[int]:
-        """Return the one of the two that is told."""
+        """Return the text that is shown, plaintext or ciphertext."""
         text: list[int] = (instance.ciphertext if instance.decrypt else instance.plaintext).tolist()
         return text
 
@@ -180,7 +180,7 @@ class CipherKnownKey(SpellingTask):
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`facts`."""
+        """Describe the entries in the order of :meth:`facts`."""
         ciphers, count = self.puzzle.ciphers, self.count
         key = "[direction, place, number]: the key where the direction has its place, one-hot; a number, or a letter's"
         return (
@@ -191,9 +191,9 @@ class CipherKnownKey(SpellingTask):
         )
 
     def given(self, instance: Any) -> jax.Array:
-        """Return the one of the two that is told."""
+        """Return the text that is shown, plaintext or ciphertext."""
         return jnp.where(instance.decrypt == 1, instance.ciphertext, instance.plaintext)
 
     def answer(self, instance: Any) -> jax.Array:
-        """Return the other."""
+        """Return the text that is not shown."""
         return jnp.where(instance.decrypt == 1, instance.plaintext, instance.ciphertext)

@@ -1,8 +1,8 @@
 """rlsuite/CipherKnownPlaintext-v0: decrypt a text from plaintexts and ciphertexts of a cipher whose key is unknown.
 
-The method is known, and so are plaintexts with their ciphertexts under one key. An instance is kept only if every key
-that fits all of them decrypts the text to the same plaintext, as trying all fitting keys (:func:`fitting`) proves. So
-there is one answer, even if several keys fit.
+The method is known, and so are plaintexts with their ciphertexts under one key. An instance is kept only if all keys
+that fit decrypt the text to the same plaintext, which trying them all proves (:func:`fitting`). So there is one answer,
+even if several keys fit.
 
 ``difficulty`` is the number of letters of each text, which also determines the ciphers (``TIERS``); it grows with the
 size of the key. Texts are pseudo-words. See :mod:`.spelling` for actions, observations and rewards. The observed facts
@@ -80,8 +80,10 @@ class Instance(NamedTuple):
 
 
 def fitting(cipher: Cipher, pairs: Pairs) -> list[Numbers]:
-    """Return the keys that fit all pairs. For a substitution two of them (or the only one), which differ for every
-    letter for which two of all that fit do.
+    """Return the keys that fit all pairs.
+
+    For a substitution, return two of them (or the only one). These two differ in every letter in which any two fitting
+    keys differ.
     """
     return [
         key
@@ -91,7 +93,7 @@ def fitting(cipher: Cipher, pairs: Pairs) -> list[Numbers]:
 
 
 def _candidates(cipher: Cipher, pairs: Pairs) -> Iterable[Numbers]:
-    """Return keys, among them all that fit (of a substitution two of them)."""
+    """Return keys that include all fitting ones (for a substitution, two of them)."""
     every = range(cipher.count)
     keys: Iterable[Numbers]
     match cipher:
@@ -153,7 +155,7 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
         self.ciphers = [kind(self.alphabet, width) for kind in ciphers]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw everything at random, until the pairs tell enough; the cipher stays, so that all come up alike often."""
+        """Draw everything at random until the pairs tell enough. The cipher stays, so that all are equally frequent."""
         number = dice.below(len(self.ciphers))
         cipher = self.ciphers[number]
         for _ in range(_TRIES):
@@ -198,7 +200,7 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Return whether a key that fits the pairs decrypts the text so."""
+        """Return whether a key that fits the pairs decrypts the text to this answer."""
         right = tuple(self.read(answer)) in self._answers(*self._parts(instance))
         return RIGHT if right else wrong("no key that fits the pairs decrypts the text to this")
 
@@ -217,7 +219,7 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
         return math.log2(self._parts(instance)[0].keys)
 
     def heuristic(self, instance: Instance) -> str:
-        """Replace each letter by the one that it last faced in a plaintext; keep it if it never faced any."""
+        """Replace each letter by the plaintext letter that last stood against it; keep it if there is none."""
         _, pairs, text = self._parts(instance)
         faced = dict(chain.from_iterable(zip(secret, plain, strict=True) for plain, secret in pairs))
         return self.written([faced.get(y, y) for y in text])
@@ -240,14 +242,14 @@ class CipherKnownPlaintext(SpellingTask):
         return len(self.puzzle.ciphers) + ((2 * self.puzzle.pairs + 1) * self.length + 1) * self.count
 
     def facts(self, instance: Any, letter: jax.Array) -> list[jax.Array]:
-        """Return the facts one-hot, in that order; then the letters that the one at hand faced in the plaintexts."""
+        """Return the facts one-hot, in that order; then the plaintext letters that stood against the current letter."""
         plain, secret, text = map(self.one_hot, (instance.plaintexts, instance.ciphertexts, instance.text))
         faced = (plain & (secret & letter).any(axis=2, keepdims=True)).any(axis=(0, 1))
         return [instance.cipher == np.arange(len(self.puzzle.ciphers)), plain, secret, text, faced]
 
     @property
     def fact_components(self) -> tuple[Component, ...]:
-        """In the order of :meth:`facts`."""
+        """Describe the entries in the order of :meth:`facts`."""
         ciphers, text = self.puzzle.ciphers, (self.length, self.count)
         pairs = (self.puzzle.pairs, *text)
         return (

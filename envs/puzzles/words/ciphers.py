@@ -27,7 +27,7 @@ class Cipher(abc.ABC):
     """
 
     name: ClassVar[str]
-    #: Numbers added or multiplied and letters looked up or moved by hand, for each letter of a text.
+    #: Number of operations by hand for each letter of a text: numbers added or multiplied, letters looked up or moved.
     steps: ClassVar[int]
 
     def __init__(self, alphabet: str, width: int) -> None:
@@ -94,7 +94,7 @@ class Caesar(LetterCipher):
 
     @property
     def keys(self) -> float:
-        """Number of keys: a letter can be shifted by so many places."""
+        """Number of keys: the number of places by which a letter can be shifted."""
         return float(self.count)
 
     def key(self, dice: Dice) -> list[int]:
@@ -125,7 +125,7 @@ class Atbash(LetterCipher):
 
     @property
     def keys(self) -> float:
-        """One: none."""
+        """Number of keys: 1, because there is no key."""
         return 1.0
 
     def key(self, dice: Dice) -> list[int]:
@@ -153,7 +153,7 @@ class Affine(LetterCipher):
 
     @property
     def keys(self) -> float:
-        """Factors times summands."""
+        """Number of factors times number of summands."""
         return float(len(self.factors()) * self.count)
 
     def key(self, dice: Dice) -> list[int]:
@@ -189,7 +189,7 @@ class Substitution(LetterCipher):
 
     @property
     def keys(self) -> float:
-        """Orders of the alphabet."""
+        """Number of orders of the alphabet."""
         return float(factorial(self.count))
 
     def key(self, dice: Dice) -> list[int]:
@@ -220,7 +220,7 @@ class Vigenere(Cipher):
 
     @property
     def keys(self) -> float:
-        """Words."""
+        """Number of key words."""
         return float(self.count**self.width)
 
     def key(self, dice: Dice) -> list[int]:
@@ -250,7 +250,7 @@ class Vigenere(Cipher):
 
 
 class Autokey(Vigenere):
-    """The autokey cipher, which goes on with the plaintext where the key word ends."""
+    """The autokey cipher, which continues with the plaintext after the key word."""
 
     name = "Autokey cipher"
     steps = 2
@@ -283,7 +283,7 @@ class Hill(Cipher):
 
     @property
     def keys(self) -> float:
-        """Matrices that can be inverted modulo every prime factor of the number of letters."""
+        """Number of matrices that can be inverted modulo every prime factor of the number of letters."""
         keys = float(self.count**4)
         for p in range(2, self.count + 1):
             if self.count % p == 0 and all(p % q for q in range(2, p)):
@@ -341,7 +341,7 @@ class Playfair(Cipher):
 
     @property
     def keys(self) -> float:
-        """Orders of the alphabet; those that differ by a rotation of rows or columns do the same."""
+        """Number of orders of the alphabet. Orders that differ by a rotation of rows or columns encrypt alike."""
         return float(factorial(self.count))
 
     def key(self, dice: Dice) -> list[int]:
@@ -413,7 +413,7 @@ class RailFence(Transposition):
 
     @property
     def keys(self) -> float:
-        """Numbers of rails."""
+        """Number of possible numbers of rails."""
         return float(self.width - 1)
 
     def key(self, dice: Dice) -> list[int]:
@@ -446,7 +446,7 @@ class Columnar(Transposition):
 
     @property
     def keys(self) -> float:
-        """Orders of the columns."""
+        """Number of orders of the columns."""
         return float(factorial(self.width))
 
     def key(self, dice: Dice) -> list[int]:

@@ -1,9 +1,9 @@
 """rlsuite/Crossword-v0: fill a crossword with the words of a list, each in one place (a fill-in, or kriss-kross).
 
 ``difficulty`` is the side of the grid. Instances have exactly one solution: a letter is given where two solutions
-differ, until one solution is left. Every instance has its own words, which mean nothing; vowels and consonants
-alternate in the grid, so that they can be spoken. Patterns of blocked cells are the same after half a turn and have no
-runs of two cells.
+differ, until one solution is left. Every instance has its own words without meaning. Vowels and consonants alternate in
+the grid, so that the words can be spoken. Patterns of blocked cells are the same after half a turn and have no runs of
+two cells.
 
 One-shot, the answer is the whole grid. Interactively, a word is placed a step:
 
@@ -90,8 +90,9 @@ def slots_of(open_cells: list[bool], side: int) -> list[list[int]]:
 
 @cache
 def patterns(side: int) -> list[tuple[bool, ...]]:
-    """Return the open cells of every pattern that a tier allows: the same after half a turn, connected, without runs of
-    two cells and without cells in no run.
+    """Return the open cells of every pattern that a tier allows.
+
+    A pattern is the same after half a turn and connected. It has no run of two cells and no cell outside all runs.
     """
     tier = TIERS[side]
     rows = [row for row in product((False, True), repeat=side) if _runs_are_long(row)]
@@ -109,12 +110,12 @@ def patterns(side: int) -> list[tuple[bool, ...]]:
 
 
 def _runs_are_long(line: tuple[bool, ...]) -> bool:
-    """Return whether no run of open cells has just two."""
+    """Return whether no run of open cells has exactly two cells."""
     return all(len(list(run)) != 2 for is_open, run in groupby(line) if is_open)
 
 
 def _joined(slots: list[list[int]]) -> int:
-    """Return how many cells hang together with the first slot."""
+    """Return the number of cells connected with the first slot."""
     reached = set(slots[0])
     while any(len(reached | set(slot)) > len(reached) for slot in slots if reached & set(slot)):
         reached.update(*(slot for slot in slots if reached & set(slot)))
@@ -135,8 +136,9 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         self.count = TIERS[self.side].slots
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a pattern and letters at random; letters given at random, then where a second solution differs. None if
-        a word comes up twice or too many letters would be given.
+        """Draw a pattern and letters at random. Give random letters, then letters where a second solution differs.
+
+        Return None if a word occurs twice or too many letters would be given.
         """
         side, tier = self.side, TIERS[self.side]
         pattern = dice.choice(patterns(side))
@@ -167,9 +169,10 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         return Instance(np.array(givens, np.int8), *(np.array(table, np.int8) for table in tables))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the solution and which of its letters are given, letters renamed in the order in which they come up;
-        the least of the four forms after transposition and half a turn, which turns all words round. The order of the
-        words does not matter.
+        """Return the solution and its given letters, with letters renamed in order of first occurrence.
+
+        The result is the least of the four forms under transposition and half a turn, which reverses all words. The
+        order of the words does not matter.
         """
         board = np.arange(self.side**2).reshape(self.side, self.side)
         orders = [order.ravel().tolist() for turn in (board, board[::-1, ::-1]) for order in (turn, turn.T)]
@@ -196,7 +199,7 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         return ["".join(LETTERS[v - 1] for v in word if v != END) for word in instance.words.tolist()]
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """Name the first slot whose word is not in the list, or is in another slot too."""
+        """Name the first slot with a word that is not in the list, or is also in another slot."""
         cells = [value for row in grid for value in row]
         left = self.listed(instance)
         for slot in slots_of([value < len(self.symbols) for value in cells], self.side):
@@ -208,7 +211,7 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         return ""
 
     def solution(self, instance: Instance) -> Grid:
-        """Search; the first solution found is the only one."""
+        """Return the first solution that a search finds; it is the only one."""
         found = self._search(instance).solutions(1)
         if not found:
             raise ValueError("these words have no place in the grid")
@@ -228,9 +231,7 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         return float(search.tried)
 
     def heuristic(self, instance: Instance) -> str:
-        """Put into each slot in turn the first word of the list that fits and is left; other cells get the first
-        letter.
-        """
+        """Put into each slot in turn the first unused word of the list that fits. Other cells get the first letter."""
         cells = self._givens(instance)
         left = self._listed(instance.words)
         for slot in self._listed(instance.slots):
@@ -252,7 +253,7 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
 
 
 class _Search:
-    """Searches depth-first over slots; for each slot, the words that may go there are the bits of an integer."""
+    """Depth-first search over slots. The possible words of each slot are the bits of an integer."""
 
     def __init__(self, cells: list[int], words: list[list[int]], slots: list[list[int]]) -> None:
         self.tried = 0
@@ -387,12 +388,12 @@ class Crossword(PuzzleTask[CrosswordState]):
     def reward(
         self, state: CrosswordState, action: jax.Array, next_state: CrosswordState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give a share for each word, 1 for the last."""
+        """Return a share for each word, plus 1 for the last one."""
         placed = next_state.used != state.used
         return placed.astype(self.dtype) / self.count + (placed & self._done(next_state)).astype(self.dtype)
 
     def terminal(self, state: CrosswordState, key: jax.Array, params: Params) -> jax.Array:
-        """Return whether every word is placed, or none can be."""
+        """Return whether every word is placed, or no word can be placed."""
         return ~self.action_mask(state, params).any()
 
     def info(self, state: CrosswordState, params: Params) -> dict[str, jax.Array]:

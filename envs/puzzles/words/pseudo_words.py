@@ -1,4 +1,4 @@
-"""Words that mean nothing and can be spoken, for texts that nobody knows by heart."""
+"""Pronounceable words without meaning, for texts that nobody knows by heart."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ VOWELS = "AEIOU"
 
 
 def pseudo_word(dice: Dice, length: int, alphabet: str) -> list[int]:
-    """Return a word of ``length`` letters, as indices into the alphabet: vowels and consonants change after each letter
-    with probability 3/4, and after two of a kind for certain.
+    """Return a word of ``length`` letters, as indices into the alphabet.
+
+    Vowels and consonants alternate after each letter with probability 3/4, and always after two of a kind.
     """
     kinds = [[i for i, letter in enumerate(alphabet) if (letter in VOWELS) == vowel] for vowel in (False, True)]
     word: list[int] = []
@@ -23,7 +24,7 @@ def pseudo_word(dice: Dice, length: int, alphabet: str) -> list[int]:
 
 
 def pseudo_words(length: int, alphabet: str) -> int:
-    """Return how many words of that length :func:`pseudo_word` can make."""
+    """Return the number of words of that length that :func:`pseudo_word` can make."""
     vowels = sum(letter in VOWELS for letter in alphabet)
     counts = vowels, len(alphabet) - vowels
     endings = [[count, 0] for count in counts]  # words that end in just one, or in two, of a kind

@@ -87,7 +87,7 @@ class TextPuzzle(Puzzle[Instance]):
         return [self.alphabet.index(letter) for letter in answer]
 
     def written(self, text: Sequence[int]) -> str:
-        """Return a text as an answer is written; ``_`` for what is not there yet."""
+        """Return a text in the format of an answer, with ``_`` for missing letters."""
         return "".join("_" if number == NOTHING else self.alphabet[number] for number in text)
 
     def solve(self, instance: Instance) -> str:
@@ -103,7 +103,7 @@ class TextPuzzle(Puzzle[Instance]):
         return self.written([dice.below(len(self.alphabet)) for _ in range(self.length)])
 
     def constants(self) -> Sequence[str]:
-        """Return one letter again and again, for each."""
+        """Return texts of one repeated letter, for each letter."""
         return [letter * self.length for letter in self.alphabet]
 
 
@@ -150,14 +150,15 @@ class SpellingTask(PuzzleTask[SpellingState]):
 
     @abc.abstractmethod
     def facts(self, instance: Any, letter: jax.Array) -> list[jax.Array]:
-        """Return all that is told, as arrays of flags; and what can be read off it for the letter of the text (one-hot)
-        that stands at the place to write at.
+        """Return all given facts as arrays of flags, and the facts about the letter to write next.
+
+        The latter can be read off for the letter of the text (one-hot) that stands at the next place.
         """
 
     @property
     @abc.abstractmethod
     def fact_components(self) -> tuple[Component, ...]:
-        """Components that say what the flags of :meth:`facts` are."""
+        """Components of the flags of :meth:`facts`."""
 
     # -- the task -------------------------------------------------------------------------------------------------
 
@@ -201,7 +202,7 @@ class SpellingTask(PuzzleTask[SpellingState]):
     def reward(
         self, state: SpellingState, action: jax.Array, next_state: SpellingState, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Give a share for each right letter."""
+        """Return a share for each right letter."""
         return (next_state.right - state.right).astype(self.dtype) / self.length
 
     def terminal(self, state: SpellingState, key: jax.Array, params: Params) -> jax.Array:

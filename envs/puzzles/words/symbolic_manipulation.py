@@ -235,7 +235,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         return [x for x in np.asarray(filled).tolist() if x < self.letters]
 
     def canonical(self, instance: Instance) -> bytes:
-        """Rename letters in the order in which they come up, where no operation depends on their order."""
+        """Rename letters in order of first occurrence if no operation depends on their order."""
         program, row = instance.program.tolist(), self.symbols_of(instance.rows[0])
         ordered = any(OPERATIONS[kind].ordered for kind, *_ in program)
         names = {x: x for x in range(0 if ordered else self.letters, self.letters + 1)}

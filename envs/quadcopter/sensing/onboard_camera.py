@@ -67,7 +67,7 @@ def picture(
     def painted(body: RigidBody, ball: tuple[Scalar, ...], pillars: Sequence[tuple[Scalar, ...]]) -> list[jax.Array]:
         return [quantise(channel) for channel in channels(body, ball, radius, pillars, wide)]
 
-    # Without this, XLA would trace everything anew for each channel of each pixel.
+    # Without this, XLA would trace everything again for each channel of each pixel.
     return jnp.stack(computed_once(painted)(body, ball, pillars), -1)
 
 

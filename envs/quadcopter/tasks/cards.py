@@ -15,7 +15,7 @@ _LEVELS = {
     "Waypoint": ("a place to fly to", "by_command"),
     "One": ("one command for all four rotors, straight up and down", "hover_by_command"),
 }
-"""Action levels beside the four rotors: what an action commands, and the module of the reference player."""
+"""Action levels besides the four rotors: the command of an action, and the module of the reference player."""
 
 _COURSES = {
     "Waypoints": ("Fly to one waypoint after another, as many as time allows,", "navigation"),

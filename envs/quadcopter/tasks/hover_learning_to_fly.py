@@ -98,7 +98,7 @@ class Weights(NamedTuple):
 
     @classmethod
     def after(cls, stages: float) -> Weights:
-        """Return the weights after so many stages of the curriculum."""
+        """Return the weights after this number of stages of the curriculum."""
         return cls(min(5 * 1.2**stages, 40.0), min(0.01 * 1.4**stages, 1.0))
 
 
