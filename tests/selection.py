@@ -41,8 +41,8 @@ TABLE = f"""\
 | A variant: the same, and its one-shot form | one in {PART} |
 | A difficulty beside the default | one in {PART} |
 | A test file marked `of_variants` | one in {PART} |
-| A variant, where code below `envs/` that makes it has changed, or its golden trajectory; such a file, where code that it \
-imports or that makes an id it names has changed, or \
+| A variant, where code below `envs/` that makes it has changed, or its golden trajectory; such a file, where code \
+that it imports or that makes an id it names has changed, or \
 the file itself | always; \
 where more than {MOST} variants have changed, about {MOST} of them |
 | Any of these, where the kernel, its tests or `constraints.txt` have changed | one in {KERNEL_PART} |

@@ -46,18 +46,25 @@ def writing(what: str | Path) -> Iterator[None]:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary file to write, then let it replace ``path``. Readers see the old file or the new one.
 
-    The folder of ``path`` is made if it does not exist.
+    The folder of ``path`` is made if it does not exist. After a failure no folder stays that was made here.
 
     Raises:
         OSError: the folder of ``path`` cannot be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with staging(path.parent) as aside:
-        unfinished = aside / path.name
-        yield unfinished
-        with unfinished.open("r+b") as file:  # Windows flushes only what may be written
-            os.fsync(file.fileno())
-        unfinished.replace(path)
+    new = [folder for folder in path.parents if not folder.exists()]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with staging(path.parent) as aside:
+            unfinished = aside / path.name
+            yield unfinished
+            with unfinished.open("r+b") as file:  # Windows flushes only what may be written
+                os.fsync(file.fileno())
+            unfinished.replace(path)
+    except BaseException:
+        for folder in new:  # the deepest first
+            with suppress(OSError):
+                folder.rmdir()
+        raise
 
 
 @contextmanager

@@ -280,7 +280,7 @@ def test_a_saved_policy_is_judged(call: Callable[..., tuple], tmp_path: Path, mo
     assert trained.drop_columns(["agent"]).equals(judged.drop_columns(["agent"]))
     for given, words in {
         (): "does not say which agent made it",
-        ("--agent", "toy,ppo"): "A checkpoint is of one agent, and --agent names several: toy,ppo.",
+        ("--agent", "toy,ppo"): "A checkpoint belongs to one agent, but --agent names several: toy,ppo.",
         ("--agent", "random"): "The agent 'random' reads no saved policies",
     }.items():
         code, _, err = call("--checkpoint", file, *arguments, *given)

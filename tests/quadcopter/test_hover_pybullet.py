@@ -334,7 +334,7 @@ def test_without_the_task_of_training_a_report_says_what_it_lacks(
     assert report.transfers == []
     stream = io.StringIO()
     print_report(report, Console(file=stream, width=200))
-    assert f"random is a policy of {PURE}; run it there too" in stream.getvalue()
+    assert f"random plays a policy trained on {PURE}. Run it there too" in " ".join(stream.getvalue().split())
 
 
 @pytest.mark.parametrize(
