@@ -28,7 +28,7 @@ def variations(card: TaskCard) -> Iterator[tuple[str, Any]]:
 
 
 def faults(space: spaces.Space[Any], components: Any, agents: int) -> list[str]:
-    """What is wrong with the components of a space."""
+    """List the faults in the components of a space."""
     if not components:
         return ["none"]
     try:
@@ -84,7 +84,7 @@ def begun(task_id: str) -> tuple[Any, Any, Any]:
 
 
 def shown(task: Any, state: Any, params: Any) -> dict[str, np.ndarray]:
-    """What an observation shows, by name and in units; of several agents ``(agents, ...)``."""
+    """Return the entries of an observation by name, in their units; for several agents ``(agents, ...)``."""
     observation = np.asarray(jax.jit(task.observation)(state, jax.random.key(1), params))
     flat, values, start = observation.reshape(task.card.agents, -1), {}, 0
     for component in task.observation_components():

@@ -17,7 +17,7 @@ from rlbench_suite.policy import View
 
 
 def masks_of(size: int) -> np.ndarray:
-    """Of every density, the empty and the full set among them."""
+    """Sets of every density, the empty and the full one among them."""
     rng = np.random.default_rng(size)
     masks = rng.random((300, size)) < rng.random((300, 1))
     masks[0], masks[1] = False, True

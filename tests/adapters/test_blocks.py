@@ -32,7 +32,7 @@ def test_every_entry_is_there_once_and_in_its_place(size: int) -> None:
 
 
 def test_streams_go_on_as_they_do_whole() -> None:
-    """Of integers: what is compiled for speed may round differently."""
+    """A task of integers, because programs compiled for speed may round differently."""
     task = card("rlsuite/Twiddle-v0").build()
     limit, draw = np.int32(7), Draw.parse("train", task)
     size = 4_100

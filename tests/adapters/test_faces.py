@@ -1,4 +1,4 @@
-"""What every face says of itself is what it does: rewards, masks, weights, autoreset modes, forks."""
+"""Every interface does what it says of itself: rewards, masks, weights, autoreset modes, forks."""
 
 from __future__ import annotations
 

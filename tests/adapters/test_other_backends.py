@@ -1,4 +1,4 @@
-"""What an accelerator would be given: every task lowers for CUDA, and its branch keeps the contract on a CPU.
+"""Every task lowers for CUDA, and its branch keeps the contract on a CPU.
 
 Lowering needs no accelerator: it fails where an operation has no rule for that platform. ``bit_exact.py`` decides by
 JAX's default backend what is kept apart and how, so that decision is turned over here.

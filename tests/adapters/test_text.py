@@ -21,7 +21,7 @@ STEPS = 4_000
 
 
 def told(info: dict[str, Any]) -> dict[str, Any]:
-    """What both views tell."""
+    """Return the entries of ``info`` that both views show."""
     return {name: value for name, value in info.items() if name not in ("invalid_action", "invalid_reason")}
 
 

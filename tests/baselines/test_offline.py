@@ -45,7 +45,7 @@ def own_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Room(Target):
-    """Where to push, (3, -1) or (1, 1), is seen."""
+    """The observation shows where to push: (3, -1) or (1, 1)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ def test_without_weight_on_values_it_is_cloning(noisy: None) -> None:
 
 
 def test_a_time_limit_does_not_end_the_value() -> None:
-    """Where nothing is over, a reward of 1 for ever is worth 1 / (1 - gamma), scaled to 1; where it is, the reward."""
+    """A reward of 1 for ever is worth 1 / (1 - gamma), scaled to 1; at an end, the reward alone."""
     config = td3_bc.Config(total_steps=100, policy_noise=0.0, reward_scale=0.01)
     ones = np.ones((5, 1), np.float32)
     algorithm = TD3WithCloning()

@@ -50,7 +50,7 @@ def test_the_critic_learns_what_only_it_is_told(recurrent: str) -> None:
     "name", ["QuadcopterHoverLearningToFly-v0", "PMSMSpeedSensorless-v0", "QuadcopterHoverRough-v0"]
 )
 def test_it_tells_what_the_observation_does_not(name: str) -> None:
-    """Where the observation is noisy or silent, the privileged numbers follow from state and context alone."""
+    """Privileged numbers follow from state and context alone, even if the observation is noisy or silent."""
     env = gymnasium.make(f"rlsuite/{name}")
     observation, info = env.reset(seed=1)
     task, told = env.unwrapped.task, info["privileged"]

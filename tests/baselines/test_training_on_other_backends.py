@@ -1,4 +1,4 @@
-"""What an accelerator would be given by agents: each training program lowers for CUDA."""
+"""Each agent's training program lowers for CUDA."""
 
 from __future__ import annotations
 

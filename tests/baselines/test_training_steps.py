@@ -1,4 +1,4 @@
-"""How long agents train: the task's own number of steps, the same for every agent."""
+"""Training lengths: the task's own number of steps, the same for every agent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEARNERS = [name for name in registry.AGENTS if name not in ("random", "noop", "
 
 
 def hyperparameters(agent: Any, task_id: str, budget: str) -> dict[str, Any]:
-    """Of an agent on a task that is not built."""
+    """Return the steps of an agent on a task that is not built."""
     chosen: dict[str, Any] = agent.hyperparameters(SimpleNamespace(card=registry.card(task_id)), budget)
     return chosen
 

@@ -1,4 +1,4 @@
-"""What all programs have in common: JAX's cache of compiled programs, and numbers that are refused."""
+"""All programs have this in common: JAX's cache of compiled programs, and numbers that are refused."""
 
 import os
 import subprocess

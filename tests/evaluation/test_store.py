@@ -175,7 +175,7 @@ CELL_DAMAGE = {
     "foreign result": "result.json",
     "another cell's": "result.json",
 }
-"""What is done to the files of a cell, and which file must be named."""
+"""Damage to the files of a cell, and the file that must be named."""
 
 
 @pytest.mark.parametrize("how", [*CELL_DAMAGE, "cut manifest", "foreign manifest", "no manifest"])

@@ -18,7 +18,7 @@ from rlbench_suite.leaderboard.verify import Contents, read_contents, verify
 
 @pytest.fixture(scope="session")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What tests share and do not change."""
+    """Return a folder whose runs tests share and do not change."""
     return tmp_path_factory.mktemp("shelf")
 
 

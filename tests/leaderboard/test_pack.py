@@ -1,4 +1,4 @@
-"""What can be packed, and that SCHEMA.md tells the schema as it is."""
+"""Runs that can be packed; SCHEMA.md tells the schema as it is."""
 
 import shutil
 from importlib.resources import files

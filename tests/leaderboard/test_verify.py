@@ -1,4 +1,4 @@
-"""What is honest is accepted to the bit; what is forged is rejected, and told why in a sentence."""
+"""Honest archives are accepted to the bit; forged ones are rejected with a reason in a sentence."""
 
 import io
 import json

@@ -287,7 +287,7 @@ def test_nothing_but_the_sign_tells_the_way(tier: TMaze) -> None:
 
 
 def test_earlier_signs_and_turns_leave_no_trace() -> None:
-    """What happened in earlier corridors is not in the observation of a later one."""
+    """The observation of a later corridor holds nothing of earlier ones."""
     task = CARD.build()
     base = State(*map(np.int32, (0, 4, LEFT, 0, 0, 0)))
     observe = jax.jit(lambda state: task.observation(state, KEY, Params()))

@@ -38,7 +38,7 @@ def relaxed(current: float, volts: float, duration: float, episode: Any) -> floa
 
 @pytest.mark.parametrize("name", ["PermExDcCurrent-v0?converter=1qc", "PermExDcCurrentFinite-v0?converter=1qc"])
 def test_one_quadrant_is_an_exponential_that_ends_at_zero(name: str) -> None:
-    """Of constant sign under constant voltage, so that the diode's cut is the larger of it and zero; no less."""
+    """Signs stay constant under constant voltage, so the diode's cut is the larger of it and zero; no less."""
     task, episode = begun(name)
     with precision(task):
         step = jax.jit(task.driven)
@@ -102,7 +102,7 @@ def test_an_interlocked_half_bridge_follows_its_diodes() -> None:
 
 
 def test_goals_and_actions_are_within_the_quadrants() -> None:
-    """Of every choice there is: no negative voltage, speeds forwards, no negative reference by one quadrant."""
+    """Every choice keeps its quadrants: no negative voltage, forward speeds, no negative reference by one quadrant."""
     chosen = [
         (drive.id, converter)
         for drive in cards().values()

@@ -226,7 +226,7 @@ def test_currents_for_a_torque() -> None:
 
 
 def test_currents_of_the_excited_machine_lose_least() -> None:
-    """Of all currents with the same torque nearby, none loses less."""
+    """No currents nearby with the same torque lose less."""
     plant = EESM()
     d, q, field = map(float, plant.currents_for(np.float32(40.0), Excited(0.0, 0.0, 60.0)))
     d, q, field = map(float, plant.currents_for(np.float32(40.0), Excited(d, q, field)))

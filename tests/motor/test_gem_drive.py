@@ -44,7 +44,7 @@ def float64() -> Iterator[None]:
 
 
 def integrator_error(name: str) -> float:
-    """Of the peer's dopri5 at a relative tolerance of 1e-6, over some twenty steps; see ``test_gem_compat.py``."""
+    """Return the error of the peer's dopri5 over about twenty steps (rtol 1e-6); see ``test_gem_compat.py``."""
     return 1e-7 if "SIXPMSM" in name else 2e-9
 
 

@@ -206,7 +206,7 @@ def test_derating_is_what_keeps_it_cool(name: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(real_cascade, "DERATED", (900.0, 1000.0))
 
     class Careless(RealCascade):
-        """Of a type of its own, so that no program compiled for the other is taken."""
+        """A type of its own, so that no program compiled for the other is taken."""
 
     record = play(task, Careless.for_task(task), range(256))
     assert record.info["winding"].max() > real.PERMISSIBLE

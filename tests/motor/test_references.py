@@ -70,7 +70,7 @@ def test_a_wave_begins_at_a_value_and_goes_on_as_its_formula_says(name: str) -> 
 
 
 def run(name: str, count: int, steps: int, pace: float = 0.3) -> np.ndarray:
-    """Of float64: shape ``(len(STARTS), count, steps + 1, len(RANGES))``."""
+    """Return float64 references of shape ``(len(STARTS), count, steps + 1, len(RANGES))``."""
     reference = REFERENCES[name](HORIZON)
 
     def one(values: Any, key: jax.Array) -> jax.Array:

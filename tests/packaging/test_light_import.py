@@ -19,7 +19,7 @@ print(json.dumps({"gymnasium": middle - start, "ours": end - middle, "modules": 
 
 
 def probe() -> dict:
-    """What a fresh interpreter sees and how long each import takes in it, in seconds."""
+    """Return what a fresh interpreter prints, and the seconds that each import takes in it."""
     done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 

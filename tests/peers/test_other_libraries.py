@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "other_libraries.md"
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL))
 
 Names = SimpleNamespace
-"""What a script has left behind."""
+"""Values that a script leaves behind."""
 
 
 def blocks(section: str, language: str) -> list[str]:

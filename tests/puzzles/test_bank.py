@@ -27,7 +27,7 @@ MODULES = {
     "above": "Z = 1\n",
     "beside": "from . import own\n",
 }
-"""What each module of a package says; they may import each other in a circle."""
+"""Source of each module of a package; modules may import each other in a circle."""
 
 
 @pytest.mark.parametrize("changed", MODULES)

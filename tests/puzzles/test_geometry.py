@@ -81,7 +81,7 @@ DEFINITIONS: dict[str, Callable[..., bool]] = {
         perpendicular(p, x, q, r) and perpendicular(q, x, p, r) and shoelace(p, q, r) > 0
     ),
 }
-"""What English words say of a point, such that it is the only one; written here once more."""
+"""Conditions that English words put on a point, which only one point meets; written here once more."""
 
 
 def from_line(p: Point, q: Point, r: Point) -> Fraction:

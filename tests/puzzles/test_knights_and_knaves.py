@@ -41,7 +41,7 @@ MEANINGS: dict[str, Callable[..., bool]] = {
     r"at least (\d) of us are knights": lambda k, n: sum(k.values()) >= int(n),
     r"at most (\d) of us are knights": lambda k, n: sum(k.values()) <= int(n),
 }
-"""What English sentences mean, written here once more."""
+"""Meanings of English sentences, written here once more."""
 
 
 def sayings(prompt: str) -> list[tuple[str, set[str], Callable[[Kinds], bool]]]:

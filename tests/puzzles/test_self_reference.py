@@ -45,7 +45,7 @@ MEANINGS: dict[str, Callable[..., bool]] = {
     rf"the number of true ones among {GROUP} is even": lambda v, those: sum(v[i] for i in those) % 2 == 0,
     rf"the number of true ones among {GROUP} is odd": lambda v, those: sum(v[i] for i in those) % 2 == 1,
 }
-"""What English statements mean, written here once more; statements are counted from 1."""
+"""Meanings of English statements, written here once more; statements are counted from 1."""
 
 
 def meant(word: str, count: int) -> int | list[int]:

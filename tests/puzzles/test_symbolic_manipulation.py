@@ -75,7 +75,7 @@ MEANINGS: dict[str, Callable[..., str]] = {
     r"they are removed\): as long as a left side occurs, take the first of the rules whose left side occurs, and "
     r"replace its leftmost occurrence by the right side": rewritten,
 }
-"""What English sentences mean, written here once more, on strings without spaces; in the order of the operations."""
+"""Meanings of English sentences, written here once more, on strings without spaces; in the order of the operations."""
 LETTERS = {11: (0,), 12: (0, 1), 13: (0, 1), 14: (0, 1), 15: (0,), 17: (0, 1, 2, 3, 4, 5)}
 """Which arguments of which operations are letters."""
 ORDERED = (8, 16)

@@ -36,7 +36,7 @@ RELATIONS = {
     "lives somewhere to the left of": lambda x, y: y > x,
     "lives in house": None,
 }
-"""What the clues mean, written here once more; the longer ones are looked for first."""
+"""Meanings of the clues, written here once more; the longer ones are tried first."""
 
 
 def told(prompt: str) -> tuple[list[list[str]], list[tuple[str, str, str]]]:

@@ -15,7 +15,7 @@ TEST = Draw(np.int32(1), np.int32(-1))
 
 @pytest.fixture(scope="module")
 def starts(task: Any) -> Any:
-    """Of 500 seeds, of the test split."""
+    """Starts of 500 seeds of the test split."""
     seeds = np.stack([seed_key(s) for s in range(500)])
     return jax.device_get(jax.jit(jax.vmap(lambda s: begin(task, s, 0, TEST)[0]))(seeds))
 

@@ -1,4 +1,4 @@
-"""What holds for every task of a single vehicle: honest rewards, bounds, starts, contexts, references."""
+"""Properties of every task of a single vehicle: honest rewards, bounds, starts, contexts, references."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_scores_rank_players(task: Any) -> None:
 
 
 class Flown(NamedTuple):
-    """What the first episodes of 512 seeds show under given actions, up to their ends."""
+    """Return the observations of the first episodes of 512 seeds under given actions, up to their ends."""
 
     low: np.ndarray
     high: np.ndarray

@@ -95,7 +95,7 @@ def test_the_ground_carries_a_part_of_the_weight(task: Any, start: Any) -> None:
 
 
 def test_without_knowing_the_ground_effect_the_reference_floats(task: Any) -> None:
-    """That the cushion matters: the same player, told of none, is still in the air after six seconds."""
+    """The cushion matters: the same player, told of none, is still in the air after six seconds."""
 
     class Ignorant(land.LandingPilot):
         def act(self, memory: Any, view: Any, key: Any) -> Any:

@@ -119,7 +119,7 @@ def test_reward_success_and_arena_by_plain_python(name: str) -> None:
 
 @every_size
 def test_the_reference_holds_it_and_needs_to_know_the_wakes(name: str) -> None:
-    """Who takes the air for still sinks by push / (mass 25 / s^2): some centimetres, more the more are above."""
+    """A pilot that takes the air for still sinks by push / (mass 25 / s^2): centimetres, more below more vehicles."""
     task = build(name)
     reference = reference_player(task)
 

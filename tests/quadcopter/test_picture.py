@@ -75,7 +75,7 @@ def test_into_the_camera_and_back(camera: Camera) -> None:
 
 
 def test_the_horizon_is_level_and_where_the_pitch_says() -> None:
-    """What is far away at the camera's height, in any direction, lies on one row."""
+    """Distant points at the camera's height lie on one row, in any direction."""
     angles = np.linspace(-0.6, 0.6, 7)
     for pitch in (0.0, 0.3):
         camera = Camera((0.0, 0.0, 2.0), (math.cos(pitch), 0.0, 2 - math.sin(pitch)), math.radians(60))
@@ -164,7 +164,7 @@ def test_thrust_is_drawn_by_its_size() -> None:
 
 
 def test_a_trail_leads_through_the_places_of_the_vehicles() -> None:
-    """Of two: level lines of their colours in the view from above, no longer than ``TRAIL`` pictures."""
+    """Two trails: level lines in their colours in the view from above, no longer than ``TRAIL`` pictures."""
     both = Quadcopter(
         RigidBody(*(np.stack([value, value]) for value in map(np.float64, vehicle().body))), Rotors(*np.zeros((4, 2)))
     )

@@ -81,7 +81,7 @@ def test_success_and_ends(task: Any, starts: Any) -> None:
 
 
 def test_from_exactly_upside_down_the_reference_turns_over(task: Any, starts: Any) -> None:
-    """Where an error on SO(3) vanishes: half a turn, with a thousandth of a degree to tell which way."""
+    """An error on SO(3) vanishes at half a turn; start there, with a thousandth of a degree to tell which way."""
     from rlbench_suite.policy import View
 
     state, params = at(starts, qw=1e-5, qx=1.0)

@@ -246,7 +246,7 @@ def tumble(steps: int, duration: float = 1.0) -> RigidBody:
 
 
 def test_order_one_in_angular_momentum_and_energy() -> None:
-    """What torque-free motion conserves drifts in proportion to the step."""
+    """Quantities that torque-free motion conserves drift in proportion to the step."""
 
     def invariants(body: RigidBody) -> np.ndarray:
         rate, moments = np.array([body.wx, body.wy, body.wz]), np.array(TUMBLING.inertia[1:])
@@ -279,7 +279,7 @@ def test_float32_stays_near_float64() -> None:
 
 @pytest.mark.parametrize("effects", [DYN, PYB, Effects(True, True, True)], ids=["DYN", "PYB", "all"])
 def test_gradients_agree_with_finite_differences(effects: Effects) -> None:
-    """Of a flight's end by its rotor speeds, from rest: where a root or a norm would have none."""
+    """The gradient of a flight's end by its rotor speeds exists at rest, where a root or a norm would have none."""
 
     def end(relative: jax.Array) -> jax.Array:
         body = semi_implicit.held(still(0.05), tuple(HOVER * relative), CF2X, GRAVITY, 20, effects)

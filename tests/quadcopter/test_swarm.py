@@ -308,7 +308,7 @@ def test_the_reference_crosses_and_nobody_else() -> None:
 
 
 def test_the_reference_crosses_in_a_crowd() -> None:
-    """Of 128 vehicles hardly two touch."""
+    """Hardly any two of 128 vehicles touch."""
     task = card("QuadcopterSwarm128-v0").build()
     flights = play(task, reference_player(task), range(16), split="test")
     assert flights.info["success"].mean() >= 0.8

@@ -81,7 +81,7 @@ def test_a_ball_covers_the_cone_that_touches_it(place: tuple[float, float, float
 
 @pytest.mark.parametrize("place", [(1.5, 0.0), (1.0, 0.5), (2.5, -1.0)])
 def test_a_pillar_covers_the_wedge_that_touches_it(place: tuple[float, float]) -> None:
-    """Of a level camera: columns within asin(r / d) of its bearing, above the floor it stands on."""
+    """A level camera shows it in columns within asin(r / d) of its bearing, above the floor it stands on."""
     ways = directions()
     bearing = np.abs(np.arctan2(ways[..., 1], ways[..., 0]) - math.atan2(place[1], place[0]))
     away = math.hypot(*place)
@@ -181,7 +181,7 @@ def test_rings_are_as_described_and_pillars_stand_clear(starts: Any) -> None:
 
 
 def test_the_autopilot_flies_as_told_whatever_its_heading(task: Any, starts: Any) -> None:
-    """Of 16 vehicles of different mass and heading, after two seconds of one command.
+    """Fly 16 vehicles of different mass and heading for two seconds by one command.
 
     It pulls at the velocity with gain k = 2 x 1.5/s against the rotors' drag c, in a frame that turns at w: the level
     velocity, as a complex number, settles at k u / (k + c + i w), the climb at k u / (k + c).

@@ -55,7 +55,7 @@ def autocorrelation(times: np.ndarray) -> np.ndarray:
 
 
 def linear(duration: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What a step does, as matrices: next state by state, by noise, and the wind's fluctuation by state."""
+    """Return a step as matrices: next state by state, by noise, and the wind's fluctuation by state."""
 
     steady = Wind(jnp.asarray(SPEED), jnp.asarray(0.0))  # arrays: of the precision that is set
 

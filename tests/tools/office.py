@@ -175,7 +175,7 @@ class Office:
 
 @dataclass
 class Verdict:
-    """What an instruction asks of an office: a reason to refuse, or the offices to end in and a number to answer."""
+    """Demands of an instruction on an office: a reason to refuse, or the offices to end in and a number to answer."""
 
     reason: str | None
     wanted: list[Office]
@@ -319,7 +319,7 @@ def verdict(template: str, start: Office, ask: Any) -> Verdict:  # noqa: PLR0912
 
 
 def clarity(called: list[int]) -> list[str]:
-    """What is wrong with a description that fits these contacts."""
+    """Name the faults of a description that fits these contacts."""
     return {0: ["no_such_contact"], 1: []}.get(len(called), ["ambiguous_contact"])
 
 
