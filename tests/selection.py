@@ -39,14 +39,14 @@ TABLE = f"""\
 | Laws of the source and of the cards, components of every space, the toy tasks and those broken on purpose | always |
 | Ids of the suite `all`: contract, golden trajectory, adapters, tests of the family | always |
 | A variant: the same, and its one-shot form | one in {PART} |
-| A difficulty beside the default | one in {PART} |
+| A difficulty other than the default | one in {PART} |
 | A test file marked `of_variants` | one in {PART} |
 | A variant, where code below `envs/` that makes it has changed, or its golden trajectory; such a file, where code \
 that it imports or that makes an id it names has changed, or \
 the file itself | always; \
 where more than {MOST} variants have changed, about {MOST} of them |
 | Any of these, where the kernel, its tests or `constraints.txt` have changed | one in {KERNEL_PART} |
-| Whatever `-k`, `-m` or the path of a file names | always |
+| Tests that `-k`, `-m` or the path of a file names | always |
 | Everything | `pytest --every` |
 """
 
