@@ -21,7 +21,7 @@ import math
 import time
 
 from rlbench_suite.card import SPLITS
-from rlbench_suite.puzzle_dataset import puzzle_of
+from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.registry import cards
 
 

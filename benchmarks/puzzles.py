@@ -44,8 +44,8 @@ from best_rate import rate
 from cores import Cores, wait_for_all
 
 from rlbench_suite.cli import speed
+from rlbench_suite.language.dataset import PuzzleDataset
 from rlbench_suite.puzzle import CLOSING, OPENING
-from rlbench_suite.puzzle_dataset import PuzzleDataset
 from rlbench_suite.registry import card, cards
 
 PEER = Path(__file__).with_name("puzzles_peer.py")

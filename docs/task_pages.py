@@ -21,7 +21,7 @@ from mkdocs.structure.files import File, Files
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Row, explained
 from rlbench_suite.evaluation.one_shot import PLAYERS, skill
-from rlbench_suite.puzzle_dataset import puzzle_of
+from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.registry import allowed_settings, cards
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from statistics import fmean, pstdev
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle_dataset import PuzzleDataset, environment_factory
+from rlbench_suite.language.dataset import PuzzleDataset, environment_factory
 
 GROUP_SIZE, ENTRIES, LEARNING_RATE = 8, 90, 0.1
 

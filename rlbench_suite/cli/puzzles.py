@@ -31,7 +31,7 @@ def show(
     **Example**: `rlsuite puzzles show Sudoku-v0 --seed 3 --answer`
     """
     check_at_least("--seed", seed, 0)
-    from rlbench_suite.puzzle_dataset import puzzle_of
+    from rlbench_suite.language.rows import puzzle_of
 
     puzzle = puzzle_of(task_id, difficulty)
     instance = puzzle.generate(seed, split)
@@ -52,7 +52,7 @@ def verify(
     **Example**: `rlsuite puzzles verify Sudoku-v0 --seed 3 < reply.txt`
     """
     check_at_least("--seed", seed, 0)
-    from rlbench_suite.puzzle_dataset import puzzle_of
+    from rlbench_suite.language.rows import puzzle_of
 
     puzzle = puzzle_of(task_id, difficulty)
     verdict = puzzle.verify(puzzle.generate(seed, split), puzzle.extract(sys.stdin.read()))
@@ -80,7 +80,7 @@ def export(
     from rich.console import Console
     from rich.progress import track
 
-    from rlbench_suite.puzzle_dataset import PuzzleDataset
+    from rlbench_suite.language.dataset import PuzzleDataset
 
     dataset = PuzzleDataset(task_id, split=split, size=n, seed=seed, difficulty=difficulty)
     path = out or Path(f"{registry.card(task_id).name}-{split}.jsonl")

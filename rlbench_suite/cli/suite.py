@@ -360,7 +360,7 @@ def calibrate(
     from rlbench_suite.card import ONE_SHOT_FILE
     from rlbench_suite.evaluation.calibration import PLAYERS, measure, write_scores
     from rlbench_suite.evaluation.one_shot import measure_one_shot
-    from rlbench_suite.puzzle_dataset import puzzle_of
+    from rlbench_suite.language.rows import puzzle_of
 
     for card in cards:
         for tier in (difficulty,) if difficulty else card.difficulties or (None,):

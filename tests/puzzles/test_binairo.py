@@ -18,7 +18,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.grids.binairo import TO_FILL, BinairoPuzzle, Instance
 from rlbench_suite.envs.puzzles.grids.line_solver import LineSolver
 from rlbench_suite.envs.puzzles.shared.symmetry import square_symmetries
-from rlbench_suite.puzzle_dataset import puzzle_of
+from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants

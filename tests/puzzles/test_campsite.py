@@ -19,7 +19,7 @@ from scipy.optimize import linear_sum_assignment
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.grids.campsite import GRASS, TENT, TENTS, TREE, CampsitePuzzle, Instance
 from rlbench_suite.envs.puzzles.shared.symmetry import square_symmetries
-from rlbench_suite.puzzle_dataset import puzzle_of
+from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants

@@ -20,7 +20,7 @@ from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.envs.puzzles.words.cipher_known_key import TIERS, CipherKnownKeyPuzzle, Instance
 from rlbench_suite.envs.puzzles.words.pseudo_words import pseudo_word, pseudo_words
 from rlbench_suite.envs.puzzles.words.spelling import SpellingState
-from rlbench_suite.puzzle_dataset import puzzle_of
+from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants

@@ -25,7 +25,7 @@ from rlbench_suite.envs.puzzles.words.ciphers import (
     Substitution,
     Vigenere,
 )
-from rlbench_suite.puzzle_dataset import puzzle_of
+from rlbench_suite.language.rows import puzzle_of
 
 pytestmark = pytest.mark.of_variants
 TIERS = ["easy", "medium", "hard"]

@@ -20,7 +20,7 @@ from pysat.solvers import Cadical153
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.envs.puzzles.words.crossword import TIERS, CrosswordPuzzle, Instance, patterns
-from rlbench_suite.puzzle_dataset import puzzle_of
+from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants

@@ -19,8 +19,9 @@ from rlbench_suite.bank import STOP, bank_of_both_splits, build_bank, load_bank
 from rlbench_suite.card import SPLITS, TaskCard
 from rlbench_suite.dice import Dice
 from rlbench_suite.evaluation.one_shot import best_constant, interval
+from rlbench_suite.language.dataset import PuzzleDataset, environment_factory
+from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.puzzle import CLOSING, LONGEST_ANSWER, OPENING, Puzzle
-from rlbench_suite.puzzle_dataset import PuzzleDataset, environment_factory, puzzle_of
 
 pytestmark = pytest.mark.every_puzzle
 every_tier = pytest.mark.parametrize("tier", ["easy", "medium", "hard"])

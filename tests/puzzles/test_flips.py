@@ -25,8 +25,8 @@ from rlbench_suite.envs.puzzles.formulas.flips import GoalPlayer, State
 from rlbench_suite.envs.puzzles.formulas.formula import values
 from rlbench_suite.envs.puzzles.formulas.saturn import SaturnPuzzle
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
+from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.policy import reference_player
-from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card
 from rlbench_suite.task import Split
 

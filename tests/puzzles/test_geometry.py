@@ -20,7 +20,7 @@ from rlbench_suite.envs.puzzles.arithmetic.geometry import FREE, BoardGeometryPu
 from rlbench_suite.envs.puzzles.arithmetic.plane import CONSTRUCTIONS, QUESTIONS, TURN
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.envs.puzzles.shared.writing import WritingState
-from rlbench_suite.puzzle_dataset import puzzle_of
+from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants

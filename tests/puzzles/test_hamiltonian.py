@@ -21,8 +21,8 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.routes.graph import canonical_graph, hamiltonian_cycle, hamiltonian_path, random_graph
 from rlbench_suite.envs.puzzles.routes.hamiltonian import Instance
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
+from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.policy import reference_player
-from rlbench_suite.puzzle_dataset import puzzle_of
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants

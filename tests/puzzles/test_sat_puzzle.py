@@ -21,7 +21,7 @@ from rlbench_suite.envs.puzzles.formulas.dimacs import clauses_of as clauses_of_
 from rlbench_suite.envs.puzzles.formulas.formula import agreement_law, clause_count
 from rlbench_suite.envs.puzzles.formulas.sat import SATPuzzle
 from rlbench_suite.envs.puzzles.formulas.truth_tables import least_unsatisfied, models_of
-from rlbench_suite.puzzle_dataset import puzzle_of
+from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.registry import card
 from rlbench_suite.task import Split
 

@@ -20,7 +20,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.logic.self_reference import Instance, SelfReferencePuzzle
 from rlbench_suite.envs.puzzles.shared.grid_filling import GridState
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
-from rlbench_suite.puzzle_dataset import puzzle_of
+from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants

@@ -18,7 +18,7 @@ from pysat.solvers import Cadical153
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.grids.line_solver import LineSolver
 from rlbench_suite.envs.puzzles.grids.skyscraper import SHAPES, Instance, SkyscraperPuzzle
-from rlbench_suite.puzzle_dataset import puzzle_of
+from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants

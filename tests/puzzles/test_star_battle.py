@@ -16,7 +16,7 @@ from comparison import Compared
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.grids.star_battle import NOTHING, SHOWN, STAR, Instance, StarBattlePuzzle, _Search
 from rlbench_suite.envs.puzzles.shared.symmetry import square_symmetries
-from rlbench_suite.puzzle_dataset import puzzle_of
+from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants

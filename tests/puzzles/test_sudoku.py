@@ -18,7 +18,7 @@ from pysat.solvers import Cadical153
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.grids.sudoku import Instance, Sudoku4Puzzle, SudokuPuzzle
 from rlbench_suite.envs.puzzles.shared.symmetry import renamed, square_forms, square_symmetries
-from rlbench_suite.puzzle_dataset import puzzle_of
+from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.registry import card
 
 BOTH = ["Sudoku-v0", "Sudoku4-v0"]

@@ -14,7 +14,7 @@ from comparison import Compared
 
 from rlbench_suite.dice import Dice
 from rlbench_suite.envs.puzzles.arithmetic.symbolic_grid import SHAPES, Instance, SymbolicGridPuzzle, _Search
-from rlbench_suite.puzzle_dataset import puzzle_of
+from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants

@@ -20,7 +20,7 @@ from rlbench_suite.envs.puzzles.words.symbolic_manipulation import (
     Instance,
     SymbolicManipulationPuzzle,
 )
-from rlbench_suite.puzzle_dataset import puzzle_of
+from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, overload
 
-from rlbench_suite.card import load, unknown
-from rlbench_suite.puzzle import CLOSING, OPENING, Puzzle, Verdict
+from rlbench_suite.language.rows import puzzle_of
+from rlbench_suite.puzzle import CLOSING, OPENING, Verdict
 from rlbench_suite.registry import card as find_card
-from rlbench_suite.registry import cards
 
 
 class Entry(dict[str, Any]):
@@ -34,24 +33,6 @@ class Entry(dict[str, Any]):
     def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
         """Make a copy a plain dict of the contents."""
         return dict, (dict(self),)
-
-
-def puzzle_of(task_id: str, difficulty: str | float | None = None) -> Puzzle[Any]:
-    """Return the one-shot form of a task.
-
-    Args:
-        task_id: id of a card; ``rlsuite/`` may be left out.
-        difficulty: a tier's name, or the number that defines it.
-
-    Raises:
-        ValueError: no such task or difficulty, or the task has no one-shot form.
-    """
-    card = find_card(task_id)
-    if not card.puzzle:
-        have = [other.id for other in cards().values() if other.puzzle]
-        raise ValueError(f"{card.id} has no one-shot form. " + unknown("puzzle", task_id, have))
-    made: Puzzle[Any] = load(card.puzzle)(card.check_difficulty(difficulty))
-    return made
 
 
 class PuzzleDataset(Sequence[Entry]):

@@ -1,0 +1,1 @@
+"""Tasks as language models meet them: rows that score replies, conversations, and bridges to trainers."""
