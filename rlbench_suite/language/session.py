@@ -54,7 +54,7 @@ class Session(abc.ABC):
     @property
     @abc.abstractmethod
     def score(self) -> float:
-        """Score so far: of a one-shot puzzle from 0 to 1, else normalised so that random play is 0 and the reference 1."""
+        """Score so far: 0 to 1 for a one-shot puzzle; else normalised, with random play at 0 and the reference at 1."""
 
     @property
     @abc.abstractmethod
