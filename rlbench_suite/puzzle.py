@@ -58,6 +58,14 @@ class Verdict(NamedTuple):
     """Reason why the score is not 1, in words; empty for a full score."""
 
 
+class Example(NamedTuple):
+    """An answer that shows the format."""
+
+    lead: str
+    """Words before the answer: the puzzle that it answers."""
+    answer: str
+
+
 RIGHT = Verdict(valid=True, solved=True, optimal=True, score=1.0, reason="")
 
 
@@ -157,6 +165,18 @@ class Puzzle(abc.ABC, Generic[Instance]):
         """Estimated number of instances with different canonical forms; infinite if seeds hardly ever repeat one."""
         return self.few.get(self.tier, math.inf)
 
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Return answers that show the format which an instance asks for: one, or one of each kind.
+
+        By default, it is the solver's answer to an instance that no seed gives. A puzzle may show made-up answers, or
+        answers to something smaller if the lead says so. Copying an example never pays more than the best constant.
+        """
+        return [Example("For example, the answer to another puzzle of this kind could be:", self._other_answer)]
+
+    @cached_property
+    def _other_answer(self) -> str:
+        return self.solve(self._drawn(0, SPLITS[0], len(SPLITS)))
+
     # -- what every puzzle has ------------------------------------------------------------------------------------
 
     def generate(self, seed: int, split: str = "train") -> Instance:
@@ -172,7 +192,11 @@ class Puzzle(abc.ABC, Generic[Instance]):
             raise ValueError(unknown("split", split, SPLITS))
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
             raise ValueError(f"A seed is an integer in [0, 2**64), got {seed!r}.")
-        dice = Dice(self._stream, int(seed), SPLITS.index(split))
+        return self._drawn(int(seed), split, SPLITS.index(split))
+
+    def _drawn(self, seed: int, split: str, branch: int) -> Instance:
+        """Return the first instance of a split that the dice of a seed and a branch give."""
+        dice = Dice(self._stream, seed, branch)
         for instance in islice(self.draws(dice, split), _MOST_TRIES):
             if instance is not None and self.split_of(instance) == split and self.admits(instance):
                 return instance
@@ -183,8 +207,19 @@ class Puzzle(abc.ABC, Generic[Instance]):
         return split_by(self.canonical(instance))
 
     def prompt(self, instance: Instance) -> str:
-        """Return the complete text for a player."""
-        return f"{self.question(instance)}\nPut your final answer between {OPENING} and {CLOSING}."
+        """Return the complete text for a player: the question, an example answer, and where the answer goes."""
+        examples = self.shown_examples(instance, OPENING, CLOSING)
+        return f"{self.question(instance)}\n{examples}\nPut your final answer between {OPENING} and {CLOSING}."
+
+    def shown_examples(self, instance: Instance, opening: str = "", closing: str = "") -> str:
+        """Return lines that show the example answers of an instance, each between ``opening`` and ``closing``."""
+        lines: list[str] = []
+        for lead, answer in self.example_answers(instance):
+            several = "\n" in answer
+            lines += (
+                filter(None, (lead, opening, answer, closing)) if several else [f"{lead} {opening}{answer}{closing}"]
+            )
+        return "\n".join(lines)
 
     @staticmethod
     def extract(text: str) -> str | None:
