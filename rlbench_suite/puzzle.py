@@ -129,6 +129,14 @@ class Puzzle(abc.ABC, Generic[Instance]):
         """Return the rules, the instance, and the format of the answer, as ASCII text."""
 
     @abc.abstractmethod
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Return answers that show the format which the question asks for: one, or one of each kind of answer.
+
+        They are made up, or answer something smaller, as their leads say. Copying one never pays more than the best
+        constant answer.
+        """
+
+    @abc.abstractmethod
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Judge an answer of at most ``LONGEST_ANSWER`` printable ASCII characters.
 
@@ -165,18 +173,6 @@ class Puzzle(abc.ABC, Generic[Instance]):
         """Estimated number of instances with different canonical forms; infinite if seeds hardly ever repeat one."""
         return self.few.get(self.tier, math.inf)
 
-    def example_answers(self, instance: Instance) -> Sequence[Example]:
-        """Return answers that show the format which an instance asks for: one, or one of each kind.
-
-        By default, it is the solver's answer to an instance that no seed gives. A puzzle may show made-up answers, or
-        answers to something smaller if the lead says so. Copying an example never pays more than the best constant.
-        """
-        return [Example("For example, the answer to another puzzle of this kind could be:", self._other_answer)]
-
-    @cached_property
-    def _other_answer(self) -> str:
-        return self.solve(self._drawn(0, SPLITS[0], len(SPLITS)))
-
     # -- what every puzzle has ------------------------------------------------------------------------------------
 
     def generate(self, seed: int, split: str = "train") -> Instance:
@@ -192,11 +188,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
             raise ValueError(unknown("split", split, SPLITS))
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
             raise ValueError(f"A seed is an integer in [0, 2**64), got {seed!r}.")
-        return self._drawn(int(seed), split, SPLITS.index(split))
-
-    def _drawn(self, seed: int, split: str, branch: int) -> Instance:
-        """Return the first instance of a split that the dice of a seed and a branch give."""
-        dice = Dice(self._stream, seed, branch)
+        dice = Dice(self._stream, int(seed), SPLITS.index(split))
         for instance in islice(self.draws(dice, split), _MOST_TRIES):
             if instance is not None and self.split_of(instance) == split and self.admits(instance):
                 return instance
@@ -215,10 +207,10 @@ class Puzzle(abc.ABC, Generic[Instance]):
         """Return lines that show the example answers of an instance, each between ``opening`` and ``closing``."""
         lines: list[str] = []
         for lead, answer in self.example_answers(instance):
-            several = "\n" in answer
-            lines += (
-                filter(None, (lead, opening, answer, closing)) if several else [f"{lead} {opening}{answer}{closing}"]
-            )
+            if "\n" in answer:
+                lines += filter(None, (lead, opening, answer, closing))
+            else:
+                lines.append(f"{lead} {opening}{answer}{closing}")
         return "\n".join(lines)
 
     @staticmethod

@@ -87,7 +87,7 @@ def test_answers_are_those_of_rotations_in_space(tier: int, compared: Compared) 
         text = puzzle.question(instance)
         colours = dict(re.findall(rf"({'|'.join(SIDES)}) ({'|'.join(COLOURS)})\b", text))
         turns = re.search(r"is turned: (.*)\.", text)[1].split(", ")  # type: ignore[index]
-        asked = re.search(r"now at the (\w+)\?", text)[1]  # type: ignore[index]
+        asked = re.search(r"now on the (\w+) side\?", text)[1]  # type: ignore[index]
         assert len(turns) == tier
         whole = rotation(turns)
         right = next(colour for side, colour in colours.items() if moved(whole, side) == asked)

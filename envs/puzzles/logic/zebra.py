@@ -232,12 +232,12 @@ class ZebraPuzzle(GridPuzzle[Instance]):
     def words(self, clue: Clue) -> str:
         """Return a clue in English."""
         kind, first, second = clue
-        who, *_ = self._named(first)
-        other, verb, what = self._named(0 if kind == AT else second)
+        who, *_ = self._phrases(first)
+        other, verb, what = self._phrases(0 if kind == AT else second)
         text = WORDS[kind].format(who, other, verb=verb, what=what, house=second + 1)
         return text[0].upper() + text[1:]
 
-    def _named(self, value: int) -> tuple[str, str, str]:
+    def _phrases(self, value: int) -> tuple[str, str, str]:
         """Return the phrase for whoever has a value, and the verb and object for having it."""
         _, who, verb, what, values = ATTRIBUTES[value // self.columns]
         word = values[value % self.columns]

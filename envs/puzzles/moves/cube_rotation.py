@@ -17,7 +17,7 @@ import numpy as np
 
 from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 
 from ..shared import parsing
 from ..shared.board import Board
@@ -144,8 +144,12 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         turns = ", ".join([TURNS[turn] for turn in instance.turns.tolist()])
         return (
             f"{_RULES}\n\nThe colours of the sides: {sides}.\nThe cube is turned: {turns}.\n\n"
-            f"Which colour is now at the {SIDES[instance.asked]}? Answer with the name of the colour."
+            f"Which colour is now on the {SIDES[instance.asked]} side? Answer with the name of the colour."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show a colour."""
+        return [Example(f"For example, if the colour were {COLOURS[0]}:", COLOURS[0])]
 
     def rules(self) -> str:
         """State what a turn is."""

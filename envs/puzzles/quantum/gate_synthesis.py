@@ -35,7 +35,7 @@ from gymnasium import spaces
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wrong
 
 from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
@@ -183,6 +183,10 @@ class SynthesisPuzzle(Puzzle[Instance]):
             if min(gaps) * FINE <= instance.wanted:
                 break
         return self._written(gates)
+
+    def example_answers(self, instance: Any) -> Sequence[Example]:
+        """Show two gates."""
+        return [Example("For example, an answer of length 2 could be:", f"{self.names[0]} {self.names[-1]}")]
 
     def constants(self) -> Sequence[str]:
         """Return circuits in which the first gate, an H, alternates with one other gate."""
