@@ -16,7 +16,8 @@ from collections.abc import Callable
 from statistics import fmean, pstdev
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.language.dataset import PuzzleDataset, environment_factory
+from rlbench_suite.language.dataset import PuzzleDataset
+from rlbench_suite.language.trl import environment_factory
 
 GROUP_SIZE, ENTRIES, LEARNING_RATE = 8, 90, 0.1
 
