@@ -295,8 +295,8 @@ def _read(body: bytes, asked: dict[str, Any]) -> Reply:
 def _tool_calls(given: Any) -> list[dict[str, Any]]:
     """Return the well-formed tool calls of a reply. Their arguments are still text that a model wrote."""
     calls = []
-    for number, call in enumerate(given[:MOST_CALLS] if isinstance(given, list) else ()):
-        call = _dictionary(call)
+    for number, entry in enumerate(given[:MOST_CALLS] if isinstance(given, list) else ()):
+        call = _dictionary(entry)
         function = _dictionary(call.get("function"))
         name, arguments, own = function.get("name"), function.get("arguments"), call.get("id")
         if not isinstance(name, str):
