@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import copy as copying
-import json
 import math
-import pickle
 import re
 import time
 from functools import cache
@@ -242,14 +239,6 @@ def test_a_dataset_scores_its_own_answers(card: TaskCard, tmp_path: Any) -> None
         assert data.score_answer(f"{OPENING}{CLOSING}", entry | {"answer": ""}) == 0
         assert data.score_answer(entry["answer"], entry) == 0, "an answer stands in tags"
         assert data.score_answer(None, entry) == 0
-        others = data.puzzle.constants()[:2]
-        replies = (reply, reply[4:], *(f"{OPENING}{other}{CLOSING}" for other in others), "none", None)
-        for copy in (json.loads(json.dumps(entry)), pickle.loads(pickle.dumps(entry)), copying.copy(entry)):
-            assert type(copy) is dict
-            assert copy == entry
-            for given in replies:
-                assert data.verdict(given, copy) == data.verdict(given, entry)
-                assert data.score_answer(given, copy) == data.score_answer(given, entry)
 
 
 def test_an_environment_takes_one_answer(card: TaskCard) -> None:
@@ -261,5 +250,5 @@ def test_an_environment_takes_one_answer(card: TaskCard) -> None:
     assert env.get_reward() == 1
     with pytest.raises(ValueError, match="already given"):
         env.submit_answer("other")
-    env.reset(**env.dataset[2])
+    env.reset(**PuzzleDataset(card.id, split="test", size=3)[2])
     assert env.get_reward() == 0
