@@ -177,11 +177,11 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         a, b, table = sentence
         if a == NOBODY:
             count = (table & -table).bit_length() - 1
-            if table.bit_count() == 1:
-                return f"exactly {count} of us {'is a knight' if count == 1 else 'are knights'}"
-            how, count = ("at most", table.bit_length() - 1) if table & 1 else ("at least", count)
-            if count == 0:
+            if table == 1:
                 return "none of us is a knight"
+            how = "exactly" if table.bit_count() == 1 else "at least"
+            if table & 1:
+                how, count = "at most", table.bit_length() - 1
             return f"{how} {count} of us {'is a knight' if count == 1 else 'are knights'}"
         one, other = ("I am" if person == speaker else f"{NAMES[person]} is" for person in (a, b))
         if b == NOBODY:

@@ -261,7 +261,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show a sequence."""
-        return [Example("For example, the sequence of b, a and c would be written:", "b a c")]
+        return [Example("For example, the sequence of b and a would be written:", "b a")]
 
     def words(self, operation: Row) -> str:
         """Return a line of the program in English."""
