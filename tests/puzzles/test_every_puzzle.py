@@ -204,9 +204,9 @@ SEVERAL_KINDS = {"Entailment": 3} | dict.fromkeys(
 )
 """Puzzles whose answers are of several kinds, and the number of kinds. Each kind has an example."""
 OTHER_SIZE = re.compile(
-    r"for a (grid|graph|line|row|route|strip|text) |if there were|if the letters were|if the only clauses were"
+    r"for a (grid|graph|line|row|route|strip|text) |from 3, 5 and 7|if there were|if the (letters were|only clauses)"
 )
-"""Words of a lead that tell of something smaller than the puzzle, or of another map."""
+"""Words of a lead that tell of something of another size than the puzzle, or of another map."""
 
 
 @every_tier

@@ -335,7 +335,7 @@ class CarPainting(PuzzleTask[LineState]):
         paints = params.instance.colours.tolist()
         new = " ".join(f"{car + 1}:{COLOURS[paints[car]]}" for car in made) or "nothing yet"
         return (
-            f"{self.puzzle.rules()} The colour is to change as rarely as possible.\n\n"
+            f"{self.puzzle.rules()} The colour should change as rarely as possible.\n\n"
             f"The line:\n\n{self.puzzle.shown(params.instance)}\n\nThe new order so far:\n\n{new}"
         )
 

@@ -233,7 +233,7 @@ class CubeRotation(UndoTask):
         sources = CUBE.elements[int(state.element)]
         now = ", ".join(f"{side} {colours[source]}" for side, source in zip(SIDES, sources, strict=True))
         goal = ", ".join(f"{side} {colour}" for side, colour in zip(SIDES, colours, strict=True))
-        return f"{self.puzzle.rules()}\n\nThe sides now: {now}.\nThe sides as they are to be: {goal}."
+        return f"{self.puzzle.rules()}\n\nThe sides now: {now}.\nThe sides must become: {goal}."
 
     def why_over(self, state: GroupState, params: Params, info: dict[str, Any]) -> str:
         """Return the only end there is."""

@@ -340,7 +340,7 @@ class StackPermutation(PuzzleTask[StackState]):
         n, popped, pushed = self.count, int(state.popped), int(state.pushed)
         stack = self._stack(state)
         return "\n".join([
-            f"The numbers 1 to {n} pass through a stack. They are to come out in this order:",
+            f"The numbers 1 to {n} pass through a stack. They must come out in this order:",
             self.puzzle.shown(params.instance),
             f"Out so far: {popped} of {n}.",
             f"In the stack, the top last: {' '.join(map(str, stack)) or 'nothing'}.",

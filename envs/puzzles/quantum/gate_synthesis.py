@@ -296,10 +296,10 @@ class SynthesisTask(PuzzleTask[State]):
     def describe(self, state: State, params: Params) -> str:
         """Show the unitary that is left to make."""
         return (
-            f"Left to be done by the gates {', '.join(self.puzzle.names)}, up to a global phase: the unitary U of\n"
+            f"The gates {', '.join(self.puzzle.names)} must still make this unitary U, up to a global phase:\n"
             f"{self.shown(state)}\n"
-            f"Its distance from doing nothing is {float(self.gap(state)):.6f}, at most "
-            f"{float(self._wanted(params)):.4f} is wanted. A gate G makes U G^-1 of it. Gates left: "
+            f"Its distance from the identity is {float(self.gap(state)):.6f}; at most "
+            f"{float(self._wanted(params)):.4f} is wanted. A gate G turns U into U G^-1. Gates left: "
             f"{self.puzzle.gates - int(state.used)}"
         )
 
