@@ -138,10 +138,10 @@ def told(instance: Any) -> str:
         if holds != UNSHOWN:
             shown[holds].append(f"target({names[one]},{names[other]})")
     things = (
-        f"The people {names[0]} to {names[-1]} of a family. parent(A,B): A is a parent of B. female(A), male(A): A is "
+        f"The people {names[0]} to {names[-1]} are a family. parent(A,B): A is a parent of B. female(A), male(A): A is "
         "female, male."
         if kind == FAMILY
-        else f"The nodes {names[0]} to {names[-1]} of a directed graph. edge(A,B): there is an edge from A to B. "
+        else f"The nodes {names[0]} to {names[-1]} form a directed graph. edge(A,B): there is an edge from A to B. "
         "red(A), blue(A): the colour of A."
     )
     return (
