@@ -22,8 +22,12 @@ from rlbench_suite.registry import cards
 
 GRID, LINE, LETTERS, OTHER = "grid", "line", "letters", "other"
 """Forms of answers: rows of symbols, items on a line, letters without spaces, and what has a grammar of its own."""
-MEANT = {"Upper case": {"RuleInduction"}, "Lower case": {"RuleInduction"}}
-"""Puzzles in which a way to write changes the meaning, so that the answer is refused."""
+REFUSED = {
+    "Upper case": {"RuleInduction"},  # variables are capitals, predicates are not
+    "Lower case": {"RuleInduction"},
+    "Unicode times and division": {"Geometry"},  # a fraction is a number, no division
+}
+"""Puzzles that lenient readers refuse in some ways."""
 WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 
 
@@ -145,8 +149,7 @@ def form_of(puzzle: Puzzle[Any]) -> str:
 
 def expected(way: Way, puzzle: Puzzle[Any]) -> tuple[bool, bool]:
     """Return whether strict and lenient readers accept a right answer that is written in this way."""
-    meant = puzzle.name in MEANT.get(way.name, ())
-    return way.strict and not meant, way.lenient and not meant
+    return way.strict, way.lenient and puzzle.name not in REFUSED.get(way.name, ())
 
 
 def replies(puzzle: Puzzle[Any], answer: str) -> dict[Way, str]:

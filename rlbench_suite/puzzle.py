@@ -36,7 +36,7 @@ ECHO = " and "
 """Text between the tags where a reply repeats the last line of the prompt."""
 LONGEST_ANSWER = 10_000
 _MOST_TRIES = 100_000
-_SEPARATORS = str.maketrans(dict.fromkeys(",;|[](){}\"'", " "))
+_SEPARATORS = str.maketrans(dict.fromkeys(",;[](){}\"'", " "))
 """Characters that people put between items; no item of an answer has one."""
 
 
@@ -269,7 +269,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
 
 def items_of(text: str) -> list[str]:
-    """Return what stands between white space, commas, semicolons, bars, arrows, brackets and quotes."""
+    """Return what stands between white space, commas, semicolons, arrows, brackets and quotes."""
     return text.replace("->", " ").translate(_SEPARATORS).split()
 
 

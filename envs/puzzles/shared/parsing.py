@@ -13,6 +13,8 @@ from functools import cache
 from rlbench_suite.numerals import read_integer
 from rlbench_suite.puzzle import Malformed, items_of
 
+_ENDS_OF_ROWS = str.maketrans(dict.fromkeys(")]};", "\n"))
+
 
 def integer(text: str, low: int, high: int, what: str = "number") -> int:
     """Read a whole number in decimal digits, from ``low`` to ``high``.
@@ -82,10 +84,11 @@ def cells(text: str, rows: int, columns: int, symbols: str, first: int = 1) -> b
 def rows_of(text: str, rows: int, columns: int, symbols: Sequence[str]) -> list[list[str]]:
     """Split a malformed grid into rows of items, as a reader would who knows its shape.
 
-    Blank lines, separators and a final period do not matter. Symbols of one character may stand without spaces, a whole
-    row at a time, and all of the grid may stand on one line. The rows may still have other lengths or symbols.
+    Blank lines, separators and a final period do not matter. A row also ends at a closing bracket or a semicolon.
+    Symbols of one character may stand without spaces, a whole row at a time, and all of the grid may stand on one line.
+    The rows may still have other lengths or symbols.
     """
-    lines = [items for line in text.split("\n") if (items := items_of(line))]
+    lines = [items for line in text.translate(_ENDS_OF_ROWS).split("\n") if (items := items_of(line))]
     last = lines[-1][-1] if lines else ""
     if last.endswith(".") and ("." not in symbols or len(last) > (columns if len(lines[-1]) == 1 else 1)):
         lines[-1][-1:] = [last[:-1]] if last[:-1] else []
