@@ -46,8 +46,8 @@ def spoiled(answer: str, dice: Dice) -> Iterator[str]:
         for _ in range(3 if len(parts) > 1 else 0):
             one, other = dice.sample(range(len(parts)), 2)
             yield mark.join(parts[:one] + parts[one + 1 :])
-            yield mark.join(parts[:one] + [parts[one]] + parts[one:])
-            yield mark.join(parts[:one] + [parts[other]] + parts[one + 1 :])
+            yield mark.join(parts[: one + 1] + parts[one:])
+            yield mark.join([*parts[:one], parts[other], *parts[one + 1 :]])
             parts[one], parts[other] = parts[other], parts[one]
             yield mark.join(parts)
 
@@ -209,7 +209,7 @@ def test_tags_may_be_others() -> None:
 )
 def test_other_readings_are_not_tried(name: str, answer: str, right: bool) -> None:
     puzzle = puzzle_of(name, "easy")
-    instance = next(i for i in map(puzzle.generate, range(99)) if not set(puzzle.solve(i)) & set("(/-u"))
+    instance = next(i for i in map(puzzle.generate, range(99)) if name != "Geometry-v0" or puzzle.solve(i).isdigit())
     reply = answer.replace("X", puzzle.solve(instance))
     assert (judge_answer(puzzle, instance, reply, lenient=True).score == 1) == right
 
