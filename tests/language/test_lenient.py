@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 import time
 from collections.abc import Iterator
@@ -10,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from rlbench_suite.cli.suite import app
 from rlbench_suite.dice import Dice
 from rlbench_suite.language.lenient import find_answer, judge_answer, judge_reply, plain
 from rlbench_suite.language.rows import puzzle_of
@@ -220,6 +223,16 @@ def test_an_expression_may_be_written_as_in_print() -> None:
     for answer in ("2 + 4 + 8 + 10", "(2 \u00d7 10 \u00f7 4)", "2 + 4 + 8 + 10 = 24", r"\(2+4+\left(8+10\right)\)"):
         right = judge_answer(puzzle, instance, answer, lenient=True).score == 1
         assert right == (answer.count("+") == 3 and "=" not in answer), answer
+
+
+def test_the_command_reads_leniently_on_request() -> None:
+    puzzle = puzzle_of("Slant-v0", "easy")
+    reply = f"{A}**{puzzle.solve(puzzle.generate(3))}**{Z}"
+    command = ["puzzles", "verify", "Slant-v0", "--seed", "3", "--difficulty", "easy"]
+    assert CliRunner().invoke(app, command, input=reply).exit_code == 1
+    result = CliRunner().invoke(app, [*command, "--lenient"], input=reply)
+    assert result.exit_code == 0
+    assert json.loads(result.output)["solved"]
 
 
 # -- hostile replies --------------------------------------------------------------------------------------------------
