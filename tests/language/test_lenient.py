@@ -89,6 +89,13 @@ def test_no_way_to_write_makes_a_wrong_answer_right() -> None:
     assert tried > 10_000
 
 
+def test_the_last_line_of_the_prompt_is_no_answer() -> None:
+    for puzzle, instance in instances():
+        reply = WAYS["tagged"](puzzle.solve(instance)) + puzzle.prompt(instance).rpartition("\n")[2]
+        for lenient in (False, True):
+            assert judge_reply(puzzle, instance, reply, lenient=lenient).score == 1, puzzle.name
+
+
 def test_what_is_well_formed_means_the_same_to_both() -> None:
     """The second reading would not change a well-formed answer either, right or wrong."""
     for puzzle, instance in instances():
