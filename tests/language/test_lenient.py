@@ -227,9 +227,22 @@ def test_other_readings_are_not_tried(name: str, answer: str, right: bool) -> No
 def test_an_expression_may_be_written_as_in_print() -> None:
     puzzle = puzzle_of("Game24-v0", "easy")
     instance = next(i for i in map(puzzle.generate, range(99)) if sorted(i.numbers.tolist()) == [2, 4, 8, 10])
-    for answer in ("2 + 4 + 8 + 10", "(2 \u00d7 10 \u00f7 4)", "2 + 4 + 8 + 10 = 24", r"\(2+4+\left(8+10\right)\)"):
-        right = judge_answer(puzzle, instance, answer, lenient=True).score == 1
-        assert right == (answer.count("+") == 3 and "=" not in answer), answer
+    printed = (
+        "8 \u00d7 10 \u00f7 4 \u2212\u00a02",
+        r"\(2+4+\left(8+10\right)\)",
+        "2 + 4 + 8 + 10 = 24.",
+        "10 + 8\n+ 4 + 2",
+    )
+    wrong = (
+        "24 = 2 + 4 + 8 + 10",
+        "2 + 4 + 8 + 10 = 25",
+        "2 + 4 + 8 + 10 = 24 = 24",
+        "4 / (2 - 8 / 4 * 10 / 10) = 24",
+        "4 = 4",
+    )
+    assert [judge_answer(puzzle, instance, answer, lenient=True).score for answer in printed] == [0, 1, 1, 1]
+    assert [judge_answer(puzzle, instance, answer, lenient=True).score for answer in wrong] == [0] * len(wrong)
+    assert judge_answer(puzzle, instance, printed[0], lenient=True).reason == "the value is 18, not 24"
 
 
 def test_the_command_reads_leniently_on_request() -> None:
