@@ -34,6 +34,8 @@ Instance = TypeVar("Instance", bound=tuple[Any, ...])
 OPENING, CLOSING = "<answer>", "</answer>"
 ECHO = " and "
 """Text between the tags where a reply repeats the last line of the prompt."""
+MOST_ECHOES = 1000
+"""Number of echoes that are looked at. A reply with more of them holds no answer."""
 LONGEST_ANSWER = 10_000
 _MOST_TRIES = 100_000
 _SEPARATORS = str.maketrans(dict.fromkeys(",;[](){}\"'", " "))
@@ -216,7 +218,10 @@ class Puzzle(abc.ABC, Generic[Instance]):
         A reply may end with the words of the prompt, "between <answer> and </answer>". They are no answer.
         """
         end = text.rfind(closing)
-        while (start := text.rfind(opening, 0, max(end, 0))) >= 0:
+        for _ in range(MOST_ECHOES):
+            start = text.rfind(opening, 0, max(end, 0))
+            if start < 0:
+                break
             answer = text[start + len(opening) : end]
             if answer != ECHO:
                 return answer.strip(" \t\r\n")
