@@ -98,6 +98,11 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
         lead = "Or, if the only clauses were '1 2 0', '-1 2 0' and '-2 0', in this order:"
         return [*super().example_answers(instance), Example(lead, f"{UNSAT} 2 #3 1 #2 #1")]
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """The word before a proof."""
+        return (UNSAT,)
+
     def judge(self, instance: CNF, answer: str) -> Verdict:
         """Accept any model, and any tree that closes all cases."""
         word, *proof = answer.split(" ")

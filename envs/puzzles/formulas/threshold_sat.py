@@ -83,6 +83,11 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
         """Show an assignment, and the word."""
         return [*super().example_answers(instance), Example("If there is none:", UNSATISFIABLE)]
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """The word for none."""
+        return (UNSATISFIABLE,)
+
     def judge(self, instance: DecidedCNF, answer: str) -> Verdict:
         """Accept any model, and the word if the generator's search found no model."""
         if answer != UNSATISFIABLE:

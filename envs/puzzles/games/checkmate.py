@@ -121,6 +121,10 @@ class CheckmatePuzzle(Puzzle[Instance]):
         """Show the notation."""
         return [Example("For example, a move from e2 to e4 is written:", "e2e4")]
 
+    def mend(self, answer: str) -> str:
+        """Return the move in small letters."""
+        return super().mend(answer).lower()
+
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check the format, then the rules of chess, then whether it is checkmate."""
         if _MOVE.fullmatch(answer) is None:

@@ -178,6 +178,10 @@ class Arc1DPuzzle(InductionPuzzle):
         """Show a short strip."""
         return [Example("For example, the answer for a strip of 4 cells could be:", "0 2 2 1")]
 
+    def mend(self, answer: str) -> str:
+        """Give the strip the layout that the prompt asks for."""
+        return "\n".join(map(" ".join, parsing.rows_of(answer, 1, self.width, self.symbols)))
+
     def read(self, answer: str) -> list[int]:
         """Return a strip."""
         return parsing.grid(answer, 1, self.width, self.symbols)[0]

@@ -257,6 +257,10 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         rule = written([(0, 2, 0), (0, 3, 1), (1, 2, 2), (2, 3, 3)], VOCABULARIES[int(instance.kind)])
         return [Example("For example, another rule would be written:", rule)]
 
+    def mend(self, answer: str) -> str:
+        """End the rule with one full stop. Commas, brackets and the case of letters have a meaning."""
+        return " ".join(answer.rstrip(" .\n").split()) + "."
+
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check the rule on the examples, then on the unseen worlds."""
         body = read(answer, VOCABULARIES[int(instance.kind)], MOST_LITERALS, MOST_FRESH)

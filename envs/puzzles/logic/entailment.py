@@ -236,6 +236,11 @@ class EntailmentPuzzle(Puzzle[Instance]):
         leads = ("The answer is one of these three:", "or", "or")
         return [Example(lead, answer) for lead, answer in zip(leads, ANSWERS, strict=True)]
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """The three answers."""
+        return ANSWERS
+
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Compare the answer with the decision."""
         given = parsing.word(answer, ANSWERS)

@@ -143,6 +143,11 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         lead = "For example, if there were two numbers, to be written in the order 2 1:"
         return [Example(lead, "push push pop pop"), Example("If no operations do this:", IMPOSSIBLE)]
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Names of the operations, and the word for none."""
+        return (*OPERATIONS, IMPOSSIBLE)
+
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Do the operations one by one."""
         order = instance.order.tolist()

@@ -55,6 +55,11 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
         """Show two moves."""
         return [Example("For example, an answer of length 2 could be:", f"{self.moves[0]} {self.moves[-1]}")]
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Names of the moves."""
+        return self.moves
+
     def read(self, answer: str) -> list[int]:
         """Return the moves of an answer.
 

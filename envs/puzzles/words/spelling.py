@@ -29,7 +29,7 @@ from PIL import ImageFont
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import Example, Instance, Malformed, Puzzle
+from rlbench_suite.puzzle import Example, Instance, Malformed, Puzzle, items_of
 
 from ..shared import parsing
 from ..shared.board import Board
@@ -76,6 +76,15 @@ class TextPuzzle(Puzzle[Instance]):
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show a short text."""
         return [Example("For example, the answer for a text of 3 letters could be:", self.written([1, 0, 2]))]
+
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Letters."""
+        return self.alphabet
+
+    def mend(self, answer: str) -> str:
+        """Leave nothing between the letters."""
+        return "".join(self.respelled("".join(items_of(answer.removesuffix(".")))))
 
     def read(self, answer: str) -> list[int]:
         """Return the text that an answer writes.

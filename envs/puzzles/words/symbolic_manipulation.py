@@ -272,6 +272,11 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         removed = "; nothing means that they are removed" if "nothing" in shown else ""
         return OPERATIONS[kind].words.format(*shown, letters=" ".join(letters), last=letters[-1], removed=removed)
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Symbols."""
+        return ALPHABET[: self.letters]
+
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Carry the program out."""
         words = answer.split(" ")
