@@ -85,11 +85,17 @@ class Puzzle(abc.ABC, Generic[Instance]):
     name: ClassVar[str]
     #: Meaning of :meth:`difficulty`, such as "length of the shortest solution in moves".
     difficulty_is: ClassVar[str]
+    #: Meaning of the number that defines the difficulty, such as "the number of cells to fill".
+    tier_is: ClassVar[str]
+    #: Numbers that it may be, in increasing order.
+    tiers: ClassVar[Sequence[float]]
     #: Estimated number of instances with different canonical forms, for tiers in which many seeds repeat an instance.
     #: This many equally likely instances would repeat as often as `benchmarks/puzzle_checks.py` has seen.
     few: ClassVar[dict[float, float]] = {}
 
     def __init__(self, tier: float) -> None:
+        if tier not in self.tiers:
+            raise ValueError(f"{self.name}: difficulty is {self.known_tiers()}, got {tier!r}.")
         self.tier = tier
         self._stream = stream_of(self.name, f"{tier:g}")
 
@@ -151,6 +157,15 @@ class Puzzle(abc.ABC, Generic[Instance]):
     @abc.abstractmethod
     def plan(self, instance: Instance) -> Sequence[int]:
         """Return actions that solve the interactive task from its first state."""
+
+    @classmethod
+    def known_tiers(cls) -> str:
+        """Return the meaning of the difficulty and the numbers that it may be, as in "the side, 3 to 9"."""
+        tiers = cls.tiers
+        if isinstance(tiers, range) and len(tiers) > 2:
+            steps = f" in steps of {tiers.step}" if tiers.step > 1 else ""
+            return f"{cls.tier_is}, {tiers[0]} to {tiers[-1]}{steps}"
+        return f"{cls.tier_is}, one of {', '.join(f'{tier:g}' for tier in tiers)}"
 
     @property
     def space(self) -> float:

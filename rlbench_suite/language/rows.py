@@ -21,7 +21,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from rlbench_suite.card import load, unknown
 from rlbench_suite.puzzle import CLOSING, OPENING, Puzzle, Verdict
@@ -134,7 +134,7 @@ def text_of(completion: Completion) -> str | None:
         return completion
     if not isinstance(completion, Sequence) or not all(isinstance(message, Mapping) for message in completion):
         raise TypeError(_not_a_reply(completion))
-    for message in reversed(completion):
+    for message in reversed(cast(Sequence[Mapping[str, Any]], completion)):
         if message.get("role") == "assistant":
             return _content(message.get("content"))
     return None

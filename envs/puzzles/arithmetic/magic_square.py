@@ -48,13 +48,12 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
 
     name = "MagicSquare"
     difficulty_is = "numbers that a depth-first search (fullest line first) tries until it has found every completion"
+    tier_is = "the side of the square"
+    tiers = tuple(TO_FILL)
     few: ClassVar[dict[float, float]] = {3: 180, 4: 700_000}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in TO_FILL:
-            sides = ", ".join(map(str, TO_FILL))
-            raise ValueError(f"{self.name}: difficulty is the side of the square, one of {sides}, got {tier!r}.")
         self.rows = self.columns = side = int(tier)
         self.fillable = side**2
         self.symbols = tuple(str(number) for number in range(1, side**2 + 1))

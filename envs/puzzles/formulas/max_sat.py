@@ -24,12 +24,12 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
 
     name = "MaxSAT"
     difficulty_is = "bits of luck that a uniform assignment needs to be a best one: -log2(best / assignments)"
+    tier_is = "the number of variables"
+    tiers = range(6, 21)
     clauses_a_variable = 8
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(6, 21):
-            raise ValueError(f"MaxSAT: difficulty is the number of variables, 6 to 20, got {tier!r}.")
         self.variables = int(tier)
 
     def compose(self, dice: Dice) -> MaxCNF | None:

@@ -128,6 +128,7 @@ class InductionPuzzle(Puzzle[Instance]):
     """``tier`` is the number of steps of the rule, 1 to 3."""
 
     difficulty_is = "how often the rules must be halved until those that fit the examples are left"
+    tier_is = "the number of steps of the rule"
     #: The steps by their descriptions in words.
     steps: ClassVar[Mapping[str, Step]]
     #: Symbols that a row may hold.
@@ -139,10 +140,7 @@ class InductionPuzzle(Puzzle[Instance]):
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in self.sizes:
-            known = ", ".join(map(str, self.sizes))
-            raise ValueError(f"{self.name}: difficulty is the number of steps of the rule, {known}, got {tier!r}.")
-        self.examples, self.width = self.sizes[tier]
+        self.examples, self.width = self.sizes[int(tier)]
         self._each = [slice(at, at + self.width) for at in range(0, self.examples * self.width, self.width)]
         self._shorter = (1 + len(self.steps)) ** (int(tier) - 1)
         """Number of rules with fewer than ``tier`` steps."""

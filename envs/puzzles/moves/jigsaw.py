@@ -77,11 +77,11 @@ class JigsawPuzzle(Puzzle[Instance]):
 
     name = "Jigsaw"
     difficulty_is = "patches tried by a search for every arrangement in which borders agree"
+    tier_is = "the number of patches along a side"
+    tiers = range(2, 6)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(2, 6):
-            raise ValueError(f"Jigsaw: difficulty is the number of patches along a side, 2 to 5, got {tier!r}.")
         self.side = int(tier)
         self.cells = self.side**2
         self._corners = [divmod(place, self.side) for place in range(self.cells)]

@@ -62,14 +62,8 @@ class GridPuzzle(Puzzle[Instance]):
     meanings: ClassVar[Mapping[str, str]] = {}
     """Meanings of the symbols that do not explain themselves."""
 
-    def square(self, least: int, most: int) -> int:
-        """Make the grid a square whose side is the tier, and return the side.
-
-        Raises:
-            ValueError: it is not from ``least`` to ``most``.
-        """
-        if self.tier not in range(least, most + 1):
-            raise ValueError(f"{self.name}: difficulty is the side, {least} to {most}, got {self.tier!r}.")
+    def square(self) -> int:
+        """Make the grid a square whose side is the tier, and return the side."""
         self.rows = self.columns = int(self.tier)
         return self.rows
 

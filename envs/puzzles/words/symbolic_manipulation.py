@@ -159,13 +159,12 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
 
     name = "SymbolicManipulation"
     difficulty_is = "symbols in the sequences that the operations make, all together"
+    tier_is = "the number of operations"
+    tiers = range(1, 9)
     few: ClassVar[dict[float, float]] = {2: 35_000}
-    hardest = 8
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(1, self.hardest + 1):
-            raise ValueError(f"{self.name}: difficulty is the number of operations, 1 to {self.hardest}, got {tier!r}.")
         self.operations = int(tier)
         self.letters = self.operations + 1
         self.width = 2 * self.operations + 4
