@@ -18,6 +18,7 @@ from __future__ import annotations
 import abc
 import hashlib
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
@@ -35,6 +36,8 @@ OPENING, CLOSING = "<answer>", "</answer>"
 ECHO = " and "
 """Text between the tags where a reply repeats the last line of the prompt."""
 LONGEST_ANSWER = 10_000
+MOST_PARTIAL = 0.9
+"""Partial credit that a wrong answer never exceeds."""
 _MOST_TRIES = 100_000
 _SEPARATORS = str.maketrans(dict.fromkeys(",;|[](){}\"'", " "))
 """Characters that people put between items; no item of an answer has one."""
@@ -68,6 +71,11 @@ RIGHT = Verdict(valid=True, solved=True, optimal=True, score=1.0, reason="")
 def wrong(reason: str) -> Verdict:
     """Return the verdict on a well-formed answer that breaks a rule."""
     return Verdict(valid=True, solved=False, optimal=False, score=0.0, reason=reason)
+
+
+def agreement(given: Sequence[Any], right: Sequence[Any]) -> float:
+    """Return the share of the places at which two sequences are equal, of those of the longer one."""
+    return sum(map(operator.eq, given, right)) / max(len(given), len(right), 1)
 
 
 def split_by(form: bytes) -> str:
@@ -250,6 +258,32 @@ class Puzzle(abc.ABC, Generic[Instance]):
             return self.judge(instance, answer)
         except Malformed as error:
             return _invalid(str(error))
+
+    def likeness(self, instance: Instance, answer: str, best: str) -> float:
+        """Return how much of a well-formed answer is right, from 0 to 1; always 0 where a puzzle has no such measure.
+
+        Args:
+            instance: the instance.
+            answer: a well-formed answer.
+            best: an answer that scores 1.
+        """
+        return 0.0
+
+    def effortless(self, instance: Instance, best: str) -> float:
+        """Return the greatest :meth:`likeness` of answers that ignore the prompt."""
+        told = (constant for constant in self.constants() if self.verify(instance, constant).valid)
+        return max((self.likeness(instance, constant, best) for constant in told), default=0.0)
+
+    def partial(self, instance: Instance, answer: str, best: str) -> float:
+        """Return the partial credit of a wrong answer, from 0 to :data:`MOST_PARTIAL`; 0 where a puzzle has none.
+
+        It is :meth:`likeness`, rescaled so that answers that ignore the prompt earn nothing. Neither do malformed ones.
+        """
+        if not self.verify(instance, answer).valid:
+            return 0.0
+        chance = self.effortless(instance, best)
+        more = self.likeness(instance, answer, best) - chance
+        return MOST_PARTIAL * more / (1 - chance) if more > 0 else 0.0
 
     def to_plain(self, instance: Instance) -> dict[str, Any]:
         """Return the instance as numbers and lists, for JSON."""

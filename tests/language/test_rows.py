@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.language import PuzzleDataset, environment_factory, puzzle_of, rows, score, verdict
+from rlbench_suite.language import PuzzleDataset, puzzle_of, rows, score, verdict
 from rlbench_suite.language.rows import METADATA, text_of
 from rlbench_suite.puzzle import CLOSING, OPENING
 
@@ -57,10 +57,6 @@ def test_rows_of_different_puzzles_and_tiers_share_a_table() -> None:
         for data in (first, second):
             assert data.verdict(tagged(row["answer"]), row).score == 1
             assert data.score_answer(tagged("1 2"), row) == 0
-        environment = environment_factory("Sudoku4-v0")()
-        environment.reset(**row)
-        environment.submit_answer(row["answer"])
-        assert environment.get_reward() == 1
 
 
 @pytest.mark.parametrize(

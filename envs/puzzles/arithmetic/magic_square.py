@@ -96,6 +96,20 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         read = (parsing.integers(line.rstrip(" "), 1, self.fillable, least=side, most=side) for line in lines)
         return b"".join(map(bytes, read))
 
+    def likeness(self, instance: Instance, answer: str, best: str) -> float:
+        """Return the share of the lines that have the sum, times the share of different numbers.
+
+        Return 0 if a given was changed.
+        """
+        cells = self.read(answer)
+        kept = all(given in (0, cell) for given, cell in zip(self._givens(instance), cells, strict=True))
+        sums = sum(sum(cells[i] for i in line) == self.sum for line in self.lines) if kept else 0
+        return sums / len(self.lines) * len(set(cells)) / len(cells)
+
+    def effortless(self, instance: Instance, best: str) -> float:
+        """Return 0: an answer that ignores the prompt does not keep the givens."""
+        return 0.0
+
     def rules(self) -> str:
         """State the rules."""
         return (

@@ -55,6 +55,12 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
         reason = f"{left} clauses are not satisfied; it can be fewer"
         return Verdict(valid=True, solved=True, optimal=False, score=0.0, reason=reason)
 
+    def likeness(self, instance: MaxCNF, answer: str, best: str) -> float:
+        """Return the number of satisfied clauses, as a share of the greatest possible number."""
+        count = len(instance.clauses)
+        left = len(unsatisfied(instance, self.assignment(instance, answer)))
+        return (count - left) / (count - int(instance.least))
+
     def solve(self, instance: MaxCNF) -> str:
         """Return the first of the best assignments."""
         n = int(instance.variables)

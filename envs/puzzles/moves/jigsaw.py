@@ -41,7 +41,7 @@ from PIL import Image
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, agreement, wrong
 
 from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
@@ -162,6 +162,10 @@ class JigsawPuzzle(Puzzle[Instance]):
             if below < self.cells and bottom != borders[numbers[below] - 1][0]:
                 return wrong(f"patch {number} does not agree with patch {numbers[below]} below it")
         return RIGHT
+
+    def likeness(self, instance: Instance, answer: str, best: str) -> float:
+        """Return the share of the places that hold the right patch."""
+        return agreement(answer.split(" "), best.split(" "))
 
     def solution(self, instance: Instance) -> list[int]:
         """Return for each place the place in which its patch lies, by exact search."""

@@ -25,7 +25,7 @@ import numpy as np
 
 from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, agreement, wrong
 
 from ..shared import parsing
 from ..shared.board import Board
@@ -279,6 +279,10 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
     def solve(self, instance: Instance) -> str:
         """Carry the program out."""
         return self.written(self.result(instance))
+
+    def likeness(self, instance: Instance, answer: str, best: str) -> float:
+        """Return the share of the places that hold the right symbol."""
+        return agreement(answer.split(" "), best.split(" "))
 
     def written(self, row: Row) -> str:
         """Return a sequence as an answer is written."""
