@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import abc
-import json
 import math
-import tempfile
 import warnings
 from array import array
 from bisect import bisect_right
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from rlbench_suite.dice import Dice, stream_of
 from rlbench_suite.language import rows
+from rlbench_suite.language.export import with_prompt, write
 from rlbench_suite.language.rows import Completion, Row, canonical_hash, make_row, puzzle_of
 from rlbench_suite.puzzle import Verdict
 from rlbench_suite.registry import card as find_card
@@ -95,23 +94,8 @@ class Dataset(Sequence[Row], abc.ABC):
         return HuggingFaceDataset.from_list([with_prompt(row) for row in self])
 
     def export(self, path: Path, progress: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers) -> None:
-        """Write every row as a line of JSON. The file appears when it is complete.
-
-        Args:
-            path: the file.
-            progress: function that wraps the numbers of the rows, to show progress.
-        """
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            with (unfinished := Path(folder) / path.name).open("w", encoding="utf-8", newline="\n") as file:
-                for number in progress(range(self.size)):
-                    file.write(json.dumps(self[number]) + "\n")
-            unfinished.replace(path)
-
-
-def with_prompt(row: Row) -> Row:
-    """Return a row with ``prompt``, the question as chat messages."""
-    return {"prompt": [{"role": "user", "content": row["question"]}], **row}
+        """Write all rows to a ``.jsonl`` or ``.parquet`` file, see :func:`.export.write`."""
+        write(self, path, progress)
 
 
 class PuzzleDataset(Dataset):
