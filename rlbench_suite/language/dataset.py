@@ -90,7 +90,7 @@ class Dataset(Sequence[Row], abc.ABC):
         try:
             from datasets import Dataset as HuggingFaceDataset
         except ImportError as error:
-            raise ImportError("Hugging Face datasets are missing: pip install 'rlbench-suite[datasets]'") from error
+            raise ImportError("Hugging Face datasets are missing: pip install 'rlbench-suite[huggingface]'") from error
         return HuggingFaceDataset.from_list([with_prompt(row) for row in self])
 
     def export(self, path: Path, progress: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers) -> None:
@@ -184,7 +184,7 @@ class PuzzleDataset(Dataset):
         """Warn if many rows repeat earlier ones."""
         each = self.size / len(self.puzzles)
         different = sum(expected_different(puzzle.space / 2, each) for puzzle in self.puzzles)
-        if different < (1 - REPEATS) * self.size:
+        if self.size - different > max(REPEATS * self.size, 1):
             warnings.warn(
                 f"{self.id} has few different instances at this difficulty: of {self.size} rows of one split, about "
                 f"{different:.0f} differ. Pass unique=True to leave out repeated ones.",

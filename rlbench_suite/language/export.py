@@ -117,7 +117,7 @@ def push_to_hub(splits: Mapping[str, Dataset], repository: str, *, private: bool
     try:
         from huggingface_hub import HfApi
     except ImportError as error:
-        raise ImportError("huggingface_hub is missing: pip install 'rlbench-suite[datasets]'") from error
+        raise ImportError("huggingface_hub is missing: pip install 'rlbench-suite[huggingface]'") from error
     user, _, name = repository.partition("/")
     if not user or not name or "/" in name:
         raise ValueError(f"A repository is written user/name, got {repository!r}.")
