@@ -136,8 +136,11 @@ def score(row: Mapping[str, Any], completion: Completion, **reading: Any) -> flo
     if text is None:
         return 0.0
     best: str = row["answer"]
-    if best and reading.keys() <= _HARMLESS and text.endswith(f"{OPENING}{best}{CLOSING}"):
-        return 1.0  # most right replies end in the answer
+    if best and reading.keys() <= _HARMLESS:
+        if text.endswith(f"{OPENING}{best}{CLOSING}"):  # most right replies end in the answer
+            return 1.0
+        if Puzzle.extract(text) == best:
+            return 1.0
     return verdict(row, text, **reading).score
 
 
