@@ -184,8 +184,8 @@ score(row, f"<answer>{{row['answer']}}</answer>")  # 1.0
 {contents}
 ## Contamination
 
-A hash of the canonical form of an instance decides its split, so no choice of seeds makes `train` and `test` overlap:
-renamed, rotated and reflected instances count as one. To check that training data of your own hold no test instance,
+The instance itself decides its split, so no choice of seeds makes `train` and `test` overlap: renamed, rotated and
+reflected instances count as one. To check that training data of your own hold no test instance,
 compare `metadata["canonical"]`: two rows with the same hash ask equivalent questions. Rows can be made again from their
 `id`, `tier`, `split` and `seed`, so a fresh test set takes only seeds that nobody published.
 

@@ -121,7 +121,7 @@ def verdict(
         given = find_answer(given, lenient=lenient, outside_thoughts=outside_thoughts, tags=tags, thoughts=thoughts)
     judged = judge_answer(puzzle, instance, given, lenient=lenient)
     if partial and given is not None and judged.score < 1:
-        credit = puzzle.partial(instance, given, row["answer"] or puzzle.solve(instance))
+        credit = puzzle.partial(instance, given, row.get("answer") or puzzle.solve(instance))
         return judged._replace(score=max(judged.score, credit))
     return judged
 
@@ -135,7 +135,7 @@ def score(row: Mapping[str, Any], completion: Completion, **reading: Any) -> flo
     text = text_of(completion)
     if text is None:
         return 0.0
-    best: str = row["answer"]
+    best: str = row.get("answer", "")
     if best and reading.keys() <= _HARMLESS:
         if text.endswith(f"{OPENING}{best}{CLOSING}"):  # most right replies end in the answer
             return 1.0
