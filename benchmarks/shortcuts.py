@@ -3,8 +3,8 @@
     python benchmarks/shortcuts.py [--ids A-v0,B-v0] [--tiers easy,medium] [--train 3000] [--test 1000] [--dry]
 
 It needs scikit-learn (extra ``peers``). If the solver gives at most 100 different answers to the training instances,
-the whole answer is predicted. If some answers begin with a word such as ``none`` or ``UNSAT`` and others do not, that
-kind is predicted. All other puzzles are left out, because they have too many answers.
+the whole answer is predicted. If some answers begin with a word such as ``none`` or ``UNSAT`` and others do not, only
+that kind is predicted. All other puzzles are left out, because they have too many answers.
 
 A classifier reads the text of the question alone: lengths, counts of each word, sorted counts, words by their place,
 words by the order in which they first occur, and degrees of the graph if edges are told. For TicTacToe it scores each
@@ -113,7 +113,7 @@ def measure(puzzle: Puzzle[Any], train: int, test: int) -> Found | None:
     if puzzle.name == "TicTacToe":
         return found_of(puzzle, asked, by_cells(puzzle, learned, asked))
     classes, truth = learned.answers, asked.answers
-    if not (whole := len(set(classes)) <= FEW):
+    if not (whole := len(set(classes)) <= (KINDS if kinds else FEW)):
         if not kinds:
             return None
         classes, truth = ([kind(answer) for answer in answers] for answers in (classes, truth))

@@ -30,7 +30,15 @@ LEAST_AUC = 0.75
 NEAR_ZERO = 0.05
 """Score of a rule of thumb that cannot fall any further."""
 
-REASONS: dict[str, str] = {}
+REASONS = {
+    "CheckmateInOne": "more pieces mean more legal moves to check, but also more ways to mate",
+    "CubeRotation": "only tracking all moves helps, so the rule of thumb stays at chance",
+    "Entailment": "some large sets of premises have short proofs; the rule of thumb stays at chance",
+    "HamiltonianCycle": "some large graphs are decided after a few steps, and the rule of thumb is near chance",
+    "HamiltonianPath": "some large graphs are decided after a few steps",
+    "SAT50": "decisions vary more between formulas of one size than between neighbouring sizes",
+    "ThresholdSAT": "the rule of thumb hardly ever finds a model, so it stays at the half that have none",
+}
 """Name of a puzzle to the reason why its tiers may break a condition."""
 
 

@@ -20,7 +20,7 @@ from rlbench_suite.envs.puzzles.shared.naming import least_naming
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
-TIERS = {"easy": 3, "medium": 6, "hard": 9}
+TIERS = {"easy": 4, "medium": 6, "hard": 9}
 Kinds = dict[str, bool]
 """Name to whether that is a knight."""
 
