@@ -13,7 +13,7 @@ gradient boosting are fitted to four fifths of the training instances. The one t
 fitted to all of them, and predicts the test instances.
 
 ``one_shot_scores.json`` beside the tasks receives the entry ``classifier`` (score of the predicted answers) or ``kind``
-(how often the prediction of the kind is true). ``rlsuite info`` and the pages of tasks show it. The table lists, for
+(how often the prediction of the kind is true). ``rlsuite show`` and the pages of tasks show it. The table lists, for
 each tier, the best score without thought on the card, the classifier's score with its interval, and the share of the
 most frequent class.
 """

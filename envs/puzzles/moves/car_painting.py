@@ -145,7 +145,10 @@ class CarPaintingPuzzle(Puzzle[Instance]):
 
     @property
     def space(self) -> float:
-        """Approximate number of lines that differ by more than names of colours and direction."""
+        """Approximate number of lines that differ by more than names of colours and direction.
+
+        Not all of them become instances.
+        """
         return len(COLOURS) ** self.count / 12
 
     def canonical(self, instance: Instance) -> bytes:
