@@ -273,7 +273,9 @@ class EpisodeSession(Session):
         if self.history == "full":
             lines = [self.task.describe(self._state, self.view.params), *remarks]
         else:
-            lines = [*remarks, self.task.describe_turn(before, self._state, self.view.params)]
+            lines = list(remarks)
+            if not (remarks and remarks[0].startswith("Not allowed")):  # such an action leaves the state as it is
+                lines.append(self.task.describe_turn(before, self._state, self.view.params))
         if self.done:
             return "\n".join((*lines, why_over(self.info))), earned
         lines += self._time_left()
