@@ -181,7 +181,8 @@ def _plain_word(kind: Kind, value: str) -> str:
 def suggestion(apis: Sequence[Api], name: str) -> str:
     """Return a sentence that names the API nearest to an invented one in spelling or meaning; empty if none is."""
     words = _words(name[:100])
-    of_app = [one for one in apis if words and one.name.startswith(f"{words[0]}.")]
+    apps = difflib.get_close_matches(words[0], {one.name.split(".")[0] for one in apis}, 1, 0.8) if words else []
+    of_app = [one for one in apis if one.name.split(".")[0] in apps]
     rest = words[1:] if of_app else words
     common = {word: sum(word in _meanings(one) for one in apis) for word in rest}
 

@@ -60,6 +60,8 @@ class Session(abc.ABC):
         uses_tools: True if the task's actions are tool calls by nature, so that a chat client should offer ``tools``.
         done: True if the episode is over.
         total_reward: sum of the rewards so far.
+        turns: number of replies and calls so far.
+        said: messages of each turn: the player's, then the answers to it.
     """
 
     system: str
@@ -70,8 +72,7 @@ class Session(abc.ABC):
     def __init__(self) -> None:
         self.done, self.total_reward = False, 0.0
         self.turns = 0
-        self._said: list[list[Message]] = []
-        """Messages of each turn: the player's, then the answers to it."""
+        self.said: list[list[Message]] = []
 
     def reply(self, text: str) -> Turn:
         """Play a whole reply of a player.
@@ -115,7 +116,7 @@ class Session(abc.ABC):
         if not calls:
             text, rewards = self._replied(message.get("content") or "")
             said.append({"role": "user", "content": text})
-        self._said.append(said)
+        self.said.append(said)
         return Turn(text, rewards, self.done)
 
     @abc.abstractmethod
@@ -141,7 +142,7 @@ class Session(abc.ABC):
 
     def messages(self) -> list[Message]:
         """Return the whole conversation so far, as a chat endpoint takes it."""
-        return [*self._head(), *(message for turn in self._said for message in turn)]
+        return [*self._head(), *(message for turn in self.said for message in turn)]
 
     def _head(self) -> list[Message]:
         """Return the messages with which the conversation begins."""
@@ -299,12 +300,12 @@ class EpisodeSession(Session):
 
     def messages(self) -> list[Message]:
         """Return the conversation so far under the history policy, as a chat endpoint takes it."""
-        left_out = len(self._said) - self.window
+        left_out = len(self.said) - self.window
         if self.history != "window" or left_out <= 0:
             return super().messages()
         *head, opening = self._head()
         opening = opening | {"content": f"{self.opening}\n\n(The first {left_out} turns are left out here.)"}
-        messages = [*head, opening, *(message for turn in self._said[left_out:] for message in turn)]
+        messages = [*head, opening, *(message for turn in self.said[left_out:] for message in turn)]
         if not self.done:
             now = self.task.describe_turn(None, self._state, self.view.params)
             messages[-1] = messages[-1] | {"content": f"{messages[-1]['content']}\n\nAll that is known now:\n{now}"}
