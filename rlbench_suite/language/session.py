@@ -9,9 +9,10 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import gymnasium
 
-from rlbench_suite.adapters.text import TextEnv, why_over
+from rlbench_suite.adapters.text import TextEnv, action_in, why_over
 from rlbench_suite.card import unknown
 from rlbench_suite.episode import scalar_return
+from rlbench_suite.language.lenient import find_answer, judge_answer, plain
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.language.tools import Schema, read_arguments, text_tool
 from rlbench_suite.puzzle import Verdict
@@ -158,22 +159,25 @@ class PuzzleSession(Session):
     the solution.
     """
 
-    def __init__(self, task_id: str, *, seed: int, split: str, difficulty: str | float | None) -> None:
+    def __init__(
+        self, task_id: str, *, seed: int, split: str, difficulty: str | float | None, lenient: bool = False
+    ) -> None:
         super().__init__()
+        self.lenient = lenient
         self.puzzle = puzzle_of(task_id, difficulty)
         self.instance = self.puzzle.generate(seed, split)
         self.system, self.opening, self.tools = "", self.puzzle.prompt(self.instance), [SUBMIT]
         self.verdict: Verdict | None = None
 
     def _replied(self, text: str) -> tuple[str, float]:
-        return self._judged(self.puzzle.extract(text))
+        return self._judged(find_answer(text, lenient=self.lenient))
 
     def _called(self, name: str, arguments: str) -> tuple[str, float]:
         self.turns += 1
         answer, fault = None, ""
         try:
             answer = self._submitted(name, arguments)
-            if not (verdict := self.puzzle.verify(self.instance, answer)).valid:
+            if not (verdict := self._verdict(answer)).valid:
                 fault = verdict.reason
         except ValueError as error:
             fault = str(error)
@@ -195,9 +199,12 @@ class PuzzleSession(Session):
         inside = self.puzzle.extract(answer)
         return answer.strip() if inside is None else inside
 
+    def _verdict(self, answer: str | None) -> Verdict:
+        return judge_answer(self.puzzle, self.instance, answer, lenient=self.lenient)
+
     def _judged(self, answer: str | None) -> tuple[str, float]:
         """End the episode with an answer."""
-        self.verdict = self.puzzle.verify(self.instance, answer)
+        self.verdict = self._verdict(answer)
         self.done, self.total_reward = True, self.verdict.score
         return self.verdict.reason or "Right.", self.verdict.score
 
@@ -227,15 +234,16 @@ class EpisodeSession(Session):
         seed: int,
         split: str,
         difficulty: str | float | None,
-        history: History,
-        window: int,
+        lenient: bool = False,
+        history: History = "delta",
+        window: int = 8,
     ) -> None:
         super().__init__()
-        card = find_card(task_id)
-        self.env = gymnasium.make(card.id, view="text", split=split, difficulty=difficulty)
+        self._card = find_card(task_id)
+        self.env = gymnasium.make(self._card.id, view="text", split=split, difficulty=difficulty)
         self.view: TextEnv = self.env.unwrapped  # type: ignore[assignment]
         self.task = self.view.task
-        self.history, self.window, self._limit = history, window, card.horizon
+        self.lenient, self.history, self.window = lenient, history, window
         observation, self.info = self.env.reset(seed=seed)
         self._state = self.view.state
         own = self.task.tools()
@@ -246,7 +254,18 @@ class EpisodeSession(Session):
         self.opening = observation if history == "full" else "\n".join((begun, *self._time_left()))
 
     def _replied(self, text: str) -> tuple[str, float]:
-        return self._step(text)
+        return self._step(self._mended(text) if self.lenient else text)
+
+    def _mended(self, reply: str) -> str:
+        """Return the action of a reply without the marks around it, if only so it can be read; else the reply.
+
+        Whether it can be read depends on its format alone, never on how good it is.
+        """
+        if self.view.reads(reply):
+            return reply
+        bare = plain(action_in(reply))
+        readings = (bare, bare.rstrip(".! "))
+        return next((reading for reading in readings if self.view.reads(reading)), reply)
 
     def _called(self, name: str, arguments: str) -> tuple[str, float]:
         if self.uses_tools:
@@ -286,7 +305,7 @@ class EpisodeSession(Session):
 
     def _time_left(self) -> list[str]:
         """Return the line that says how many turns are left, unless the task says so itself."""
-        return [] if self.task.counts_turns else [f"Turns left: {self._limit - self.turns}."]
+        return [] if self.task.counts_turns else [f"Turns left: {self._card.horizon - self.turns}."]
 
     @property
     def score(self) -> float:
@@ -319,6 +338,7 @@ def begin(
     split: str = "train",
     difficulty: str | float | None = None,
     one_shot: bool | None = None,
+    lenient: bool = False,
     history: History = "delta",
     window: int = 8,
 ) -> Session:
@@ -330,6 +350,7 @@ def begin(
         split: ``train`` or ``test``.
         difficulty: a tier's name, or the number that defines it.
         one_shot: True to ask for one answer, False to play turn by turn. By default puzzles are asked.
+        lenient: True to read answers that are formatted in another way than the prompt asks for.
         history: the text of turns. ``delta`` says what changed. ``full`` says everything again in each turn. ``window``
             says what changed, and ``messages`` has the last turns only, with all that is known now.
         window: number of turns that ``window`` keeps.
@@ -343,8 +364,10 @@ def begin(
         raise ValueError(f"window is at least 1, got {window}.")
     asked = bool(find_card(task_id).puzzle) if one_shot is None else one_shot
     if asked:
-        return PuzzleSession(task_id, seed=seed, split=split, difficulty=difficulty)
-    return EpisodeSession(task_id, seed=seed, split=split, difficulty=difficulty, history=history, window=window)
+        return PuzzleSession(task_id, seed=seed, split=split, difficulty=difficulty, lenient=lenient)
+    return EpisodeSession(
+        task_id, seed=seed, split=split, difficulty=difficulty, lenient=lenient, history=history, window=window
+    )
 
 
 def _json(value: Any) -> str:
