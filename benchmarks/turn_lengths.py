@@ -42,7 +42,8 @@ def length(messages: list[dict[str, Any]]) -> int:
 def reference(view: TextEnv) -> Callable[[], np.ndarray]:
     """Return a function that acts as the reference player."""
     policy, key = view.reference(), jax.random.key(0)
-    memory, act = policy.initial(view.params), jax.jit(lambda *given: policy.act(*given))
+    memory = policy.initial(view.params)
+    act = jax.jit(lambda *given: policy.act(*given))  # noqa: PLW0108  # bound methods of equinox have no hash
 
     def choose() -> np.ndarray:
         nonlocal memory

@@ -24,7 +24,7 @@ from .api_reference import tool_name
 FORM = 'expected one call, {"name": ..., "arguments": {...}} or name(argument=value)'
 NAME_KEYS, ARGUMENT_KEYS = ("name", "api"), ("arguments", "args", "parameters")
 LINE = re.compile(r"(\w+(?:\.\w+)?)\s*\((.*)\)", re.DOTALL)
-ARGUMENT = re.compile(r"""\s*+(?:(\w++)\s*+=\s*+)?("[^"]*+"|'[^']*+'|[^,'"=]++)\s*+(,|$)""")
+ARGUMENT = re.compile(r"""\s*+(?:(\w++)\s*+=\s*+)?("[^"]*+"|'[^']*+'|[^,'"=()]++)\s*+(,|$)""")
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 ALIKE = (
@@ -90,7 +90,7 @@ def parse_call(apis: Sequence[Api], text: str) -> np.ndarray:
 
 
 def _read_call(apis: Sequence[Api], text: str) -> tuple[Any, Any]:
-    """Return name and arguments of a call, neither of them checked; arguments of a line without names are a list."""
+    """Return name and arguments of a call, neither of them checked; arguments of a line without names are a tuple."""
     if line := LINE.fullmatch(text):
         return line[1], _arguments_of_line(line[2])
     given = _json(text)
@@ -104,7 +104,7 @@ def _read_call(apis: Sequence[Api], text: str) -> tuple[Any, Any]:
     return given[names[0]], given[arguments[0]] if arguments else {}
 
 
-def _arguments_of_line(text: str) -> dict[str, Any] | list[Any]:
+def _arguments_of_line(text: str) -> dict[str, Any] | tuple[Any, ...]:
     """Return the arguments between the brackets of a line.
 
     Raises:
@@ -125,7 +125,7 @@ def _arguments_of_line(text: str) -> dict[str, Any] | list[Any]:
         else:
             bare.append(value)
         at = found.end()
-    return bare or _object(named)
+    return tuple(bare) or _object(named)
 
 
 def _read_arguments(one: Api, given: Any) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _read_arguments(one: Api, given: Any) -> dict[str, Any]:
     """
     if isinstance(given, str):
         given = _json(given) if given.strip() else {}
-    if isinstance(given, list) and given:
+    if isinstance(given, tuple):
         if len(given) > len(one.arguments):
             raise ValueError(f"{one.name} takes {', '.join(one.arguments) or 'no arguments'}; got {len(given)} values")
         return dict(zip(one.arguments, given, strict=False))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import abc
 import json
 import math
+import re
 from typing import Any, Literal, NamedTuple, get_args
 
 import gymnasium
 
-from rlbench_suite.adapters.text import TextEnv, action_in, why_over
+from rlbench_suite.adapters.text import LONGEST_ACTION, TextEnv, action_in, why_over
 from rlbench_suite.card import unknown
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.language.lenient import find_answer, judge_answer, plain
@@ -35,6 +36,10 @@ SUBMIT = text_tool(
     "answer",
     "The answer, in exactly the format that is asked for.",
 )
+LABEL = re.compile(
+    r"[*_ ]*+(?:(?:my|the|next|final) )*+(?:action|move|guess|question|call)[*_ ]*+:[*_ ]*+", re.IGNORECASE
+)
+"""A label before an action, such as ``**Action:**``."""
 UNREADABLE_CALLS = 3
 """Calls of ``submit_answer`` that may be unreadable; the last of them ends the episode."""
 
@@ -257,15 +262,20 @@ class EpisodeSession(Session):
         return self._step(self._mended(text) if self.lenient else text)
 
     def _mended(self, reply: str) -> str:
-        """Return the action of a reply without the marks around it, if only so it can be read; else the reply.
+        """Return the action of a reply in a form that can be read; the reply itself if there is none.
 
-        Whether it can be read depends on its format alone, never on how good it is.
+        A reply that can be read as it stands is. Else its action is looked for without the marks around it, then in
+        the last code block, then in the last line. Whether it can be read depends on its format alone, never on how
+        good it is.
         """
-        if self.view.reads(reply):
-            return reply
-        bare = plain(action_in(reply))
-        readings = (bare, bare.rstrip(".! "))
-        return next((reading for reading in readings if self.view.reads(reading)), reply)
+        said = action_in(reply).strip()[-LONGEST_ACTION:]
+        readings = [reply]
+        for part in (said, "```".join(said.split("```")[-2:-1]), said.rpartition("\n")[2]):
+            bare = plain(f"```{part}```" if "\n" in part and part is not said else part)
+            label = LABEL.match(bare)
+            unlabelled = bare[label.end() :] if label else bare
+            readings += [bare, unlabelled, unlabelled.rstrip(".! ")]
+        return next(filter(self.view.reads, filter(None, readings)), reply)
 
     def _called(self, name: str, arguments: str) -> tuple[str, float]:
         if self.uses_tools:
