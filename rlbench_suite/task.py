@@ -144,6 +144,14 @@ class Described(abc.ABC):
             raise ValueError(f"expected an action in {space}, got {text!r}")
         return action
 
+    def spell(self, action: np.ndarray, state: Any, params: Any) -> str:
+        """Return the reply that plays an action: the inverse of :meth:`parse`. By default its numbers.
+
+        Two replies may play equal moves: of two equal numbers on the table, either may be meant.
+        """
+        digits = np.finfo(action.dtype).precision + 3 if action.dtype.kind == "f" else 0
+        return " ".join(f"{number:.{digits}g}" if digits else str(number) for number in np.ravel(action).tolist())
+
     def how_to_act(self) -> str:
         """Return one line that tells a text player what an action looks like."""
         numbers = int(np.prod(self.action_space.shape or (), dtype=int))

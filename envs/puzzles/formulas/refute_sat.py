@@ -377,6 +377,10 @@ class RefuteSAT(PuzzleTask[State]):
             raise ValueError(f"expected V or -V with a variable V from 1 to {self.variables}, got {text[:40]!r}")
         return np.asarray(2 * int(match[2]) - 2 + len(match[1]), self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the literal."""
+        return f"{'-' * (int(action) % 2)}{int(action) // 2 + 1}"
+
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the only reason there is."""
         return f"variable {int(action) // 2 + 1} has a value already"
