@@ -30,6 +30,7 @@ exact search, so branching at random mostly fails.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -92,6 +93,11 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
             "for the case that V is true, followed by a proof for the case that V is false. For example, the three "
             f"clauses '1 2 0', '-1 2 0' and '-2 0' are refuted by: {UNSAT} 2 #3 1 #2 #1"
         )
+
+    @property
+    def caseless(self) -> Sequence[str]:
+        """The word before a proof."""
+        return (UNSAT,)
 
     def judge(self, instance: CNF, answer: str) -> Verdict:
         """Accept any model, and any tree that closes all cases."""
@@ -351,7 +357,7 @@ class RefuteSAT(PuzzleTask[State]):
         case, second = self._case(state), int(state.second)
         shown = [f"{v if case[v] else -v}{'*' if second >> v - 1 & 1 else ''}" for v in order]
         return "\n".join([
-            to_dimacs(self._formula(params)).rstrip(),
+            to_dimacs(self._formula(params)),
             f"c The case at hand (* marks second values): {' '.join(shown) or 'no variable has a value'}",
             f"c Settled: {float(self._settled(state)):.6g} of all assignments. "
             f"Branchings used: {int(state.used)} of {int(params.instance.budget)}.",
