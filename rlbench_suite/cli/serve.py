@@ -33,12 +33,12 @@ def serve(
         typer.Option(help="Difficulty where a client asks for none. [default: the task's own]", show_default=False),
     ] = None,
     turns: Annotated[bool, typer.Option("--turns", help="Play puzzles turn by turn, not as one question.")] = False,
-    max_sessions: Annotated[int, typer.Option(help="Number of connections at a time.")] = 1000,
+    max_sessions: Annotated[int, typer.Option(help="Number of clients who play at a time.")] = 1000,
     mcp: Annotated[
         Pipe | None,
-        typer.Option(help="Serve the tools of the task by MCP instead: `stdio` or `http`.", show_default=False),
+        typer.Option(help="Serve one episode as tools by MCP instead: `stdio` or `http`.", show_default=False),
     ] = None,
-    seed: Annotated[int, typer.Option(help="With --mcp: seed of the first episode; the next ones follow.")] = 0,
+    seed: Annotated[int, typer.Option(help="With --mcp: seed of the episode that is served.")] = 0,
 ) -> None:
     """Serve episodes to language models, in OpenEnv's form over WebSocket, or as tools by MCP.
 
@@ -56,7 +56,7 @@ def serve(
 
     offer = openenv.Offer(task_id, split.value, difficulty, False if turns else None)
     if mcp is not None:
-        mcp_server.run(offer, seed=seed, transport=mcp.value, host=host, port=port)
+        mcp_server.run(offer.begin(seed), mcp.value, host=host, port=port)
         return
     typer.echo(f"Serving {task_id} on ws://{host}:{port}/ws (split {split.value}). Press Ctrl+C to end.", err=True)
     openenv.run(offer, host=host, port=port, max_sessions=max_sessions)

@@ -29,6 +29,7 @@ from collections.abc import AsyncIterator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from threading import Semaphore
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -47,7 +48,6 @@ LONGEST_MESSAGE = 4 * LONGEST_FRAME
 LARGEST_SEED = 2**31
 """Seeds that the server draws are below this."""
 UPGRADE_REQUIRED = 426
-TRY_AGAIN_LATER = 1013
 
 Metadata = dict[str, Any]
 Model = TypeVar("Model", bound=BaseModel)
@@ -178,11 +178,18 @@ class Offer:
 
 
 class Connection:
-    """A client: its episode, and the answers to its frames."""
+    """A client: its episode, and the answers to its frames.
 
-    def __init__(self, offer: Offer, tools: list[dict[str, Any]]) -> None:
+    Args:
+        offer: episodes that the client may play.
+        tools: tools of these episodes (:func:`listed`).
+        seats: one for each session that the server has room for. The first reset takes one, :meth:`leave` gives it back.
+    """
+
+    def __init__(self, offer: Offer, tools: list[dict[str, Any]], seats: Semaphore) -> None:
         self.offer = offer
         self.tools = tools
+        self._seats, self._seated = seats, False
         self.session: Session | None = None
         self.state = EpisodeState(id=find_card(offer.task_id).id)
 
@@ -202,8 +209,17 @@ class Connection:
             self.session = None
             return _error("EXECUTION_ERROR", "The episode failed; the server's log says why. Reset to begin another.")
 
+    def leave(self) -> None:
+        """Make room for another client."""
+        if self._seated:
+            self._seats.release()
+        self.session, self._seated = None, False
+
     def _reset(self, data: dict[str, Any]) -> dict[str, Any]:
         asked = _checked(Reset, data)
+        if not self._seated and not self._seats.acquire(blocking=False):
+            raise Refused("CAPACITY_REACHED", "All sessions of this server are taken; close one, or try again later.")
+        self._seated = True
         seed = secrets.randbelow(LARGEST_SEED) if asked.seed is None else asked.seed
         try:
             self.session = self.offer.begin(seed, asked.split, asked.difficulty)
@@ -303,7 +319,8 @@ def make_app(offer: Offer, *, max_sessions: int = 1000, threads: int | None = No
 
     Args:
         offer: the episodes.
-        max_sessions: number of connections at a time; more get the error ``CAPACITY_REACHED``.
+        max_sessions: number of clients who play at a time. A reset of another gets the error ``CAPACITY_REACHED``, and
+            may be tried again.
         threads: threads that compute turns; one for each core by default.
 
     Raises:
@@ -320,17 +337,11 @@ def make_app(offer: Offer, *, max_sessions: int = 1000, threads: int | None = No
     card = find_card(offer.task_id)
     tools = listed(offer.try_out().tools)
     pool = ThreadPoolExecutor(threads or os.cpu_count(), thread_name_prefix="episodes")
-    connections: set[Connection] = set()
+    seats = Semaphore(max_sessions)
 
     async def serve(websocket: WebSocket) -> None:
         await websocket.accept()
-        if len(connections) >= max_sessions:
-            full = f"All {max_sessions} sessions of this server are taken; close one, or try again later."
-            await websocket.send_text(json.dumps(_error("CAPACITY_REACHED", full)))
-            await websocket.close(TRY_AGAIN_LATER)
-            return
-        connection = Connection(offer, tools)
-        connections.add(connection)
+        connection = Connection(offer, tools, seats)
         try:
             while (event := await websocket.receive())["type"] == "websocket.receive":
                 frame = event.get("text")
@@ -345,7 +356,7 @@ def make_app(offer: Offer, *, max_sessions: int = 1000, threads: int | None = No
         except WebSocketDisconnect:
             pass
         finally:
-            connections.remove(connection)
+            connection.leave()
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
@@ -362,7 +373,7 @@ def make_app(offer: Offer, *, max_sessions: int = 1000, threads: int | None = No
     def metadata() -> dict[str, Any]:
         from rlbench_suite import __version__
 
-        return {"name": card.id, "description": card.summary, "version": __version__, "sessions": len(connections)}
+        return {"name": card.id, "description": card.summary, "version": __version__}
 
     @app.get("/schema")
     def schema() -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 import asyncio
 import json
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Semaphore, Thread
 
 import pytest
 
@@ -33,7 +33,7 @@ def serving(offer: Offer, **keywords: int) -> Iterator[str]:
         make_app(offer, **keywords), port=0, ws_max_size=LONGEST_MESSAGE, log_level="warning", lifespan="on"
     )
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
+    thread = Thread(target=server.run)
     thread.start()
     try:
         while not server.started:
@@ -88,7 +88,7 @@ def test_turns_are_those_of_the_session(words: str) -> None:
 
 def test_state_and_observations_keep_the_answer() -> None:
     offer = Offer("Wordle-v0")
-    connection = Connection(offer, [])
+    connection = Connection(offer, [], Semaphore(1))
     told = connection.answer('{"type": "reset", "data": {"seed": 1}}')
     told = json.dumps([told, connection.answer('{"type": "state"}')])
     session = offer.begin(1)
@@ -149,7 +149,7 @@ def test_their_client_of_tools_lists_and_calls() -> None:
     ],
 )
 def test_a_wrong_frame_gets_a_clear_error(frame: str, code: str, says: str) -> None:
-    told = Connection(Offer("Game24-v0"), []).answer(frame)
+    told = Connection(Offer("Game24-v0"), [], Semaphore(1)).answer(frame)
     assert told is not None
     assert told["type"] == "error"
     assert told["data"]["code"] == code
@@ -180,17 +180,21 @@ def test_wrong_frames_leave_the_episode_as_it_is(puzzles: str) -> None:
 
 
 def test_a_full_server_says_so_and_has_room_again_when_a_client_leaves(words: str) -> None:
-    with GenericEnvClient(base_url=words).sync() as one, GenericEnvClient(base_url=words).sync() as two:
-        one.reset()
-        two.reset()
-        with pytest.raises(RuntimeError, match="All 2 sessions .* CAPACITY_REACHED"):
-            GenericEnvClient(base_url=words).sync().reset()
-    deadline = time.monotonic() + 10
-    while httpx.get(words + "/metadata").json()["sessions"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    with GenericEnvClient(base_url=words).sync() as three:
-        three.reset()
+    third = GenericEnvClient(base_url=words).sync()
+    with third, GenericEnvClient(base_url=words).sync() as one:
+        with GenericEnvClient(base_url=words).sync() as two:
+            one.reset()
+            two.reset()
+            with pytest.raises(RuntimeError, match="All sessions .* CAPACITY_REACHED"):
+                third.reset()
+        for _ in range(1000):  # until the server has seen that the client left
+            try:
+                assert third.reset().observation["text"]
+                break
+            except RuntimeError:
+                time.sleep(0.01)
+        else:
+            pytest.fail("a client left, but there is no room")
 
 
 def test_http_says_what_is_served_and_where_episodes_are(puzzles: str) -> None:
