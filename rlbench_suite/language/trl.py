@@ -106,7 +106,9 @@ def _told(turn: Turn) -> str:
 def _opening(session: Session) -> str:
     """Return the rules, the instance, and which tool to call."""
     if isinstance(session, PuzzleSession):
-        return session.puzzle.question(session.instance) + "\nGive your answer by calling submit_answer, once."
+        puzzle, instance = session.puzzle, session.instance
+        question = f"{puzzle.question(instance)}\n{puzzle.shown_examples(instance)}"
+        return question + "\nGive your answer by calling submit_answer, once."
     how = "Act by calling the tools." if session.uses_tools else "Play each turn by calling reply."
     return "\n\n".join(part for part in (session.system, session.opening, how) if part)
 

@@ -37,7 +37,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.policy import View
-from rlbench_suite.puzzle import RIGHT, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Verdict, wrong
 from rlbench_suite.task import Task
 
 from ..shared.puzzle_task import Params, PuzzleTask
@@ -74,10 +74,14 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
         """State the formula in DIMACS CNF, and both kinds of answer."""
         return (
             f"Find an assignment of true or false to the {instance.variables} variables of a formula such that every "
-            f"clause is satisfied, or find out that there is none. {self.dimacs(instance)}\n"
+            f"clause is satisfied, or determine that there is none. {self.dimacs(instance)}\n"
             f"If there is one, answer with {self.assignment_format(instance)}.\n"
             f"If there is none, answer with the word {UNSATISFIABLE}."
         )
+
+    def example_answers(self, instance: DecidedCNF) -> Sequence[Example]:
+        """Show an assignment, and the word."""
+        return [*super().example_answers(instance), Example("If there is none:", UNSATISFIABLE)]
 
     @property
     def caseless(self) -> Sequence[str]:

@@ -194,7 +194,7 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
         cipher, pairs, text = self._parts(instance)
         lines = "\n".join(f"{self.written(plain)} becomes {self.written(secret)}" for plain, secret in pairs)
         return (
-            f"{self.numbering()}\n\n{cipher.method()}\n\nThe key is not told. With it,\n{lines}\n\n"
+            f"{self.numbering()}\n\n{cipher.method()}\n\nThe key is unknown. With it,\n{lines}\n\n"
             f"Decrypt this ciphertext, which was encrypted with the same key:\n{self.written(text)}"
         )
 
