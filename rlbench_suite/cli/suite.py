@@ -17,7 +17,7 @@ from rich.table import Table
 
 from rlbench_suite import registry
 from rlbench_suite.card import unknown
-from rlbench_suite.cli import App, check, check_at_least, check_positive, prepare_jax, puzzles
+from rlbench_suite.cli import App, check, check_at_least, check_positive, prepare_jax, puzzles, rejudge
 from rlbench_suite.component import explained
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 app = App(help="List and show tasks, play them, check them, measure their speed and their reference scores.")
 app.add_typer(puzzles.app, name="puzzles")
 app.command()(check.check)
+app.command()(rejudge.rejudge)
 
 TaskId = Annotated[str, typer.Argument(help="Id of a task; `rlsuite/` may be left out.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

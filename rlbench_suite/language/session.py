@@ -12,6 +12,7 @@ import gymnasium
 from rlbench_suite.adapters.text import TextEnv, why_over
 from rlbench_suite.card import unknown
 from rlbench_suite.episode import scalar_return
+from rlbench_suite.language.lenient import find_answer, judge_answer
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.language.tools import Schema, read_arguments, text_tool
 from rlbench_suite.puzzle import Verdict
@@ -157,22 +158,25 @@ class PuzzleSession(Session):
     the solution.
     """
 
-    def __init__(self, task_id: str, *, seed: int, split: str, difficulty: str | float | None) -> None:
+    def __init__(
+        self, task_id: str, *, seed: int, split: str, difficulty: str | float | None, lenient: bool = False
+    ) -> None:
         super().__init__()
+        self.lenient = lenient
         self.puzzle = puzzle_of(task_id, difficulty)
         self.instance = self.puzzle.generate(seed, split)
         self.system, self.opening, self.tools = "", self.puzzle.prompt(self.instance), [SUBMIT]
         self.verdict: Verdict | None = None
 
     def _replied(self, text: str) -> tuple[str, float]:
-        return self._judged(self.puzzle.extract(text))
+        return self._judged(find_answer(text, lenient=self.lenient))
 
     def _called(self, name: str, arguments: str) -> tuple[str, float]:
         self.turns += 1
         answer, fault = None, ""
         try:
             answer = self._submitted(name, arguments)
-            if not (verdict := self.puzzle.verify(self.instance, answer)).valid:
+            if not (verdict := self._verdict(answer)).valid:
                 fault = verdict.reason
         except ValueError as error:
             fault = str(error)
@@ -194,9 +198,12 @@ class PuzzleSession(Session):
         inside = self.puzzle.extract(answer)
         return answer.strip() if inside is None else inside
 
+    def _verdict(self, answer: str | None) -> Verdict:
+        return judge_answer(self.puzzle, self.instance, answer, lenient=self.lenient)
+
     def _judged(self, answer: str | None) -> tuple[str, float]:
         """End the episode with an answer."""
-        self.verdict = self.puzzle.verify(self.instance, answer)
+        self.verdict = self._verdict(answer)
         self.done, self.total_reward = True, self.verdict.score
         return self.verdict.reason or "Right.", self.verdict.score
 
@@ -316,6 +323,7 @@ def begin(
     split: str = "train",
     difficulty: str | float | None = None,
     one_shot: bool | None = None,
+    lenient: bool = False,
     history: History = "delta",
     window: int = 8,
 ) -> Session:
@@ -327,6 +335,7 @@ def begin(
         split: ``train`` or ``test``.
         difficulty: a tier's name, or the number that defines it.
         one_shot: True to ask for one answer, False to play turn by turn. By default puzzles are asked.
+        lenient: True to read answers that are formatted in another way than the prompt asks for.
         history: the text of turns. ``delta`` says what changed. ``full`` says everything again in each turn. ``window``
             says what changed, and ``messages`` has the last turns only, with all that is known now.
         window: number of turns that ``window`` keeps.
@@ -340,7 +349,7 @@ def begin(
         raise ValueError(f"window is at least 1, got {window}.")
     asked = bool(find_card(task_id).puzzle) if one_shot is None else one_shot
     if asked:
-        return PuzzleSession(task_id, seed=seed, split=split, difficulty=difficulty)
+        return PuzzleSession(task_id, seed=seed, split=split, difficulty=difficulty, lenient=lenient)
     return EpisodeSession(task_id, seed=seed, split=split, difficulty=difficulty, history=history, window=window)
 
 
