@@ -176,7 +176,8 @@ def _record(transcripts: list[Transcript], horizon: int) -> Record:
     info = {"success": success}
     for name in ("input_tokens", "output_tokens", "estimated"):
         info[name] = np.array([getattr(transcript, name) for transcript in transcripts])
-    info["cost_in_dollars"] = np.array([np.nan if each.cost is None else each.cost for each in transcripts])
+    if None not in (costs := [transcript.cost for transcript in transcripts]):
+        info["dollars"] = np.array(costs)
     return Record(
         total=np.array([result.total_reward for result in results]),
         length=length,

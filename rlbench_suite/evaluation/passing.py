@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import comb, isnan
+from math import comb
 from typing import Any
 
 from rlbench_suite.card import Score, TaskCard
@@ -100,8 +100,8 @@ def _passing(run: Run, agent: str, task: str, rows: list[dict[str, Any]]) -> Pas
     counts = [(len(attempts), sum(attempts)) for attempts in right.values()]
     ks = [k for k in (1, 2, 4, 8, 16, 32, 64, 128) if k < samples] + [samples]
     trivial = card.one_shot_scores() if settings["one_shot"] else {}
-    measured = {name: [row["measures"][name] for row in rows] for name in rows[0]["measures"]}
-    dollars = sum(measured["cost_in_dollars"])
+    measured = {name: [row["measures"].get(name) for row in rows] for name in rows[0]["measures"]}
+    dollars = measured.get("dollars", [None])
     return Passing(
         agent, card, settings["one_shot"], settings["lenient"], samples, len(right),
         at_least_one={k: interval([pass_at_k(n, c, k) for n, c in counts]) for k in ks},
@@ -110,5 +110,5 @@ def _passing(run: Run, agent: str, task: str, rows: list[dict[str, Any]]) -> Pas
         input_tokens=sum(measured["input_tokens"]) / len(rows),
         output_tokens=sum(measured["output_tokens"]) / len(rows),
         estimated=any(measured["estimated"]),
-        dollars=None if isnan(dollars) else dollars,
+        dollars=None if None in dollars else sum(dollars),
     )  # fmt: skip

@@ -446,7 +446,7 @@ def _tabulate(
     low, high = anchors["random"].mean, anchors["reference"].mean
     scores = (returns - low) / (high - low)
     success = record.info["success"].astype(bool)
-    names = record.info.keys() - {"success"} if outcome.policy is None else task.measures
+    names = [name for name in record.info if name != "success"] if outcome.policy is None else task.measures
     measures = {name: record.info[name].astype(np.float64).tolist() for name in names}
     curve = outcome.curve
 
