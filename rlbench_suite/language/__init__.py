@@ -7,7 +7,7 @@ _HOMES = {
     "CompositeDataset": "dataset",
     "PuzzleDataset": "dataset",
     "begin": "session",
-    "environment_factory": "dataset",
+    "environment_factory": "trl",
     "puzzle_of": "rows",
     "score": "rows",
     "verdict": "rows",

@@ -1,7 +1,4 @@
-"""Puzzles in the forms that trainers of language models take: datasets of questions, and an environment class.
-
-All are plain Python objects and need no trainer installed.
-"""
+"""Puzzles as datasets of questions with verifiable answers. They need no trainer installed."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from rlbench_suite.dice import Dice, stream_of
 from rlbench_suite.language import rows
-from rlbench_suite.language.rows import Completion, Row, canonical_hash, instance_of, make_row, puzzle_of
+from rlbench_suite.language.rows import Completion, Row, canonical_hash, make_row, puzzle_of
 from rlbench_suite.puzzle import Verdict
 from rlbench_suite.registry import card as find_card
 
@@ -274,58 +271,3 @@ class CompositeDataset(Dataset):
             self._place.append(self._used[part])
             self._used[part] += 1
         return self.parts[self._part[number]].row(self._place[number])
-
-
-class PuzzleEnvironment:
-    """A puzzle as an environment for TRL's ``GRPOTrainer(environment_factory=...)``.
-
-    The trainer makes it without arguments, calls ``reset`` with an entry of the dataset, and offers its other public
-    methods to the model as tools. An answer can be given once. Entries are those of :class:`PuzzleDataset`, or have
-    ``seed`` and ``split`` only.
-    """
-
-    dataset: PuzzleDataset
-
-    def __init__(self) -> None:
-        self._puzzle: Any = None
-        self._instance: Any = None
-        self._verdict: Verdict | None = None
-
-    def reset(self, seed: int = 0, metadata: dict[str, Any] | None = None, **_: Any) -> str:
-        """Begin with the instance of an entry. Entries with one seed share it, as the members of a group must."""
-        self._puzzle = self.dataset.puzzle
-        if metadata:
-            self._puzzle, self._instance = instance_of({"metadata": metadata})
-        else:
-            self._instance = self._puzzle.generate(seed, self.dataset.split)
-        self._verdict = None
-        return self._puzzle.question(self._instance) + "\nGive your answer by calling submit_answer; you have one call."
-
-    def submit_answer(self, answer: str) -> str:
-        """Submit the final answer to the puzzle. Only the first call counts.
-
-        Args:
-            answer: The answer, in exactly the format that the puzzle asks for.
-
-        Returns:
-            Whether the answer is right, and if not, why.
-        """
-        if self._verdict is not None:
-            raise ValueError("an answer was already given")
-        self._verdict = self._puzzle.verify(self._instance, answer)
-        return "right" if self._verdict.score == 1 else self._verdict.reason
-
-    def get_reward(self) -> float:
-        """Return the score of the submitted answer; 0 if there is none."""
-        return self._verdict.score if self._verdict else 0.0
-
-
-def environment_factory(task_id: str, *, split: str = "train", difficulty: str | float | None = None) -> type:
-    """Make a class of environments of one puzzle, see :class:`PuzzleEnvironment`.
-
-    Raises:
-        ValueError: see :class:`PuzzleDataset`.
-    """
-    dataset = PuzzleDataset(task_id, split=split, difficulty=difficulty, size=1)
-    name = dataset.id.split("/")[1].split("-")[0]
-    return type(f"{name}Environment", (PuzzleEnvironment,), {"dataset": dataset, "__doc__": PuzzleEnvironment.__doc__})

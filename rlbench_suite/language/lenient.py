@@ -17,10 +17,9 @@ All of it takes time linear in the length of the reply.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from rlbench_suite.puzzle import CLOSING, LONGEST_ANSWER, OPENING, Puzzle, Verdict
+from rlbench_suite.puzzle import CLOSING, OPENING, Puzzle, Verdict
 
 Tags = tuple[str, str]
 """An opening and a closing tag."""

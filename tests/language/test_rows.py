@@ -57,7 +57,7 @@ def test_rows_of_different_puzzles_and_tiers_share_a_table() -> None:
         for data in (first, second):
             assert data.verdict(tagged(row["answer"]), row).score == 1
             assert data.score_answer(tagged("1 2"), row) == 0
-        environment = environment_factory("Sudoku4-v0")()
+        environment = environment_factory(["Sudoku4-v0", "SAT-v0"])()
         environment.reset(**row)
         environment.submit_answer(row["answer"])
         assert environment.get_reward() == 1

@@ -16,8 +16,9 @@ from rlbench_suite.bank import STOP, bank_of_both_splits, build_bank, load_bank
 from rlbench_suite.card import SPLITS, TaskCard
 from rlbench_suite.dice import Dice
 from rlbench_suite.evaluation.one_shot import best_constant, interval
-from rlbench_suite.language.dataset import PuzzleDataset, environment_factory
+from rlbench_suite.language.dataset import PuzzleDataset
 from rlbench_suite.language.rows import puzzle_of
+from rlbench_suite.language.trl import environment_factory
 from rlbench_suite.puzzle import CLOSING, LONGEST_ANSWER, OPENING, Puzzle
 
 pytestmark = pytest.mark.every_puzzle
@@ -242,13 +243,13 @@ def test_a_dataset_scores_its_own_answers(card: TaskCard, tmp_path: Any) -> None
 
 
 def test_an_environment_takes_one_answer(card: TaskCard) -> None:
-    env = environment_factory(card.id, split="test")()
+    env, data = environment_factory(card.id, split="test")(), PuzzleDataset(card.id, split="test", size=3)
     question, again = env.reset(seed=3), env.reset(seed=3)
     assert question == again
     assert env.get_reward() == 0
-    env.submit_answer(env.dataset.puzzle.solve(sample(card.id)[3]))
+    env.submit_answer(data.puzzle.solve(sample(card.id)[3]))
     assert env.get_reward() == 1
-    with pytest.raises(ValueError, match="already given"):
+    with pytest.raises(RuntimeError, match="episode is over"):
         env.submit_answer("other")
-    env.reset(**PuzzleDataset(card.id, split="test", size=3)[2])
+    env.reset(**data[2])
     assert env.get_reward() == 0
