@@ -4,11 +4,16 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
+    "ChatClient": "chat",
     "CompositeDataset": "dataset",
+    "Endpoint": "chat",
+    "Game": "playing",
     "PuzzleDataset": "dataset",
     "begin": "session",
     "environment_factory": "trl",
+    "play_all": "playing",
     "puzzle_of": "rows",
+    "rejudge": "playing",
     "score": "rows",
     "verdict": "rows",
 }
