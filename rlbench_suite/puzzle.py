@@ -157,7 +157,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
         """Return actions that solve the interactive task from its first state."""
 
     @property
-    def words(self) -> Sequence[str]:
+    def caseless(self) -> Sequence[str]:
         """Words of answers that a lenient reader takes in any case; empty where case has a meaning."""
         return ()
 
@@ -171,8 +171,8 @@ class Puzzle(abc.ABC, Generic[Instance]):
         return " ".join(self.respelled(items_of(answer.removesuffix("."))))
 
     def respelled(self, items: Sequence[str]) -> list[str]:
-        """Return items with the case of :attr:`words`."""
-        spellings = {word.lower(): word for word in self.words}
+        """Return items with the case of :attr:`caseless`."""
+        spellings = {word.lower(): word for word in self.caseless}
         return [spellings.get(item.lower(), item) if item.isascii() else item for item in items]
 
     @property
@@ -210,17 +210,17 @@ class Puzzle(abc.ABC, Generic[Instance]):
         return f"{self.question(instance)}\nPut your final answer between {OPENING} and {CLOSING}."
 
     @staticmethod
-    def extract(text: str) -> str | None:
+    def extract(text: str, opening: str = OPENING, closing: str = CLOSING) -> str | None:
         """Return the text in the last answer tags; None if there are none.
 
         A reply may end with the words of the prompt, "between <answer> and </answer>". They are no answer.
         """
-        end = text.rfind(CLOSING)
-        while (start := text.rfind(OPENING, 0, max(end, 0))) >= 0:
-            answer = text[start + len(OPENING) : end]
+        end = text.rfind(closing)
+        while (start := text.rfind(opening, 0, max(end, 0))) >= 0:
+            answer = text[start + len(opening) : end]
             if answer != ECHO:
                 return answer.strip(" \t\r\n")
-            end = text.rfind(CLOSING, 0, start)
+            end = text.rfind(closing, 0, start)
         return None
 
     def verify(self, instance: Instance, answer: str | None) -> Verdict:

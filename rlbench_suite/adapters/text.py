@@ -106,6 +106,14 @@ class TextEnv(TaskEnv):
         observation, info = super().reset(seed=seed, options=options)
         return f"{observation}\n{self.task.how_to_act()}", info
 
+    def reads(self, reply: str) -> bool:
+        """Return True if a reply has an action of the action space."""
+        try:
+            self._read_reply(reply)
+        except (ValueError, TypeError):
+            return False
+        return True
+
     def _read_reply(self, reply: str) -> np.ndarray:
         """Read an action from a whole reply.
 

@@ -1,5 +1,7 @@
 """Strict readers of answers. Each one reads text by a small grammar of its own, or names the fault.
 
+:func:`rows_of` is for lenient readers: it gives a grid the layout that the strict ones ask for.
+
 Nothing is evaluated, numbers have few digits, and every reader takes time linear in the text.
 """
 
@@ -9,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from rlbench_suite.numerals import read_integer
-from rlbench_suite.puzzle import Malformed
+from rlbench_suite.puzzle import Malformed, items_of
 
 
 def integer(text: str, low: int, high: int, what: str = "number") -> int:
@@ -75,6 +77,25 @@ def cells(text: str, rows: int, columns: int, symbols: str, first: int = 1) -> b
     if text[1::2] != gaps or len(found) != rows * columns or found.strip(symbols):
         found = "".join(_symbols(text, rows, columns, symbols))  # some lines end with spaces, or it is malformed
     return found.encode().translate(numbers)
+
+
+def rows_of(text: str, rows: int, columns: int, symbols: Sequence[str]) -> list[list[str]]:
+    """Split a malformed grid into rows of items, as a reader would who knows its shape.
+
+    Blank lines, separators and a final period do not matter. Symbols of one character may stand without spaces, a whole
+    row at a time, and all of the grid may stand on one line. The rows may still have other lengths or symbols.
+    """
+    lines = [items for line in text.split("\n") if (items := items_of(line))]
+    last = lines[-1][-1] if lines else ""
+    if last.endswith(".") and ("." not in symbols or len(last) > (columns if len(lines[-1]) == 1 else 1)):
+        lines[-1][-1:] = [last[:-1]] if last[:-1] else []
+    if all(len(symbol) == 1 for symbol in symbols):
+        lines = [list(line[0]) if len(line) == 1 and len(line[0]) == columns else line for line in lines]
+    if len(lines) == 1 or rows == 1:
+        items = [item for line in lines for item in line]
+        if len(items) == rows * columns:
+            return [items[at : at + columns] for at in range(0, rows * columns, columns)]
+    return lines
 
 
 def _symbols(text: str, rows: int, columns: int, symbols: str) -> Iterator[str]:
