@@ -36,7 +36,7 @@ ECHO = " and "
 """Text between the tags where a reply repeats the last line of the prompt."""
 LONGEST_ANSWER = 10_000
 _MOST_TRIES = 100_000
-_SEPARATORS = str.maketrans(dict.fromkeys(",;|[](){}\"'", " "))
+_SEPARATORS = str.maketrans(dict.fromkeys(",;[](){}\"'", " "))
 """Characters that people put between items; no item of an answer has one."""
 
 
@@ -168,7 +168,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
         means what it meant before, and it may still be malformed. By default, an answer is a line of items with single
         spaces between them. A puzzle with another format overrides this.
         """
-        return " ".join(self.respelled(items_of(answer.removesuffix("."))))
+        return " ".join(self.respelled(items_of(answer.removesuffix(".").replace("->", " "))))
 
     def respelled(self, items: Sequence[str]) -> list[str]:
         """Return items with the case of :attr:`caseless`."""
@@ -269,8 +269,8 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
 
 def items_of(text: str) -> list[str]:
-    """Return what stands between white space, commas, semicolons, bars, arrows, brackets and quotes."""
-    return text.replace("->", " ").translate(_SEPARATORS).split()
+    """Return what stands between white space, commas, semicolons, brackets and quotes."""
+    return text.translate(_SEPARATORS).split()
 
 
 def _invalid(reason: str) -> Verdict:

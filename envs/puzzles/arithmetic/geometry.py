@@ -47,8 +47,8 @@ LARGEST = 1000
 LARGEST_ANSWER = 1_000_000
 _TRIES = 60
 _NUMBER = "(-?[0-9]{1,9})(?:/([0-9]{1,9}))?"
-_FRACTION = re.compile(r"\\[dt]?frac\{(-?[0-9]{1,9})\}\{([0-9]{1,9})\}")
-"""A fraction in LaTeX."""
+_FRACTION = re.compile(r"(?<![0-9])\\[dt]?frac\{(-?[0-9]{1,9})\}\{([0-9]{1,9})\}(?![0-9])")
+"""A fraction in LaTeX. No digit stands beside it, as in a mixed number."""
 _NUMBERS = re.compile(_NUMBER)
 _POINTS = re.compile(rf"\({_NUMBER}, ?{_NUMBER}\)")
 
