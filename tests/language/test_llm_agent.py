@@ -34,6 +34,7 @@ from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.language.session import begin
 from rlbench_suite.leaderboard.pack import pack
 from rlbench_suite.leaderboard.schema import Entry
+from rlbench_suite.puzzle import Puzzle, Verdict
 from rlbench_suite.registry import card
 
 PUZZLES = ("SAT-v0", "KnightsAndKnaves-v0")
@@ -156,6 +157,53 @@ def test_formats_of_right_and_wrong_answers(solutions: dict[str, str]) -> None:
             assert transcript.result.score == (number < len(RIGHT)), (replies[number] or "")[:100]
             assert transcript.result.success == (number < len(RIGHT))
             assert rejudge(Transcript.from_json(transcript.to_json())) == transcript.result
+
+
+LENIENT = (
+    "<answer>```\n{a}\n```</answer>",
+    "<answer>`{a}`</answer>",
+    "<answer>**{a}**</answer>",
+    "<answer>'{a}'</answer>",
+    "<answer>Answer: {a}</answer>",
+    "<answer>{a}.</answer>",
+    "<answer>$\\boxed{{{a}}}$</answer>",
+    "So it is \\boxed{{{a}}}.",
+    "<answer><answer>{a}</answer></answer>",
+)
+"""Formats in which a right answer is right only to a lenient reader."""
+
+
+def test_lenient_reading_is_for_those_who_ask_for_it(solutions: dict[str, str]) -> None:
+    seed = evaluation_seeds(0, "smoke")[0]
+    for task in PUZZLES:
+        right = solutions[begin(task, seed=seed, split="test").opening]
+        replies = [form.format(a=right) for form in LENIENT] + [make(right) for make in WRONG.values()]
+        games = [
+            Game(card(task).id, seed, number, one_shot=True, lenient=lenient)
+            for number in range(len(replies))
+            for lenient in (False, True)
+        ]
+        with ModelServer(lambda request, before, replies=replies: completion(replies[before // 2])) as server:
+            played = list(play_all(games, Endpoint(model="toy", base_url=server.url, concurrency=1)))
+        for transcript in played:
+            game, success = transcript.game, transcript.result.success
+            assert success == (game.lenient and game.sample < len(LENIENT)), (replies[game.sample] or "")[:100]
+            assert rejudge(transcript) == transcript.result
+
+
+def by_rule_of_thumb(puzzle: Puzzle[Any], seed: int) -> Verdict:
+    instance = puzzle.generate(seed, "test")
+    return puzzle.verify(instance, puzzle.heuristic(instance))
+
+
+def test_an_answer_that_is_not_the_best_is_no_success() -> None:
+    puzzle = puzzle_of("MaxSAT-v0")
+    seed = next(seed for seed in range(50) if by_rule_of_thumb(puzzle, seed).score == 0)
+    instance = puzzle.generate(seed, "test")
+    session = begin("MaxSAT-v0", seed=seed, split="test")
+    session.reply(f"<answer>{puzzle.heuristic(instance)}</answer>")
+    assert session.verdict.solved  # type: ignore[attr-defined]
+    assert (session.score, session.success) == (0, False)
 
 
 # -- scores ----------------------------------------------------------------------------------------------------------
@@ -514,7 +562,7 @@ def test_the_key_is_stored_nowhere(
     def script(request: Request, before: int) -> Answer:
         if not known:
             return error(401, "sk-very-secret is no key")
-        return completion(f"<answer>{solutions[question(request)]}</answer>")
+        return completion(f"Your key is sk-very-secret. <answer>{solutions[question(request)]}</answer>")
 
     with ModelServer(script) as server:
         arguments = (*toy(server), "--episodes", "2", "--api-key-env", "MY_KEY", "--out", str(tmp_path))
