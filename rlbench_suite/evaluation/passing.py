@@ -82,13 +82,13 @@ class Passing:
 
 
 def passing(run: Run) -> list[Passing]:
-    """Return the chances of every language model on every task of a run, in the manifest's order."""
+    """Return the chances of every language model on every task of a run, task by task in the manifest's order."""
     table: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for agent in run.manifest.models:
-        for cell in (result.cell for result in run.results() if result.agent == agent):
-            rows = run.read_episodes(cell).select(["episode_seed", "success", "measures"])
-            table.setdefault((agent, cell.task), []).extend(rows.to_pylist(maps_as_pydicts="strict"))
-    return [_passing(run, agent, task, rows) for (agent, task), rows in table.items()]
+    for cell in (result.cell for result in run.results() if result.agent in run.manifest.models):
+        rows = run.read_episodes(cell).select(["episode_seed", "success", "measures"])
+        table.setdefault((cell.task, cell.agent), []).extend(rows.to_pylist(maps_as_pydicts="strict"))
+    ordered = [(task, agent) for task in run.manifest.references for agent in run.manifest.models]
+    return [_passing(run, agent, task, table[task, agent]) for task, agent in ordered if (task, agent) in table]
 
 
 def _passing(run: Run, agent: str, task: str, rows: list[dict[str, Any]]) -> Passing:

@@ -82,7 +82,7 @@ class SavedFile(_Strict):
 
 
 class ServedModel(_Strict):
-    """Language model of a run: its name and the address of its server when it was first asked."""
+    """Language model of a run: its name and the address of its server when it was last asked."""
 
     model: str
     base_url: str
@@ -428,7 +428,7 @@ def _widen(path: Path, earlier: Manifest, wanted: Manifest) -> Manifest:
         old, new = getattr(earlier, table), getattr(wanted, table)
         update[table] = {agent: old.get(agent, {}) | new.get(agent, {}) for agent in old | new}
     update["checkpoints"] = earlier.checkpoints | wanted.checkpoints
-    update["models"] = wanted.models | earlier.models
+    update["models"] = earlier.models | wanted.models
     return earlier.model_copy(update=update)
 
 

@@ -553,6 +553,27 @@ def test_wrong_arguments(call: Any, arguments: tuple[str, ...], words: str, tmp_
     assert err.count("\n") == 1
 
 
+def test_the_example_of_the_documentation(call: Any, tmp_path: Path) -> None:
+    example = Path(__file__).parents[2] / "examples" / "scripted_model.py"
+    with subprocess.Popen([sys.executable, str(example), "0"], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            url = server.stdout.readline().strip()
+            code, out, err = call(
+                "--agent", "llm", "--model", "scripted", "--base-url", url, "--suite", "TicTacToe-v0,Wordle-v0",
+                "--seeds", "2", "--episodes", "3", "--samples", "2", "--lenient", "--out", str(tmp_path),
+            )  # fmt: skip
+        finally:
+            server.kill()
+    assert (code, err) == (0, "")
+    assert "Answers were read leniently, formatted in another way than asked for: llm.scripted." in " ".join(
+        out.split()
+    )
+    page = (tmp_path / "report.html").read_text()
+    assert "<td>one answer, lenient</td>" in page
+    assert "<td>turns, lenient</td>" in page
+
+
 def test_the_key_is_stored_nowhere(
     call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, solutions: dict[str, str]
 ) -> None:
