@@ -17,7 +17,7 @@ from rich.table import Table
 
 from rlbench_suite import registry
 from rlbench_suite.card import load, unknown
-from rlbench_suite.cli import App, check, check_at_least, check_positive, prepare_jax, puzzles, serve
+from rlbench_suite.cli import App, check, check_at_least, check_positive, prepare_jax, puzzles, rejudge, serve
 from rlbench_suite.component import explained
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ app = App(help="List and show tasks, play them, check them, measure their speed 
 app.add_typer(puzzles.app, name="puzzles")
 app.command()(check.check)
 app.command()(serve.serve)
+app.command()(rejudge.rejudge)
 
 TaskId = Annotated[str, typer.Argument(help="Id of a task; `rlsuite/` may be left out.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
