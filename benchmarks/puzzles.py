@@ -27,8 +27,8 @@ Both sides make a question and an answer, and verify that answer. The work diffe
   query decides the split. The peer has no splits.
 * The peer verifies Kakurasu, Game24 and Countdown by their rules (the latter two with SymPy), KnightsAndKnaves by the
   stored answer as a set, and all others by comparing text with a stored answer. Ours find the answer in a whole reply
-  and compare it with the stored one; if it differs, they parse it strictly and check every rule. Entries from the
-  dataset remember their instance, as here; for an entry read from a file, each reply regenerates it.
+  and compare it with the stored one; if it differs, they parse it strictly and check every rule. The
+  first reply to a row reads its instance, and later replies find it, as here.
 """
 
 import argparse

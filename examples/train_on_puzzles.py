@@ -16,8 +16,8 @@ from collections.abc import Callable
 from statistics import fmean, pstdev
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.language.dataset import PuzzleDataset
-from rlbench_suite.language.trl import environment_factory
+from rlbench_suite.language import PuzzleDataset, environment_factory
+from rlbench_suite.language.rows import instance_of
 
 GROUP_SIZE, ENTRIES, LEARNING_RATE = 8, 90, 0.1
 
@@ -41,7 +41,7 @@ def main(task_id: str = "Sudoku4-v0") -> dict[str, float]:
         for member, way in enumerate(chosen):
             env = environment()
             env.reset(**entry)
-            env.submit_answer(ways[way](puzzle.from_plain(entry["metadata"]["instance"]), number * GROUP_SIZE + member))
+            env.submit_answer(ways[way](instance_of(entry)[1], number * GROUP_SIZE + member))
             rewards.append(env.get_reward())
         spread = pstdev(rewards) or 1.0
         for way, reward in zip(chosen, rewards, strict=True):

@@ -1,52 +1,136 @@
-"""Puzzles as a dataset of questions with verifiable answers. It needs no trainer installed."""
+"""Puzzles as datasets of questions with verifiable answers. They need no trainer installed."""
 
 from __future__ import annotations
 
+import abc
 import json
+import math
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import warnings
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, count
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
-from rlbench_suite.language.rows import puzzle_of
-from rlbench_suite.puzzle import CLOSING, OPENING, Verdict
+from rlbench_suite.dice import Dice, stream_of
+from rlbench_suite.language import rows
+from rlbench_suite.language.rows import Completion, Row, canonical_hash, instance_of, make_row, puzzle_of
+from rlbench_suite.puzzle import Verdict
 from rlbench_suite.registry import card as find_card
 
+if TYPE_CHECKING:
+    import datasets
 
-class Entry(dict[str, Any]):
-    """One entry of a dataset: ``question``, ``answer`` and ``metadata``, plain JSON.
+Difficulty = str | float
+"""A tier's name, or the number that defines it."""
 
-    It keeps its instance, so that replies are judged several times as fast. A copy of its contents, such as a line of a
-    file, works too, but the instance is then made from ``metadata`` for every reply.
-    """
+REPEATS = 0.05
+"""Share of rows that may repeat others before a dataset warns."""
+_PATIENCE = 20
+"""A search for a new instance ends after this many times as many draws as instances were found, and 1,000 more.
 
-    __slots__ = ("instance", "reply")
-
-    def __init__(self, question: str, answer: str, metadata: dict[str, Any], instance: Any) -> None:
-        super().__init__(question=question, answer=answer, metadata=metadata)
-        self.instance = instance
-        self.reply = f"{OPENING}{answer}{CLOSING}"
-
-    def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
-        """Make a copy a plain dict of the contents."""
-        return dict, (dict(self),)
+If one of n equally likely instances is missing, n draws miss it with a probability of 37 %, and 20 n with one of 2e-9.
+"""
 
 
-class PuzzleDataset(Sequence[Entry]):
-    """Instances of one puzzle as questions; entry ``i`` is the instance of seed ``seed + i``, made on request.
+class Dataset(Sequence[Row], abc.ABC):
+    """Rows that are made on request. Each is a function of its number, and :meth:`stream` goes on without end."""
 
-    Entries have the fields of reasoning-gym's: ``question``, ``answer``, ``metadata``. Unlike there, train and test
-    never overlap, whatever the seeds, because a hash of the instance decides its split.
+    size: int
+
+    @abc.abstractmethod
+    def row(self, number: int) -> Row:
+        """Return the row of a number from 0, which may lie beyond the size."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self.size
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+        """Return a row, or the rows of a slice.
+
+        Raises:
+            IndexError: beyond the last.
+        """
+        if isinstance(index, slice):
+            return [self.row(number) for number in range(*index.indices(self.size))]
+        if not -self.size <= index < self.size:
+            raise IndexError(f"row {index} of {self.size}")
+        return self.row(index % self.size)
+
+    def __iter__(self) -> Iterator[Row]:
+        """Return an iterator over the rows."""
+        return (self.row(number) for number in range(self.size))
+
+    def stream(self, start: int = 0) -> Iterator[Row]:
+        """Return an iterator over the rows from ``start`` on, without end."""
+        return (self.row(number) for number in count(start))
+
+    @staticmethod
+    def verdict(answer: Completion, entry: Mapping[str, Any]) -> Verdict:
+        """Judge a whole reply to a row of any dataset, see :func:`rows.verdict`."""
+        return rows.verdict(entry, answer)
+
+    @staticmethod
+    def score_answer(answer: Completion, entry: Mapping[str, Any]) -> float:
+        """Score a whole reply to a row of any dataset from 0 to 1, see :func:`rows.score`."""
+        return rows.score(entry, answer)
+
+    def to_hugging_face(self) -> datasets.Dataset:
+        """Return the rows as a dataset of Hugging Face, with a column ``prompt`` of chat messages for trainers.
+
+        Raises:
+            ImportError: the package ``datasets`` is not installed.
+        """
+        try:
+            from datasets import Dataset as HuggingFaceDataset
+        except ImportError as error:
+            raise ImportError("Hugging Face datasets are missing: pip install 'rlbench-suite[datasets]'") from error
+        return HuggingFaceDataset.from_list([with_prompt(row) for row in self])
+
+    def export(self, path: Path, progress: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers) -> None:
+        """Write every row as a line of JSON. The file appears when it is complete.
+
+        Args:
+            path: the file.
+            progress: function that wraps the numbers of the rows, to show progress.
+        """
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            with (unfinished := Path(folder) / path.name).open("w", encoding="utf-8", newline="\n") as file:
+                for number in progress(range(self.size)):
+                    file.write(json.dumps(self[number]) + "\n")
+            unfinished.replace(path)
+
+
+def with_prompt(row: Row) -> Row:
+    """Return a row with ``prompt``, the question as chat messages."""
+    return {"prompt": [{"role": "user", "content": row["question"]}], **row}
+
+
+class PuzzleDataset(Dataset):
+    """Instances of one puzzle as questions; row ``i`` is the instance of seed ``seed + i``, made on request.
+
+    Rows have the fields of reasoning-gym's: ``question``, ``answer``, ``metadata`` (:mod:`.rows`). Unlike there, train
+    and test never overlap, whatever the seeds, because a hash of the instance decides its split.
 
     Args:
         task_id: id of a puzzle.
         split: ``train`` or ``test``.
-        size: number of entries.
+        size: number of rows.
         seed: seed of the first.
-        difficulty: a tier's name, or the number that defines it.
+        difficulty: a tier's name, or the number that defines it; or several of them, which rows take in turn.
+        unique: True to leave out instances that are equivalent to earlier ones. Seeds go on, so that a row's seed may
+            lie beyond ``seed + i``. Without it, a dataset in which many rows repeat others warns.
 
     Raises:
-        ValueError: a wrong argument, or a task without one-shot form.
+        ValueError: a wrong argument, a task without one-shot form, or fewer different instances than ``size``.
     """
 
     def __init__(
@@ -56,83 +140,134 @@ class PuzzleDataset(Sequence[Entry]):
         split: str = "train",
         size: int = 1000,
         seed: int = 0,
-        difficulty: str | float | None = None,
+        difficulty: Difficulty | Iterable[Difficulty] | None = None,
+        unique: bool = False,
     ) -> None:
         if size < 1 or seed < 0:
             raise ValueError(f"size is at least 1 and seed at least 0, got {size} and {seed}.")
+        single = difficulty is None or isinstance(difficulty, str) or not isinstance(difficulty, Iterable)
+        chosen: list[Any] = [difficulty] if single else list(difficulty)  # type: ignore[arg-type]
+        if not chosen:
+            raise ValueError("difficulty is a tier's name, a number, or a sequence of at least one of them; got none.")
         self.id = find_card(task_id).id
-        self.puzzle = puzzle_of(task_id, difficulty)
-        self.split, self.size, self.seed = split, size, seed
+        self.puzzles = [puzzle_of(task_id, one) for one in chosen]
+        self.split, self.size, self.seed, self.unique = split, size, seed, unique
         self.puzzle.generate(seed, split)  # a wrong split is named now
+        self._seeds = array("Q")
+        self._seen: set[str] = set()
+        self._next = [seed + lane for lane in range(len(chosen))]
+        if not unique:
+            self._warn_of_repeats()
+        elif math.isfinite(sum(puzzle.space for puzzle in self.puzzles)):
+            self._seed_of(size - 1)  # too few instances are named now
 
-    def __len__(self) -> int:
-        """Return the number of entries."""
-        return self.size
+    @property
+    def puzzle(self) -> Any:
+        """One-shot form at the first difficulty."""
+        return self.puzzles[0]
 
-    @overload
-    def __getitem__(self, index: int) -> Entry: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Entry]: ...
-    def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
-        """Return an entry, or the entries of a slice.
+    def row(self, number: int) -> Row:
+        """Return the row of a number from 0, which may lie beyond the size.
 
         Raises:
-            IndexError: beyond the last.
+            ValueError: rows are unique, and there are not so many.
         """
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(self.size))]
-        if not -self.size <= index < self.size:
-            raise IndexError(f"entry {index} of {self.size}")
-        seed = self.seed + index % self.size
-        instance = self.puzzle.generate(seed, self.split)
-        metadata = {
-            "id": self.id,
-            "tier": self.puzzle.tier,
-            "split": self.split,
-            "seed": seed,
-            "difficulty": self.puzzle.difficulty(instance),
-            "instance": self.puzzle.to_plain(instance),
-        }
-        return Entry(self.puzzle.prompt(instance), self.puzzle.solve(instance), metadata, instance)
+        seed = self._seed_of(number) if self.unique else self.seed + number
+        return make_row(self.id, self.puzzles[number % len(self.puzzles)], seed, self.split)
 
-    def __iter__(self) -> Iterator[Entry]:
-        """Return an iterator over the entries."""
-        return (self[i] for i in range(self.size))
+    def _seed_of(self, number: int) -> int:
+        """Return the seed of a row, each of which differs from the rows before."""
+        while len(self._seeds) <= number:
+            lane = len(self._seeds) % len(self.puzzles)
+            puzzle, most = self.puzzles[lane], _PATIENCE * len(self._seen) + 1000
+            for seed in range(self._next[lane], self._next[lane] + most * len(self.puzzles), len(self.puzzles)):
+                found = canonical_hash(puzzle, puzzle.generate(seed, self.split))
+                if found not in self._seen:
+                    break
+            else:
+                raise ValueError(
+                    f"{self.id} has too few different {self.split} instances at difficulty {puzzle.tier:g}: "
+                    f"{len(self._seeds)} rows were found, and {most} more seeds gave no other (puzzle.space, the "
+                    f"estimate for both splits, is {puzzle.space:g}). Ask for a smaller size, for more difficulties, "
+                    "or for repeated instances with unique=False."
+                )
+            self._seen.add(found)
+            self._seeds.append(seed)
+            self._next[lane] = seed + len(self.puzzles)
+        return self._seeds[number]
 
-    def verdict(self, answer: str | None, entry: dict[str, Any]) -> Verdict:
-        """Judge a model's whole reply; the answer is the text in its last answer tags."""
-        return self._judged(None if answer is None else self.puzzle.extract(answer), entry)
+    def _warn_of_repeats(self) -> None:
+        """Warn if many rows repeat earlier ones."""
+        each = self.size / len(self.puzzles)
+        different = sum(expected_different(puzzle.space / 2, each) for puzzle in self.puzzles)
+        if different < (1 - REPEATS) * self.size:
+            warnings.warn(
+                f"{self.id} has few different instances at this difficulty: of {self.size} rows of one split, about "
+                f"{different:.0f} differ. Pass unique=True to leave out repeated ones.",
+                stacklevel=3,
+            )
 
-    def _judged(self, given: str | None, entry: dict[str, Any]) -> Verdict:
-        """Judge the text in answer tags."""
-        instance = entry.instance if isinstance(entry, Entry) else self.puzzle.from_plain(entry["metadata"]["instance"])
-        return self.puzzle.verify(instance, given)
 
-    def score_answer(self, answer: str | None, entry: dict[str, Any]) -> float:
-        """Score a model's whole reply, from 0 to 1.
+def expected_different(instances: float, rows: float) -> float:
+    """Return the expected number of different instances among rows drawn uniformly from so many instances."""
+    return rows if math.isinf(instances) else -instances * math.expm1(-rows / instances)
 
-        The entry's own answer comes from the exact solver and needs no check. The rules judge any other answer.
-        """
-        if isinstance(entry, Entry) and answer == entry.reply:
-            return 1.0  # a reply that is only the answer, found in a third of the time
-        if answer is None:
-            return 0.0
-        best: str = entry["answer"]
-        if best and answer.endswith(f"{OPENING}{best}{CLOSING}"):
-            return 1.0  # most right replies end in the answer; the rest takes three times as long
-        given = self.puzzle.extract(answer)
-        return 1.0 if given and given == best else self._judged(given, entry).score
 
-    def export(self, path: Path, progress: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers) -> None:
-        """Write every entry as a line of JSON. The file appears when it is complete.
+class CompositeDataset(Dataset):
+    """Rows of several datasets, drawn at random by weights.
 
-        Args:
-            path: the file.
-            progress: function that wraps the numbers of the entries, to show progress.
-        """
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            with (unfinished := Path(folder) / path.name).open("w", encoding="utf-8", newline="\n") as file:
-                for number in progress(range(self.size)):
-                    file.write(json.dumps(self[number]) + "\n")
-            unfinished.replace(path)
+    The draws depend on ``seed`` alone. Each row of a dataset comes in its order, so that none is skipped or repeated.
+
+    Args:
+        parts: ids of puzzles with their weights, or pairs of a dataset and its weight.
+        size: number of rows.
+        seed: seed of the draws; for ids also that of the first row of each.
+        keywords: for ids only: other arguments of :class:`PuzzleDataset` (``split``, ``difficulty``, ``unique``).
+
+    Raises:
+        ValueError: no parts, a weight that is not a positive number, or a wrong argument of a dataset.
+        TypeError: parts of another type, or keywords beside datasets.
+    """
+
+    def __init__(
+        self,
+        parts: Mapping[str, float] | Sequence[tuple[Dataset, float]],
+        *,
+        size: int = 1000,
+        seed: int = 0,
+        **keywords: Any,
+    ) -> None:
+        pairs = list(parts.items() if isinstance(parts, Mapping) else parts)
+        if not pairs:
+            raise ValueError("A composite dataset needs at least one part.")
+        if size < 1 or not 0 <= seed < 2**64:
+            raise ValueError(f"size is at least 1 and seed in [0, 2**64), got {size} and {seed}.")
+        for part, weight in pairs:
+            if not isinstance(part, str if isinstance(parts, Mapping) else Dataset):
+                raise TypeError(f"Parts are {{id: weight}} or a list of (dataset, weight); got {part!r}.")
+            if not 0 < weight < math.inf:
+                raise ValueError(f"The weight of {part if isinstance(part, str) else 'a part'} is {weight!r}, not > 0.")
+        if keywords and not isinstance(parts, Mapping):
+            raise TypeError(f"Datasets have their own {', '.join(keywords)}: leave that out.")
+        self.size, self.seed = size, seed
+        total = sum(weight for _, weight in pairs)
+        self.parts: list[Dataset] = [
+            PuzzleDataset(part, size=math.ceil(size * weight / total), seed=seed, **keywords)
+            if isinstance(part, str)
+            else part
+            for part, weight in pairs
+        ]
+        """Datasets that rows are drawn from."""
+        self._limits = [limit / total for limit in accumulate(weight for _, weight in pairs)]
+        self._dice = Dice(stream_of("CompositeDataset"), seed)
+        self._part, self._place = array("I"), array("Q")
+        self._used = [0] * len(pairs)
+
+    def row(self, number: int) -> Row:
+        """Return the row of a number from 0, which may lie beyond the size."""
+        while len(self._part) <= number:
+            part = min(bisect_right(self._limits, self._dice.word() / 2**64), len(self.parts) - 1)
+            self._part.append(part)
+            self._place.append(self._used[part])
+            self._used[part] += 1
+        return self.parts[self._part[number]].row(self._place[number])

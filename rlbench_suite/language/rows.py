@@ -1,13 +1,41 @@
-"""Rows of datasets of puzzles, and the one call that scores a reply to any of them."""
+"""Rows of datasets of puzzles, and the one call that scores a reply to any of them.
+
+A row is plain data: ``question``, ``answer`` and ``metadata``. The metadata of all puzzles have the same keys, with
+values of the same types, so that rows of different puzzles go into one table:
+
+==============  =====================================================================================================
+``row``         str: id of the row, ``ID/TIER/SPLIT/SEED``, such as ``rlsuite/Sudoku-v0/30/train/17``
+``id``          str: id of the puzzle
+``tier``        float: the number that defines the difficulty of the puzzle
+``split``       str: ``train`` or ``test``
+``seed``        int: seed of the instance
+``difficulty``  float: difficulty of this instance, in the measure of its puzzle
+``canonical``   str: hash of the canonical form; rows with equal hashes ask equivalent questions
+``instance``    str: the instance as JSON
+==============  =====================================================================================================
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from rlbench_suite.card import load, unknown
-from rlbench_suite.puzzle import Puzzle
+from rlbench_suite.puzzle import CLOSING, OPENING, Puzzle, Verdict
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards
+
+Row = dict[str, Any]
+"""A row: ``question``, ``answer`` and ``metadata``."""
+Completion = str | Sequence[Mapping[str, Any]] | None
+"""A reply: its text, a list of chat messages that ends in it, or None if there is none."""
+
+METADATA = ("row", "id", "tier", "split", "seed", "difficulty", "canonical", "instance")
+_KEPT = 4096
+"""Number of instances that are kept, so that replies to one row read its instance once."""
 
 
 def puzzle_of(task_id: str, difficulty: str | float | None = None) -> Puzzle[Any]:
@@ -26,3 +54,143 @@ def puzzle_of(task_id: str, difficulty: str | float | None = None) -> Puzzle[Any
         raise ValueError(f"{card.id} has no one-shot form. " + unknown("puzzle", task_id, have))
     made: Puzzle[Any] = load(card.puzzle)(card.check_difficulty(difficulty))
     return made
+
+
+def make_row(task_id: str, puzzle: Puzzle[Any], seed: int, split: str) -> Row:
+    """Return the row of an instance.
+
+    Args:
+        task_id: full id of the puzzle.
+        puzzle: its one-shot form.
+        seed, split: those of the instance.
+
+    Raises:
+        ValueError: see :meth:`Puzzle.generate`.
+    """
+    instance = puzzle.generate(seed, split)
+    metadata = {
+        "row": f"{task_id}/{puzzle.tier:g}/{split}/{seed}",
+        "id": task_id,
+        "tier": float(puzzle.tier),
+        "split": split,
+        "seed": seed,
+        "difficulty": float(puzzle.difficulty(instance)),
+        "canonical": canonical_hash(puzzle, instance),
+        "instance": json.dumps(puzzle.to_plain(instance), separators=(",", ":")),
+    }
+    return {"question": puzzle.prompt(instance), "answer": puzzle.solve(instance), "metadata": metadata}
+
+
+def canonical_hash(puzzle: Puzzle[Any], instance: Any) -> str:
+    """Return the hash of an instance's canonical form. Equivalent instances have equal hashes."""
+    return hashlib.blake2b(puzzle.canonical(instance), digest_size=16).hexdigest()
+
+
+def verdict(row: Mapping[str, Any], completion: Completion) -> Verdict:
+    """Judge a whole reply to a row of any puzzle by the rules of the puzzle. The text in its last answer tags counts.
+
+    Args:
+        row: a row of a dataset, or a copy of it that went through JSON or Arrow. Its metadata may be JSON text.
+        completion: the text of the reply; a list of chat messages, of which the last one of the assistant counts; or
+            None for no reply.
+
+    Raises:
+        TypeError: a completion of another type.
+        ValueError: not a row.
+    """
+    puzzle, instance = instance_of(row)
+    text = text_of(completion)
+    return puzzle.verify(instance, None if text is None else puzzle.extract(text))
+
+
+def score(row: Mapping[str, Any], completion: Completion) -> float:
+    """Score a whole reply to a row of any puzzle, from 0 to 1.
+
+    The row's own answer comes from the exact solver and needs no check. The rules judge any other answer. See
+    :func:`verdict` for the arguments, and for what is raised.
+    """
+    text = text_of(completion)
+    if text is None:
+        return 0.0
+    best: str = row["answer"]
+    if best and text.endswith(f"{OPENING}{best}{CLOSING}"):
+        return 1.0  # most right replies end in the answer
+    given = Puzzle.extract(text)
+    if given is None:
+        return 0.0
+    if given == best and best:
+        return 1.0
+    puzzle, instance = instance_of(row)
+    return puzzle.verify(instance, given).score
+
+
+def text_of(completion: Completion) -> str | None:
+    """Return the text of a reply: that of the last message of the assistant. None if there is no reply.
+
+    Raises:
+        TypeError: neither text, nor chat messages, nor None.
+    """
+    if completion is None or isinstance(completion, str):
+        return completion
+    if not isinstance(completion, Sequence) or not all(isinstance(message, Mapping) for message in completion):
+        raise TypeError(_not_a_reply(completion))
+    for message in reversed(completion):
+        if message.get("role") == "assistant":
+            return _content(message.get("content"))
+    return None
+
+
+def _content(content: Any) -> str | None:
+    """Return the text of a message's content: text, None, or a list of parts, of which those with text count."""
+    if content is None or isinstance(content, str):
+        return content
+    if not isinstance(content, Sequence):
+        raise TypeError(_not_a_reply(content))
+    texts = [part.get("text") if isinstance(part, Mapping) else part for part in content]
+    return "".join([text for text in texts if isinstance(text, str)])
+
+
+def _not_a_reply(given: object) -> str:
+    """Return the sentence of the error on a completion of a wrong type."""
+    shown = repr(given)
+    shown = shown if len(shown) <= 80 else shown[:77] + "..."
+    return (
+        "A completion is a str, a list of chat messages such as [{'role': 'assistant', 'content': 'text'}], or None; "
+        f"got {type(given).__name__}: {shown}."
+    )
+
+
+def metadata_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the metadata of a row.
+
+    Raises:
+        ValueError: not a row.
+    """
+    metadata = row.get("metadata")
+    if isinstance(metadata, str):
+        metadata = json.loads(metadata)
+    if not isinstance(metadata, Mapping) or not metadata.keys() >= set(METADATA):
+        got = ", ".join(metadata) if isinstance(metadata, Mapping) else f"metadata {metadata!r}"
+        raise ValueError(f"The metadata of a row have the keys {', '.join(METADATA)}; got {got}.")
+    return metadata
+
+
+def instance_of(row: Mapping[str, Any]) -> tuple[Puzzle[Any], Any]:
+    """Return the puzzle of a row, and its instance.
+
+    Raises:
+        ValueError: not a row, or of no puzzle that is installed.
+    """
+    metadata = metadata_of(row)
+    return _instance(metadata["id"], metadata["tier"], metadata["instance"])
+
+
+@lru_cache(maxsize=256)
+def _puzzle(task_id: str, tier: float) -> Puzzle[Any]:
+    return puzzle_of(task_id, tier)
+
+
+@lru_cache(maxsize=_KEPT)
+def _instance(task_id: str, tier: float, text: str) -> tuple[Puzzle[Any], Any]:
+    puzzle = _puzzle(task_id, tier)
+    return puzzle, puzzle.from_plain(json.loads(text))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import copy as copying
-import json
 import math
-import pickle
 import re
 import time
 from functools import cache
@@ -20,8 +17,8 @@ from rlbench_suite.card import SPLITS, TaskCard
 from rlbench_suite.dice import Dice
 from rlbench_suite.evaluation.one_shot import best_constant, interval
 from rlbench_suite.language.dataset import PuzzleDataset
-from rlbench_suite.language.trl import environment_factory
 from rlbench_suite.language.rows import puzzle_of
+from rlbench_suite.language.trl import environment_factory
 from rlbench_suite.puzzle import CLOSING, LONGEST_ANSWER, OPENING, Puzzle
 
 pytestmark = pytest.mark.every_puzzle
@@ -243,24 +240,16 @@ def test_a_dataset_scores_its_own_answers(card: TaskCard, tmp_path: Any) -> None
         assert data.score_answer(f"{OPENING}{CLOSING}", entry | {"answer": ""}) == 0
         assert data.score_answer(entry["answer"], entry) == 0, "an answer stands in tags"
         assert data.score_answer(None, entry) == 0
-        others = data.puzzle.constants()[:2]
-        replies = (reply, reply[4:], *(f"{OPENING}{other}{CLOSING}" for other in others), "none", None)
-        for copy in (json.loads(json.dumps(entry)), pickle.loads(pickle.dumps(entry)), copying.copy(entry)):
-            assert type(copy) is dict
-            assert copy == entry
-            for given in replies:
-                assert data.verdict(given, copy) == data.verdict(given, entry)
-                assert data.score_answer(given, copy) == data.score_answer(given, entry)
 
 
 def test_an_environment_takes_one_answer(card: TaskCard) -> None:
-    env, data = environment_factory(card.id, split="test")(), PuzzleDataset(card.id, split="test")
+    env = environment_factory(card.id, split="test")()
     question, again = env.reset(seed=3), env.reset(seed=3)
     assert question == again
     assert env.get_reward() == 0
-    env.submit_answer(data.puzzle.solve(sample(card.id)[3]))
+    env.submit_answer(puzzle_of(card.id).solve(sample(card.id)[3]))
     assert env.get_reward() == 1
-    with pytest.raises(RuntimeError, match="already given"):
+    with pytest.raises(RuntimeError, match="is over"):
         env.submit_answer("other")
-    env.reset(**data[2])
+    env.reset(**PuzzleDataset(card.id, split="test", size=3)[2])
     assert env.get_reward() == 0

@@ -1,0 +1,118 @@
+"""Rows of every puzzle, and the one call that scores a reply to any of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rlbench_suite.card import TaskCard
+from rlbench_suite.language import PuzzleDataset, environment_factory, puzzle_of, rows, score, verdict
+from rlbench_suite.language.rows import METADATA, text_of
+from rlbench_suite.puzzle import CLOSING, OPENING
+
+
+def tagged(answer: str) -> str:
+    return f"{OPENING}{answer}{CLOSING}"
+
+
+def through_arrow(made: list[rows.Row]) -> list[rows.Row]:
+    """Rows as a table of Arrow gives them back."""
+    return pa.Table.from_pylist(made).to_pylist()
+
+
+@pytest.mark.every_puzzle
+def test_a_row_is_plain_and_scores_alike_after_json_and_arrow(card: TaskCard) -> None:
+    puzzle = puzzle_of(card.id)
+    row = PuzzleDataset(card.id, split="test", size=1, seed=2)[0]
+    metadata = row["metadata"]
+    assert tuple(metadata) == METADATA
+    assert {name: type(value) for name, value in metadata.items()} == dict.fromkeys(METADATA, str) | {
+        "tier": float,
+        "seed": int,
+        "difficulty": float,
+    }
+    assert metadata["row"] == f"{card.id}/{puzzle.tier:g}/test/2"
+    instance = puzzle.generate(2, "test")
+    assert json.loads(metadata["instance"]) == puzzle.to_plain(instance)
+    assert metadata["canonical"] == hashlib.blake2b(puzzle.canonical(instance), digest_size=16).hexdigest()
+    replies = [row["answer"], puzzle.heuristic(instance), *puzzle.constants()[:1], "junk", ""]
+    for copy in (json.loads(json.dumps(row)), *through_arrow([row]), row | {"metadata": json.dumps(metadata)}):
+        for answer in replies:
+            truth = puzzle.verify(instance, answer)
+            assert verdict(copy, tagged(answer)) == truth
+            assert score(copy, tagged(answer)) == truth.score
+            assert score(copy | {"answer": ""}, tagged(answer)) == truth.score
+        assert score(copy, row["answer"]) == score(copy, None) == 0
+
+
+def test_rows_of_different_puzzles_and_tiers_share_a_table() -> None:
+    """Struct columns of Arrow once filled absent fields with None, and rows of another tier had other shapes."""
+    first, second = (PuzzleDataset("Sudoku4-v0", size=3), PuzzleDataset("SAT-v0", size=3))
+    mixed = [*first, *second, *PuzzleDataset("SAT-v0", size=3, difficulty="hard")]
+    for row in through_arrow(mixed):
+        for data in (first, second):
+            assert data.verdict(tagged(row["answer"]), row).score == 1
+            assert data.score_answer(tagged("1 2"), row) == 0
+        environment = environment_factory("Sudoku4-v0")()
+        environment.reset(**row)
+        environment.submit_answer(row["answer"])
+        assert environment.get_reward() == 1
+
+
+@pytest.mark.parametrize(
+    ("completion", "text"),
+    [
+        ("yes", "yes"),
+        (None, None),
+        ([], None),
+        ([{"role": "assistant", "content": "yes"}], "yes"),
+        ([{"role": "assistant", "content": "no"}, {"role": "assistant", "content": "yes"}], "yes"),
+        ([{"role": "assistant", "content": "yes"}, {"role": "user", "content": "no"}], "yes"),
+        ([{"role": "user", "content": "no"}], None),
+        ([{"role": "assistant", "content": None}], None),
+        ([{"role": "assistant"}], None),
+        ([{"role": "assistant", "content": []}], ""),
+        ([{"role": "assistant", "content": [{"type": "text", "text": "ye"}, {"type": "text", "text": "s"}]}], "yes"),
+        ([{"role": "assistant", "content": [{"type": "image_url", "image_url": "no"}, "yes"]}], "yes"),
+    ],
+)
+def test_the_last_message_of_the_assistant_counts(completion: Any, text: str | None) -> None:
+    assert text_of(completion) == text
+
+
+@pytest.mark.parametrize(
+    "completion", [5, 1.5, b"yes", {"role": "assistant"}, ["yes"], [{"role": "assistant", "content": 5}]]
+)
+def test_another_type_is_refused_by_name(completion: Any) -> None:
+    data = PuzzleDataset("Sudoku4-v0", size=1)
+    for call in (score, verdict):
+        with pytest.raises(TypeError, match=r"A completion is a str, a list of chat .* got (int|float|bytes|dict|list): "):
+            call(data[0], completion)
+    with pytest.raises(TypeError, match="A completion is a str"):
+        data.score_answer(completion, data[0])
+
+
+def test_chat_messages_score_like_their_text() -> None:
+    data = PuzzleDataset("Sudoku4-v0", size=1)
+    chat = [
+        {"role": "user", "content": data[0]["question"]},
+        {"role": "assistant", "content": tagged(data[0]["answer"])},
+    ]
+    assert data.score_answer(chat, data[0]) == data.verdict(chat, data[0]).score == 1
+    assert data.score_answer(chat[:1], data[0]) == 0, "the question is no reply"
+
+
+def test_a_broken_row_is_refused_by_name() -> None:
+    row = PuzzleDataset("Sudoku4-v0", size=1)[0]
+    with pytest.raises(ValueError, match=r"The metadata of a row have the keys row, id, .* got metadata None"):
+        verdict({"question": "", "answer": ""}, "")
+    with pytest.raises(ValueError, match="got id, tier"):
+        verdict(row | {"metadata": {"id": "rlsuite/Sudoku4-v0", "tier": 6.0}}, "")
+    with pytest.raises(ValueError, match="Sudoku4 has the fields givens"):
+        verdict(row | {"metadata": row["metadata"] | {"instance": '{"clauses":[]}'}}, "")
+    with pytest.raises(ValueError, match="Sudoku4 has no version v9"):
+        verdict(row | {"metadata": row["metadata"] | {"id": "rlsuite/Sudoku4-v9"}}, "")
