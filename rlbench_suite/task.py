@@ -53,6 +53,9 @@ class Described(abc.ABC):
     #: score actions that it has rarely tried.
     action_features: np.ndarray | None = None
 
+    #: True if :meth:`describe_turn` says itself how many turns are left.
+    counts_turns: ClassVar[bool] = False
+
     observation_space: spaces.Space[Any]
     action_space: spaces.Space[Any]
     #: Height, width and channels of :meth:`draw`.
@@ -83,6 +86,31 @@ class Described(abc.ABC):
     @abc.abstractmethod
     def describe(self, state: Any, params: Any) -> str:
         """Describe in words everything that the observation shows, for a language model or a terminal."""
+
+    def rules(self) -> str:
+        """Return what a player must know of every episode: goal, rules, meaning of marks; said once in a conversation.
+
+        By default the name and the summary of the card, since :meth:`describe` explains itself.
+        """
+        return f"{self.card.name}: {self.card.summary}"
+
+    def describe_turn(self, before: Any | None, state: Any, params: Any) -> str:
+        """Describe a state to a player who has read :meth:`rules` and the turns before; by default all of it.
+
+        Args:
+            before: the state that the player was told of last; None if the player knows nothing of this episode, and
+                everything is to be said.
+            state: as for :meth:`describe`.
+            params: as for :meth:`describe`.
+        """
+        return self.describe(state, params)
+
+    def tools(self) -> list[dict[str, Any]]:
+        """Return the tools that are the actions, as OpenAI's JSON schemas; by default none.
+
+        :meth:`parse` of a task with tools reads calls of them, ``{"name": ..., "arguments": {...}}``.
+        """
+        return []
 
     @abc.abstractmethod
     def draw(self, state: Any, params: Any) -> np.ndarray:

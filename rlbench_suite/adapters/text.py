@@ -15,6 +15,8 @@ from rlbench_suite.task import Task
 LONGEST_OBSERVATION = 20_000
 LONGEST_ACTION = 4_000
 CHARACTERS = frozenset(string.printable)
+TAGS = (("<action>", "</action>"), ("<tool_call>", "</tool_call>"))
+"""Tags around an action in a longer reply. The second pair is that of models whose server reads no tool calls."""
 
 
 class PrintableText(spaces.Text):
@@ -22,6 +24,30 @@ class PrintableText(spaces.Text):
 
     def __init__(self, max_length: int) -> None:
         super().__init__(max_length, min_length=0, charset=CHARACTERS)
+
+
+def action_in(reply: str) -> str:
+    """Return the part of a reply that is its action.
+
+    A language model may think and write freely first: everything up to the last ``</think>`` and behind a later
+    ``<think>`` is thought and does not count. Then the last ``<action>...</action>`` counts, or what follows an
+    ``<action>`` that is never closed. Without such tags, all that is not thought is the action.
+    """
+    said = reply.rpartition("</think>")[2].partition("<think>")[0]
+    for opening, closing in TAGS:
+        end = said.rfind(closing)
+        start = said.rfind(opening, 0, max(end, 0))
+        if start < 0:
+            start, end = said.rfind(opening), len(said)
+        if start >= 0:
+            return said[start + len(opening) : end].strip()
+    return said
+
+
+def why_over(info: dict[str, Any]) -> str:
+    """Return the line that says why an episode is over, and its score where the card can normalise it."""
+    score = f" Score: {info['score']:.2f} (random play 0, reference player 1)." if "score" in info else ""
+    return f"The episode is over: {info.get('end_reason', 'the time limit is reached')}.{score}"
 
 
 def _spelt(action: np.ndarray) -> str:
@@ -32,18 +58,23 @@ def _spelt(action: np.ndarray) -> str:
 class TextEnv(TaskEnv):
     """A task with text observations and actions.
 
-    A reply that is no action is played as the task's ``noop_action``: time passes, costs accrue, the world moves. The
-    episode is, to the bit, that of the structured view with this action in its place. ``info["invalid_action"]`` is
-    then true; ``info["invalid_reason"]`` and the observation say what was not understood.
+    A reply is the action alone, or a longer text with the action in tags (:func:`action_in`). A reply that is no action
+    is played as the task's ``noop_action``: time passes, costs accrue, the world moves. The episode is, to the bit, that
+    of the structured view with this action in its place. ``info["invalid_action"]`` is then true;
+    ``info["invalid_reason"]`` and the observation say what was not understood.
 
     With ``AsyncVectorEnv`` pass ``shared_memory=False``: Gymnasium 1.4 returns stale strings for ``Text`` spaces in
     shared memory.
+
+    Attributes:
+        remarks: lines that say what was wrong with the last reply; empty if nothing was.
     """
 
     def __init__(self, task: Task[Any, Any], *args: Any, **keywords: Any) -> None:
         super().__init__(task, *args, **keywords)
         self.observation_space = PrintableText(LONGEST_OBSERVATION)
         self.action_space = PrintableText(LONGEST_ACTION)
+        self.remarks: list[str] = []
 
     def step(self, action: str) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:
         """Play one turn.
@@ -61,26 +92,33 @@ class TextEnv(TaskEnv):
             played = self.task.noop_action()
             refusal = str(error)[:500].encode("ascii", "backslashreplace").decode()
         observation, reward, terminated, truncated, info = super().step(played)
+        self.remarks = []
         if refusal is not None:
             info |= {"invalid_action": True, "invalid_reason": refusal}
-            observation += f"\nNot understood: {refusal}\nThe no-op action was played instead{_spelt(played)}."
+            self.remarks = [f"Not understood: {refusal}", f"The no-op action was played instead{_spelt(played)}."]
         elif "invalid_reason" in info:
-            observation += f"\nNot allowed: {info['invalid_reason']}"
-        return observation, reward, terminated, truncated, info
+            self.remarks = [f"Not allowed: {info['invalid_reason']}"]
+        last = why_over(info) if terminated else self.task.how_to_act()
+        return "\n".join((observation, *self.remarks, last)), reward, terminated, truncated, info
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Begin an episode; see :meth:`TaskEnv.reset`."""
+        observation, info = super().reset(seed=seed, options=options)
+        return f"{observation}\n{self.task.how_to_act()}", info
 
     def _read_reply(self, reply: str) -> np.ndarray:
         """Read an action from a whole reply.
 
         Raises:
-            ValueError, TypeError: the reply is no action, or one outside the action space.
+            ValueError, TypeError: the reply has no action, or one outside the action space.
         """
-        if len(reply) > LONGEST_ACTION:
-            raise ValueError(f"expected at most {LONGEST_ACTION} characters, got {len(reply)}")
-        if odd := sorted(set(reply) - CHARACTERS):
+        action = action_in(reply)
+        if len(action) > LONGEST_ACTION:
+            raise ValueError(f"expected at most {LONGEST_ACTION} characters, got {len(action)}")
+        if odd := sorted(set(action) - CHARACTERS):
             raise ValueError(f"expected printable ASCII characters, got {odd[0]!r}")
-        return self._check_action(self.task.parse(reply, self.state, self.params))
+        return self._check_action(self.task.parse(action, self.state, self.params))
 
     def _show(self) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         _, *rest = super()._show()
-        observation = self.task.describe(self.state, self.params) + "\n" + self.task.how_to_act()
-        return observation, *rest
+        return self.task.describe(self.state, self.params), *rest

@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, NamedTuple
+import json
+import math
+from typing import Any, Literal, NamedTuple, get_args
 
 import gymnasium
 
+from rlbench_suite.adapters.text import TextEnv, why_over
+from rlbench_suite.card import unknown
+from rlbench_suite.episode import scalar_return
 from rlbench_suite.language.rows import puzzle_of
+from rlbench_suite.language.tools import Schema, read_arguments, text_tool
 from rlbench_suite.puzzle import Verdict
 from rlbench_suite.registry import card as find_card
 
 Message = dict[str, Any]
-"""A chat message: ``role`` and ``content``, and ``tool_calls`` where there are any."""
+"""A chat message of OpenAI's form: ``role`` and ``content``; ``tool_calls`` or ``tool_call_id`` where there are any."""
+
+History = Literal["delta", "full", "window"]
+
+FREE_TEXT = (
+    "You may think and write first. Then put your action between <action> and </action>; only the last one counts. "
+    "A reply that is nothing but the action needs no tags."
+)
+WITH_TOOLS = "Act by calling one tool in each turn. Without tool calls, " + FREE_TEXT[0].lower() + FREE_TEXT[1:]
+REPLY = text_tool("reply", "Send your action for this turn, and read what happens.", "text", "The action.")
+SUBMIT = text_tool(
+    "submit_answer",
+    "Submit the final answer. The first answer that can be read is judged and counts.",
+    "answer",
+    "The answer, in exactly the format that is asked for.",
+)
+UNREADABLE_CALLS = 3
+"""Calls of ``submit_answer`` that may be unreadable; the last of them ends the episode."""
 
 
 class Turn(NamedTuple):
@@ -30,31 +53,86 @@ class Session(abc.ABC):
     """A conversation of a player with one episode.
 
     Attributes:
-        system: rules and format of replies, said once.
+        system: rules and format of replies, said once; may be empty.
         opening: first message of the user: the instance.
-        tools: tools that the player may call, as OpenAI's JSON schemas; empty where replies are text only.
+        tools: tools that the player may call, in OpenAI's form. A task without tools of its own has one that takes the
+            text of a reply.
+        uses_tools: True if the task's actions are tool calls by nature, so that a chat client should offer ``tools``.
         done: True if the episode is over.
         total_reward: sum of the rewards so far.
     """
 
     system: str
     opening: str
-    tools: list[dict[str, Any]]
-    done: bool
-    total_reward: float
+    tools: list[Schema]
+    uses_tools: bool = False
 
-    @abc.abstractmethod
+    def __init__(self) -> None:
+        self.done, self.total_reward = False, 0.0
+        self.turns = 0
+        self._said: list[list[Message]] = []
+        """Messages of each turn: the player's, then the answers to it."""
+
     def reply(self, text: str) -> Turn:
         """Play a whole reply of a player.
 
         Raises:
             RuntimeError: the episode is over.
         """
+        return self.play({"role": "assistant", "content": text})
+
+    def call(self, name: str, arguments: dict[str, Any] | str | None = None) -> Turn:
+        """Play one call of a tool. A call that cannot be read is played as a reply that cannot be read.
+
+        Args:
+            name: name of one of ``tools``.
+            arguments: its arguments, or their JSON.
+
+        Raises:
+            RuntimeError: the episode is over.
+        """
+        spelt = arguments if isinstance(arguments, str) else _json(arguments or {})
+        function = {"name": name, "arguments": spelt}
+        call = {"id": f"call_{self.turns + 1}", "type": "function", "function": function}
+        return self.play({"role": "assistant", "content": None, "tool_calls": [call]})
+
+    def play(self, message: Message) -> Turn:
+        """Play a message of a chat model: its tool calls one after another, or else its text.
+
+        Raises:
+            RuntimeError: the episode is over.
+        """
+        if self.done:
+            raise RuntimeError("The episode is over: begin another.")
+        said, rewards = [message], 0.0
+        calls = message.get("tool_calls") or []
+        for call in calls:
+            text, reward = "The episode is over; this call was not made.", 0.0
+            if not self.done:
+                text, reward = self._called(call["function"]["name"], call["function"]["arguments"])
+            rewards += reward
+            said.append({"role": "tool", "tool_call_id": call["id"], "content": text})
+        if not calls:
+            text, rewards = self._replied(message.get("content") or "")
+            said.append({"role": "user", "content": text})
+        self._said.append(said)
+        return Turn(text, rewards, self.done)
+
+    @abc.abstractmethod
+    def _replied(self, text: str) -> tuple[str, float]:
+        """Play a reply; return what the player reads next, and the reward."""
+
+    @abc.abstractmethod
+    def _called(self, name: str, arguments: str) -> tuple[str, float]:
+        """Play a call; return what the player reads next, and the reward."""
 
     @property
     @abc.abstractmethod
     def score(self) -> float:
-        """Score so far: 0 to 1 for a one-shot puzzle; else normalised, with random play at 0 and the reference at 1."""
+        """Score so far: 0 to 1 for a one-shot puzzle; else normalised, with random play at 0 and the reference at 1.
+
+        It is not a number if the card has no measured scores.
+        """
 
     @property
     @abc.abstractmethod
@@ -62,28 +140,65 @@ class Session(abc.ABC):
         """Whether the episode is solved."""
 
     def messages(self) -> list[Message]:
+        """Return the whole conversation so far, as a chat endpoint takes it."""
+        return [*self._head(), *(message for turn in self._said for message in turn)]
+
+    def _head(self) -> list[Message]:
         """Return the messages with which the conversation begins."""
         system = [{"role": "system", "content": self.system}] if self.system else []
         return [*system, {"role": "user", "content": self.opening}]
 
 
 class PuzzleSession(Session):
-    """A puzzle in its one-shot form: one prompt, one reply."""
+    """A puzzle in its one-shot form: one prompt, one answer.
+
+    The first reply is judged, whatever it is. Only a call of ``submit_answer`` that cannot be read does not count yet:
+    it is told its fault and may be made again. The fault follows from the prompt alone, so nothing is learnt about
+    the solution.
+    """
 
     def __init__(self, task_id: str, *, seed: int, split: str, difficulty: str | float | None) -> None:
+        super().__init__()
         self.puzzle = puzzle_of(task_id, difficulty)
         self.instance = self.puzzle.generate(seed, split)
-        self.system, self.opening, self.tools = "", self.puzzle.prompt(self.instance), []
+        self.system, self.opening, self.tools = "", self.puzzle.prompt(self.instance), [SUBMIT]
         self.verdict: Verdict | None = None
-        self.done, self.total_reward = False, 0.0
 
-    def reply(self, text: str) -> Turn:
-        """Judge the answer in a reply."""
-        if self.done:
-            raise RuntimeError("The episode is over: an answer was already given.")
-        self.verdict = self.puzzle.verify(self.instance, self.puzzle.extract(text))
+    def _replied(self, text: str) -> tuple[str, float]:
+        return self._judged(self.puzzle.extract(text))
+
+    def _called(self, name: str, arguments: str) -> tuple[str, float]:
+        self.turns += 1
+        answer, fault = None, ""
+        try:
+            answer = self._submitted(name, arguments)
+            if not (verdict := self.puzzle.verify(self.instance, answer)).valid:
+                fault = verdict.reason
+        except ValueError as error:
+            fault = str(error)
+        if fault and self.turns < UNREADABLE_CALLS:
+            return f"Not understood: {fault}\nCall submit_answer again, in the format that is asked for.", 0.0
+        return self._judged(answer)
+
+    def _submitted(self, name: str, arguments: str) -> str:
+        """Return the answer in a call, with or without its tags.
+
+        Raises:
+            ValueError: the call has none.
+        """
+        if name != "submit_answer":
+            raise ValueError(unknown("tool", name, ["submit_answer"]))
+        answer = read_arguments(arguments).get("answer")
+        if not isinstance(answer, str):
+            raise ValueError("submit_answer takes the text of the answer as its argument 'answer'")
+        inside = self.puzzle.extract(answer)
+        return answer.strip() if inside is None else inside
+
+    def _judged(self, answer: str | None) -> tuple[str, float]:
+        """End the episode with an answer."""
+        self.verdict = self.puzzle.verify(self.instance, answer)
         self.done, self.total_reward = True, self.verdict.score
-        return Turn(self.verdict.reason or "Right.", self.verdict.score, True)
+        return self.verdict.reason or "Right.", self.verdict.score
 
     @property
     def score(self) -> float:
@@ -97,32 +212,101 @@ class PuzzleSession(Session):
 
 
 class EpisodeSession(Session):
-    """An episode of any id, played through its text view."""
+    """An episode of any id, played through its text view.
 
-    def __init__(self, task_id: str, *, seed: int, split: str, difficulty: str | float | None) -> None:
-        self.env = gymnasium.make(find_card(task_id).id, view="text", split=split, difficulty=difficulty)
+    Attributes:
+        env: the environment.
+        info: of the last step. It is not for the player.
+    """
+
+    def __init__(
+        self,
+        task_id: str,
+        *,
+        seed: int,
+        split: str,
+        difficulty: str | float | None,
+        history: History,
+        window: int,
+    ) -> None:
+        super().__init__()
+        card = find_card(task_id)
+        self.env = gymnasium.make(card.id, view="text", split=split, difficulty=difficulty)
+        self.view: TextEnv = self.env.unwrapped  # type: ignore[assignment]
+        self.task = self.view.task
+        self.history, self.window, self._limit = history, window, card.horizon
         observation, self.info = self.env.reset(seed=seed)
-        self.system, self.opening, self.tools = "", str(observation), []
-        self.done, self.total_reward = False, 0.0
+        self._state = self.view.state
+        own = self.task.tools()
+        self.tools, self.uses_tools = own or [REPLY], bool(own)
+        how = WITH_TOOLS if own else FREE_TEXT
+        self.system = "\n\n".join((self.task.rules(), f"{self.task.how_to_act()}\n{how}"))
+        begun = self.task.describe_turn(None, self._state, self.view.params)
+        self.opening = observation if history == "full" else "\n".join((begun, *self._time_left()))
 
-    def reply(self, text: str) -> Turn:
-        """Play a reply as one action."""
+    def _replied(self, text: str) -> tuple[str, float]:
+        return self._step(text)
+
+    def _called(self, name: str, arguments: str) -> tuple[str, float]:
+        if self.uses_tools:
+            return self._step(_json({"name": name, "arguments": arguments}))
+        if name != "reply":
+            return self._step("", unknown("tool", name, ["reply"]))
+        try:
+            text = read_arguments(arguments).get("text")
+        except ValueError as error:
+            return self._step("", str(error))
+        if not isinstance(text, str):
+            return self._step("", "reply takes the text of the action as its argument 'text'")
+        return self._step(text)
+
+    def _step(self, action: str, fault: str = "") -> tuple[str, float]:
+        """Play one turn; ``fault`` says why there is no action."""
+        _, reward, terminated, truncated, self.info = self.env.step(action)
+        earned = float(scalar_return(self.task, reward))
+        self.done, self.turns = terminated or truncated, self.turns + 1
+        self.total_reward += earned
+        before, self._state = self._state, self.view.state
+        remarks = self.view.remarks
+        if fault:
+            remarks[0] = f"Not understood: {fault}"
+        if self.history == "full":
+            lines = [self.task.describe(self._state, self.view.params), *remarks]
+        else:
+            lines = [*remarks, self.task.describe_turn(before, self._state, self.view.params)]
         if self.done:
-            raise RuntimeError("The episode is over.")
-        observation, reward, terminated, truncated, self.info = self.env.step(text)
-        self.done = terminated or truncated
-        self.total_reward += float(reward)
-        return Turn(str(observation), float(reward), self.done)
+            return "\n".join((*lines, why_over(self.info))), earned
+        lines += self._time_left()
+        if remarks or self.history == "full":
+            lines.append(self.task.how_to_act())
+        return "\n".join(lines), earned
+
+    def _time_left(self) -> list[str]:
+        """Return the line that says how many turns are left, unless the task says so itself."""
+        return [] if self.task.counts_turns else [f"Turns left: {self._limit - self.turns}."]
 
     @property
     def score(self) -> float:
         """Normalised score of the episode so far."""
-        return float(self.info["score"])
+        return float(self.info.get("score", math.nan))
 
     @property
     def success(self) -> bool:
         """Whether the episode is solved."""
         return self.done and bool(self.info["success"])
+
+    def messages(self) -> list[Message]:
+        """Return the conversation so far under the history policy, as a chat endpoint takes it."""
+        left_out = len(self._said) - self.window
+        if self.history != "window" or left_out <= 0:
+            return super().messages()
+        *head, opening = self._head()
+        opening = opening | {"content": f"{self.opening}\n\n(The first {left_out} turns are left out here.)"}
+        messages = [*head, opening, *(message for turn in self._said[left_out:] for message in turn)]
+        if not self.done:
+            now = self.task.describe_turn(None, self._state, self.view.params)
+            messages[-1] = messages[-1] | {"content": f"{messages[-1]['content']}\n\nAll that is known now:\n{now}"}
+        return messages
 
 
 def begin(
@@ -132,6 +316,8 @@ def begin(
     split: str = "train",
     difficulty: str | float | None = None,
     one_shot: bool | None = None,
+    history: History = "delta",
+    window: int = 8,
 ) -> Session:
     """Begin a conversation with one instance.
 
@@ -141,10 +327,26 @@ def begin(
         split: ``train`` or ``test``.
         difficulty: a tier's name, or the number that defines it.
         one_shot: True to ask for one answer, False to play turn by turn. By default puzzles are asked.
+        history: the text of turns. ``delta`` says what changed. ``full`` says everything again in each turn. ``window``
+            says what changed, and ``messages`` has the last turns only, with all that is known now.
+        window: number of turns that ``window`` keeps.
 
     Raises:
         ValueError: a wrong argument, or a task without the form asked for.
     """
+    if history not in get_args(History):
+        raise ValueError(unknown("history", history, get_args(History)))
+    if window < 1:
+        raise ValueError(f"window is at least 1, got {window}.")
     asked = bool(find_card(task_id).puzzle) if one_shot is None else one_shot
-    kind = PuzzleSession if asked else EpisodeSession
-    return kind(task_id, seed=seed, split=split, difficulty=difficulty)
+    if asked:
+        return PuzzleSession(task_id, seed=seed, split=split, difficulty=difficulty)
+    return EpisodeSession(task_id, seed=seed, split=split, difficulty=difficulty, history=history, window=window)
+
+
+def _json(value: Any) -> str:
+    """Return the JSON of a value; nonsense that has none becomes a text that cannot be read."""
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        return "?"
