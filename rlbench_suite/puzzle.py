@@ -32,8 +32,12 @@ Instance = TypeVar("Instance", bound=tuple[Any, ...])
 """A ``NamedTuple`` of NumPy arrays (or NumPy integers) whose shapes and dtypes depend on the tier only."""
 
 OPENING, CLOSING = "<answer>", "</answer>"
+ECHO = " and "
+"""Text between the tags where a reply repeats the last line of the prompt."""
 LONGEST_ANSWER = 10_000
 _MOST_TRIES = 100_000
+_SEPARATORS = str.maketrans(dict.fromkeys(",;|[](){}\"'", " "))
+"""Characters that people put between items; no item of an answer has one."""
 
 
 class Malformed(ValueError):
@@ -153,6 +157,25 @@ class Puzzle(abc.ABC, Generic[Instance]):
         """Return actions that solve the interactive task from its first state."""
 
     @property
+    def words(self) -> Sequence[str]:
+        """Words of answers that a lenient reader takes in any case; empty where case has a meaning."""
+        return ()
+
+    def mend(self, answer: str) -> str:
+        """Return a malformed answer with the separators and the case that the prompt asks for.
+
+        A lenient reader (:mod:`rlbench_suite.language.lenient`) calls it once, without knowing the instance. The text
+        means what it meant before, and it may still be malformed. By default, an answer is a line of items with single
+        spaces between them. A puzzle with another format overrides this.
+        """
+        return " ".join(self.respelled(items_of(answer.removesuffix("."))))
+
+    def respelled(self, items: Sequence[str]) -> list[str]:
+        """Return items with the case of :attr:`words`."""
+        spellings = {word.lower(): word for word in self.words}
+        return [spellings.get(item.lower(), item) if item.isascii() else item for item in items]
+
+    @property
     def space(self) -> float:
         """Estimated number of instances with different canonical forms; infinite if seeds hardly ever repeat one."""
         return self.few.get(self.tier, math.inf)
@@ -188,10 +211,17 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @staticmethod
     def extract(text: str) -> str | None:
-        """Return the text in the last answer tags; None if there are none."""
+        """Return the text in the last answer tags; None if there are none.
+
+        A reply may end with the words of the prompt, "between <answer> and </answer>". They are no answer.
+        """
         end = text.rfind(CLOSING)
-        start = text.rfind(OPENING, 0, max(end, 0))
-        return text[start + len(OPENING) : end].strip(" \t\r\n") if start >= 0 else None
+        while (start := text.rfind(OPENING, 0, max(end, 0))) >= 0:
+            answer = text[start + len(OPENING) : end]
+            if answer != ECHO:
+                return answer.strip(" \t\r\n")
+            end = text.rfind(CLOSING, 0, start)
+        return None
 
     def verify(self, instance: Instance, answer: str | None) -> Verdict:
         """Judge an answer (see :meth:`extract`). Raise nothing, whatever the text."""
@@ -236,6 +266,11 @@ class Puzzle(abc.ABC, Generic[Instance]):
     @cached_property
     def _example(self) -> Instance:
         return self.generate(0)
+
+
+def items_of(text: str) -> list[str]:
+    """Return what stands between white space, commas, semicolons, bars, arrows, brackets and quotes."""
+    return text.replace("->", " ").translate(_SEPARATORS).split()
 
 
 def _invalid(reason: str) -> Verdict:

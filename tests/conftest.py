@@ -35,6 +35,7 @@ SELECTION = pytest.StashKey[Selection]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--every", action="store_true", help="run every test: nothing takes turns (tests/selection.py)")
+    parser.addoption("--since", metavar="COMMIT", help="commit since which changes count; by default the last tag")
 
 
 def pytest_configure(config: pytest.Config) -> None:

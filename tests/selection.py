@@ -28,7 +28,7 @@ KERNEL_PART = 6
 MOST = 16
 """Number of changed variants up to which all of them run. Of more, about so many run."""
 KERNEL = ("rlbench_suite/", "tests/adapters/", "tests/test_contract.py", "tests/conftest.py", "constraints.txt")
-NOT_KERNEL = ("rlbench_suite/cli/", "rlbench_suite/evaluation/", "tests/adapters/golden/")
+NOT_KERNEL = ("rlbench_suite/cli/", "rlbench_suite/evaluation/", "rlbench_suite/language/", "tests/adapters/golden/")
 IMPORT = re.compile(r"^[ \t]*((?:from\s+\S+\s+)?import\s+(?:\([^)]*\)|[^#\n]*))", re.MULTILINE)
 """An import statement of a file, of one line or in parentheses: parsing the whole file takes ten times as long."""
 OF_VARIANTS = "pytestmark = pytest.mark.of_variants"
@@ -136,8 +136,9 @@ class Selection:
             from rlbench_suite import __version__
 
             return cls(every, __version__, "", frozenset())
-        tag = git("describe", "--tags", "--abbrev=0", "HEAD^")
-        base = git("merge-base", tag, "HEAD") if tag else git("rev-parse", "--verify", "--quiet", "HEAD^")
+        since = config.getoption("--since") or git("describe", "--tags", "--abbrev=0", "HEAD^")
+        base = git("merge-base", since, "HEAD") if since else ""
+        base = base or git("rev-parse", "--verify", "--quiet", "HEAD^")
         files = [git("diff", "--name-only", base), git("ls-files", "--others", "--exclude-standard")] if base else []
         return cls(every, commit, base, frozenset("\n".join(files).split("\n")))
 

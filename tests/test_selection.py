@@ -101,8 +101,9 @@ def test_nothing_takes_turns_where_all_is_asked_for() -> None:
 
 def test_names_and_files_run_whole_and_without_git_the_version_is_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(*args: str, keyword: str = "", every: bool = False) -> Selection:
+        options = {"--every": every, "--since": None}
         config: Any = SimpleNamespace(
-            args=args, option=SimpleNamespace(keyword=keyword, markexpr=""), getoption=lambda name: every
+            args=args, option=SimpleNamespace(keyword=keyword, markexpr=""), getoption=options.get
         )
         return Selection.of_run(config)
 
@@ -115,6 +116,29 @@ def test_names_and_files_run_whole_and_without_git_the_version_is_the_commit(mon
     from rlbench_suite import __version__
 
     assert run(tests) == Selection(False, __version__, "", frozenset())
+
+
+@pytest.mark.parametrize(("since", "base"), [("main~9", "fork of main~9"), (None, "fork of v3"), ("0000", "HEAD^")])
+def test_changes_count_since_the_commit_asked_for_or_the_last_tag(
+    monkeypatch: pytest.MonkeyPatch, since: str | None, base: str
+) -> None:
+    def git(*arguments: str) -> str:
+        match arguments:
+            case "describe", *_:
+                return "v3"
+            case "merge-base", commit, "HEAD":
+                return "" if commit == "0000" else f"fork of {commit}"  # hosted CI says zeros for a new branch
+            case "rev-parse", *_, revision:
+                return revision
+        return "envs/changed.py" if arguments == ("diff", "--name-only", base) else ""
+
+    monkeypatch.setattr(selection, "git", git)
+    options = {"--every": False, "--since": since}
+    config: Any = SimpleNamespace(
+        args=["tests"], option=SimpleNamespace(keyword="", markexpr=""), getoption=options.get
+    )
+    assert Selection.of_run(config).base == base
+    assert "envs/changed.py" in Selection.of_run(config).changed
 
 
 def test_a_run_begins_with_what_it_leaves_out(tmp_path: Path) -> None:

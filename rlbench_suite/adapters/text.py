@@ -59,8 +59,8 @@ class TextEnv(TaskEnv):
     """A task with text observations and actions.
 
     A reply is the action alone, or a longer text with the action in tags (:func:`action_in`). A reply that is no action
-    is played as the task's ``noop_action``: time passes, costs accrue, the world moves. The episode is, to the bit, that
-    of the structured view with this action in its place. ``info["invalid_action"]`` is then true;
+    is played as the task's ``noop_action``: time passes, costs accrue, the world moves. The episode is, to the bit,
+    that of the structured view with this action in its place. ``info["invalid_action"]`` is then true;
     ``info["invalid_reason"]`` and the observation say what was not understood.
 
     With ``AsyncVectorEnv`` pass ``shared_memory=False``: Gymnasium 1.4 returns stale strings for ``Text`` spaces in

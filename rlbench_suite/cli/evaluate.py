@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from click.core import ParameterSource
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
@@ -18,6 +19,7 @@ from rlbench_suite.cli import App, check_at_least, check_positive, prepare_jax
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.checkpoint import Checkpoint
+    from rlbench_suite.evaluation.language_model import LanguageModel
     from rlbench_suite.evaluation.protocol import Cell
     from rlbench_suite.evaluation.runner import Event
     from rlbench_suite.evaluation.store import Run
@@ -25,6 +27,12 @@ if TYPE_CHECKING:
 app = App(help="Train agents, evaluate them on held-out episodes, and report scores with intervals.")
 
 INTERRUPTED = 130
+LLM = "llm"
+_PANEL = "Language models (--agent llm)"
+_ENDPOINT = (
+    "model", "base_url", "api_key_env", "temperature", "max_tokens", "concurrency", "input_price", "output_price",
+)  # fmt: skip
+_PLAYING = ("samples", "episodes", "turns", "lenient", "tools")
 _LOG_WIDTH = 140
 _LOG_EVERY = 10.0
 """Without a terminal, seconds between two lines on the progress of running cells."""
@@ -32,10 +40,12 @@ _LOG_EVERY = 10.0
 
 @app.command()
 def evaluate(
+    context: typer.Context,
     agent: Annotated[
         str | None,
         typer.Option(
-            help="Agents by name, separated by commas: `ppo`, `ppo,reference`. [default: `ppo`, or the checkpoint's]",
+            help="Agents by name, separated by commas: `ppo`, `ppo,reference`; or `llm`, a language model. "
+            "[default: `ppo`, or the checkpoint's]",
             show_default=False,
         ),
     ] = None,
@@ -78,8 +88,71 @@ def evaluate(
         ),
     ] = None,
     silence: Annotated[
-        float, typer.Option(help="Seconds without progress after which a worker is killed and its cell retried.")
+        float,
+        typer.Option(
+            help="Seconds without progress after which a worker is killed and its cell retried, or a request to a "
+            "language model is sent again."
+        ),
     ] = 180.0,
+    model: Annotated[
+        str | None,
+        typer.Option(help="Name of the model, as its server knows it.", rich_help_panel=_PANEL, show_default=False),
+    ] = None,
+    base_url: Annotated[
+        str,
+        typer.Option(
+            help="Address of any OpenAI-compatible server, before `/chat/completions`.", rich_help_panel=_PANEL
+        ),
+    ] = "https://api.openai.com/v1",
+    api_key_env: Annotated[
+        str, typer.Option(help="Environment variable that holds the server's key.", rich_help_panel=_PANEL)
+    ] = "OPENAI_API_KEY",
+    samples: Annotated[
+        int, typer.Option(help="Attempts at each episode, for pass@k and pass^k.", rich_help_panel=_PANEL)
+    ] = 1,
+    episodes: Annotated[
+        int | None,
+        typer.Option(
+            help="Episodes of each seed. [default: the budget's, 50 with `smoke`]",
+            rich_help_panel=_PANEL,
+            show_default=False,
+        ),
+    ] = None,
+    turns: Annotated[
+        bool,
+        typer.Option("--turns", help="Play puzzles turn by turn, not by one answer.", rich_help_panel=_PANEL),
+    ] = False,
+    lenient: Annotated[
+        bool,
+        typer.Option(
+            "--lenient", help="Read answers that are formatted in another way than asked for.", rich_help_panel=_PANEL
+        ),
+    ] = False,
+    tools: Annotated[
+        bool,
+        typer.Option("--tools", help="Offer tools of the task as tools of the server.", rich_help_panel=_PANEL),
+    ] = False,
+    temperature: Annotated[
+        float | None,
+        typer.Option(
+            help="Temperature of sampling. [default: the server's]", rich_help_panel=_PANEL, show_default=False
+        ),
+    ] = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            help="Most tokens of a reply. [default: the server's]", rich_help_panel=_PANEL, show_default=False
+        ),
+    ] = None,
+    concurrency: Annotated[int, typer.Option(help="Episodes played at a time.", rich_help_panel=_PANEL)] = 16,
+    input_price: Annotated[
+        float | None,
+        typer.Option(help="Dollars for a million tokens of prompts.", rich_help_panel=_PANEL, show_default=False),
+    ] = None,
+    output_price: Annotated[
+        float | None,
+        typer.Option(help="Dollars for a million tokens of replies.", rich_help_panel=_PANEL, show_default=False),
+    ] = None,
 ) -> None:
     """Train agents, evaluate them on held-out episodes, and report scores with intervals.
 
@@ -97,6 +170,8 @@ def evaluate(
 
     * `rlsuite-eval --checkpoint runs/hover/cells/sb3-ppo/QuadcopterHover-v0/0/policy.safetensors --budget full`
 
+    * `rlsuite-eval --agent llm --model qwen3 --base-url http://localhost:8000/v1 --suite SAT-v0,Wordle-v0 --samples 4`
+
     Exit codes: 0 done, 1 a run failed or could not be written, 2 a wrong argument, 130 interrupted.
     """
     if workers is None:
@@ -105,6 +180,8 @@ def evaluate(
     check_at_least("--workers", workers, 0)
     check_positive("--silence", silence)
     saved = _saved(checkpoint, agent) if checkpoint else None
+    if played := _language_model(context, agent):
+        agent = played.name
     if saved:
         agent = saved.agent
         if suite is None and (suite := saved.task) is None:
@@ -115,7 +192,7 @@ def evaluate(
     from rlbench_suite.evaluation.report import Report, print_report, write_html
     from rlbench_suite.evaluation.store import Run
 
-    manifest = runner.plan(agent, suite, seeds, budget, saved)
+    manifest = runner.plan(agent, suite, seeds, budget, saved, played)
     name = f"{saved.label if saved else agent}-{suite}-{budget}".replace("rlsuite/", "")
     path = out or Path("runs", name.replace("/", "_").replace(",", "+").replace(" ", ""))
     console = Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
@@ -124,7 +201,9 @@ def evaluate(
         if missing := run.missing():
             console.print(f"{len(missing)} of {len(run.wanted)} cells to run, into {path}", highlight=False)
             events = (
-                runner.in_pool(run, min(workers, len(missing)), silence=silence) if workers else runner.in_process(run)
+                runner.in_pool(run, min(workers, len(missing)), silence=silence)
+                if workers and not played
+                else runner.in_process(run, played)
             )
             with run.sitting():
                 if saved:
@@ -160,6 +239,33 @@ def _saved(path: Path, agent: str | None) -> "Checkpoint":
     if agent is not None and "," in agent:
         raise ValueError(f"A checkpoint belongs to one agent, but --agent names several: {agent}.")
     return open_checkpoint(path, agent)
+
+
+def _language_model(context: typer.Context, agent: str | None) -> "LanguageModel | None":
+    """Return the language model to evaluate; None if ``agent`` names others.
+
+    Raises:
+        ValueError: a wrong argument, or one that another agent does not take.
+    """
+    given = context.params
+    if LLM not in (agent or "").split(","):
+        for name in (*_ENDPOINT, *_PLAYING):
+            if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+                raise ValueError(f"--{name.replace('_', '-')} is for a language model; add --agent {LLM}.")
+        return None
+    if agent != LLM or given["checkpoint"]:
+        raise ValueError(
+            f"A language model is evaluated alone, with --agent {LLM}; evaluate other agents with a command of their "
+            "own and the same --out."
+        )
+    if given["model"] is None:
+        raise ValueError(f"--agent {LLM} needs the name of a model; give it with --model.")
+    prepare_jax()
+    from rlbench_suite.evaluation.language_model import LanguageModel
+    from rlbench_suite.language.chat import Endpoint
+
+    endpoint = Endpoint(**{name: given[name] for name in _ENDPOINT}, timeout=given["silence"])
+    return LanguageModel(endpoint=endpoint, **{name: given[name] for name in _PLAYING})
 
 
 def _cores() -> int:
@@ -218,6 +324,10 @@ def _watch(events: "Iterator[Event]", run: "Run", console: Console) -> "list[tup
 
 def _state(progress: Any) -> str:
     from rlbench_suite.evaluation.chart import number
+    from rlbench_suite.evaluation.language_model import Episodes
 
+    if isinstance(progress, Episodes):
+        cost = "" if progress.cost is None else f", ${progress.cost:.2f}"
+        return f"{progress.steps} of {progress.total_steps} episodes, {number(progress.tokens)} tokens{cost}"
     speed = f"{number(progress.steps / progress.seconds)} steps/s" if progress.seconds else ""
     return speed if math.isnan(progress.episode_return) else f"{speed}, return {progress.episode_return:.4g}"

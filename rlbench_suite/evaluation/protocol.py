@@ -10,7 +10,7 @@ The blocks are the same for every agent.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,11 +51,12 @@ class Cell(NamedTuple):
 class Outcome(NamedTuple):
     """Result of running a cell."""
 
-    seeds: range
-    """Environment seeds of the evaluation episodes."""
+    seeds: Sequence[int]
+    """Environment seed of each evaluation episode. An agent that plays itself may play an episode several times."""
     record: Record
     curve: list[Progress]
-    policy: Policy | HostPolicy
+    policy: Policy | HostPolicy | None
+    """The trained policy; None for an agent that plays itself."""
     train_seconds: float
     """Wall time of training, compilation included."""
     evaluate_seconds: float
@@ -102,8 +103,7 @@ def run_cell(agent: Agent, task: Task[Any, Any], seed: int, budget: str) -> Iter
 
     Raises:
         ValueError: as :func:`evaluation_seeds` and :func:`training_task`; or the agent gave no policy, or a return is
-        not
-            finite.
+            not finite.
     """
     seeds = evaluation_seeds(seed, budget)
     started = time.perf_counter()

@@ -17,6 +17,7 @@ from rich.table import Table
 from rlbench_suite.card import Score, TaskCard
 from rlbench_suite.evaluation import chart
 from rlbench_suite.evaluation.page import interval, render
+from rlbench_suite.evaluation.passing import Passing, passing
 from rlbench_suite.evaluation.statistics import Comparison, Estimate, compare, mean, probability_of_improvement
 from rlbench_suite.evaluation.store import CellResult, Run
 from rlbench_suite.evaluation.writing import replacing, writing
@@ -97,6 +98,8 @@ class Report:
     """Comparison on the tasks that all agents have; None if there is no such task."""
     above_random: dict[str, Estimate]
     """Probability that a run of the agent beats the random player's mean on a random task."""
+    models: list[Passing]
+    """Results of language models in several attempts."""
     missing: list[str]
 
     @classmethod
@@ -133,6 +136,7 @@ class Report:
                 agent: probability_of_improvement(tasks, {task: [0.0] for task in shared or tasks})
                 for agent, tasks in scores.items()
             },
+            models=passing(run),
             missing=[str(cell) for cell in run.manifest.cells() if not run.cell_path(cell).exists()],
         )
 
@@ -169,7 +173,7 @@ _VERDICT = {"yes": "[green]yes[/]", "no": "[red]no[/]", "unclear": "[yellow]uncl
 
 _LEAST = (
     "all seeds", "steps/s", "reference", "random", "return", "success", "Median", "Mean", "beats random",
-    "Optimality gap",
+    "Optimality gap", "form", "instances", "tokens in", "tokens out", "best trivial",
 )  # fmt: skip
 """Columns that a narrow terminal omits, in this order. The page has them all."""
 
@@ -205,6 +209,8 @@ def print_report(report: Report, console: Console) -> None:
             for transfer in report.transfers
         ]
         _print_table("Transfer", rows, console)
+    if report.models:
+        _print_table("Language models", [_attempts(each) for each in report.models], console)
     if report.comparison:
         rows = []
         for agent, summary in report.comparison.agents.items():
@@ -221,6 +227,27 @@ def print_report(report: Report, console: Console) -> None:
     )
     for sentence in _remarks(report):
         console.print(sentence, style="yellow", highlight=False, markup=False)
+
+
+def _attempts(model: Passing) -> dict[str, str]:
+    """Return the row of a language model on a task, by column."""
+    most = model.samples
+    several = {f"pass@{most}": model.at_least_one[most], f"pass^{most}": model.all_right[most]} if most > 1 else {}
+    return {
+        "task": model.card.name,
+        "agent": model.agent,
+        "form": model.form,
+        "instances": str(model.instances),
+        "best trivial": "-" if model.best_trivial is None else f"{model.best_trivial:.3f}",
+        **{name: _rate(score) for name, score in ({"pass@1": model.at_least_one[1]} | several).items()},
+        "tokens in": chart.number(model.input_tokens),
+        "tokens out": chart.number(model.output_tokens) + "*" * model.estimated,
+        "cost": "-" if model.dollars is None else f"${model.dollars:.4g}",
+    }
+
+
+def _rate(score: Score) -> str:
+    return f"{score.mean:.3f} [{score.low:.2f}, {score.high:.2f}]"
 
 
 def _print_table(title: str, rows: list[dict[str, str]], console: Console) -> None:
@@ -247,6 +274,7 @@ def _remarks(report: Report) -> Iterable[str]:
             f"{name} is one saved policy of {saved.agent}, not trained here: its intervals include the variance of the "
             "episodes, not that of training."
         )
+    yield from _conversations(report.models)
     for agent, tasks in report.run.manifest.not_applicable.items():
         for task, reason in tasks.items():
             yield f"Not applicable: {agent} on {task}: {reason.rstrip('.')}."
@@ -266,6 +294,24 @@ def _remarks(report: Report) -> Iterable[str]:
         yield f"Missing, and not in any number here: {'; '.join(report.missing[:3])}{more}."
     if any(row.seeds == 1 for row in report.rows):
         yield "One seed has no interval; use at least 5 seeds to know how certain a score is."
+
+
+def _conversations(models: list[Passing]) -> Iterable[str]:
+    """Yield what a reader must know of the results of language models."""
+    if not models:
+        return
+    yield (
+        "Language models: pass@k is the chance that one of k attempts is right, pass^k that all are, estimated without "
+        "bias and with 95 % intervals over instances. Tokens are means of an episode. The intervals of scores above "
+        "are over seeds, each with instances of its own."
+    )
+    if any(model.one_shot for model in models):
+        yield (
+            "A puzzle that is asked for one answer has scores of its own: 0 is a random answer of the right format, 1 "
+            'the exact solver. "Best trivial" is the best answer found without search; a model below it shows nothing.'
+        )
+    if any(model.estimated for model in models):
+        yield "* Some tokens are estimated from the lengths of texts, because the server did not count them."
 
 
 UNEQUAL = 1.1
@@ -338,6 +384,7 @@ def write_html(report: Report) -> None:
         improvement=_improvement(report),
         rows=report.rows,
         transfers=report.transfers,
+        models=report.models,
         curves=list(_curve_charts(report, colour)),
         run_facts=_run_facts(report),
         manifest=manifest.model_dump_json(indent=2),

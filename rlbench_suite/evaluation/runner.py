@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from multiprocessing.connection import Connection, wait
@@ -26,9 +26,11 @@ from rlbench_suite import registry
 from rlbench_suite.agent import Agent, CannotPlay
 from rlbench_suite.card import TaskCard, unknown
 from rlbench_suite.evaluation.checkpoint import Checkpoint, SavedAgent
+from rlbench_suite.evaluation.language_model import LanguageModel
 from rlbench_suite.evaluation.protocol import EPISODES, TRAINING_SEEDS, Cell, Outcome, run_cell, training_task
 from rlbench_suite.evaluation.store import Manifest, Run
 from rlbench_suite.evaluation.writing import CannotWrite
+from rlbench_suite.language.chat import ChatError
 
 SILENCE = 180.0
 """Seconds without a sign of life, compilation included, after which a worker counts as stuck."""
@@ -40,8 +42,8 @@ _ATTEMPTS = 2
 class Event(NamedTuple):
     """Event in the life of a cell.
 
-    ``value`` is None for ``started``, a ``Progress``, the ``CellResult`` of a ``finished`` cell, and one sentence for
-    ``retried`` and ``failed``.
+    ``value`` is None for ``started``, a ``Progress`` or ``Episodes``, the ``CellResult`` of a ``finished`` cell, and
+    one sentence for ``retried`` and ``failed``.
     """
 
     kind: Literal["started", "progress", "finished", "retried", "failed"]
@@ -49,7 +51,14 @@ class Event(NamedTuple):
     value: Any = None
 
 
-def plan(agents: str, suite: str, seeds: int, budget: str, checkpoint: Checkpoint | None = None) -> Manifest:
+def plan(
+    agents: str,
+    suite: str,
+    seeds: int,
+    budget: str,
+    checkpoint: Checkpoint | None = None,
+    model: LanguageModel | None = None,
+) -> Manifest:
     """Check the request before anything runs, and return the manifest of the run.
 
     Args:
@@ -58,6 +67,7 @@ def plan(agents: str, suite: str, seeds: int, budget: str, checkpoint: Checkpoin
         seeds: number of training seeds, 0 to ``seeds - 1``.
         budget: ``smoke``, ``quick`` or ``full``.
         checkpoint: a saved policy to evaluate instead of agents that train; ``agents`` is then ignored.
+        model: a language model to evaluate instead of agents that train; ``agents`` is then ignored.
 
     Raises:
         ValueError: a name is unknown, a number out of range, a task was never calibrated or cannot be trained on
@@ -69,10 +79,10 @@ def plan(agents: str, suite: str, seeds: int, budget: str, checkpoint: Checkpoin
     if not 1 <= seeds <= TRAINING_SEEDS:
         raise ValueError(f"The number of seeds is at most {TRAINING_SEEDS} and at least 1, got {seeds}.")
     cards = registry.resolve_suite(suite)
-    players = _players(agents, checkpoint)
+    players: Mapping[str, Any] = {model.name: model} if model else _players(agents, checkpoint)
     references = {}
     for card in cards:
-        scores = card.scores()
+        scores = model.anchors(card) if model else card.scores()
         if not {"random", "reference"} <= scores.keys():
             raise ValueError(f"{card.id} has no measured reference scores; run: rlsuite calibrate {card.id}")
         references[card.id] = {player: vars(scores[player]) for player in ("random", "reference")}
@@ -99,6 +109,7 @@ def plan(agents: str, suite: str, seeds: int, budget: str, checkpoint: Checkpoin
         hyperparameters=hyperparameters,
         not_applicable=not_applicable,
         checkpoints={checkpoint.label: {"agent": checkpoint.agent, "sha256": checkpoint.sha256}} if checkpoint else {},
+        models={model.name: {"model": model.endpoint.model, "base_url": model.endpoint.base_url}} if model else {},
     )
 
 
@@ -136,24 +147,32 @@ def _player(name: str, run: Run) -> Agent:
     return SavedAgent(checkpoint, _agent(checkpoint.agent)) if checkpoint else _agent(name)
 
 
-def perform(cell: Cell, run: Run) -> Iterator[Event]:
+def perform(cell: Cell, run: Run, model: LanguageModel | None = None) -> Iterator[Event]:
     """Run and store one cell in this process. Errors of the agent or the task become a ``failed`` event.
 
     Raises:
         CannotWrite: the result cannot be stored.
+        ChatError: the server of a language model cannot be used.
     """
     yield Event("started", cell)
     try:
         import jax
 
-        agent, task = _player(cell.agent, run), registry.card(cell.task).build()
-        for event in run_cell(agent, task, cell.seed, run.manifest.budget):
+        agent: Any = model or _player(cell.agent, run)
+        task = registry.card(cell.task).build()
+        budget, play_itself = run.manifest.budget, getattr(agent, "play", None)
+        events: Iterator[Any] = (
+            play_itself(task, seed=cell.seed, budget=budget, folder=run.path)
+            if play_itself
+            else run_cell(agent, task, cell.seed, budget)
+        )
+        for event in events:
             if isinstance(event, Outcome):
                 result = run.write(cell, event, agent, task, jax.devices()[0].device_kind)
             else:
                 yield Event("progress", cell, event)
         yield Event("finished", cell, result)
-    except CannotWrite:  # the next cells could not be stored either
+    except (CannotWrite, ChatError):  # the next cells could not be stored or played either
         raise
     except Exception as error:
         with suppress(OSError), (run.path / LOG).open("a") as log:
@@ -161,10 +180,19 @@ def perform(cell: Cell, run: Run) -> Iterator[Event]:
         yield Event("failed", cell, f"{type(error).__name__}: {error}")
 
 
-def in_process(run: Run) -> Generator[Event, None, None]:
-    """Run the missing cells one after another in this process, without a watchdog."""
+def in_process(run: Run, model: LanguageModel | None = None) -> Generator[Event, None, None]:
+    """Run the missing cells one after another in this process, without a watchdog.
+
+    Args:
+        run: the open run directory.
+        model: the language model that plays them; None if the run's agents do.
+
+    Raises:
+        CannotWrite: a result cannot be stored.
+        ChatError: the server of the language model cannot be used.
+    """
     for cell in run.missing():
-        yield from perform(cell, run)
+        yield from perform(cell, run, model)
 
 
 def in_pool(run: Run, workers: int, *, silence: float = SILENCE) -> Generator[Event, None, None]:

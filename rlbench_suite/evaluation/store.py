@@ -5,6 +5,7 @@
     manifest.json                             settings, machine and times of the run
     cells/<agent>/<task>/<seed>/result.json   results of one cell
                                /episodes.parquet  curve.parquet  trace.parquet  policy.safetensors
+    transcripts/<agent>/<task>/<seed>.jsonl   conversations of language models, also of unfinished cells
     episodes.parquet  curves.parquet  traces/<agent>-<task>.parquet  report.html   all cells together
     checkpoints/<agent>                       copies of evaluated saved policies
     workers.log                               output of agents, and full errors
@@ -16,7 +17,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,7 +46,7 @@ EPISODES = pa.schema([
     ("score", pa.float64()),  # normalised: 0 random, 1 reference
     ("length", pa.int32()), ("success", pa.bool_()), ("terminated", pa.bool_()), ("cost", pa.float64()),
     ("returns", pa.list_(pa.float64())),  # by objective or agent; one number otherwise
-    ("measures", pa.map_(pa.string(), pa.float64())),  # the task's own, at the last step
+    ("measures", pa.map_(pa.string(), pa.float64())),  # the task's own, at the last step; tokens of language models
 ])  # fmt: skip
 CURVE = pa.schema([
     *_CELL, ("steps", pa.int64()), ("total_steps", pa.int64()),
@@ -80,6 +81,13 @@ class SavedFile(_Strict):
     sha256: str
 
 
+class ServedModel(_Strict):
+    """Language model of a run: its name and the address of its server when it was first asked."""
+
+    model: str
+    base_url: str
+
+
 class Manifest(_Strict):
     """Contents of ``manifest.json``: what was run, and with which settings."""
 
@@ -96,6 +104,8 @@ class Manifest(_Strict):
     """Reasons why an agent cannot play a task, by agent and task id."""
     checkpoints: dict[str, SavedFile] = {}
     """Agents of the run that are saved policies and were not trained in it."""
+    models: dict[str, ServedModel] = {}
+    """Agents of the run that are language models and were not trained in it."""
     sittings: list[Sitting] = []
 
     @classmethod
@@ -282,7 +292,8 @@ class Run:
         Raises:
             CannotWrite: the system refused.
         """
-        result, tables = _tabulate(cell, outcome, task, device, getattr(agent, "step_unit", "environment"))
+        anchors = self.manifest.references[cell.task]
+        result, tables = _tabulate(cell, outcome, anchors, task, device, getattr(agent, "step_unit", "environment"))
         path = self.cell_path(cell)
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -321,6 +332,10 @@ class Run:
             columns = (table[name].to_numpy() for name in ("steps", "episode_return"))
             curves.setdefault((cell.agent, cell.task), {})[cell.seed] = (next(columns), next(columns))
         return curves
+
+    def read_episodes(self, cell: Cell) -> pa.Table:
+        """Return the evaluation episodes of a cell, one a row; see :data:`EPISODES`."""
+        return self._table(cell, "episodes.parquet")
 
     def read_trace(self, cell: Cell, task: Task[Any, Any]) -> tuple[range, np.ndarray]:
         """Return the environment seeds and actions ``(n, horizon, *action shape)`` of a cell for ``rollout.replay``."""
@@ -413,18 +428,26 @@ def _widen(path: Path, earlier: Manifest, wanted: Manifest) -> Manifest:
         old, new = getattr(earlier, table), getattr(wanted, table)
         update[table] = {agent: old.get(agent, {}) | new.get(agent, {}) for agent in old | new}
     update["checkpoints"] = earlier.checkpoints | wanted.checkpoints
+    update["models"] = wanted.models | earlier.models
     return earlier.model_copy(update=update)
 
 
 def _tabulate(
-    cell: Cell, outcome: Outcome, task: Task[Any, Any], device: str, step_unit: Literal["environment", "gradient"]
+    cell: Cell,
+    outcome: Outcome,
+    anchors: Mapping[str, Score],
+    task: Task[Any, Any],
+    device: str,
+    step_unit: Literal["environment", "gradient"],
 ) -> tuple[CellResult, dict[str, pa.Table]]:
     record, count = outcome.record, len(outcome.seeds)
     totals = record.total.astype(np.float64)
     returns = np.asarray(scalar_return(task, totals))
-    scores = np.array([task.card.normalise(value, task.difficulty) for value in returns.tolist()])
+    low, high = anchors["random"].mean, anchors["reference"].mean
+    scores = (returns - low) / (high - low)
     success = record.info["success"].astype(bool)
-    measures = {name: record.info[name].astype(np.float64).tolist() for name in task.measures}
+    names = record.info.keys() - {"success"} if outcome.policy is None else task.measures
+    measures = {name: record.info[name].astype(np.float64).tolist() for name in names}
     curve = outcome.curve
 
     def table(schema: pa.Schema, rows: int, **columns: Any) -> pa.Table:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from rlbench_suite.dice import Dice, stream_of
 from rlbench_suite.language import rows
-from rlbench_suite.language.rows import Completion, Row, canonical_hash, instance_of, make_row, puzzle_of
+from rlbench_suite.language.rows import Completion, Row, canonical_hash, make_row, puzzle_of
 from rlbench_suite.puzzle import Verdict
 from rlbench_suite.registry import card as find_card
 

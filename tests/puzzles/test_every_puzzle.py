@@ -243,13 +243,13 @@ def test_a_dataset_scores_its_own_answers(card: TaskCard, tmp_path: Any) -> None
 
 
 def test_an_environment_takes_one_answer(card: TaskCard) -> None:
-    env = environment_factory(card.id, split="test")()
+    env, data = environment_factory(card.id, split="test")(), PuzzleDataset(card.id, split="test", size=3)
     question, again = env.reset(seed=3), env.reset(seed=3)
     assert question == again
     assert env.get_reward() == 0
-    env.submit_answer(puzzle_of(card.id).solve(sample(card.id)[3]))
+    env.submit_answer(data.puzzle.solve(sample(card.id)[3]))
     assert env.get_reward() == 1
-    with pytest.raises(RuntimeError, match="is over"):
+    with pytest.raises(RuntimeError, match="episode is over"):
         env.submit_answer("other")
-    env.reset(**PuzzleDataset(card.id, split="test", size=3)[2])
+    env.reset(**data[2])
     assert env.get_reward() == 0

@@ -31,6 +31,7 @@ from rlbench_suite.dice import Dice
 from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
 
 from ..shared.board import FILLED, INK, Board
+from ..shared.caption import with_caption
 from ..shared.puzzle_task import Params
 from ..shared.writing import WritingState, WritingTask
 from .plane import CONSTRUCTIONS, COORDINATES, QUESTIONS, TURN, Order, Point, mean
@@ -331,7 +332,7 @@ class Geometry(WritingTask):
     puzzle: BoardGeometryPuzzle
     puzzle_class = BoardGeometryPuzzle
     bank_size = 4096
-    picture_shape: ClassVar[tuple[int, int, int]] = (480, 480, 3)
+    picture_shape: ClassVar[tuple[int, int, int]] = (480, 800, 3)
 
     @property
     def tokens(self) -> Sequence[str]:
@@ -426,15 +427,17 @@ class Geometry(WritingTask):
         )
 
     def draw(self, state: WritingState, params: Params) -> np.ndarray:
-        """Draw given points in black, constructed ones in blue."""
+        """Draw given points in black, constructed ones in blue; the figure in words beside it."""
         instance, _, _ = self._shown(state, params)
         side = self.puzzle.side
-        board = Board(side, side, self.picture_shape)
+        board = Board(side, side, (480, 480, 3))
         for line in range(side):
+            board.text(side - 0.1, line, str(line), INK, 0.7)
+            board.text(side - 1 - line, -0.9, str(line), INK, 0.7)
             board.line(line + 0.5, 0.5, line + 0.5, side - 0.5, "#b8bec7", 1)
             board.line(0.5, line + 0.5, side - 0.5, line + 0.5, "#b8bec7", 1)
         given = instance.points[: _given(instance)].tolist()
         made = instance.made[: int(state.written) // 2, :, 0].tolist()
         for k, (x, y) in [*enumerate(given), *enumerate(made, FREE)]:
             board.text(side - 1 - y, x, NAMES[k], FILLED if k >= FREE else INK, 0.8)
-        return board.picture()
+        return with_caption(board.picture(), self.describe(state, params), self.picture_shape)

@@ -1,23 +1,28 @@
-"""Formulas as pictures: variables as rows, clauses as columns, literals as boxes."""
+"""Formulas as pictures that can be read without the text: every clause is written out, coloured by what is true."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
+from math import ceil
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFont
 
 from .dimacs import Clause
 
-PAPER, RULE, TRUE, FALSE, FREE = "#ffffff", "#eeeeee", "#0072b2", "#c9ced6", "#e69f00"
-ALARM, UNSATISFIED = "#f7d9c4", "#d55e00"
+PAPER, RULE, TRUE, FALSE, FREE = "#ffffff", "#d5dae1", "#0072b2", "#7a8699", "#b36b00"
+ALARM, UNSATISFIED = "#f7d9c4", "#b04300"
+MARGIN, LARGEST = 12, 18
+"""Margin in pixels, and the largest size of letters."""
 
 
 def picture_of(clauses: Sequence[Clause], values: Mapping[int, bool | None], shape: tuple[int, int, int]) -> np.ndarray:
     """Return a formula under an assignment, uint8 of ``shape``.
 
-    Blue literals are true, pale ones false, orange ones have no value; a clause with only false literals is a vermilion
-    column. The bar on the left is blue for variables that are true.
+    The first lines are the variables, each with its value: 1, 0 or a question mark. Below stand the clauses, a box
+    each, as literals: ``-7`` is "not variable 7". Blue literals are true, grey ones false, brown ones have no value.
+    A clause with only false literals stands on orange.
 
     Args:
         clauses: the formula.
@@ -25,29 +30,49 @@ def picture_of(clauses: Sequence[Clause], values: Mapping[int, bool | None], sha
         shape: height, width and channels.
     """
     height, width, _ = shape
-    margin = 20
-    across, down = (width - 3 * margin) // len(clauses), (height - 2 * margin) // len(values)
-    left = (width - margin - across * len(clauses)) // 2 + margin
-    top = (height - down * len(values)) // 2
+    digits = len(str(len(values)))
+    boxes, most = len(clauses), max(map(len, clauses))
+    size, columns = layout(boxes, most, len(values), (height, width))
+    wide, high, font = _letter(size) * (digits + 1.5), size * 1.35, ImageFont.load_default(size)
     image = Image.new("RGB", (width, height), PAPER)
     pen = ImageDraw.Draw(image)
-
-    def value(literal: int) -> bool | None:
-        given = values[abs(literal)]
-        return None if given is None else given == (literal > 0)
-
-    for row, variable in enumerate(values):
-        y = top + row * down
-        pen.line((left, y + down / 2 - 1, left + len(clauses) * across, y + down / 2 - 1), RULE)
-        bar = (left - margin, y, left - margin // 2, y + down - 2)
-        pen.rectangle(bar, fill={True: TRUE, False: FALSE, None: FREE}[values[variable]])
-    for j, clause in enumerate(clauses):
-        x = left + j * across
-        falsified = all(value(literal) is False for literal in clause)
-        if falsified:
-            pen.rectangle((x, top, x + across - 2, top + len(values) * down - 2), fill=ALARM)
-        colours = {True: TRUE, False: UNSATISFIED if falsified else FALSE, None: FREE}
-        for literal in clause:
-            y = top + (abs(literal) - 1) * down
-            pen.rectangle((x, y, x + across - 2, y + down - 2), fill=colours[value(literal)])
+    across = int((width - 2 * MARGIN) / (_letter(size) * (digits + 4)))
+    for k, (variable, value) in enumerate(values.items()):
+        x = MARGIN + k % across * _letter(size) * (digits + 4)
+        shown = "?" if value is None else str(int(value))
+        pen.text((x, MARGIN + k // across * high), f"{variable}:{shown}", _colour(value), font)
+    top = MARGIN + ceil(len(values) / across) * high + size / 2
+    down = ceil(boxes / columns)
+    step = (width - 2 * MARGIN) / columns
+    for k, clause in enumerate(clauses):
+        x, y = MARGIN + k // down * step, top + k % down * high
+        truth = [None if values[abs(literal)] is None else values[abs(literal)] == (literal > 0) for literal in clause]
+        lost = all(value is False for value in truth)
+        pen.rectangle((x, y, x + step - 4, y + high - 2), fill=ALARM if lost else PAPER, outline=RULE)
+        for place, (literal, value) in enumerate(zip(clause, truth, strict=True)):
+            end = x + (place + 1) * min(wide, (step - 8) / most)
+            pen.text((end, y + high / 2 - 1), str(literal), UNSATISFIED if lost else _colour(value), font, anchor="rm")
     return np.asarray(image)
+
+
+def _colour(value: bool | None) -> str:
+    return FREE if value is None else TRUE if value else FALSE
+
+
+def _letter(size: float) -> float:
+    """Return the width of a digit."""
+    return size * 0.6
+
+
+@cache
+def layout(clauses: int, most: int, variables: int, room: tuple[int, int]) -> tuple[float, int]:
+    """Return the largest size of letters at which everything has room, and the number of columns of clauses."""
+    height, width = room
+    digits = len(str(variables))
+    for size in range(LARGEST, 5, -1):
+        across = int((width - 2 * MARGIN) / (_letter(size) * (digits + 4)))
+        left = height - 2 * MARGIN - ceil(variables / across) * size * 1.35 - size / 2
+        columns = int((width - 2 * MARGIN) / (_letter(size) * (digits + 1.5) * most + 10))
+        if columns and ceil(clauses / columns) * size * 1.35 <= left:
+            return float(size), columns
+    return 6.0, max(1, columns)

@@ -320,4 +320,8 @@ class CheckmateInOne(PuzzleTask[State]):
         if (action := int(state.action)) >= 0:
             start, end = divmod(action, 64)
             board.line(7.5 - start // 8, start % 8 + 0.5, 7.5 - end // 8, end % 8 + 0.5, FILLED)
+        board.text(-0.8, 3.5, "White (blue) moves and checkmates", INK, 0.6)
+        for place in range(8):
+            board.text(8 - 0.2, place, "abcdefgh"[place], INK, 0.7)
+            board.text(7 - place, -0.8, str(place + 1), INK, 0.7)
         return board.picture()

@@ -25,8 +25,10 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 
 from ..shared.board import INK, Board
-from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle
+from ..shared.caption import with_caption
+from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, GridState
 from ..shared.naming import least_naming
+from ..shared.puzzle_task import Params
 
 NONE, SAME, APART, BESIDE, NEXT, LEFT, AT = range(7)
 """Kinds of clues. SAME, APART and BESIDE are symmetric in their values; in AT the second value is a house."""
@@ -306,6 +308,7 @@ class Zebra(CellFillTask):
     """The zebra puzzle, a cell a step."""
 
     puzzle_class = ZebraPuzzle
+    picture_shape: ClassVar[tuple[int, int, int]] = (560, 900, 3)
 
     @property
     def houses(self) -> int:
@@ -390,9 +393,14 @@ class Zebra(CellFillTask):
         )
         return (Component("clues", meaning, shape=(values, AT + 2 * values)),)
 
+    def draw(self, state: GridState, params: Params) -> np.ndarray:
+        """Draw the grid, with the rules and the clues beside it."""
+        text = f"{self.puzzle.rules()}\n\n{self.puzzle.clues(params.instance)}"
+        return with_caption(self.drawn(state, params, (560, 360, 3)), text, self.picture_shape)
+
     def decorate(self, board: Board, instance: Any) -> None:
         """Draw houses above, attributes at the left."""
         for house in range(self.houses):
-            board.text(-0.4, house, str(house + 1), INK, 0.5)
+            board.text(-0.8, house, str(house + 1), INK, 0.5)
         for row in range(self.houses):
-            board.text(row + 0.0, -0.5, ATTRIBUTES[row][0].split()[0], INK, 0.3)
+            board.text(row, -0.85, ATTRIBUTES[row][0].split()[0], INK, 0.3)

@@ -404,8 +404,12 @@ class FillTask(PuzzleTask[GridState]):
 
     def draw(self, state: GridState, params: Params) -> np.ndarray:
         """Draw the grid: givens on grey, the player's symbols in blue."""
+        return self.drawn(state, params, self.picture_shape)
+
+    def drawn(self, state: GridState, params: Params, shape: tuple[int, int, int]) -> np.ndarray:
+        """Draw the grid in a picture of any shape."""
         puzzle = self.puzzle
-        board = Board(puzzle.rows, puzzle.columns, self.picture_shape)
+        board = Board(puzzle.rows, puzzle.columns, shape)
         givens, cells = (puzzle.as_rows(np.asarray(c).tolist()) for c in (params.instance.givens, state.cells))
         for r in range(puzzle.rows):
             for c in range(puzzle.columns):
