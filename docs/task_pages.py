@@ -82,6 +82,7 @@ def page(card: TaskCard) -> str:
         "reward": space(task.reward_space),
         "time limit": f"{card.horizon} steps",
         "difficulties": ", ".join(f"`{tier}` ({number:g})" for tier, number in card.difficulties.items()),
+        "as a question": f"difficulty is {puzzle_of(card.id).known_tiers()}" if card.puzzle else "",
         "contexts": "sampled; train and test never overlap" if card.contexts else "one",
         "objectives": ", ".join(f"{name} (weight {weight:g})" for name, weight in zip(card.objectives, card.weights)),  # noqa: B905
         "trained on": f"`{card.trained_on}`, for transfer" if card.trained_on else "",

@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from rlbench_suite import registry
-from rlbench_suite.card import unknown
+from rlbench_suite.card import load, unknown
 from rlbench_suite.cli import App, check, check_at_least, check_positive, prepare_jax, puzzles
 from rlbench_suite.component import explained
 
@@ -120,6 +120,7 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         "family": card.family,
         "horizon": f"{card.horizon} steps",
         "difficulties": ", ".join(f"{tier} ({number:g})" for tier, number in card.difficulties.items()) or "one",
+        "as a question": f"difficulty is {load(card.puzzle).known_tiers()}" if card.puzzle else "",
         "contexts": "sampled; train and test differ" if card.contexts else "one",
         "agents": str(card.agents),
         "objectives": ", ".join(f"{o} (x {w:g})" for o, w in zip(card.objectives, card.weights, strict=True)),

@@ -237,7 +237,7 @@ class CompositeDataset(Dataset):
         seed: int = 0,
         **keywords: Any,
     ) -> None:
-        pairs = list(parts.items() if isinstance(parts, Mapping) else parts)
+        pairs: list[Any] = list(parts.items() if isinstance(parts, Mapping) else parts)
         if not pairs:
             raise ValueError("A composite dataset needs at least one part.")
         if size < 1 or not 0 <= seed < 2**64:

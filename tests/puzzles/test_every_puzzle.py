@@ -141,6 +141,16 @@ def test_measured_scores_are_found_again(card: TaskCard, tier: str) -> None:
             assert all(verdict.valid for verdict in verdicts), "a guess has the right format"
 
 
+def test_the_card_knows_which_difficulties_there_are(card: TaskCard) -> None:
+    tiers = card.one_shot_difficulties
+    assert list(tiers) == sorted(tiers)
+    assert set(card.difficulties.values()) <= set(tiers)
+    for beyond in (min(tiers) - 1, max(tiers) + 1, min(tiers) + 0.5):
+        with pytest.raises(ValueError, match=r"difficulty is .*, got ") as error:
+            puzzle_of(card.id, beyond)
+        assert puzzle_of(card.id).known_tiers() in str(error.value)
+
+
 def test_harder_tiers_are_harder(card: TaskCard) -> None:
     easy, medium, hard = (card.one_shot_scores(tier)["difficulty"] for tier in ("easy", "medium", "hard"))
     assert easy.high < medium.low

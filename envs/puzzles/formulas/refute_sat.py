@@ -63,11 +63,11 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
 
     name = "RefuteSAT"
     difficulty_is = "branchings of a DPLL search, forced ones included, until it has a model or a refutation"
+    tier_is = "the number of variables"
+    tiers = range(6, 25)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(6, 25):
-            raise ValueError(f"RefuteSAT: difficulty is the number of variables, 6 to 24, got {tier!r}.")
         self.variables = int(tier)
         self.clauses = half_satisfiable(self.variables)
 

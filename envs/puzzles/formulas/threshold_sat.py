@@ -54,11 +54,11 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
 
     name = "ThresholdSAT"
     difficulty_is = "decisions of a DPLL search until it has a model or a refutation"
+    tier_is = "the number of variables"
+    tiers = range(6, 81)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(6, 81):
-            raise ValueError(f"ThresholdSAT: difficulty is the number of variables, 6 to 80, got {tier!r}.")
         self.variables = int(tier)
         self.clauses = half_satisfiable(self.variables)
 

@@ -75,12 +75,12 @@ class CheckmatePuzzle(Puzzle[Instance]):
 
     name = "CheckmateInOne"
     difficulty_is = "legal moves for each that is checkmate"
+    tier_is = "the number of pieces"
+    tiers = range(4, MOST_PIECES + 1)
     few: ClassVar[dict[float, float]] = {4: 360_000}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(4, MOST_PIECES + 1):
-            raise ValueError(f"{self.name}: difficulty is the number of pieces, 4 to {MOST_PIECES}, got {tier!r}.")
         self.of_white = int(tier) // 2 + 1
         self.of_black = int(tier) - self.of_white
 

@@ -107,11 +107,11 @@ class CarPaintingPuzzle(Puzzle[Instance]):
 
     name = "CarPainting"
     difficulty_is = "colour changes of the best order"
+    tier_is = "the number of cars"
+    tiers = range(6, MOST + 1)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(6, MOST + 1):
-            raise ValueError(f"{self.name}: difficulty is the number of cars, 6 to {MOST}, got {tier!r}.")
         self.count = int(tier)
 
     def compose(self, dice: Dice) -> Instance | None:

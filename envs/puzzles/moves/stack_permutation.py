@@ -80,12 +80,12 @@ class StackPermutationPuzzle(Puzzle[Instance]):
 
     name = "StackPermutation"
     difficulty_is = "pushes and pops until the order is reached, or cannot be"
+    tier_is = "how many numbers there are"
+    tiers = range(4, MOST + 1)
     few: ClassVar[dict[float, float]] = {4: 24, 5: 119, 6: 628}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(4, MOST + 1):
-            raise ValueError(f"{self.name}: difficulty is how many numbers there are, 4 to {MOST}, got {tier!r}.")
         self.count = int(tier)
 
     def compose(self, dice: Dice) -> Instance | None:

@@ -127,12 +127,14 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
 
     name = "Crossword"
     difficulty_is = "words that a depth-first search (slot of fewest words first) tries until it has proven uniqueness"
+    tier_is = "the side"
+    tiers = range(min(TIERS), max(TIERS) + 1)
     symbols = LETTERS + BLOCK
     fillable = len(LETTERS)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        self.side = self.square(min(TIERS), max(TIERS))
+        self.side = self.square()
         self.count = TIERS[self.side].slots
 
     def compose(self, dice: Dice) -> Instance | None:

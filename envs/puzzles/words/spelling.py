@@ -29,7 +29,7 @@ from PIL import ImageFont
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import Instance, Malformed, Puzzle
+from rlbench_suite.puzzle import Instance, Malformed, Puzzle, agreement
 
 from ..shared import parsing
 from ..shared.board import Board
@@ -93,6 +93,10 @@ class TextPuzzle(Puzzle[Instance]):
     def solve(self, instance: Instance) -> str:
         """Return the text of :meth:`solution`."""
         return self.written(self.solution(instance))
+
+    def likeness(self, instance: Instance, answer: str, best: str) -> float:
+        """Return the share of the letters that are right."""
+        return agreement(answer, best)
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the letters of the solution."""
