@@ -10,16 +10,16 @@ The libraries are imported by the functions that need them: ``datasets`` by :fun
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rlbench_suite.card import SPLITS, unknown
 from rlbench_suite.language.rows import Completion, Row, score, verdict
 from rlbench_suite.language.session import PuzzleSession, Session, begin
 from rlbench_suite.language.tools import Schema, function_of
-from rlbench_suite.puzzle import CLOSING
 from rlbench_suite.registry import card as find_card
 
 if TYPE_CHECKING:
@@ -136,9 +136,9 @@ def _method(schema: Schema) -> tuple[str, Callable[..., str]]:
         return function_of(schema, self._call)(*args, **keywords)
 
     like = function_of(schema, lambda name, arguments: "")
-    signature: Signature = like.__signature__  # type: ignore[attr-defined]
+    typed: Signature = like.__signature__  # type: ignore[attr-defined]
     own = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
-    method.__signature__ = signature.replace(parameters=[own, *signature.parameters.values()])  # type: ignore[attr-defined]
+    method.__signature__ = typed.replace(parameters=[own, *typed.parameters.values()])  # type: ignore[attr-defined]
     method.__name__ = method.__qualname__ = like.__name__ + "_" * hasattr(TaskEnvironment, like.__name__)
     method.__doc__, method.__annotations__ = like.__doc__, like.__annotations__
     return method.__name__, method
@@ -146,35 +146,152 @@ def _method(schema: Schema) -> tuple[str, Callable[..., str]]:
 
 def puzzle_reward(
     completions: Sequence[Completion],
-    metadata: Sequence[Mapping[str, Any] | None],
-    answer: Sequence[str] | None = None,
+    metadata: Sequence[Mapping[str, Any] | str | None],
+    answer: Sequence[str | None] | None = None,
     **_: Any,
 ) -> list[float | None]:
-    """Score completions, from 0 to 1, strictly: a reward function of TRL. See :func:`reward_function` for options.
+    """Score completions from 0 to 1, strictly: a reward function of TRL. See :func:`make_reward` for options.
 
-    A row without metadata is of another dataset: its reward is None, so that the trainer leaves it to other functions.
+    A row without metadata belongs to another dataset. Its reward is None, which leaves it to other reward functions.
     """
-    return [
-        None if row is None else score(row, completion)
-        for completion, row in zip(completions, _rows(metadata, answer), strict=True)
-    ]
+    return _each(score, completions, metadata, answer)
 
 
 def format_reward(
     completions: Sequence[Completion],
-    metadata: Sequence[Mapping[str, Any] | None],
-    answer: Sequence[str] | None = None,
+    metadata: Sequence[Mapping[str, Any] | str | None],
+    answer: Sequence[str | None] | None = None,
     **_: Any,
 ) -> list[float | None]:
-    """Return 1 for each completion whose answer has the format that its puzzle asks for, right or wrong, and else 0."""
+    """Return 1 for each completion whose answer has the format that the puzzle asks for, right or wrong; else 0."""
+    return _each(lambda row, completion: float(verdict(row, completion).valid), completions, metadata, answer)
+
+
+def make_reward(*, format_weight: float = 0.0, **reading: Any) -> RewardFunction:
+    """Make a reward function of TRL that scores completions in another way than :func:`puzzle_reward`.
+
+    Args:
+        format_weight: share of the reward that a well-formed answer earns, right or wrong; the score is the rest.
+        reading: arguments of :func:`rlbench_suite.language.rows.verdict`, such as ``lenient=True`` or ``partial=True``.
+
+    Raises:
+        ValueError: a weight outside [0, 1).
+        TypeError: an unknown argument.
+    """
+    if not 0 <= format_weight < 1:
+        raise ValueError(f"format_weight is in [0, 1), got {format_weight!r}.")
+    known = [name for name, one in signature(verdict).parameters.items() if one.kind is Parameter.KEYWORD_ONLY]
+    for name in reading:
+        if name not in known:
+            raise TypeError(unknown("argument", name, ["format_weight", *known]))
+
+    def of_one(row: Row, completion: Completion) -> float:
+        judged = verdict(row, completion, **reading)
+        return (1 - format_weight) * judged.score + format_weight * judged.valid
+
+    def puzzle_reward(
+        completions: Sequence[Completion],
+        metadata: Sequence[Mapping[str, Any] | str | None],
+        answer: Sequence[str | None] | None = None,
+        **_: Any,
+    ) -> list[float | None]:
+        return _each(of_one, completions, metadata, answer)
+
+    return puzzle_reward
+
+
+def _each(
+    reward: Callable[[Row, Completion], float],
+    completions: Sequence[Completion],
+    metadata: Sequence[Mapping[str, Any] | str | None],
+    answer: Sequence[str | None] | None,
+) -> list[float | None]:
+    """Return the reward of each completion; None for rows of other datasets."""
     return [
-        None if row is None else float(verdict(row, completion).valid)
-        for completion, row in zip(completions, _rows(metadata, answer), strict=True)
+        reward({"answer": best or "", "metadata": of}, completion) if of else None
+        for completion, of, best in zip(completions, metadata, answer or [""] * len(metadata), strict=True)
     ]
 
 
-def _rows(metadata: Sequence[Mapping[str, Any] | None], answer: Sequence[str] | None) -> Iterable[Row | None]:
-    """Return the rows of a batch; None for those of other datasets."""
-    answers = answer or [""] * len(metadata)
-    for of, best in zip(metadata, answers, strict=True):
-        yield {"answer": best or "", "metadata": of} if of else None
+def prompt_dataset(rows: Iterable[Row], *, environment: bool = False) -> datasets.Dataset:
+    """Return rows as a Hugging Face dataset with the column ``prompt`` of chat messages, as trainers take it.
+
+    Args:
+        rows: rows of any puzzles, such as a :class:`rlbench_suite.language.PuzzleDataset`, or of :func:`episode_rows`.
+        environment: True to leave the prompt empty, because an environment's ``reset`` returns the question.
+
+    Raises:
+        ImportError: ``datasets`` is not installed.
+    """
+    datasets = _library("datasets")
+    prompted = (
+        {
+            "prompt": [{"role": "user", "content": "" if environment else row["question"]}],
+            "answer": row["answer"],
+            "metadata": row["metadata"],
+        }
+        for row in rows
+    )
+    made: datasets.Dataset = datasets.Dataset.from_list(list(prompted))
+    return made
+
+
+def episode_rows(
+    task_ids: str | Sequence[str],
+    *,
+    size: int,
+    split: str = "train",
+    seed: int = 0,
+    difficulty: str | float | None = None,
+) -> Iterable[Row]:
+    """Yield rows for :func:`environment_factory`: ``size`` episodes of each task, whether or not it is a puzzle.
+
+    Nothing is generated yet: the environment makes the episode of a row from its seed.
+
+    Args:
+        task_ids: ids; ``rlsuite/`` may be left out.
+        size: number of episodes of each task.
+        split: ``train`` or ``test``.
+        seed: seed of the first.
+        difficulty: a tier's name, or the number that defines it.
+
+    Raises:
+        ValueError: no such task, split or difficulty.
+    """
+    if split not in SPLITS:
+        raise ValueError(unknown("split", split, SPLITS))
+    chosen = [find_card(task_id) for task_id in ([task_ids] if isinstance(task_ids, str) else task_ids)]
+    tiers = [card.check_difficulty(difficulty) for card in chosen]
+    for number in range(seed, seed + size):
+        for card, tier in zip(chosen, tiers, strict=True):
+            metadata = {"id": card.id, "tier": tier, "split": split, "seed": number}
+            yield {"question": "", "answer": "", "metadata": metadata}
+
+
+def check_chat_template(tokenizer: Any) -> None:
+    """Check that a tokenizer's chat template renders tool calls, which every environment needs.
+
+    Raises:
+        ImportError: ``trl`` is not installed.
+        ValueError: it does not.
+    """
+    utils = _library("trl.chat_template_utils")
+    if not utils.supports_tool_calling(tokenizer):
+        raise ValueError(
+            "The chat template of this tokenizer does not render tool calls, so no environment can be played. Take a "
+            "model with a template that does, set tokenizer.chat_template to one that the model was trained on (trl "
+            "ships several in trl/chat_templates, such as qwen3.jinja), or train one-shot with puzzle_reward."
+        )
+
+
+def _library(name: str) -> Any:
+    """Import a module that an extra brings.
+
+    Raises:
+        ImportError: it is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        message = f"{name.partition('.')[0]} is not installed: pip install 'rlbench-suite[trl]'."
+        raise ImportError(message) from error
