@@ -20,10 +20,10 @@ from rlbench_suite.registry import card as find_card
 class Levels:
     """A stream of rows whose difficulty follows the success of a learner. Puzzles take turns.
 
-    Each puzzle has a ladder of difficulties and begins at its first level. When as many replies as the window holds were
-    reported for the current level, and their mean success is at least ``up``, the puzzle goes one level up; at most
-    ``down``, one level down. After a change of level the window begins anew, so that a puzzle stays at a level for at
-    least a window of replies. Everything depends on the arguments and the reports alone.
+    Each puzzle has a ladder of difficulties and begins at its first level. The window holds the last replies to rows of
+    the current level. When it is full, the puzzle goes one level up if their mean success is at least ``up``, and one
+    level down if it is at most ``down``. Then the window begins anew, so that a puzzle stays at a level for at least a
+    window of replies. Everything depends on the arguments and the reports alone.
 
     Args:
         ladders: ids of puzzles with their difficulties, the easiest first; or ids alone, whose ladders are all

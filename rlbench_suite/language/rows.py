@@ -34,8 +34,6 @@ Row = dict[str, Any]
 Completion = str | Sequence[Mapping[str, Any]] | None
 """A reply: its text, a list of chat messages that ends in it, or None if there is none."""
 
-_HARMLESS = {"lenient", "partial"}
-"""Arguments of :func:`verdict` that never turn a right answer into a wrong one."""
 METADATA = ("row", "id", "tier", "split", "seed", "difficulty", "canonical", "instance")
 _KEPT = 4096
 """Number of instances that are kept, so that replies to one row read its instance once."""
@@ -115,18 +113,15 @@ def verdict(
         TypeError: a completion of another type.
         ValueError: not a row.
     """
-    puzzle, instance = instance_of(row)
     given = text_of(completion)
     if given is not None:
         given = find_answer(given, lenient=lenient, outside_thoughts=outside_thoughts, tags=tags, thoughts=thoughts)
-    judged = judge_answer(puzzle, instance, given, lenient=lenient)
-    if partial and given is not None and judged.score < 1:
-        credit = puzzle.partial(instance, given, row["answer"] or puzzle.solve(instance))
-        return judged._replace(score=max(judged.score, credit))
-    return judged
+    return _judged(row, given, lenient=lenient, partial=partial)
 
 
-def score(row: Mapping[str, Any], completion: Completion, **reading: Any) -> float:
+def score(
+    row: Mapping[str, Any], completion: Completion, *, lenient: bool = False, partial: bool = False, **reading: Any
+) -> float:
     """Score a whole reply to a row of any puzzle, from 0 to 1.
 
     The row's own answer comes from the exact solver and needs no check. The rules judge any other answer. See
@@ -135,10 +130,21 @@ def score(row: Mapping[str, Any], completion: Completion, **reading: Any) -> flo
     text = text_of(completion)
     if text is None:
         return 0.0
-    best: str = row["answer"]
-    if best and reading.keys() <= _HARMLESS and text.endswith(f"{OPENING}{best}{CLOSING}"):
+    best: str = row.get("answer", "")
+    if best and not reading and text.endswith(f"{OPENING}{best}{CLOSING}"):
         return 1.0  # most right replies end in the answer
-    return verdict(row, text, **reading).score
+    given = find_answer(text, lenient=lenient, **reading)
+    return 1.0 if best and given == best else _judged(row, given, lenient=lenient, partial=partial).score
+
+
+def _judged(row: Mapping[str, Any], given: str | None, *, lenient: bool, partial: bool) -> Verdict:
+    """Judge the answer that was found in a reply."""
+    puzzle, instance = instance_of(row)
+    judged = judge_answer(puzzle, instance, given, lenient=lenient)
+    if partial and given is not None and judged.score < 1:
+        credit = puzzle.partial(instance, given, row.get("answer") or puzzle.solve(instance))
+        return judged._replace(score=max(judged.score, credit))
+    return judged
 
 
 def text_of(completion: Completion) -> str | None:

@@ -38,7 +38,7 @@ from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
 from ..shared.board import FILLED, GIVEN, INK, Board
 from ..shared.puzzle_task import Params, PuzzleTask
-from .expression import OPERATORS, Tree, combined, operations, read, written
+from .expression import OPERATORS, Tree, combined, in_ascii, operations, read, value_of, written
 
 OPERATIONS = (("+", False), ("*", False), ("-", False), ("-", True), ("/", False), ("/", True))
 """Operators, and whether the second number comes first. Those whose order does not matter come first."""
@@ -83,6 +83,12 @@ class CombinePuzzle(Puzzle[Instance]):
     def given(self, instance: Instance) -> str:
         """Return the numbers, in words."""
         return f"Numbers: {', '.join(map(str, instance.numbers.tolist()))}"
+
+    def mend(self, answer: str) -> str:
+        """Write the operators on a line in ASCII, and leave out the value after an equals sign if it is right."""
+        text = " ".join(in_ascii(answer).removesuffix(".").split())
+        expression, equals, value = text.partition("=")
+        return expression if equals and value.strip() == str(value_of(expression, self.count)) else text
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check the format, then the numbers, then the operations, then the value."""

@@ -30,6 +30,7 @@ exact search, so branching at random mostly fails.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -92,6 +93,11 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
             "for the case that V is true, followed by a proof for the case that V is false. For example, the three "
             f"clauses '1 2 0', '-1 2 0' and '-2 0' are refuted by: {UNSAT} 2 #3 1 #2 #1"
         )
+
+    @property
+    def caseless(self) -> Sequence[str]:
+        """The word before a proof."""
+        return (UNSAT,)
 
     def judge(self, instance: CNF, answer: str) -> Verdict:
         """Accept any model, and any tree that closes all cases."""

@@ -79,6 +79,11 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
             f"If there is none, answer with the word {UNSATISFIABLE}."
         )
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """The word for none."""
+        return (UNSATISFIABLE,)
+
     def judge(self, instance: DecidedCNF, answer: str) -> Verdict:
         """Accept any model, and the word if the generator's search found no model."""
         if answer != UNSATISFIABLE:

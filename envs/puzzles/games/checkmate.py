@@ -117,6 +117,10 @@ class CheckmatePuzzle(Puzzle[Instance]):
             "where a pawn reaches the last rank, the letter of what it becomes (q, r, b or n) follows, such as e7e8q."
         )
 
+    def mend(self, answer: str) -> str:
+        """Return the move in small letters."""
+        return super().mend(answer).lower()
+
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check the format, then the rules of chess, then whether it is checkmate."""
         if _MOVE.fullmatch(answer) is None:

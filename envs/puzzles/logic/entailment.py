@@ -229,6 +229,11 @@ class EntailmentPuzzle(Puzzle[Instance]):
             "whenever they are, and 'neither' if it may be true and may be false."
         )
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """The three answers."""
+        return ANSWERS
+
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Compare the answer with the decision."""
         given = parsing.word(answer, ANSWERS)

@@ -138,6 +138,11 @@ class StackPermutationPuzzle(Puzzle[Instance]):
             f"single word {IMPOSSIBLE} if no operations write this order down."
         )
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Names of the operations, and the word for none."""
+        return (*OPERATIONS, IMPOSSIBLE)
+
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Do the operations one by one."""
         order = instance.order.tolist()

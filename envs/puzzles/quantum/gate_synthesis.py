@@ -135,6 +135,11 @@ class SynthesisPuzzle(Puzzle[Instance]):
             "single spaces."
         )
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Names of the gates."""
+        return self.names
+
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Multiply the gates, and measure the distance."""
         words = answer.split(" ")

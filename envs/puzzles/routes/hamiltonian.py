@@ -122,6 +122,11 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         edges = (f"{v + 1}-{w + 1}" for v, bits in enumerate(graph) for w in members(bits) if v < w)
         return f"The vertices: 1 to {self.count}\nThe edges: {' '.join(edges)}"
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """The word for none."""
+        return (NONE,)
+
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check that every vertex is visited once and every step is an edge; for ``none``, ask the search."""
         graph, n = instance.neighbours.tolist(), self.count

@@ -136,6 +136,16 @@ class GridPuzzle(Puzzle[Instance]):
         """
         return parsing.cells(answer, self.rows, self.columns, self._letters)
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Symbols."""
+        return self.symbols
+
+    def mend(self, answer: str) -> str:
+        """Give a grid the layout that the prompt asks for."""
+        lines = parsing.rows_of(answer, self.rows, self.columns, self.symbols)
+        return "\n".join(" ".join(self.respelled(line)) for line in lines)
+
     @cached_property
     def _letters(self) -> str:
         return "".join(self.symbols)
