@@ -184,7 +184,7 @@ def _components(title: str, found: "list[Row]") -> Table:
 
 def _one_shot_scores(card: "TaskCard") -> Table:
     """Score trivial answers and the exact solver's."""
-    from rlbench_suite.evaluation.one_shot import skill
+    from rlbench_suite.evaluation.one_shot import NO_SKILL, skill
 
     table = Table(title="Measured scores of one-shot answers on the test split", title_justify="left")
     for column in ("difficulty", "player", "score", "95 % interval", "skill"):
@@ -192,7 +192,7 @@ def _one_shot_scores(card: "TaskCard") -> Table:
     for tier in card.difficulties:
         measured = card.one_shot_scores(tier)
         for player, s in measured.items():
-            worth = "" if player == "difficulty" else f"{skill(s.mean, measured['guess'].mean):.3f}"
+            worth = "" if player in NO_SKILL else f"{skill(s.mean, measured['guess'].mean):.3f}"
             table.add_row(tier, player, f"{s.mean:g}", f"[{s.low:g}, {s.high:g}]", worth)
     return table
 

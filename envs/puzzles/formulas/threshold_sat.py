@@ -64,10 +64,13 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
 
     def compose(self, dice: Dice) -> DecidedCNF:
         """Draw uniform formulas until one has a model or none, whichever is due for this seed."""
-        n, satisfiable = self.variables, dice.share(2)
+        return self._of_kind(dice, satisfiable=dice.share(2) == 1)
+
+    def _of_kind(self, dice: Dice, *, satisfiable: bool) -> DecidedCNF:
+        n = self.variables
         while True:
             clauses = [uniform_clause(dice, n) for _ in range(self.clauses)]
-            if (Search(clauses, n).models > 0) == (satisfiable == 1):
+            if (Search(clauses, n).models > 0) == satisfiable:
                 return DecidedCNF(*cnf(clauses, n), np.int8(satisfiable))
 
     def question(self, instance: DecidedCNF) -> str:
@@ -121,6 +124,16 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
         return super().plan(instance) if instance.satisfiable else [self.variables]
 
 
+class SolvableThresholdSATPuzzle(ThresholdSATPuzzle):
+    """The puzzle with formulas that have a model only."""
+
+    name = "ThresholdSAT, solvable"
+
+    def compose(self, dice: Dice) -> DecidedCNF:
+        """Draw a formula with a model."""
+        return self._of_kind(dice, satisfiable=True)
+
+
 class _Flips(flips.PuzzleFlips):
     """The game without the last action."""
 
@@ -159,6 +172,8 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self._flips = _Flips(card, difficulty=difficulty, dtype=dtype)
+        if card.settings["answers"] == "solvable":
+            self.puzzle = self._flips.puzzle = SolvableThresholdSATPuzzle(self.puzzle.tier)
         n = self.puzzle.variables
         self.most = _FLIPS_A_VARIABLE * n
         self.action_space = spaces.Discrete(n + 1)

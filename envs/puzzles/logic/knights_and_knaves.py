@@ -1,16 +1,17 @@
-"""rlsuite/KnightsAndKnaves-v0: knights tell the truth, knaves lie; find each person's kind (Smullyan 1978).
+"""rlsuite/KnightsAndKnaves-v1: knights tell the truth, knaves lie; find each person's kind (Smullyan 1978).
 
 Everybody says one thing, about one or two people or about how many knights there are. Exactly one assignment makes
 every knight's sentence true and every knave's false. ``difficulty`` is the length of a depth-first search for it. See
 :mod:`..shared.grid_filling` for actions, observations and rewards: people are the cells of one row, and the mask
 forbids a kind that makes a sentence wrong once the kinds of all people in it are known. After the cells come, for each
 speaker, the people that the sentence is about (one-hot, twice) and the cases in which it is true (one bit each). Three
-people make about 2,500 different puzzles, four about 50,000, and more people far more.
+people make about 2,500 different puzzles, four about 50,000, and more people far more. Seeds ask for each assignment
+equally often.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -75,7 +76,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
     difficulty_is = "kinds that a depth-first search, person by person, tries until it has proven uniqueness"
     tier_is = "the number of people"
     tiers = range(3, len(NAMES) + 1)
-    few: ClassVar[dict[float, float]] = {3: 4_000}
+    few: ClassVar[dict[float, float]] = {3: 4_000, 4: 50_000}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
@@ -91,14 +92,25 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         return (1 << 2**people) - 1, knight, number
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a random sentence of each person. Return None unless exactly one assignment is left."""
+        """Draw sentences for the kinds that are due for this seed; all answers are equally frequent."""
+        return self._said_by(1 << dice.share(2**self.columns), dice)
+
+    def draws(self, dice: Dice, split: str) -> Iterator[Instance | None]:
+        """Find out only once which kinds are due."""
+        case = 1 << dice.share(2**self.columns)
+        while True:
+            yield self._said_by(case, dice)
+
+    def _said_by(self, case: int, dice: Dice) -> Instance | None:
+        """Draw a random sentence of each person that fits an assignment. Return None if another one fits them all."""
         every, knight, _ = self._cases
         left, said = every, []
         for speaker in range(self.columns):
-            sentence = self._sentence(speaker, dice)
-            left &= every ^ knight[speaker] ^ self._true_in(sentence)
-            if not left:
-                return None
+            fits = 0
+            while not fits & case:
+                sentence = self._sentence(speaker, dice)
+                fits = every ^ knight[speaker] ^ self._true_in(sentence)
+            left &= fits
             said.append(sentence)
         if left.bit_count() > 1:
             return None

@@ -1,9 +1,10 @@
-"""rlsuite/StackPermutation-v0: let 1, 2, 3, ... pass through a stack so that they come out in a given order.
+"""rlsuite/StackPermutation-v1: let 1, 2, 3, ... pass through a stack so that they come out in a given order.
 
 ``difficulty`` is the number of numbers. Of every two one-shot instances one is impossible. An order is possible exactly
 if no three of its numbers, wherever they stand, go high, low, middle (Knuth, The Art of Computer Programming 1, section
 2.2.1, exercise 5). Possible and impossible orders are made in the same way: two numbers of a random possible order
-trade places, again and again, until the result is of the seed's kind. The interactive form has possible orders only.
+trade places, again and again, until the result is of the seed's kind. From 10 numbers on, an impossible order has no
+three adjacent numbers that go high, low, middle. The interactive form has possible orders only.
 
 There are few orders of 6 numbers: 132 are possible, and 496 others differ from a possible one by two numbers. With 14
 numbers, 2,674,440 are possible.
@@ -42,6 +43,8 @@ from ..shared.puzzle_task import Params, PuzzleTask
 MOST = 24
 OPERATIONS = ("push", "pop")
 IMPOSSIBLE = "impossible"
+HIDDEN = 10
+"""Least number of numbers from which adjacent numbers alone do not show that an order is impossible."""
 PUSH, POP = 0, 1
 
 
@@ -75,6 +78,11 @@ def operations(order: Sequence[int]) -> tuple[list[int], bool]:
     return made, True
 
 
+def plainly_impossible(order: Sequence[int]) -> bool:
+    """Return whether three adjacent numbers go high, low, middle."""
+    return any(low < middle < high for high, low, middle in zip(order, order[1:], order[2:], strict=False))
+
+
 class StackPermutationPuzzle(Puzzle[Instance]):
     """``tier`` is the number of numbers."""
 
@@ -97,7 +105,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
             order = self._possible(dice)
             one, other = dice.sample(range(self.count), 2)
             order[one], order[other] = order[other], order[one]
-            if operations(order)[1] == possible:
+            if operations(order)[1] == possible and not (self.count >= HIDDEN and plainly_impossible(order)):
                 return Instance(np.array(order, np.int8))
 
     def _possible(self, dice: Dice) -> list[int]:
@@ -203,7 +211,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         Otherwise answer with the operations of a possible order, followed by pops.
         """
         order = instance.order.tolist()
-        if any(low < middle < high for high, low, middle in zip(order, order[1:], order[2:], strict=False)):
+        if plainly_impossible(order):
             return IMPOSSIBLE
         made = operations(order)[0]
         return self.written(made + [POP] * (2 * self.count - len(made)))
