@@ -33,7 +33,7 @@ from PIL import Image, ImageDraw, ImageFont
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 
 from ..shared import parsing
 from ..shared.board import FILLED, GIVEN, INK, LINE, PAPER
@@ -57,6 +57,8 @@ class HamiltonianPuzzle(Puzzle[Instance]):
     """``tier`` is the number of vertices."""
 
     difficulty_is = "vertices that a depth-first search enters until it has a solution or has proven that there is none"
+    tier_is = "the number of vertices"
+    tiers = range(5, MOST + 1)
     #: True if an edge has to lead from the last vertex back to the first.
     closed: ClassVar[bool]
     #: Edges per vertex, in eighths.
@@ -64,8 +66,6 @@ class HamiltonianPuzzle(Puzzle[Instance]):
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(5, MOST + 1):
-            raise ValueError(f"{self.name}: difficulty is the number of vertices, 5 to {MOST}, got {tier!r}.")
         self.count = int(tier)
         self.edges = self.count * self.density // 8
 
@@ -99,11 +99,12 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         """State the task."""
         if self.closed:
             return (
-                "A Hamiltonian cycle of a graph visits every vertex exactly once, goes from each to the next by an "
-                "edge, and from the last back to the first by an edge."
+                "A Hamiltonian cycle of a graph visits every vertex exactly once, following an edge from each vertex "
+                "to the next, and from the last back to the first."
             )
         return (
-            "A Hamiltonian path of a graph visits every vertex exactly once, and goes from each to the next by an edge."
+            "A Hamiltonian path of a graph visits every vertex exactly once, following an edge from each vertex to the "
+            "next."
         )
 
     def question(self, instance: Instance) -> str:
@@ -115,6 +116,13 @@ class HamiltonianPuzzle(Puzzle[Instance]):
             f"vertices in order, separated by single spaces{again}; or with the single word {NONE} if there is no "
             f"Hamiltonian {kind}."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show an order of four vertices, and the word."""
+        return [
+            Example("For example, the answer for a graph with 4 vertices could be:", "2 4 1 3"),
+            Example(f"If there is no Hamiltonian {'cycle' if self.closed else 'path'}:", NONE),
+        ]
 
     def shown(self, instance: Instance) -> str:
         """Return the vertices and edges in words."""
@@ -336,6 +344,10 @@ class HamiltonianPath(PuzzleTask[PathState]):
             ValueError: anything else.
         """
         return np.asarray(parsing.integer(text.strip(), 1, self.count, "vertex") - 1, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: PathState, params: Params) -> str:
+        """Return the number of the vertex."""
+        return str(int(action) + 1)
 
     def why_illegal(self, action: np.ndarray, state: PathState, params: Params) -> str:
         """Say that the vertex is visited or no neighbour."""
