@@ -261,9 +261,9 @@ def test_an_expression_may_be_written_as_in_print() -> None:
 
 
 def test_the_command_reads_leniently_on_request() -> None:
-    puzzle = puzzle_of("Slant-v0", "easy")
+    puzzle = puzzle_of("Slant-v1", "easy")
     reply = f"{A}**{puzzle.solve(puzzle.generate(3))}**{Z}"
-    command = ["puzzles", "verify", "Slant-v0", "--seed", "3", "--difficulty", "easy"]
+    command = ["puzzles", "verify", "Slant-v1", "--seed", "3", "--difficulty", "easy"]
     assert CliRunner().invoke(app, command, input=reply).exit_code == 1
     result = CliRunner().invoke(app, [*command, "--lenient"], input=reply)
     assert result.exit_code == 0
