@@ -35,11 +35,13 @@ Instance = TypeVar("Instance", bound=tuple[Any, ...])
 OPENING, CLOSING = "<answer>", "</answer>"
 ECHO = " and "
 """Text between the tags where a reply repeats the last line of the prompt."""
+MOST_ECHOES = 1000
+"""Number of echoes that are looked at. A reply with more of them holds no answer."""
 LONGEST_ANSWER = 10_000
 MOST_PARTIAL = 0.9
 """Partial credit that a wrong answer never exceeds."""
 _MOST_TRIES = 100_000
-_SEPARATORS = str.maketrans(dict.fromkeys(",;|[](){}\"'", " "))
+_SEPARATORS = str.maketrans(dict.fromkeys(",;[](){}\"'", " "))
 """Characters that people put between items; no item of an answer has one."""
 
 
@@ -180,7 +182,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
         return f"{cls.tier_is}, one of {', '.join(f'{tier:g}' for tier in tiers)}"
 
     @property
-    def words(self) -> Sequence[str]:
+    def caseless(self) -> Sequence[str]:
         """Words of answers that a lenient reader takes in any case; empty where case has a meaning."""
         return ()
 
@@ -191,11 +193,11 @@ class Puzzle(abc.ABC, Generic[Instance]):
         means what it meant before, and it may still be malformed. By default, an answer is a line of items with single
         spaces between them. A puzzle with another format overrides this.
         """
-        return " ".join(self.respelled(items_of(answer.removesuffix("."))))
+        return " ".join(self.respelled(items_of(answer.removesuffix(".").replace("->", " "))))
 
     def respelled(self, items: Sequence[str]) -> list[str]:
-        """Return items with the case of :attr:`words`."""
-        spellings = {word.lower(): word for word in self.words}
+        """Return items with the case of :attr:`caseless`."""
+        spellings = {word.lower(): word for word in self.caseless}
         return [spellings.get(item.lower(), item) if item.isascii() else item for item in items]
 
     @property
@@ -233,17 +235,20 @@ class Puzzle(abc.ABC, Generic[Instance]):
         return f"{self.question(instance)}\nPut your final answer between {OPENING} and {CLOSING}."
 
     @staticmethod
-    def extract(text: str) -> str | None:
+    def extract(text: str, opening: str = OPENING, closing: str = CLOSING) -> str | None:
         """Return the text in the last answer tags; None if there are none.
 
         A reply may end with the words of the prompt, "between <answer> and </answer>". They are no answer.
         """
-        end = text.rfind(CLOSING)
-        while (start := text.rfind(OPENING, 0, max(end, 0))) >= 0:
-            answer = text[start + len(OPENING) : end]
+        end = text.rfind(closing)
+        for _ in range(MOST_ECHOES):
+            start = text.rfind(opening, 0, max(end, 0))
+            if start < 0:
+                break
+            answer = text[start + len(opening) : end]
             if answer != ECHO:
                 return answer.strip(" \t\r\n")
-            end = text.rfind(CLOSING, 0, start)
+            end = text.rfind(closing, 0, start)
         return None
 
     def verify(self, instance: Instance, answer: str | None) -> Verdict:
@@ -318,8 +323,8 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
 
 def items_of(text: str) -> list[str]:
-    """Return what stands between white space, commas, semicolons, bars, arrows, brackets and quotes."""
-    return text.replace("->", " ").translate(_SEPARATORS).split()
+    """Return what stands between white space, commas, semicolons, brackets and quotes."""
+    return text.translate(_SEPARATORS).split()
 
 
 def _invalid(reason: str) -> Verdict:

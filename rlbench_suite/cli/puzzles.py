@@ -47,16 +47,20 @@ def verify(
     seed: Annotated[int, typer.Option(help="Seed of the instance.")] = 0,
     split: Split = "train",
     difficulty: Difficulty = None,
+    lenient: Annotated[
+        bool, typer.Option("--lenient", help="Accept other formats, such as code fences, bold or commas.")
+    ] = False,
 ) -> None:
     """Verify a reply from standard input, whose last answer tags hold the answer. Exit with code 1 if it is wrong.
 
-    **Example**: `rlsuite puzzles verify Sudoku-v0 --seed 3 < reply.txt`
+    **Example**: `rlsuite puzzles verify Sudoku-v0 --seed 3 --lenient < reply.txt`
     """
     check_at_least("--seed", seed, 0)
+    from rlbench_suite.language.lenient import judge_reply
     from rlbench_suite.language.rows import puzzle_of
 
     puzzle = puzzle_of(task_id, difficulty)
-    verdict = puzzle.verify(puzzle.generate(seed, split), puzzle.extract(sys.stdin.read()))
+    verdict = judge_reply(puzzle, puzzle.generate(seed, split), sys.stdin.read(), lenient=lenient)
     print(json.dumps(verdict._asdict(), indent=2))
     raise typer.Exit(0 if verdict.score == 1 else 1)
 

@@ -249,9 +249,10 @@ def play(
                 break
             observation, info = env.reset()
             continue
+        said = core.task.spell(action, core.state, core.params)
         observation, reward, terminated, truncated, info = env.step(action)
         refused = f" ({info['invalid_reason']})" if "invalid_reason" in info else ""
-        print(f"action {action}, reward {reward}{refused}")
+        print(f"> {said}" if reference else "", f"reward {reward}{refused}", sep="\n" if reference else "")
         if terminated or truncated:
             why = info.get("end_reason", "the time is up")
             score = f", score {info['score']:.3f}" if "score" in info else ""

@@ -47,6 +47,8 @@ LARGEST = 1000
 LARGEST_ANSWER = 1_000_000
 _TRIES = 60
 _NUMBER = "(-?[0-9]{1,9})(?:/([0-9]{1,9}))?"
+_FRACTION = re.compile(r"(?<![0-9])\\[dt]?frac\{(-?[0-9]{1,9})\}\{([0-9]{1,9})\}(?![0-9])")
+"""A fraction in LaTeX. No digit stands beside it, as in a mixed number."""
 _NUMBERS = re.compile(_NUMBER)
 _POINTS = re.compile(rf"\({_NUMBER}, ?{_NUMBER}\)")
 
@@ -235,6 +237,12 @@ class GeometryPuzzle(Puzzle[Instance]):
     def written(answer: Point | Fraction) -> str:
         """Write an answer."""
         return f"({answer[0]}, {answer[1]})" if isinstance(answer, tuple) else str(answer)
+
+    def mend(self, answer: str) -> str:
+        """Write fractions with a slash, and spaces only after the comma of a point."""
+        text = _FRACTION.sub(r"\1/\2", answer.removesuffix(".")).replace(r"\left", "").replace(r"\right", "")
+        text = " ".join(text.replace(",", " , ").replace("(", " ( ").replace(")", " ) ").replace("/", " / ").split())
+        return text.replace(" / ", "/").replace(" , ", ", ").replace("( ", "(").replace(" )", ")")
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Compute it, and compare as fractions."""

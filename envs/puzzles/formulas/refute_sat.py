@@ -30,6 +30,7 @@ exact search, so branching at random mostly fails.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -92,6 +93,11 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
             "for the case that V is true, followed by a proof for the case that V is false. For example, the three "
             f"clauses '1 2 0', '-1 2 0' and '-2 0' are refuted by: {UNSAT} 2 #3 1 #2 #1"
         )
+
+    @property
+    def caseless(self) -> Sequence[str]:
+        """The word before a proof."""
+        return (UNSAT,)
 
     def judge(self, instance: CNF, answer: str) -> Verdict:
         """Accept any model, and any tree that closes all cases."""
@@ -351,7 +357,7 @@ class RefuteSAT(PuzzleTask[State]):
         case, second = self._case(state), int(state.second)
         shown = [f"{v if case[v] else -v}{'*' if second >> v - 1 & 1 else ''}" for v in order]
         return "\n".join([
-            to_dimacs(self._formula(params)).rstrip(),
+            to_dimacs(self._formula(params)),
             f"c The case at hand (* marks second values): {' '.join(shown) or 'no variable has a value'}",
             f"c Settled: {float(self._settled(state)):.6g} of all assignments. "
             f"Branchings used: {int(state.used)} of {int(params.instance.budget)}.",
@@ -376,6 +382,10 @@ class RefuteSAT(PuzzleTask[State]):
         if match is None or not 1 <= int(match[2]) <= self.variables:
             raise ValueError(f"expected V or -V with a variable V from 1 to {self.variables}, got {text[:40]!r}")
         return np.asarray(2 * int(match[2]) - 2 + len(match[1]), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the literal."""
+        return f"{'-' * (int(action) % 2)}{int(action) // 2 + 1}"
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the only reason there is."""

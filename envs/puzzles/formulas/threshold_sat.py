@@ -79,6 +79,11 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
             f"If there is none, answer with the word {UNSATISFIABLE}."
         )
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """The word for none."""
+        return (UNSATISFIABLE,)
+
     def judge(self, instance: DecidedCNF, answer: str) -> Verdict:
         """Accept any model, and the word if the generator's search found no model."""
         if answer != UNSATISFIABLE:
@@ -244,6 +249,10 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
         if text.strip().upper() == UNSATISFIABLE:
             return np.asarray(self.puzzle.variables, self.action_space.dtype)
         return self._flips.parse(text, state.game, self._formula(params))
+
+    def spell(self, action: np.ndarray, state: DecisionState, params: Params) -> str:
+        """Return the flip, or the word."""
+        return UNSATISFIABLE if int(action) == self.puzzle.variables else f"flip {int(action) + 1}"
 
     def why_illegal(self, action: np.ndarray, state: DecisionState, params: Params) -> str:
         """Say which flips are legal instead."""

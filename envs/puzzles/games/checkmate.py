@@ -117,6 +117,10 @@ class CheckmatePuzzle(Puzzle[Instance]):
             "where a pawn reaches the last rank, the letter of what it becomes (q, r, b or n) follows, such as e7e8q."
         )
 
+    def mend(self, answer: str) -> str:
+        """Return the move in small letters."""
+        return super().mend(answer).lower()
+
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check the format, then the rules of chess, then whether it is checkmate."""
         if _MOVE.fullmatch(answer) is None:
@@ -299,6 +303,11 @@ class CheckmateInOne(PuzzleTask[State]):
             raise ValueError(f"expected a move such as e2e4, got {text[:40]!r}")
         start, end = (8 * int(name[1]) - 8 + "abcdefgh".index(name[0]) for name in (move[:2], move[2:]))
         return np.asarray(64 * start + end, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the move."""
+        start, end = (f"{'abcdefgh'[square % 8]}{square // 8 + 1}" for square in divmod(int(action), 64))
+        return start + end
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say that the laws of chess forbid the move."""

@@ -174,6 +174,10 @@ class Arc1DPuzzle(InductionPuzzle):
         """Return a strip."""
         return f"Answer with the strip: {self.width} symbols among 0 1 2 3 separated by single spaces, on one line."
 
+    def mend(self, answer: str) -> str:
+        """Give the strip the layout that the prompt asks for."""
+        return "\n".join(map(" ".join, parsing.rows_of(answer, 1, self.width, self.symbols)))
+
     def read(self, answer: str) -> list[int]:
         """Return a strip."""
         return parsing.grid(answer, 1, self.width, self.symbols)[0]

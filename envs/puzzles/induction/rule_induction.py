@@ -254,6 +254,10 @@ class RuleInductionPuzzle(Puzzle[Instance]):
             f"commas, and a full stop. Variables are capital letters, at most {MOST_FRESH} of them beside X and Y."
         )
 
+    def mend(self, answer: str) -> str:
+        """End the rule with one full stop. Commas, brackets and the case of letters have a meaning."""
+        return " ".join(answer.rstrip(" .\n").split()) + "."
+
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check the rule on the examples, then on the unseen worlds."""
         body = read(answer, VOCABULARIES[int(instance.kind)], MOST_LITERALS, MOST_FRESH)

@@ -229,6 +229,11 @@ class EntailmentPuzzle(Puzzle[Instance]):
             "whenever they are, and 'neither' if it may be true and may be false."
         )
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """The three answers."""
+        return ANSWERS
+
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Compare the answer with the decision."""
         given = parsing.word(answer, ANSWERS)
@@ -421,6 +426,10 @@ class Entailment(PuzzleTask[AnswerState]):
             ValueError: anything else.
         """
         return np.asarray(parsing.word(text.strip(), ANSWERS), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: AnswerState, params: Params) -> str:
+        """Return the word."""
+        return ANSWERS[int(action)]
 
     def why_over(self, state: AnswerState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the answer was right."""

@@ -147,6 +147,11 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         """State what a turn is."""
         return _RULES
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Names of the colours."""
+        return COLOURS
+
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Make the turns."""
         given = parsing.word(answer, COLOURS)

@@ -138,6 +138,11 @@ class StackPermutationPuzzle(Puzzle[Instance]):
             f"single word {IMPOSSIBLE} if no operations write this order down."
         )
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Names of the operations, and the word for none."""
+        return (*OPERATIONS, IMPOSSIBLE)
+
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Do the operations one by one."""
         order = instance.order.tolist()
@@ -353,6 +358,10 @@ class StackPermutation(PuzzleTask[StackState]):
             ValueError: anything else.
         """
         return np.asarray(parsing.word(text.strip(), OPERATIONS), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: StackState, params: Params) -> str:
+        """Return the name of the operation."""
+        return OPERATIONS[int(action)]
 
     def why_illegal(self, action: np.ndarray, state: StackState, params: Params) -> str:
         """Say that there is nothing to push or to pop."""

@@ -135,6 +135,11 @@ class SynthesisPuzzle(Puzzle[Instance]):
             "single spaces."
         )
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Names of the gates."""
+        return self.names
+
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Multiply the gates, and measure the distance."""
         words = answer.split(" ")
@@ -307,6 +312,10 @@ class SynthesisTask(PuzzleTask[State]):
             ValueError: anything else.
         """
         return np.asarray(parsing.word(text.strip(), self.puzzle.names), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the name of the gate."""
+        return self.puzzle.names[int(action)]
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether the target is near enough or no gate is left."""

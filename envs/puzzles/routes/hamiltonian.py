@@ -122,6 +122,11 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         edges = (f"{v + 1}-{w + 1}" for v, bits in enumerate(graph) for w in members(bits) if v < w)
         return f"The vertices: 1 to {self.count}\nThe edges: {' '.join(edges)}"
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """The word for none."""
+        return (NONE,)
+
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check that every vertex is visited once and every step is an edge; for ``none``, ask the search."""
         graph, n = instance.neighbours.tolist(), self.count
@@ -331,6 +336,10 @@ class HamiltonianPath(PuzzleTask[PathState]):
             ValueError: anything else.
         """
         return np.asarray(parsing.integer(text.strip(), 1, self.count, "vertex") - 1, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: PathState, params: Params) -> str:
+        """Return the number of the vertex."""
+        return str(int(action) + 1)
 
     def why_illegal(self, action: np.ndarray, state: PathState, params: Params) -> str:
         """Say that the vertex is visited or no neighbour."""

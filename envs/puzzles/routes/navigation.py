@@ -94,6 +94,11 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
         """Return the name of each place."""
         return [NAMES[name] for name in instance.names.tolist()]
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Names of places, on every map."""
+        return NAMES
+
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Follow the names."""
         words = answer.split(" ")

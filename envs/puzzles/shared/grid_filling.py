@@ -136,6 +136,16 @@ class GridPuzzle(Puzzle[Instance]):
         """
         return parsing.cells(answer, self.rows, self.columns, self._letters)
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Symbols."""
+        return self.symbols
+
+    def mend(self, answer: str) -> str:
+        """Give a grid the layout that the prompt asks for."""
+        lines = parsing.rows_of(answer, self.rows, self.columns, self.symbols)
+        return "\n".join(" ".join(self.respelled(line)) for line in lines)
+
     @cached_property
     def _letters(self) -> str:
         return "".join(self.symbols)
@@ -394,6 +404,12 @@ class FillTask(PuzzleTask[GridState]):
         value = parsing.word(words[2], puzzle.symbols[: puzzle.fillable])
         action = ((row - 1) * puzzle.columns + column - 1) * puzzle.fillable + value
         return np.asarray(action, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: GridState, params: Params) -> str:
+        """Return row, column and symbol."""
+        cell, value = divmod(int(action), self.puzzle.fillable)
+        row, column = divmod(cell, self.puzzle.columns)
+        return f"{row + 1} {column + 1} {self.puzzle.symbols[value]}"
 
     def why_illegal(self, action: np.ndarray, state: GridState, params: Params) -> str:
         """Say that the cell is filled already, or that another cell is in the way."""

@@ -51,6 +51,11 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
     def shortest(self, instance: Instance) -> list[int]:
         """Return a shortest sequence of moves to the goal, by exact search."""
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Names of the moves."""
+        return self.moves
+
     def read(self, answer: str) -> list[int]:
         """Return the moves of an answer.
 

@@ -29,7 +29,7 @@ from PIL import ImageFont
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import Instance, Malformed, Puzzle, agreement
+from rlbench_suite.puzzle import Instance, Malformed, Puzzle, agreement, items_of
 
 from ..shared import parsing
 from ..shared.board import Board
@@ -72,6 +72,15 @@ class TextPuzzle(Puzzle[Instance]):
     def question(self, instance: Instance) -> str:
         """State the rules, the instance and the format."""
         return f"{self.told(instance)}\n\nAnswer with the {self.length} letters, in capitals, without spaces."
+
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Letters."""
+        return self.alphabet
+
+    def mend(self, answer: str) -> str:
+        """Leave nothing between the letters."""
+        return "".join(self.respelled("".join(items_of(answer.removesuffix(".")))))
 
     def read(self, answer: str) -> list[int]:
         """Return the text that an answer writes.
@@ -238,6 +247,10 @@ class SpellingTask(PuzzleTask[SpellingState]):
             ValueError: anything else.
         """
         return np.asarray(parsing.word(text.strip(), list(self.puzzle.alphabet)), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: SpellingState, params: Params) -> str:
+        """Return the letter."""
+        return self.puzzle.alphabet[int(action)]
 
     def why_over(self, state: SpellingState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the text is right."""

@@ -268,6 +268,11 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         shown = [names[x] if take in "ilr" else x for take, x in zip(OPERATIONS[kind].takes, arguments, strict=False)]
         return OPERATIONS[kind].words.format(*shown, letters=" ".join(letters), last=letters[-1])
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Symbols."""
+        return ALPHABET[: self.letters]
+
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Carry the program out."""
         words = answer.split(" ")
