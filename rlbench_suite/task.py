@@ -97,8 +97,8 @@ class Described(abc.ABC):
     def describe_turn(self, before: Any | None, state: Any, params: Any) -> str:
         """Describe a state to a player who has read :meth:`rules` and the turns before.
 
-        By default the text of :meth:`describe` without the paragraphs at its beginning that have not changed. Paragraphs
-        are parted by empty lines.
+        By default the text of :meth:`describe` without the paragraphs at its beginning that have not changed.
+        Paragraphs are parted by empty lines.
 
         Args:
             before: the state that the player was told of last; None if the player knows nothing of this episode, and
