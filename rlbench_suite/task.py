@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import abc
 from enum import IntEnum
+from itertools import takewhile
 from typing import Any, ClassVar, Generic, TypeVar
 
 import jax
@@ -95,7 +96,9 @@ class Described(abc.ABC):
         return f"{self.card.name}: {self.card.summary}"
 
     def describe_turn(self, before: Any | None, state: Any, params: Any) -> str:
-        """Describe a state to a player who has read :meth:`rules` and the turns before; by default all of it.
+        """Describe a state to a player who has read :meth:`rules` and the turns before.
+
+        By default all of :meth:`describe`, without the paragraphs at its beginning that have not changed.
 
         Args:
             before: the state that the player was told of last; None if the player knows nothing of this episode, and
@@ -103,7 +106,13 @@ class Described(abc.ABC):
             state: as for :meth:`describe`.
             params: as for :meth:`describe`.
         """
-        return self.describe(state, params)
+        now = self.describe(state, params)
+        if before is None:
+            return now
+        *paragraphs, last = now.split("\n\n")
+        told = self.describe(before, params).split("\n\n")
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(paragraphs, told, strict=False))
+        return "\n\n".join([*paragraphs[len(list(same)) :], last])
 
     def tools(self) -> list[dict[str, Any]]:
         """Return the tools that are the actions, as OpenAI's JSON schemas; by default none.

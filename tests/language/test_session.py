@@ -21,6 +21,8 @@ from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.language.session import UNREADABLE_CALLS, EpisodeSession, PuzzleSession, begin
 from rlbench_suite.policy import View
 from rlbench_suite.puzzle import CLOSING, OPENING
+from rlbench_suite.registry import card as find_card
+from rlbench_suite.task import Described
 
 SPELT: dict[str, Callable[[Any, Any, np.ndarray], str]] = {
     "Wordle-v0": lambda task, params, action: task.words[int(action)],
@@ -309,6 +311,48 @@ def test_hostile_calls_play_the_noop() -> None:
                 assert len(turn.text) < 20_000
                 assert turn.reward == 0
                 json.dumps(session.messages())
+
+
+def test_a_session_of_every_kind_of_task_plays(card: TaskCard) -> None:
+    """Replies that are no action play the no-op action; what has not changed at the beginning is not said again."""
+    session, plain = open_session(card.id, seed=2), gymnasium.make(card.id)
+    _, first = plain.reset(seed=2)
+    assert session.score == first["score"]
+    assert not session.success
+    assert session.task.how_to_act() in session.system
+    before = session.view.state
+    turn = session.reply("<action>?</action>")
+    _, _, terminated, truncated, info = plain.step(session.task.noop_action())
+    assert (turn.done, session.score) == (terminated or truncated, info["score"])
+    if not turn.done and "Not allowed" not in turn.text:
+        told = session.task.describe_turn(before, session.view.state, session.view.params)
+        assert told in turn.text
+        assert (
+            session.task.describe(session.view.state, session.view.params).endswith(told) or session.task.counts_turns
+        )
+
+
+@pytest.mark.parametrize("name", ["Wordle-v0", "TwentyQuestions-v0", "OfficeApps-v0", "TMaze-v0"])
+def test_the_first_info_of_text_tasks_tells_nothing_of_the_instance(name: str) -> None:
+    """Whoever shows ``info`` to a model gives nothing away: it is the same for every instance of a tier."""
+    for difficulty in find_card(name).difficulties or (None,):
+        env = gymnasium.make(f"rlsuite/{name}", difficulty=difficulty)
+        infos = [env.reset(seed=seed)[1] for seed in range(40)]
+        masks = [info.pop("action_mask", None) for info in infos]
+        assert all(info == infos[0] for info in infos[1:])
+        assert name == "OfficeApps-v0" or len({str(mask) for mask in masks}) == 1
+
+
+def test_the_end_of_an_episode_tells_what_the_start_hides() -> None:
+    env = gymnasium.make("rlsuite/OfficeApps-v0", difficulty="hard")
+    seen = set()
+    for seed in range(60):
+        env.reset(seed=seed)
+        *_, info = env.step([1, 0, 0, 0, 0])
+        assert info["template"] == env.unwrapped.params.ask.template
+        assert info["must_refuse"] == (env.unwrapped.params.reason > 0)
+        seen.add(bool(info["must_refuse"]))
+    assert seen == {False, True}
 
 
 def test_a_time_limit_is_named() -> None:

@@ -162,7 +162,7 @@ class FlipTask(Task[Context, State], Generic[Context]):
         unsatisfied = [c for c in clauses_of(formula) if not set(c) & set(assignment)]
         flips = sorted({abs(literal) for clause in unsatisfied for literal in clause})
         return "\n".join([
-            to_dimacs(formula).rstrip(),
+            to_dimacs(formula),
             f"c The assignment now: {len(unsatisfied)} of {self.clauses} clauses unsatisfied.",
             f"v {' '.join(map(str, assignment))} 0",
             *(f"c unsatisfied: {' '.join(map(str, clause))}" for clause in unsatisfied),
