@@ -327,9 +327,8 @@ def test_a_session_of_every_kind_of_task_plays(card: TaskCard) -> None:
     if not turn.done and "Not allowed" not in turn.text:
         told = session.task.describe_turn(before, session.view.state, session.view.params)
         assert told in turn.text
-        assert (
-            session.task.describe(session.view.state, session.view.params).endswith(told) or session.task.counts_turns
-        )
+        if type(session.task).describe_turn is Described.describe_turn:
+            assert session.task.describe(session.view.state, session.view.params).endswith(told)
 
 
 @pytest.mark.parametrize("name", ["Wordle-v0", "TwentyQuestions-v0", "OfficeApps-v0", "TMaze-v0"])
