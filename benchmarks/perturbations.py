@@ -22,8 +22,12 @@ from rlbench_suite.registry import cards
 
 GRID, LINE, LETTERS, OTHER = "grid", "line", "letters", "other"
 """Forms of answers: rows of symbols, items on a line, letters without spaces, and what has a grammar of its own."""
-MEANT = {"Upper case": {"RuleInduction"}, "Lower case": {"RuleInduction"}}
-"""Puzzles in which a way to write changes the meaning, so that the answer is refused."""
+REFUSED = {
+    "Upper case": {"RuleInduction"},  # variables are capitals, predicates are not
+    "Lower case": {"RuleInduction"},
+    "Unicode times and division": {"Geometry"},  # a fraction is a number, no division
+}
+"""Puzzles that lenient readers refuse in some ways."""
 WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 
 
@@ -75,13 +79,13 @@ WAYS = (
     Way("Wrong, then right", lambda a: f"{tagged('no')} No: {tagged(a)}", True, True),
     Way("Right in thoughts, then right", lambda a: f"<think>{tagged(a)}</think>{tagged(a)}", True, True),
     Way("Right in thoughts only", lambda a: f"<think>{tagged(a)}</think>", True, True),
-    Way("Right, then: between <answer> and </answer>", lambda a: f"{tagged(a)} {OPENING} and {CLOSING}", True, True),
-    Way("Right, then: `<answer>` and `</answer>`", lambda a: f"{tagged(a)} `{OPENING}` and `{CLOSING}`", False, True),
-    Way("Right, then: <answer></answer>", lambda a: f"{tagged(a)} in {OPENING}{CLOSING}", False, True),
-    Way("Right, then: <answer>...</answer>", lambda a: f"{tagged(a)} in {OPENING}...{CLOSING}", False, True),
+    Way("Right, then `between <answer> and </answer>`", lambda a: f"{tagged(a)} {OPENING} and {CLOSING}", True, True),
+    Way("The same with backticks around both tags", lambda a: f"{tagged(a)} `{OPENING}` and `{CLOSING}`", False, True),
+    Way("Right, then `<answer></answer>`", lambda a: f"{tagged(a)} in {OPENING}{CLOSING}", False, True),
+    Way("Right, then `<answer>...</answer>`", lambda a: f"{tagged(a)} in {OPENING}...{CLOSING}", False, True),
     Way("Nested tags", lambda a: tagged(tagged(a)), False, True),
     Way("A second closing tag", lambda a: f"{tagged(a)} {CLOSING}", False, True),
-    Way("\\boxed{} without tags", lambda a: f"It is $\\boxed{{{a}}}$.", False, True),
+    Way("`\\boxed{}` without tags", lambda a: f"It is $\\boxed{{{a}}}$.", False, True),
     Way("No tags", lambda a: f"The answer is {a}", False, False),
     Way("No closing tag", lambda a: f"{OPENING}{a}", False, False),
     Way("Right, then wrong", lambda a: f"{tagged(a)} No: {tagged('no')}", False, False),
@@ -96,12 +100,12 @@ WAYS = (
     Way("Quotes", around('"@"'), False, True),
     Way("Curly quotes", around("\u201c@\u201d"), False, True),
     Way("Final period", around("@."), False, True),
-    Way("Answer:", around("Answer: @"), False, True),
-    Way("**Final answer:**", around("**Final answer:** @"), False, True),
-    Way("$", around("$@$"), False, True),
-    Way("\\boxed{}", around("\\boxed{@}"), False, True),
-    Way("\\[\\boxed{\\text{}}\\]", around("\\[\n\\boxed{\\text{@}}\n\\]"), False, True),
-    Way("All of: fence, label, bold", around("```\n**Answer: @**\n```"), False, True),
+    Way("`Answer:` before it", around("Answer: @"), False, True),
+    Way("`**Final answer:**` before it", around("**Final answer:** @"), False, True),
+    Way("`$`", around("$@$"), False, True),
+    Way("`\\boxed{}`", around("\\boxed{@}"), False, True),
+    Way("`\\[\\boxed{\\text{}}\\]`", around("\\[\n\\boxed{\\text{@}}\n\\]"), False, True),
+    Way("Code fence, label and bold together", around("```\n**Answer: @**\n```"), False, True),
     # separators
     Way("Double spaces", exchanged(" ", "  "), False, True, ITEMS),
     Way("Tabs", exchanged(" ", "\t"), False, True, ITEMS),
@@ -145,8 +149,7 @@ def form_of(puzzle: Puzzle[Any]) -> str:
 
 def expected(way: Way, puzzle: Puzzle[Any]) -> tuple[bool, bool]:
     """Return whether strict and lenient readers accept a right answer that is written in this way."""
-    meant = puzzle.name in MEANT.get(way.name, ())
-    return way.strict and not meant, way.lenient and not meant
+    return way.strict, way.lenient and puzzle.name not in REFUSED.get(way.name, ())
 
 
 def replies(puzzle: Puzzle[Any], answer: str) -> dict[Way, str]:
@@ -187,7 +190,7 @@ def main() -> None:
     for way in WAYS:
         rows = [row[way] for row in table.values() if way in row]
         strict, lenient = (fmean(row[kind] for row in rows) for kind in (0, 1))
-        print(f"| {way.name.replace('<', '&lt;')} | {len(rows)} | {strict:.0%} | {lenient:.0%} |")
+        print(f"| {way.name} | {len(rows)} | {strict:.0%} | {lenient:.0%} |")
 
 
 def _mark(shares: tuple[float, float] | None) -> str:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import abc
 import hashlib
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
@@ -34,9 +35,13 @@ Instance = TypeVar("Instance", bound=tuple[Any, ...])
 OPENING, CLOSING = "<answer>", "</answer>"
 ECHO = " and "
 """Text between the tags where a reply repeats the last line of the prompt."""
+MOST_ECHOES = 1000
+"""Number of echoes that are looked at. A reply with more of them holds no answer."""
 LONGEST_ANSWER = 10_000
+MOST_PARTIAL = 0.9
+"""Partial credit that a wrong answer never exceeds."""
 _MOST_TRIES = 100_000
-_SEPARATORS = str.maketrans(dict.fromkeys(",;|[](){}\"'", " "))
+_SEPARATORS = str.maketrans(dict.fromkeys(",;[](){}\"'", " "))
 """Characters that people put between items; no item of an answer has one."""
 
 
@@ -70,6 +75,11 @@ def wrong(reason: str) -> Verdict:
     return Verdict(valid=True, solved=False, optimal=False, score=0.0, reason=reason)
 
 
+def agreement(given: Sequence[Any], right: Sequence[Any]) -> float:
+    """Return the share of the places at which two sequences are equal, of those of the longer one."""
+    return sum(map(operator.eq, given, right)) / max(len(given), len(right), 1)
+
+
 def split_by(form: bytes) -> str:
     """Return the split of all instances with this canonical form."""
     return SPLITS[hashlib.blake2b(form, digest_size=1).digest()[0] & 1]
@@ -89,11 +99,17 @@ class Puzzle(abc.ABC, Generic[Instance]):
     name: ClassVar[str]
     #: Meaning of :meth:`difficulty`, such as "length of the shortest solution in moves".
     difficulty_is: ClassVar[str]
+    #: Meaning of the number that defines the difficulty, such as "the number of cells to fill".
+    tier_is: ClassVar[str]
+    #: Numbers that it may be, in increasing order.
+    tiers: ClassVar[Sequence[float]]
     #: Estimated number of instances with different canonical forms, for tiers in which many seeds repeat an instance.
     #: This many equally likely instances would repeat as often as `benchmarks/puzzle_checks.py` has seen.
     few: ClassVar[dict[float, float]] = {}
 
     def __init__(self, tier: float) -> None:
+        if tier not in self.tiers:
+            raise ValueError(f"{self.name}: difficulty is {self.known_tiers()}, got {tier!r}.")
         self.tier = tier
         self._stream = stream_of(self.name, f"{tier:g}")
 
@@ -156,6 +172,15 @@ class Puzzle(abc.ABC, Generic[Instance]):
     def plan(self, instance: Instance) -> Sequence[int]:
         """Return actions that solve the interactive task from its first state."""
 
+    @classmethod
+    def known_tiers(cls) -> str:
+        """Return the meaning of the difficulty and the numbers that it may be, as in "the side, 3 to 9"."""
+        tiers = cls.tiers
+        if isinstance(tiers, range) and len(tiers) > 2:
+            steps = f" in steps of {tiers.step}" if tiers.step > 1 else ""
+            return f"{cls.tier_is}, {tiers[0]} to {tiers[-1]}{steps}"
+        return f"{cls.tier_is}, one of {', '.join(f'{tier:g}' for tier in tiers)}"
+
     @property
     def caseless(self) -> Sequence[str]:
         """Words of answers that a lenient reader takes in any case; empty where case has a meaning."""
@@ -168,7 +193,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
         means what it meant before, and it may still be malformed. By default, an answer is a line of items with single
         spaces between them. A puzzle with another format overrides this.
         """
-        return " ".join(self.respelled(items_of(answer.removesuffix("."))))
+        return " ".join(self.respelled(items_of(answer.removesuffix(".").replace("->", " "))))
 
     def respelled(self, items: Sequence[str]) -> list[str]:
         """Return items with the case of :attr:`caseless`."""
@@ -216,7 +241,10 @@ class Puzzle(abc.ABC, Generic[Instance]):
         A reply may end with the words of the prompt, "between <answer> and </answer>". They are no answer.
         """
         end = text.rfind(closing)
-        while (start := text.rfind(opening, 0, max(end, 0))) >= 0:
+        for _ in range(MOST_ECHOES):
+            start = text.rfind(opening, 0, max(end, 0))
+            if start < 0:
+                break
             answer = text[start + len(opening) : end]
             if answer != ECHO:
                 return answer.strip(" \t\r\n")
@@ -235,6 +263,32 @@ class Puzzle(abc.ABC, Generic[Instance]):
             return self.judge(instance, answer)
         except Malformed as error:
             return _invalid(str(error))
+
+    def likeness(self, instance: Instance, answer: str, best: str) -> float:
+        """Return how much of a well-formed answer is right, from 0 to 1; always 0 where a puzzle has no such measure.
+
+        Args:
+            instance: the instance.
+            answer: a well-formed answer.
+            best: an answer that scores 1.
+        """
+        return 0.0
+
+    def effortless(self, instance: Instance, best: str) -> float:
+        """Return the greatest :meth:`likeness` of answers that ignore the prompt."""
+        told = (constant for constant in self.constants() if self.verify(instance, constant).valid)
+        return max((self.likeness(instance, constant, best) for constant in told), default=0.0)
+
+    def partial(self, instance: Instance, answer: str, best: str) -> float:
+        """Return the partial credit of a wrong answer, from 0 to :data:`MOST_PARTIAL`; 0 where a puzzle has none.
+
+        It is :meth:`likeness`, rescaled so that answers that ignore the prompt earn nothing. Neither do malformed ones.
+        """
+        if not self.verify(instance, answer).valid:
+            return 0.0
+        chance = self.effortless(instance, best)
+        more = self.likeness(instance, answer, best) - chance
+        return MOST_PARTIAL * more / (1 - chance) if more > 0 else 0.0
 
     def to_plain(self, instance: Instance) -> dict[str, Any]:
         """Return the instance as numbers and lists, for JSON."""
@@ -269,8 +323,8 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
 
 def items_of(text: str) -> list[str]:
-    """Return what stands between white space, commas, semicolons, bars, arrows, brackets and quotes."""
-    return text.replace("->", " ").translate(_SEPARATORS).split()
+    """Return what stands between white space, commas, semicolons, brackets and quotes."""
+    return text.translate(_SEPARATORS).split()
 
 
 def _invalid(reason: str) -> Verdict:

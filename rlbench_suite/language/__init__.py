@@ -5,6 +5,8 @@ from typing import Any
 
 _HOMES = {
     "CompositeDataset": "dataset",
+    "Judge": "judging",
+    "Levels": "levels",
     "PuzzleDataset": "dataset",
     "begin": "session",
     "environment_factory": "trl",

@@ -137,7 +137,7 @@ def test_the_text_view_reads_replies_with_free_text_too() -> None:
     assert "'sideways'" in info["invalid_reason"]
     assert observation.splitlines()[-3:] == [
         f"Not understood: {info['invalid_reason']}",
-        "The no-op action was played instead (0).",
+        "The no-op action was played instead: up.",
         env.unwrapped.task.how_to_act(),
     ]
 

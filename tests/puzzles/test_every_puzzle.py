@@ -6,6 +6,7 @@ import math
 import re
 import time
 from functools import cache
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -17,6 +18,7 @@ from rlbench_suite.card import SPLITS, TaskCard
 from rlbench_suite.dice import Dice
 from rlbench_suite.evaluation.one_shot import best_constant, interval
 from rlbench_suite.language.dataset import PuzzleDataset
+from rlbench_suite.language.lenient import judge_answer
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.language.trl import environment_factory
 from rlbench_suite.puzzle import CLOSING, LONGEST_ANSWER, OPENING, Puzzle
@@ -84,19 +86,25 @@ WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 CYRILLIC = {ord("a"): "\u0430", ord("o"): "\u043e", ord("e"): "\u0435", ord("1"): "\u0661"}
 
 
+DECORATED = {"full width", "code fence"}
+"""Attacks whose answer is right for a lenient reader."""
+
+
 def test_no_attack_beats_chance(card: TaskCard) -> None:
     puzzle, instances = puzzle_of(card.id), sample(card.id)
     measured = card.one_shot_scores()
     chance = max(measured["guess"].mean, measured["constant"].mean if "constant" in measured else 0.0)
     allowed = chance + 3 * math.sqrt(max(chance * (1 - chance), 1 / 1000) / len(instances))
-    for name, attack in attacks(puzzle, instances).items():
+    for (name, attack), lenient in product(attacks(puzzle, instances).items(), (False, True)):
+        if lenient and name in DECORATED:
+            continue
         scores = []
         for instance in instances:
             answer = attack(instance) if callable(attack) else attack
             begun = time.process_time()
-            scores.append(puzzle.verify(instance, answer).score)
+            scores.append(judge_answer(puzzle, instance, answer, lenient=lenient).score)
             assert time.process_time() - begun < SLOWEST, name
-        assert fmean(scores) <= allowed, f"{name} scores {fmean(scores)}, chance is {chance}"
+        assert fmean(scores) <= allowed, f"{name} scores {fmean(scores)}, chance is {chance}, lenient is {lenient}"
 
 
 def test_the_answer_is_what_stands_in_the_last_tags(card: TaskCard) -> None:
@@ -139,6 +147,16 @@ def test_measured_scores_are_found_again(card: TaskCard, tier: str) -> None:
         assert middle - wide <= measured[name].high and measured[name].low <= middle + wide, (name, found)  # noqa: PT018
         if name == "guess":
             assert all(verdict.valid for verdict in verdicts), "a guess has the right format"
+
+
+def test_the_card_knows_which_difficulties_there_are(card: TaskCard) -> None:
+    tiers = card.one_shot_difficulties
+    assert list(tiers) == sorted(tiers)
+    assert set(card.difficulties.values()) <= set(tiers)
+    for beyond in (min(tiers) - 1, max(tiers) + 1, min(tiers) + 0.5):
+        with pytest.raises(ValueError, match=r"difficulty is .*, got ") as error:
+            puzzle_of(card.id, beyond)
+        assert puzzle_of(card.id).known_tiers() in str(error.value)
 
 
 def test_harder_tiers_are_harder(card: TaskCard) -> None:

@@ -38,7 +38,7 @@ from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
 
 from ..shared.board import FILLED, GIVEN, INK, Board
 from ..shared.puzzle_task import Params, PuzzleTask
-from .expression import OPERATORS, Tree, combined, in_ascii, operations, read, written
+from .expression import OPERATORS, Tree, combined, in_ascii, operations, read, value_of, written
 
 OPERATIONS = (("+", False), ("*", False), ("-", False), ("-", True), ("/", False), ("/", True))
 """Operators, and whether the second number comes first. Those whose order does not matter come first."""
@@ -85,8 +85,10 @@ class CombinePuzzle(Puzzle[Instance]):
         return f"Numbers: {', '.join(map(str, instance.numbers.tolist()))}"
 
     def mend(self, answer: str) -> str:
-        """Write the operators on a line in ASCII."""
-        return " ".join(in_ascii(answer).removesuffix(".").split())
+        """Write the operators on a line in ASCII, and leave out the value after an equals sign if it is right."""
+        text = " ".join(in_ascii(answer).removesuffix(".").split())
+        expression, equals, value = text.partition("=")
+        return expression if equals and value.strip() == str(value_of(expression, self.count)) else text
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check the format, then the numbers, then the operations, then the value."""
@@ -338,6 +340,13 @@ class CombineTask(PuzzleTask[NumbersState]):
         pair = self.pairs.index((min(places), max(places)))
         action = OPERATIONS.index((words[1], turned)) * len(self.pairs) + pair
         return np.asarray(action, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: NumbersState, params: Params) -> str:
+        """Return both numbers and the sign between them."""
+        operation, pair = divmod(int(action), len(self.pairs))
+        sign, turned = OPERATIONS[operation]
+        first, second = (self.values(state)[place] for place in self.pairs[pair])
+        return f"{second} {sign} {first}" if turned else f"{first} {sign} {second}"
 
     def why_illegal(self, action: np.ndarray, state: NumbersState, params: Params) -> str:
         """Say whether a number is gone or the rules forbid the operation."""

@@ -39,13 +39,13 @@ class CountdownPuzzle(CombinePuzzle):
 
     name = "Countdown"
     difficulty_is = "operations that are needed at least"
+    tier_is = "how many numbers are given"
+    tiers = range(3, MOST + 1)
     few: ClassVar[dict[float, float]] = {3: 2_979, 4: 106_319}
     uses_all = False
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(3, MOST + 1):
-            raise ValueError(f"Countdown: difficulty is how many numbers are given, 3 to {MOST}, got {tier!r}.")
         self.count = int(tier)
 
     def compose(self, dice: Dice) -> Instance:

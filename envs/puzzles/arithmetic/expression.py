@@ -93,6 +93,15 @@ def operations(expression: list[int | str]) -> Iterator[tuple[str, Fraction, Fra
             values.append(combined(token, left, right))
 
 
+def value_of(text: str, most: int) -> Fraction | None:
+    """Return the value of an expression of at most ``most`` numbers; None if it has none."""
+    try:
+        *_, last = operations(read(text, most))
+        return combined(*last)
+    except (ValueError, ZeroDivisionError):  # malformed, a number alone, or a division by zero
+        return None
+
+
 def combined(operator: str, left: Fraction, right: Fraction) -> Fraction:
     """Return the result of one operation."""
     if operator == "+":

@@ -38,13 +38,8 @@ class Game24Puzzle(CombinePuzzle):
     uses_all = True
     count = CARDS
     few: ClassVar[dict[float, float]] = {1: 462, 2: 474, 3: 426}
-    tiers: ClassVar[Sequence[int]] = (1, 2, 3)
-    tier_is: ClassVar[str] = "the third of the hands, 1, 2 or 3"
-
-    def __init__(self, tier: float) -> None:
-        super().__init__(tier)
-        if tier not in self.tiers:
-            raise ValueError(f"{self.name}: difficulty is {self.tier_is}, got {tier!r}.")
+    tier_is = "the third of the hands"
+    tiers: ClassVar[Sequence[float]] = (1, 2, 3)
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw any four cards, sorted."""

@@ -71,7 +71,7 @@ class Game24CardsPuzzle(Game24Puzzle):
     name = "Game24Cards"
     few: ClassVar[dict[float, float]] = {0: 222, **Game24Puzzle.few}
     tiers = (0, 1, 2, 3)
-    tier_is = "0 for two cards, or the third of the hands of four cards, 1, 2 or 3"
+    tier_is = "0 for two cards, else the third of the hands of four cards"
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
@@ -348,6 +348,10 @@ class Game24Cards(PuzzleTask[FormulaState]):
             ValueError: anything else.
         """
         return np.asarray(parsing.word(text.strip(), TOKENS), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: FormulaState, params: Params) -> str:
+        """Return the token."""
+        return TOKENS[int(action)]
 
     def why_illegal(self, action: np.ndarray, state: FormulaState, params: Params) -> str:
         """Say where the token may stand."""

@@ -47,8 +47,8 @@ LARGEST = 1000
 LARGEST_ANSWER = 1_000_000
 _TRIES = 60
 _NUMBER = "(-?[0-9]{1,9})(?:/([0-9]{1,9}))?"
-_FRACTION = re.compile(r"\\[dt]?frac\{(-?[0-9]{1,9})\}\{([0-9]{1,9})\}")
-"""A fraction in LaTeX."""
+_FRACTION = re.compile(r"(?<![0-9])\\[dt]?frac\{(-?[0-9]{1,9})\}\{([0-9]{1,9})\}(?![0-9])")
+"""A fraction in LaTeX. No digit stands beside it, as in a mixed number."""
 _NUMBERS = re.compile(_NUMBER)
 _POINTS = re.compile(rf"\({_NUMBER}, ?{_NUMBER}\)")
 
@@ -72,15 +72,12 @@ class GeometryPuzzle(Puzzle[Instance]):
 
     name = "Geometry"
     difficulty_is = "digits of the numbers to compute: coordinates of constructed points, and the answer"
+    tier_is = "the number of constructions"
+    tiers = range(1, 5)
     few: ClassVar[dict[float, float]] = {1: 37_000}
-    hardest = 4
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(1, self.hardest + 1):
-            raise ValueError(
-                f"{self.name}: difficulty is the number of constructions, 1 to {self.hardest}, got {tier!r}."
-            )
         self.constructions = int(tier)
         self._kinds = [kind for kind, construction in enumerate(CONSTRUCTIONS) if construction.level <= tier]
 

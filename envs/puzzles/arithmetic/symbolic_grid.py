@@ -49,15 +49,14 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
 
     name = "SymbolicGrid"
     difficulty_is = "digits that a depth-first search, letter after letter, tries until it has proven uniqueness"
+    tier_is = "the side of the grid"
+    tiers = tuple(SHAPES)
     few: ClassVar[dict[float, float]] = {3: 19_000}
     symbols = DIGITS
     fillable = 9
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in SHAPES:
-            sides = ", ".join(map(str, SHAPES))
-            raise ValueError(f"{self.name}: difficulty is the side of the grid, one of {sides}, got {tier!r}.")
         self.side = int(tier)
         self.rows, (self.columns, self.hidden) = 1, SHAPES[self.side]
         self.names = "ABCDEF"[: self.columns]

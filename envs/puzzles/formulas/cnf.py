@@ -173,6 +173,10 @@ class ModelPuzzle(CNFPuzzle[CNF]):
         """Accept any model."""
         return judge_model(instance, self.assignment(instance, answer))
 
+    def likeness(self, instance: CNF, answer: str, best: str) -> float:
+        """Return the share of the clauses that are satisfied."""
+        return satisfied(instance, self.assignment(instance, answer))
+
     def solve(self, instance: CNF) -> str:
         """Return the first model of :class:`.cnf_search.Search`.
 
@@ -183,6 +187,11 @@ class ModelPuzzle(CNFPuzzle[CNF]):
         if model is None:
             raise ValueError("this formula has no model")
         return as_answer([model >> v & 1 == 1 for v in range(instance.variables)])
+
+
+def satisfied(instance: SomeCNF, true: np.ndarray) -> float:
+    """Return the share of the clauses that an assignment satisfies."""
+    return 1 - len(unsatisfied(instance, true)) / len(instance.clauses)
 
 
 def judge_model(instance: CNF | DecidedCNF, true: np.ndarray) -> Verdict:

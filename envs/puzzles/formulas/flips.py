@@ -184,6 +184,10 @@ class FlipTask(Task[Context, State], Generic[Context]):
             raise ValueError(f"expected 'flip V' with a variable V from 1 to {self.variables}, got {text!r}")
         return np.asarray(int(match[1]) - 1, self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: State, params: Context) -> str:
+        """Return the flip."""
+        return f"flip {int(action) + 1}"
+
     def why_illegal(self, action: np.ndarray, state: State, params: Context) -> str:
         """Say which flips are legal instead."""
         legal = np.flatnonzero(self.action_mask(state, params)) + 1

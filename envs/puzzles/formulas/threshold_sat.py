@@ -54,11 +54,11 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
 
     name = "ThresholdSAT"
     difficulty_is = "decisions of a DPLL search until it has a model or a refutation"
+    tier_is = "the number of variables"
+    tiers = range(6, 81)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(6, 81):
-            raise ValueError(f"ThresholdSAT: difficulty is the number of variables, 6 to 80, got {tier!r}.")
         self.variables = int(tier)
         self.clauses = half_satisfiable(self.variables)
 
@@ -249,6 +249,10 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
         if text.strip().upper() == UNSATISFIABLE:
             return np.asarray(self.puzzle.variables, self.action_space.dtype)
         return self._flips.parse(text, state.game, self._formula(params))
+
+    def spell(self, action: np.ndarray, state: DecisionState, params: Params) -> str:
+        """Return the flip, or the word."""
+        return UNSATISFIABLE if int(action) == self.puzzle.variables else f"flip {int(action) + 1}"
 
     def why_illegal(self, action: np.ndarray, state: DecisionState, params: Params) -> str:
         """Say which flips are legal instead."""

@@ -75,12 +75,12 @@ class CheckmatePuzzle(Puzzle[Instance]):
 
     name = "CheckmateInOne"
     difficulty_is = "legal moves for each that is checkmate"
+    tier_is = "the number of pieces"
+    tiers = range(4, MOST_PIECES + 1)
     few: ClassVar[dict[float, float]] = {4: 360_000}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(4, MOST_PIECES + 1):
-            raise ValueError(f"{self.name}: difficulty is the number of pieces, 4 to {MOST_PIECES}, got {tier!r}.")
         self.of_white = int(tier) // 2 + 1
         self.of_black = int(tier) - self.of_white
 
@@ -303,6 +303,11 @@ class CheckmateInOne(PuzzleTask[State]):
             raise ValueError(f"expected a move such as e2e4, got {text[:40]!r}")
         start, end = (8 * int(name[1]) - 8 + "abcdefgh".index(name[0]) for name in (move[:2], move[2:]))
         return np.asarray(64 * start + end, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the move."""
+        start, end = (f"{'abcdefgh'[square % 8]}{square // 8 + 1}" for square in divmod(int(action), 64))
+        return start + end
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say that the laws of chess forbid the move."""

@@ -67,12 +67,12 @@ class TicTacToePuzzle(Puzzle[Position]):
 
     name = "TicTacToe"
     difficulty_is = "positions that a search for the value of every move looks at, each counted once"
+    tier_is = "the number of empty cells"
+    tiers = range(2, MOST_EMPTY + 1)
     few: ClassVar[dict[float, float]] = {4: 6_700, 6: 24_000}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(2, MOST_EMPTY + 1):
-            raise ValueError(f"{self.name}: difficulty is the number of empty cells, 2 to {MOST_EMPTY}, got {tier!r}.")
         self.empty = int(tier)
 
     def compose(self, dice: Dice) -> Position | None:
@@ -399,6 +399,11 @@ class TicTacToe(PuzzleTask[State]):
         """
         row, column = parsing.integers(" ".join(text.split()), 1, SIDE, least=2, most=2, what="row or column")
         return np.asarray((row - 1) * SIDE + column - 1, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return row and column."""
+        row, column = divmod(int(action), SIDE)
+        return f"{row + 1} {column + 1}"
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say that the cell is taken."""

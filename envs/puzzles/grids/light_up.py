@@ -50,6 +50,8 @@ class LightUpPuzzle(GridPuzzle[Instance]):
 
     name = "LightUp"
     difficulty_is = "bulbs that a depth-first search (fewest places first) tries until it has proven uniqueness"
+    tier_is = "the side"
+    tiers = range(3, LARGEST_SIDE + 1)
     few: ClassVar[dict[float, float]] = {4: 5_200}
     symbols = "*.#01234"
     fillable = 2
@@ -57,7 +59,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        side = self.square(3, LARGEST_SIDE)
+        side = self.square()
         self.walls = round(WALL_SHARE * side * side)
         self._beside = neighbours(side, diagonally=False)
 

@@ -53,6 +53,8 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
 
     name = "Minesweeper"
     difficulty_is = "cells that a depth-first search guesses, beyond what single numbers force, to prove uniqueness"
+    tier_is = "the side"
+    tiers = range(3, LARGEST_SIDE + 1)
     few: ClassVar[dict[float, float]] = {4: 8_800}
     symbols = "*.012345678"
     fillable = 2
@@ -60,7 +62,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        side = self.square(3, LARGEST_SIDE)
+        side = self.square()
         self.mines = round(MINE_SHARE * side * side)
         self._around = neighbours(side, diagonally=True)
 

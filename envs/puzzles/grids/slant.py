@@ -54,13 +54,15 @@ class SlantPuzzle(GridPuzzle[Instance]):
 
     name = "Slant"
     difficulty_is = "cells that a depth-first search guesses, beyond what corners and loops force, to prove uniqueness"
+    tier_is = "the side"
+    tiers = range(2, LARGEST_SIDE + 1)
     few: ClassVar[dict[float, float]] = {3: 7_800}
     symbols = "/\\"
     fillable = 2
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        side = self.square(2, LARGEST_SIDE)
+        side = self.square()
         self._ends = [
             ((corner := r * (side + 1) + c) + 1, corner + side + 1, corner, corner + side + 2)
             for r in range(side)

@@ -120,6 +120,7 @@ class Arc1DPuzzle(InductionPuzzle):
     name = "Arc1D"
     symbols = "0123"
     sizes: ClassVar = {1: (3, 7), 2: (3, 7), 3: (3, 8)}
+    tiers = tuple(sizes)
     steps: ClassVar = {
         "reflect the strip": _mirror,
         "shift everything one cell to the right; what leaves the strip is lost, 0 comes in": _left,

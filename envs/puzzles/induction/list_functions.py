@@ -70,6 +70,7 @@ class ListFunctionsPuzzle(InductionPuzzle):
     name = "ListFunctions"
     symbols, unwritten = "0123456789.", bytes((END,))
     sizes: ClassVar = {1: (3, 4), 2: (3, 5), 3: (4, 5)}
+    tiers = tuple(sizes)
     steps: ClassVar = {
         "reverse the list": _turned(-1, -1),
         "sort it, smallest first": lambda rows, of: of.sort(rows, axis=1),

@@ -155,11 +155,11 @@ class RuleInductionPuzzle(Puzzle[Instance]):
 
     name = "RuleInduction"
     difficulty_is = "log2 of the rules tried, shorter ones first, until one fits the examples"
+    tier_is = "the number of literals of the rule"
+    tiers = range(2, 5)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in _SIZES:
-            raise ValueError(f"RuleInduction: difficulty is the number of literals of the rule, 2 to 4, got {tier!r}.")
         self.most = int(tier)
         self.fresh, self.most_examples = _SIZES[self.most]
 

@@ -70,12 +70,12 @@ class EntailmentPuzzle(Puzzle[Instance]):
 
     name = "Entailment"
     difficulty_is = "fewest premises that give the answer alone; all of them for 'neither'"
+    tier_is = "the number of premises"
+    tiers = range(2, MOST + 1)
     few: ClassVar[dict[float, float]] = {3: 5_600}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(2, MOST + 1):
-            raise ValueError(f"Entailment: difficulty is the number of premises, 2 to {MOST}, got {tier!r}.")
         self.premises = int(tier)
         self.steps = self.premises - self.premises // 2
         self.properties = self.steps + 1
@@ -426,6 +426,10 @@ class Entailment(PuzzleTask[AnswerState]):
             ValueError: anything else.
         """
         return np.asarray(parsing.word(text.strip(), ANSWERS), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: AnswerState, params: Params) -> str:
+        """Return the word."""
+        return ANSWERS[int(action)]
 
     def why_over(self, state: AnswerState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the answer was right."""

@@ -72,12 +72,12 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
     name = "KnightsAndKnaves"
     meanings: ClassVar[dict[str, str]] = {"K": "knight", "N": "knave"}
     difficulty_is = "kinds that a depth-first search, person by person, tries until it has proven uniqueness"
+    tier_is = "the number of people"
+    tiers = range(3, len(NAMES) + 1)
     few: ClassVar[dict[float, float]] = {3: 4_000}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(3, len(NAMES) + 1):
-            raise ValueError(f"KnightsAndKnaves: difficulty is the number of people, 3 to {len(NAMES)}, got {tier!r}.")
         self.rows, self.columns, self.symbols, self.fillable = 1, int(tier), "KN", 2
 
     @cached_property

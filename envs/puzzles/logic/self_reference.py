@@ -93,13 +93,11 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
     name = "SelfReference"
     meanings: ClassVar[dict[str, str]] = {"T": "true", "F": "false"}
     difficulty_is = "values that a depth-first search, statement by statement, tries until it has proven uniqueness"
+    tier_is = "the number of statements"
+    tiers = range(FEWEST, MOST + 1)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(FEWEST, MOST + 1):
-            raise ValueError(
-                f"SelfReference: difficulty is the number of statements, {FEWEST} to {MOST}, got {tier!r}."
-            )
         self.rows, self.columns, self.symbols, self.fillable = 1, int(tier), "TF", 2
         count = self.columns
         self._groups = {

@@ -66,12 +66,12 @@ class ZebraPuzzle(GridPuzzle[Instance]):
 
     name = "Zebra"
     difficulty_is = "orders of an attribute's values that a depth-first search tries until it has proven uniqueness"
+    tier_is = "the number of houses"
+    tiers = (3, 4, 5)
     few: ClassVar[dict[float, float]] = {3: 38_000}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in (3, 4, 5):
-            raise ValueError(f"Zebra: difficulty is the number of houses, 3, 4 or 5, got {tier!r}.")
         self.rows = self.columns = self.fillable = n = int(tier)
         self.symbols = "ABCDE"[:n]
         self._orders = list(permutations(range(n)))

@@ -107,11 +107,11 @@ class CarPaintingPuzzle(Puzzle[Instance]):
 
     name = "CarPainting"
     difficulty_is = "colour changes of the best order"
+    tier_is = "the number of cars"
+    tiers = range(6, MOST + 1)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(6, MOST + 1):
-            raise ValueError(f"{self.name}: difficulty is the number of cars, 6 to {MOST}, got {tier!r}.")
         self.count = int(tier)
 
     def compose(self, dice: Dice) -> Instance | None:
@@ -349,6 +349,10 @@ class CarPainting(PuzzleTask[LineState]):
         low, high = max(1, place + 1 - REACH), min(self.count, place + 1 + REACH)
         car = parsing.integer(text.strip(), low, high, "car")
         return np.asarray(car - 1 - place + REACH, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: LineState, params: Params) -> str:
+        """Return the number of the car."""
+        return str(int(state.place) + 1 + int(action) - REACH)
 
     def why_illegal(self, action: np.ndarray, state: LineState, params: Params) -> str:
         """Say that there is no such car, that it has its place, or that another one must go now."""

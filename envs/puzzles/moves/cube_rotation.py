@@ -110,12 +110,8 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
     name = "CubeRotation"
     difficulty_is = "turns that move the colour that is asked for"
-    hardest = 30
-
-    def __init__(self, tier: float) -> None:
-        super().__init__(tier)
-        if tier not in range(1, self.hardest + 1):
-            raise ValueError(f"{self.name}: difficulty is the number of turns, 1 to {self.hardest}, got {tier!r}.")
+    tier_is = "the number of turns"
+    tiers = range(1, 31)
 
     @property
     def space(self) -> float:

@@ -65,14 +65,16 @@ class NinePuzzle(ShiftingPuzzle):
     """The puzzle on 3 x 3 cells."""
 
     name = "NinePuzzle"
-    side, hardest, reach, stride = 3, 8, 8, 3
+    tiers = range(2, 9)
+    side, reach, stride = 3, 8, 3
 
 
 class SixteenPuzzle(ShiftingPuzzle):
     """The puzzle on 4 x 4 cells."""
 
     name = "SixteenPuzzle"
-    side, hardest, reach, stride = 4, 7, 4, 4
+    tiers = range(2, 8)
+    side, reach, stride = 4, 4, 4
     few: ClassVar[dict[float, float]] = {5: 1_876, 6: 18_899, 7: 189_124}
 
 

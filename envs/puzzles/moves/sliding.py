@@ -87,14 +87,16 @@ class EightPuzzle(SlidingPuzzle):
     """The puzzle on 3 x 3 cells."""
 
     name = "EightPuzzle"
-    side, blank, hardest, reach = 3, 8, 31, 31
+    tiers = range(2, 32)
+    side, blank, reach = 3, 8, 31
 
 
 class FifteenPuzzle(SlidingPuzzle):
     """The puzzle on 4 x 4 cells."""
 
     name = "FifteenPuzzle"
-    side, blank, hardest, reach = 4, 15, 36, 16
+    tiers = range(2, 37)
+    side, blank, reach = 4, 15, 16
     few: ClassVar[dict[float, float]] = {17: 115_922, 18: 223_678, 19: 429_872, 20: 818_703}
 
 

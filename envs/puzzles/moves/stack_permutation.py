@@ -80,12 +80,12 @@ class StackPermutationPuzzle(Puzzle[Instance]):
 
     name = "StackPermutation"
     difficulty_is = "pushes and pops until the order is reached, or cannot be"
+    tier_is = "how many numbers there are"
+    tiers = range(4, MOST + 1)
     few: ClassVar[dict[float, float]] = {4: 24, 5: 119, 6: 628}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(4, MOST + 1):
-            raise ValueError(f"{self.name}: difficulty is how many numbers there are, 4 to {MOST}, got {tier!r}.")
         self.count = int(tier)
 
     def compose(self, dice: Dice) -> Instance | None:
@@ -358,6 +358,10 @@ class StackPermutation(PuzzleTask[StackState]):
             ValueError: anything else.
         """
         return np.asarray(parsing.word(text.strip(), OPERATIONS), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: StackState, params: Params) -> str:
+        """Return the name of the operation."""
+        return OPERATIONS[int(action)]
 
     def why_illegal(self, action: np.ndarray, state: StackState, params: Params) -> str:
         """Say that there is nothing to push or to pop."""

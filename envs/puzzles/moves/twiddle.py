@@ -18,7 +18,8 @@ class TwiddlePuzzle(PermutingPuzzle):
     """A board with four blocks, named A to D in reading order."""
 
     name = "Twiddle"
-    side, hardest, reach, stride = 3, 11, 11, 4
+    tiers = range(2, 12)
+    side, reach, stride = 3, 11, 4
 
     @classmethod
     def sources(cls) -> dict[str, np.ndarray]:

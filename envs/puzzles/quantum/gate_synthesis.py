@@ -76,19 +76,16 @@ class SynthesisPuzzle(Puzzle[Instance]):
     """``tier`` is the number of gates allowed, all of which are needed."""
 
     difficulty_is = "log2 of the unitaries that so many gates can make, over those of them that are near enough"
+    tier_is = "the number of gates"
     #: Names of the gates.
     names: ClassVar[tuple[str, ...]]
     #: The gate that undoes each.
     inverses: ClassVar[tuple[int, ...]]
-    #: Largest number of gates that may be allowed.
-    longest: ClassVar[int]
     #: Number of rows of a unitary.
     dimension: ClassVar[int]
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(2, self.longest + 1):
-            raise ValueError(f"{self.name}: difficulty is the number of gates, 2 to {self.longest}, got {tier!r}.")
         self.gates = int(tier)
 
     @property
@@ -315,6 +312,10 @@ class SynthesisTask(PuzzleTask[State]):
             ValueError: anything else.
         """
         return np.asarray(parsing.word(text.strip(), self.puzzle.names), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the name of the gate."""
+        return self.puzzle.names[int(action)]
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether the target is near enough or no gate is left."""

@@ -81,15 +81,11 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
 
     name = "QuantumGates"
     difficulty_is = "gates of a shortest circuit"
-    hardest = 10
+    tier_is = "the number of gates of a shortest circuit"
+    tiers = range(1, 11)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(1, self.hardest + 1):
-            raise ValueError(
-                f"{self.name}: difficulty is the number of gates of a shortest circuit, 1 to {self.hardest}, "
-                f"got {tier!r}."
-            )
         self.moves = GATES
         away = clifford().away
         self._first, self._count = away.index(int(tier)), away.count(int(tier))

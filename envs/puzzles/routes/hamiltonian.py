@@ -57,6 +57,8 @@ class HamiltonianPuzzle(Puzzle[Instance]):
     """``tier`` is the number of vertices."""
 
     difficulty_is = "vertices that a depth-first search enters until it has a solution or has proven that there is none"
+    tier_is = "the number of vertices"
+    tiers = range(5, MOST + 1)
     #: True if an edge has to lead from the last vertex back to the first.
     closed: ClassVar[bool]
     #: Edges per vertex, in eighths.
@@ -64,8 +66,6 @@ class HamiltonianPuzzle(Puzzle[Instance]):
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(5, MOST + 1):
-            raise ValueError(f"{self.name}: difficulty is the number of vertices, 5 to {MOST}, got {tier!r}.")
         self.count = int(tier)
         self.edges = self.count * self.density // 8
 
@@ -336,6 +336,10 @@ class HamiltonianPath(PuzzleTask[PathState]):
             ValueError: anything else.
         """
         return np.asarray(parsing.integer(text.strip(), 1, self.count, "vertex") - 1, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: PathState, params: Params) -> str:
+        """Return the number of the vertex."""
+        return str(int(action) + 1)
 
     def why_illegal(self, action: np.ndarray, state: PathState, params: Params) -> str:
         """Say that the vertex is visited or no neighbour."""

@@ -57,7 +57,8 @@ class MazePuzzle(RoutePuzzle[Instance]):
 
     name = "Maze"
     moves = ("U", "D", "L", "R")
-    largest, eighths, longest = 15, 1, 1
+    tiers = range(3, 16)
+    eighths, longest = 1, 1
 
     def compose(self, dice: Dice) -> Instance:
         """Draw a random maze."""

@@ -55,7 +55,8 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
     name = "Navigation"
     difficulty_is = "kilometres of a shortest route"
     moves = WAYS
-    largest, eighths, longest = 8, 4, 9
+    tiers = range(3, 9)
+    eighths, longest = 4, 9
 
     def compose(self, dice: Dice) -> Instance:
         """Draw a random map with random names."""

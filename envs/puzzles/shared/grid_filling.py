@@ -62,14 +62,8 @@ class GridPuzzle(Puzzle[Instance]):
     meanings: ClassVar[Mapping[str, str]] = {}
     """Meanings of the symbols that do not explain themselves."""
 
-    def square(self, least: int, most: int) -> int:
-        """Make the grid a square whose side is the tier, and return the side.
-
-        Raises:
-            ValueError: it is not from ``least`` to ``most``.
-        """
-        if self.tier not in range(least, most + 1):
-            raise ValueError(f"{self.name}: difficulty is the side, {least} to {most}, got {self.tier!r}.")
+    def square(self) -> int:
+        """Make the grid a square whose side is the tier, and return the side."""
         self.rows = self.columns = int(self.tier)
         return self.rows
 
@@ -196,6 +190,20 @@ class GridPuzzle(Puzzle[Instance]):
         """Return a grid full of one symbol, for each symbol."""
         lines = ((symbol + " ") * self.columns for symbol in self.symbols[: self.fillable])
         return ["\n".join([line.rstrip()] * self.rows) for line in lines]
+
+    def likeness(self, instance: Instance, answer: str, best: str) -> float:
+        """Return the share of the cells to fill that agree with the solution, or 0 if a given was changed."""
+        givens: bytes = instance.givens.tobytes()  # type: ignore[attr-defined]
+        cells, solution = self.read(answer), self.read(best)
+        if any(given and given != cell for given, cell in zip(givens, cells, strict=True)):
+            return 0.0
+        same = sum(not given and a == b for given, a, b in zip(givens, cells, solution, strict=True))
+        return same / givens.count(0)
+
+    def effortless(self, instance: Instance, best: str) -> float:
+        """Return the share of the commonest symbol in the cells to fill."""
+        filled = [b for given, b in zip(self._givens(instance), self.read(best), strict=True) if not given]
+        return max(map(filled.count, set(filled))) / len(filled)
 
     def given(self, instance: Instance) -> Grid:
         """Return the givens as rows."""
@@ -396,6 +404,12 @@ class FillTask(PuzzleTask[GridState]):
         value = parsing.word(words[2], puzzle.symbols[: puzzle.fillable])
         action = ((row - 1) * puzzle.columns + column - 1) * puzzle.fillable + value
         return np.asarray(action, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: GridState, params: Params) -> str:
+        """Return row, column and symbol."""
+        cell, value = divmod(int(action), self.puzzle.fillable)
+        row, column = divmod(cell, self.puzzle.columns)
+        return f"{row + 1} {column + 1} {self.puzzle.symbols[value]}"
 
     def why_illegal(self, action: np.ndarray, state: GridState, params: Params) -> str:
         """Say that the cell is filled already, or that another cell is in the way."""

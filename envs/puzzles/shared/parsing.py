@@ -13,6 +13,8 @@ from functools import cache
 from rlbench_suite.numerals import read_integer
 from rlbench_suite.puzzle import Malformed, items_of
 
+_ENDS_OF_ROWS = str.maketrans(dict.fromkeys(")]};", "\n"))
+
 
 def integer(text: str, low: int, high: int, what: str = "number") -> int:
     """Read a whole number in decimal digits, from ``low`` to ``high``.
@@ -82,20 +84,30 @@ def cells(text: str, rows: int, columns: int, symbols: str, first: int = 1) -> b
 def rows_of(text: str, rows: int, columns: int, symbols: Sequence[str]) -> list[list[str]]:
     """Split a malformed grid into rows of items, as a reader would who knows its shape.
 
-    Blank lines, separators and a final period do not matter. Symbols of one character may stand without spaces, a whole
-    row at a time, and all of the grid may stand on one line. The rows may still have other lengths or symbols.
+    Blank lines, separators and a final period do not matter. A row also ends at a closing bracket or a semicolon.
+    Symbols of one character may stand without spaces, a whole row at a time. All of the grid may stand on one line,
+    with commas between all items, between rows, or nowhere. The rows may still have other lengths or symbols.
     """
-    lines = [items for line in text.split("\n") if (items := items_of(line))]
-    last = lines[-1][-1] if lines else ""
-    if last.endswith(".") and ("." not in symbols or len(last) > (columns if len(lines[-1]) == 1 else 1)):
-        lines[-1][-1:] = [last[:-1]] if last[:-1] else []
+    if text.endswith((").", "].", "}.", "'.", '".')):
+        text = text[:-1]
+    if rows == 1:
+        text = text.replace("->", " ")
+    lines = [line for line in text.translate(_ENDS_OF_ROWS).split("\n") if items_of(line)]
+    on_one_line = len(lines) == 1
+    if on_one_line:
+        lines = lines[0].split(",")
+    table = [items for line in lines if (items := items_of(line))]
+    last = table[-1][-1] if table else ""
+    widest = columns if len(table) == rows and len(table[-1]) == 1 else 1
+    if last.endswith(".") and ("." not in symbols or len(last) > widest):
+        table[-1][-1:] = [last[:-1]] if last[:-1] else []
     if all(len(symbol) == 1 for symbol in symbols):
-        lines = [list(line[0]) if len(line) == 1 and len(line[0]) == columns else line for line in lines]
-    if len(lines) == 1 or rows == 1:
-        items = [item for line in lines for item in line]
+        table = [list(line[0]) if len(line) == 1 and len(line[0]) == columns else line for line in table]
+    if rows == 1 or (on_one_line and (len(table) == 1 or all(len(line) == 1 for line in table))):
+        items = [item for line in table for item in line]
         if len(items) == rows * columns:
             return [items[at : at + columns] for at in range(0, rows * columns, columns)]
-    return lines
+    return table
 
 
 def _symbols(text: str, rows: int, columns: int, symbols: str) -> Iterator[str]:

@@ -25,7 +25,7 @@ import numpy as np
 
 from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, agreement, wrong
 
 from ..shared import parsing
 from ..shared.board import Board
@@ -159,13 +159,12 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
 
     name = "SymbolicManipulation"
     difficulty_is = "symbols in the sequences that the operations make, all together"
+    tier_is = "the number of operations"
+    tiers = range(1, 9)
     few: ClassVar[dict[float, float]] = {2: 35_000}
-    hardest = 8
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(1, self.hardest + 1):
-            raise ValueError(f"{self.name}: difficulty is the number of operations, 1 to {self.hardest}, got {tier!r}.")
         self.operations = int(tier)
         self.letters = self.operations + 1
         self.width = 2 * self.operations + 4
@@ -285,6 +284,10 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
     def solve(self, instance: Instance) -> str:
         """Carry the program out."""
         return self.written(self.result(instance))
+
+    def likeness(self, instance: Instance, answer: str, best: str) -> float:
+        """Return the share of the places that hold the right symbol."""
+        return agreement(answer.split(" "), best.split(" "))
 
     def written(self, row: Row) -> str:
         """Return a sequence as an answer is written."""
