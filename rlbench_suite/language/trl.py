@@ -223,7 +223,7 @@ def prompt_dataset(rows: Iterable[Row], *, environment: bool = False) -> dataset
     Raises:
         ImportError: ``datasets`` is not installed.
     """
-    datasets = _library("datasets")
+    library = _library("datasets")
     prompted = (
         {
             "prompt": [{"role": "user", "content": "" if environment else row["question"]}],
@@ -232,7 +232,7 @@ def prompt_dataset(rows: Iterable[Row], *, environment: bool = False) -> dataset
         }
         for row in rows
     )
-    made: datasets.Dataset = datasets.Dataset.from_list(list(prompted))
+    made: datasets.Dataset = library.Dataset.from_list(list(prompted))
     return made
 
 
