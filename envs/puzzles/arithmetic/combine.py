@@ -341,6 +341,13 @@ class CombineTask(PuzzleTask[NumbersState]):
         action = OPERATIONS.index((words[1], turned)) * len(self.pairs) + pair
         return np.asarray(action, self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: NumbersState, params: Params) -> str:
+        """Return both numbers and the sign between them."""
+        operation, pair = divmod(int(action), len(self.pairs))
+        sign, turned = OPERATIONS[operation]
+        first, second = (self.values(state)[place] for place in self.pairs[pair])
+        return f"{second} {sign} {first}" if turned else f"{first} {sign} {second}"
+
     def why_illegal(self, action: np.ndarray, state: NumbersState, params: Params) -> str:
         """Say whether a number is gone or the rules forbid the operation."""
         operation, pair = divmod(int(action), len(self.pairs))

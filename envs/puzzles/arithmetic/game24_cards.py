@@ -349,6 +349,10 @@ class Game24Cards(PuzzleTask[FormulaState]):
         """
         return np.asarray(parsing.word(text.strip(), TOKENS), self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: FormulaState, params: Params) -> str:
+        """Return the token."""
+        return TOKENS[int(action)]
+
     def why_illegal(self, action: np.ndarray, state: FormulaState, params: Params) -> str:
         """Say where the token may stand."""
         token = int(action)

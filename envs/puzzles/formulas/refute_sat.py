@@ -357,7 +357,7 @@ class RefuteSAT(PuzzleTask[State]):
         case, second = self._case(state), int(state.second)
         shown = [f"{v if case[v] else -v}{'*' if second >> v - 1 & 1 else ''}" for v in order]
         return "\n".join([
-            to_dimacs(self._formula(params)).rstrip(),
+            to_dimacs(self._formula(params)),
             f"c The case at hand (* marks second values): {' '.join(shown) or 'no variable has a value'}",
             f"c Settled: {float(self._settled(state)):.6g} of all assignments. "
             f"Branchings used: {int(state.used)} of {int(params.instance.budget)}.",
@@ -382,6 +382,10 @@ class RefuteSAT(PuzzleTask[State]):
         if match is None or not 1 <= int(match[2]) <= self.variables:
             raise ValueError(f"expected V or -V with a variable V from 1 to {self.variables}, got {text[:40]!r}")
         return np.asarray(2 * int(match[2]) - 2 + len(match[1]), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the literal."""
+        return f"{'-' * (int(action) % 2)}{int(action) // 2 + 1}"
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the only reason there is."""

@@ -250,6 +250,10 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
             return np.asarray(self.puzzle.variables, self.action_space.dtype)
         return self._flips.parse(text, state.game, self._formula(params))
 
+    def spell(self, action: np.ndarray, state: DecisionState, params: Params) -> str:
+        """Return the flip, or the word."""
+        return UNSATISFIABLE if int(action) == self.puzzle.variables else f"flip {int(action) + 1}"
+
     def why_illegal(self, action: np.ndarray, state: DecisionState, params: Params) -> str:
         """Say which flips are legal instead."""
         return self._flips.why_illegal(action, state.game, self._formula(params))

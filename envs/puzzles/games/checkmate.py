@@ -304,6 +304,11 @@ class CheckmateInOne(PuzzleTask[State]):
         start, end = (8 * int(name[1]) - 8 + "abcdefgh".index(name[0]) for name in (move[:2], move[2:]))
         return np.asarray(64 * start + end, self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the move."""
+        start, end = (f"{'abcdefgh'[square % 8]}{square // 8 + 1}" for square in divmod(int(action), 64))
+        return start + end
+
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say that the laws of chess forbid the move."""
         start, end = divmod(int(action), 64)

@@ -400,6 +400,11 @@ class TicTacToe(PuzzleTask[State]):
         row, column = parsing.integers(" ".join(text.split()), 1, SIDE, least=2, most=2, what="row or column")
         return np.asarray((row - 1) * SIDE + column - 1, self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return row and column."""
+        row, column = divmod(int(action), SIDE)
+        return f"{row + 1} {column + 1}"
+
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say that the cell is taken."""
         row, column = divmod(int(action), SIDE)

@@ -474,6 +474,10 @@ class InductionTask(PuzzleTask[RewritingState]):
         number = parsing.integer(text.strip(), 1, len(self.puzzle.steps), "step")
         return np.asarray(number - 1, self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: RewritingState, params: Params) -> str:
+        """Return the number of the step."""
+        return str(int(action) + 1)
+
     def why_over(self, state: RewritingState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the rule fits or is too long."""
         fits = info["success"]

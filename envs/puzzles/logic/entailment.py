@@ -427,6 +427,10 @@ class Entailment(PuzzleTask[AnswerState]):
         """
         return np.asarray(parsing.word(text.strip(), ANSWERS), self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: AnswerState, params: Params) -> str:
+        """Return the word."""
+        return ANSWERS[int(action)]
+
     def why_over(self, state: AnswerState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the answer was right."""
         right = ANSWERS[int(self.decision(params.instance))]

@@ -350,6 +350,10 @@ class CarPainting(PuzzleTask[LineState]):
         car = parsing.integer(text.strip(), low, high, "car")
         return np.asarray(car - 1 - place + REACH, self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: LineState, params: Params) -> str:
+        """Return the number of the car."""
+        return str(int(state.place) + 1 + int(action) - REACH)
+
     def why_illegal(self, action: np.ndarray, state: LineState, params: Params) -> str:
         """Say that there is no such car, that it has its place, or that another one must go now."""
         car, first = int(state.place) + int(action) - REACH, int(state.place) - REACH

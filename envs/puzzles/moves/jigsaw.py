@@ -409,6 +409,11 @@ class Jigsaw(PuzzleTask[PatchState]):
         action = np.flatnonzero((self.pairs == (one - 1, other - 1)).all(axis=1))[0]
         return np.asarray(action, self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: PatchState, params: Params) -> str:
+        """Return both places."""
+        one, other = self.pairs[int(action)].tolist()
+        return f"{one + 1} {other + 1}"
+
     def why_over(self, state: PatchState, params: Params, info: dict[str, Any]) -> str:
         """Return the only end there is."""
         return "the picture is restored"

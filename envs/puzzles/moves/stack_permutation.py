@@ -359,6 +359,10 @@ class StackPermutation(PuzzleTask[StackState]):
         """
         return np.asarray(parsing.word(text.strip(), OPERATIONS), self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: StackState, params: Params) -> str:
+        """Return the name of the operation."""
+        return OPERATIONS[int(action)]
+
     def why_illegal(self, action: np.ndarray, state: StackState, params: Params) -> str:
         """Say that there is nothing to push or to pop."""
         return "nothing is left to push" if int(action) == PUSH else "the stack is empty"

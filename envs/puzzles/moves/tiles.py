@@ -364,6 +364,10 @@ class RearrangementTask(PuzzleTask[BoardState]):
         """
         return np.asarray(parsing.word(text.strip(), self.puzzle.moves), self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: BoardState, params: Params) -> str:
+        """Return the name of the move."""
+        return self.puzzle.moves[int(action)]
+
     def why_over(self, state: BoardState, params: Params, info: dict[str, Any]) -> str:
         """Return the only end there is."""
         return "every tile is in its cell"

@@ -313,6 +313,10 @@ class SynthesisTask(PuzzleTask[State]):
         """
         return np.asarray(parsing.word(text.strip(), self.puzzle.names), self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the name of the gate."""
+        return self.puzzle.names[int(action)]
+
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether the target is near enough or no gate is left."""
         near = info["success"]

@@ -337,6 +337,10 @@ class HamiltonianPath(PuzzleTask[PathState]):
         """
         return np.asarray(parsing.integer(text.strip(), 1, self.count, "vertex") - 1, self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: PathState, params: Params) -> str:
+        """Return the number of the vertex."""
+        return str(int(action) + 1)
+
     def why_illegal(self, action: np.ndarray, state: PathState, params: Params) -> str:
         """Say that the vertex is visited or no neighbour."""
         if not int(state.left) >> int(action) & 1:

@@ -378,6 +378,10 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         """
         return np.asarray(parsing.word(text.strip(), self.ways), self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the name of the direction."""
+        return self.ways[int(action)]
+
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say that there is no road."""
         return f"there is no way {self.ways[int(action)]} from here"

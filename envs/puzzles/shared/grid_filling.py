@@ -405,6 +405,12 @@ class FillTask(PuzzleTask[GridState]):
         action = ((row - 1) * puzzle.columns + column - 1) * puzzle.fillable + value
         return np.asarray(action, self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: GridState, params: Params) -> str:
+        """Return row, column and symbol."""
+        cell, value = divmod(int(action), self.puzzle.fillable)
+        row, column = divmod(cell, self.puzzle.columns)
+        return f"{row + 1} {column + 1} {self.puzzle.symbols[value]}"
+
     def why_illegal(self, action: np.ndarray, state: GridState, params: Params) -> str:
         """Say that the cell is filled already, or that another cell is in the way."""
         cell, value = divmod(int(action), self.puzzle.fillable)

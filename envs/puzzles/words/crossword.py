@@ -443,6 +443,11 @@ class Crossword(PuzzleTask[CrosswordState]):
         word = parsing.word(parts[1], self.puzzle.listed(params.instance))
         return np.asarray((slot - 1) * self.count + word, self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: CrosswordState, params: Params) -> str:
+        """Return slot and word."""
+        slot, word = divmod(int(action), self.count)
+        return f"{slot + 1} {self.puzzle.listed(params.instance)[word]}"
+
     def why_illegal(self, action: np.ndarray, state: CrosswordState, params: Params) -> str:
         """Say that the slot or the word is taken, or the word does not fit."""
         slot, number = divmod(int(action), self.count)

@@ -248,6 +248,10 @@ class SpellingTask(PuzzleTask[SpellingState]):
         """
         return np.asarray(parsing.word(text.strip(), list(self.puzzle.alphabet)), self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: SpellingState, params: Params) -> str:
+        """Return the letter."""
+        return self.puzzle.alphabet[int(action)]
+
     def why_over(self, state: SpellingState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the text is right."""
         right = int(state.right)
