@@ -40,6 +40,7 @@ class TaskEnvironment:
     split: ClassVar[str]
     difficulty: ClassVar[str | float | None]
     one_shot: ClassVar[bool | None]
+    lenient: ClassVar[bool]
 
     def __init__(self) -> None:
         self._session: Session | None = None
@@ -64,7 +65,9 @@ class TaskEnvironment:
         if task_id not in self.ids:
             raise ValueError(unknown("task of this environment", task_id, self.ids))
         difficulty, split = given.get("tier", self.difficulty), given.get("split", self.split)
-        self._session = begin(task_id, seed=seed, split=split, difficulty=difficulty, one_shot=self.one_shot)
+        self._session = begin(
+            task_id, seed=seed, split=split, difficulty=difficulty, one_shot=self.one_shot, lenient=self.lenient
+        )
         if isinstance(self._session, PuzzleSession):
             question = self._session.puzzle.question(self._session.instance)
             return f"{question}\nGive your answer by calling submit_answer."
@@ -93,6 +96,7 @@ def environment_factory(
     split: str = "train",
     difficulty: str | float | None = None,
     one_shot: bool | None = None,
+    lenient: bool = False,
 ) -> type[TaskEnvironment]:
     """Make a class of environments of one task or several, see :class:`TaskEnvironment`.
 
@@ -104,6 +108,7 @@ def environment_factory(
         split: split of rows that do not name one.
         difficulty: a tier's name, or the number that defines it, for rows that do not name one.
         one_shot: True to ask puzzles for one answer, False to play them turn by turn. By default they are asked.
+        lenient: True to read answers that are formatted in another way than the task asks for.
 
     Raises:
         ValueError: no task, an unknown task, split or difficulty, or tasks with different tools of one name.
@@ -122,7 +127,7 @@ def environment_factory(
                 raise ValueError(f"{task_id} has another tool {name!r} than a task before it: make a factory for each.")
     methods = dict(map(_method, schemas.values()))
     named = ids[0].split("/")[1].split("-")[0] if len(ids) == 1 else "Mixed"
-    settings = {"ids": ids, "split": split, "difficulty": difficulty, "one_shot": one_shot}
+    settings = {"ids": ids, "split": split, "difficulty": difficulty, "one_shot": one_shot, "lenient": lenient}
     return type(f"{named}Environment", (TaskEnvironment,), {**settings, **methods, "__doc__": TaskEnvironment.__doc__})
 
 

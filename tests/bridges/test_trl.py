@@ -63,6 +63,15 @@ def test_an_answer_may_have_its_tags(wrapped: str) -> None:
         env.submit_answer(row["answer"])
 
 
+def test_answers_can_be_read_leniently() -> None:
+    (row,) = PuzzleDataset("Sudoku4-v0", size=1)
+    for lenient in (False, True):
+        env = environment_factory("Sudoku4-v0", lenient=lenient)()
+        env.reset(**row)
+        env.submit_answer(f"```\n{row['answer']}\n```")
+        assert env.get_reward() == lenient
+
+
 def test_an_instance_can_be_used_again() -> None:
     env = environment_factory("Sudoku4-v0", difficulty="easy")()
     first = env.reset(seed=1)
