@@ -21,6 +21,7 @@ import argparse
 import random
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -164,6 +165,7 @@ def main(*, minutes: float = 8.0, steps: int = 600, seed: int = 0, warm_up_steps
         warm_up_steps: length of the supervised phase.
     """
     started = time.monotonic()
+    warnings.filterwarnings("ignore", f".*{PUZZLE} has few different")  # rows equal but for a symmetry are no harm here
     rows = list(PuzzleDataset(PUZZLE, size=ROWS, difficulty=TRAINED_ON))
     tests = list(PuzzleDataset(PUZZLE, size=TEST_ROWS, split="test", difficulty=DIFFICULTY))
     tokenizer = make_tokenizer()
