@@ -53,7 +53,8 @@ def puzzle_of(task_id: str, difficulty: str | float | None = None) -> Puzzle[Any
     if not card.puzzle:
         have = [other.id for other in cards().values() if other.puzzle]
         raise ValueError(f"{card.id} has no one-shot form. " + unknown("puzzle", task_id, have))
-    made: Puzzle[Any] = load(card.puzzle)(card.check_difficulty(difficulty))
+    form = card.solvable if card.settings.get("answers") == "solvable" else card.puzzle
+    made: Puzzle[Any] = load(form)(card.check_difficulty(difficulty))
     return made
 
 

@@ -69,7 +69,8 @@ class TaskEnvironment:
             task_id, seed=seed, split=split, difficulty=difficulty, one_shot=self.one_shot, lenient=self.lenient
         )
         if isinstance(self._session, PuzzleSession):
-            question = self._session.puzzle.question(self._session.instance)
+            puzzle, instance = self._session.puzzle, self._session.instance
+            question = f"{puzzle.question(instance)}\n{puzzle.shown_examples(instance)}"
             return f"{question}\nGive your answer by calling submit_answer."
         how = "" if self._session.uses_tools else "Call reply in each turn."
         return "\n\n".join(part for part in (self._session.system, self._session.opening, how) if part)

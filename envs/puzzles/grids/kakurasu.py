@@ -111,7 +111,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         return (
             "Kakurasu: every cell is filled (#) or blank (.). A filled cell counts its column's number (1, 2, 3, ... "
             "from the left) towards its row's clue, and its row's number (1, 2, 3, ... from the top) towards its "
-            "column's clue. In every row and every column the filled cells add up to exactly the clue."
+            "column's clue. In every row and every column, the filled cells must add up to exactly the clue."
         )
 
     def clues(self, instance: Instance) -> str:
