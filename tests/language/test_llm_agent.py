@@ -463,6 +463,19 @@ def test_a_resumed_run_repeats_nothing_and_has_the_same_table(solutions: dict[st
     assert len(server.requests) - needed <= refusals * 8 * card("Wordle-v0").horizon  # the episodes in progress
 
 
+@pytest.mark.parametrize("half", ["{", '{"game": {"task": "rlsuite/Wor'])
+@pytest.mark.parametrize("whole", [0, 2])
+def test_half_a_line_that_a_killed_program_left_is_removed(tmp_path: Path, whole: int, half: str) -> None:
+    with ModelServer(lambda request, before: completion("no")) as server:
+        first, second, third = (one(server, Game(card(PUZZLES[0]).id, seed, one_shot=True)) for seed in range(3))
+    path = tmp_path / "0.jsonl"
+    path.write_text("".join(each.to_json() + "\n" for each in (first, second)[:whole]) + half)
+    file = TranscriptFile(path)
+    assert list(file.transcripts.values()) == [first, second][:whole]
+    file.add(third)
+    assert list(TranscriptFile(path).transcripts.values()) == [*(first, second)[:whole], third]
+
+
 def test_a_damaged_transcript_is_named(tmp_path: Path) -> None:
     path = tmp_path / "0.jsonl"
     path.write_text('{"game": 3}\n')
