@@ -268,6 +268,10 @@ class TMaze(Task[Params, State]):
             raise ValueError(unknown("action", text, ACTIONS))
         return np.array(ACTIONS.index(word), self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the name of the action."""
+        return ACTIONS[int(action)]
+
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the corridor from above, to the same length whatever its own; the sign, if in sight, is an arrow."""
         height, width, _ = self.picture_shape

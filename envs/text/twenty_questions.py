@@ -402,6 +402,10 @@ class TwentyQuestions(Task[Params, State]):
         """
         return np.asarray(understand(text, self.knowledge(params)), self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the question or the guess."""
+        return spoken(self.knowledge(params))[int(action)]
+
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say which earlier answer makes it illegal: the same question's, or the first that rules the thing out."""
         said = [int(action) for action in state.said[: int(state.turns)]]

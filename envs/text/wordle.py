@@ -343,6 +343,10 @@ class Wordle(Task[Params, State]):
             raise ValueError(f"{word!r} is not in the game's list of words; the nearest that are: {near}")
         return np.asarray(index, self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the word."""
+        return str(self.words[int(action)])
+
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say how the game ended; a lost game shows the word."""
         return self._ending(state, params)

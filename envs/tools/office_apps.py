@@ -49,7 +49,7 @@ from rlbench_suite.task import Task
 from . import components, easy, hard, medium, sentences
 from . import world as w
 from .api import KINDS, Ending, Error, Known, Part, Reason, Shown, State, carry_out
-from .api_reference import json_schema, reference_text
+from .api_reference import call_text, json_schema, reference_text
 from .apis import APIS, part_sizes
 from .calls import parse_call
 from .picture import HEIGHT, WIDTH, picture
@@ -260,6 +260,14 @@ class OfficeApps(Task[Params, State]):
                 the nearest valid name.
         """
         return parse_call(APIS, text).astype(self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the call as JSON.
+
+        Raises:
+            ValueError: an argument is not given, or has no meaning.
+        """
+        return call_text(APIS, action)
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say which part of the call is not allowed yet."""

@@ -8,6 +8,8 @@ _HOMES = {
     "CompositeDataset": "dataset",
     "Endpoint": "chat",
     "Game": "playing",
+    "Judge": "judging",
+    "Levels": "levels",
     "PuzzleDataset": "dataset",
     "begin": "session",
     "environment_factory": "trl",

@@ -10,9 +10,9 @@ a reply that lists several answers gains nothing.
    more: :func:`plain` removes what surrounds it (code fences, bold, quotes, ``Answer:``), and
    :meth:`rlbench_suite.puzzle.Puzzle.mend` gives it the separators and the case that the prompt asks for.
 
-The first well-formed reading is judged. Whether a text is well-formed never depends on whether it is right, so trying
-cannot turn a wrong answer into a right one. Whatever a strict reader can read, a lenient one reads in the same way. All
-of it takes time linear in the length of the reply.
+The first well-formed reading is judged, right or wrong, and no other. So a lenient reader gives the verdict of a strict
+one wherever that can read the answer, and trying cannot turn a wrong answer into a right one. Time is linear in the
+length of the reply.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rlbench_suite.puzzle import CLOSING, LONGEST_ANSWER, OPENING, Puzzle, Verdict
+from rlbench_suite.puzzle import CLOSING, LONGEST_ANSWER, MOST_ECHOES, OPENING, Puzzle, Verdict
 
 Tags = tuple[str, str]
 """An opening and a closing tag."""
@@ -32,7 +32,6 @@ _PLACEHOLDERS = {"", "and", "...", "\u2026"}
 """Texts between tags of a reply that only speaks of them."""
 _AROUND = " \t\r\n`*\"'"
 """Characters around placeholders that do not matter."""
-_MOST_PLACEHOLDERS = 1000
 _MOST_BOXES = 10
 _MOST_LAYERS = 10
 _BOX = r"\boxed{"
@@ -143,7 +142,7 @@ def _last_tagged(reply: str, tags: Tags) -> str | None:
     """Return the text in the last tags, the inner ones if they are nested, that hold more than a placeholder."""
     opening, closing = tags
     limit = reply.rfind(closing) + len(closing)
-    for _ in range(_MOST_PLACEHOLDERS):
+    for _ in range(MOST_ECHOES):
         start = reply.rfind(opening, 0, limit)
         if start < 0:
             return None
