@@ -37,7 +37,7 @@ from rlbench_suite.leaderboard.schema import Entry
 from rlbench_suite.puzzle import Puzzle, Verdict
 from rlbench_suite.registry import card
 
-PUZZLES = ("SAT-v0", "KnightsAndKnaves-v0")
+PUZZLES = ("SAT-v0", "KnightsAndKnaves-v1")
 EPISODES = 5
 
 
