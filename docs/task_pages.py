@@ -13,14 +13,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from animations import animations, still
+from animations import animations, still, transcript
 from gallery import gallery, moving_picture
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Row, explained
-from rlbench_suite.evaluation.one_shot import PLAYERS, skill
+from rlbench_suite.evaluation.one_shot import NO_SKILL, PLAYERS, skill
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.registry import allowed_settings, cards
 
@@ -45,12 +45,13 @@ def on_config(config: MkDocsConfig) -> None:
 def on_files(files: Files, config: MkDocsConfig) -> None:
     """Make the pages and their pictures."""
     listed = simulated()
-    for card_id, gif in animations(listed).items():
+    drawn = animations(listed)
+    for card_id, gif in drawn.items():
         name = card_id.removeprefix("rlsuite/")
         files.append(File.generated(config, f"tasks/{name}.gif", content=gif))
         files.append(File.generated(config, f"tasks/{name}.png", content=still(gif)))
     for count, card in enumerate(listed, start=1):
-        files.append(File.generated(config, f"tasks/{card.name}.md", content=page(card)))
+        files.append(File.generated(config, f"tasks/{card.name}.md", content=page(card, transcript(drawn[card.id]))))
         if count % 25 == 0 or count == len(listed):
             log.info(f"{count} of {len(listed)} task pages are written")
     files.append(File.generated(config, "tasks/index.md", content=overview(listed)))
@@ -71,8 +72,8 @@ def overview(listed: list[TaskCard]) -> str:
     return "\n".join(lines)
 
 
-def page(card: TaskCard) -> str:
-    """Write the page of a task."""
+def page(card: TaskCard, said: str) -> str:
+    """Write the page of a task, with the transcript of an episode."""
     task = card.build()
     facts = {
         "id": f"`{card.id}`",
@@ -82,6 +83,7 @@ def page(card: TaskCard) -> str:
         "reward": space(task.reward_space),
         "time limit": f"{card.horizon} steps",
         "difficulties": ", ".join(f"`{tier}` ({number:g})" for tier, number in card.difficulties.items()),
+        "as a question": f"difficulty is {puzzle_of(card.id).known_tiers()}" if card.puzzle else "",
         "contexts": "sampled; train and test never overlap" if card.contexts else "one",
         "objectives": ", ".join(f"{name} (weight {weight:g})" for name, weight in zip(card.objectives, card.weights)),  # noqa: B905
         "trained on": f"`{card.trained_on}`, for transfer" if card.trained_on else "",
@@ -97,6 +99,13 @@ def page(card: TaskCard) -> str:
     text += ["```python", "import gymnasium, rlbench_suite", "", f'env = gymnasium.make("{card.id}")', "```", ""]
     for title, found in explained(task).items():
         text += [f"## {title.capitalize()}{', of each agent' * (card.agents > 1)}", "", *components(found), ""]
+    text += [
+        "## Transcript",
+        "",
+        "The reference player in the text view, turn by turn (`rlsuite play --reference`):",
+        "",
+    ]
+    text += ["```text", said, "```", ""]
     text += ["## Measures", "", "`info` has `success`, `score` (0 random, 1 reference), and:", ""]
     text += [f"* `{name}`: {meaning}" for name, meaning in task.measures.items()]
     text += [
@@ -143,16 +152,15 @@ def one_shot(card: TaskCard) -> list[str]:
     if few := [f"{size:,.0f} of `{tier}`" for tier, size in sizes if size < 1e6]:  # 1 % of 10,000 seeds repeat one
         text += [f"Different instances number about {', '.join(few)}; seeds repeat them.", ""]
     text += [f"Difficulty of an instance: {puzzle.difficulty_is}. Scores on test instances with 95 % intervals, and"]
-    text += [f"skill = (score - guess) / (1 - guess): `rlsuite calibrate {card.name}`.", ""]
+    text += [f"skill = (score - guess) / (1 - guess): `rlsuite calibrate {card.name}`; rows `classifier` and `kind`:"]
+    text += [f"`python benchmarks/shortcuts.py --ids {card.name}`.", ""]
     text += ["| difficulty | player | score | interval | skill | instances |"]
     text += ["| --- | --- | --- | --- | --- | --- |"]
     for tier in card.difficulties:
         measured = card.one_shot_scores(tier)
         for player, s in measured.items():
-            if player == "difficulty":
-                name, worth = "mean difficulty", ""
-            else:
-                name, worth = f"{player}: {PLAYERS[player]}", f"{skill(s.mean, measured['guess'].mean):.3f}"
+            name = f"{player}: {PLAYERS[player]}" if player in PLAYERS else f"mean {player}"
+            worth = "" if player in NO_SKILL else f"{skill(s.mean, measured['guess'].mean):.3f}"
             text.append(f"| {tier} | {name} | {s.mean:g} | [{s.low:g}, {s.high:g}] | {worth} | {s.episodes} |")
     return text
 

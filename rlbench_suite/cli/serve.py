@@ -51,8 +51,8 @@ def serve(
     check_at_least("--max-sessions", max_sessions, 1)
     check_at_least("--seed", seed, 0)
     prepare_jax()
-    from rlbench_suite.language import openenv
     from rlbench_suite.language import mcp as mcp_server
+    from rlbench_suite.language import openenv
 
     offer = openenv.Offer(task_id, split.value, difficulty, False if turns else None)
     if mcp is not None:

@@ -45,7 +45,8 @@ def test_a_reply_that_is_no_action_is_played_as_the_noop_action(card: TaskCard) 
         assert info["invalid_action"] is True, why
         assert info["invalid_reason"] in observation, why
         assert observation in text.observation_space, why
-        assert observation.endswith("Score: " if mine[1] else text.task.how_to_act()) or mine[1], why
+        assert observation.endswith(text.task.how_to_act()) != mine[1], why
+        assert ("The episode is over: " in observation) == mine[1], why
         assert {"success", "score", *text.task.measures} <= info.keys(), why
         if mine[1]:
             text.reset()

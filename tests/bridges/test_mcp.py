@@ -27,7 +27,9 @@ def test_the_client_sees_the_task_and_the_tools() -> None:
             prompt = await client.get_prompt("task")
             assert prompt.messages[0].content.text == client.instructions
             tools = (await client.list_tools()).tools
-            seen = [{"name": one.name, "description": one.description, "input_schema": one.input_schema} for one in tools]
+            seen = [
+                {"name": one.name, "description": one.description, "input_schema": one.input_schema} for one in tools
+            ]
             assert seen == listed(session.tools)
 
     asyncio.run(look())

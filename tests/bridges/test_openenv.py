@@ -165,7 +165,13 @@ def test_wrong_frames_leave_the_episode_as_it_is(puzzles: str) -> None:
                 return json.loads(await socket.recv())
 
             await ask('{"type": "reset", "data": {"seed": 8}}')
-            for wrong in ("{", b"\x00", '{"type": "x"}', '{"type": "step", "data": {"text": 3}}', "x" * (LONGEST_FRAME + 1)):
+            for wrong in (
+                "{",
+                b"\x00",
+                '{"type": "x"}',
+                '{"type": "step", "data": {"text": 3}}',
+                "x" * (LONGEST_FRAME + 1),
+            ):
                 assert (await ask(wrong))["type"] == "error"
             told = await ask(json.dumps({"type": "step", "data": {"text": "\ud800" + "?" * 10**6 + answer(8)}}))
             assert (told["data"]["reward"], told["data"]["done"]) == (1.0, True)
@@ -201,7 +207,11 @@ def test_http_says_what_is_served_and_where_episodes_are(puzzles: str) -> None:
     assert httpx.get(puzzles + "/health").json() == {"status": "healthy"}
     assert httpx.get(puzzles + "/metadata").json()["name"] == "rlsuite/Game24-v0"
     assert {"action", "observation", "state"} <= httpx.get(puzzles + "/schema").json().keys()
-    for reply in (httpx.post(puzzles + "/reset", json={}), httpx.post(puzzles + "/step"), httpx.get(puzzles + "/state")):
+    for reply in (
+        httpx.post(puzzles + "/reset", json={}),
+        httpx.post(puzzles + "/step"),
+        httpx.get(puzzles + "/state"),
+    ):
         assert reply.status_code == 426
         assert "/ws" in reply.json()["detail"]
 

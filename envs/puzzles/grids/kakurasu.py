@@ -45,6 +45,8 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
 
     name = "Kakurasu"
     difficulty_is = "patterns of rows that a depth-first search tries until it has proven uniqueness"
+    tier_is = "the side"
+    tiers = range(2, LARGEST_SIDE + 1)
     few: ClassVar[dict[float, float]] = {3: 286, 4: 32_670}
     symbols = "#."
     fillable = 2
@@ -52,7 +54,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        side = self.square(2, LARGEST_SIDE)
+        side = self.square()
         self._sum = [sum(c + 1 for c in range(side) if row >> c & 1) for row in range(2**side)]
         """Sum of each filling of a row; bit c of a filling is column c + 1."""
         self._ones = [sum(1 << 8 * c for c in range(side) if row >> c & 1) for row in range(2**side)]
@@ -109,7 +111,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         return (
             "Kakurasu: every cell is filled (#) or blank (.). A filled cell counts its column's number (1, 2, 3, ... "
             "from the left) towards its row's clue, and its row's number (1, 2, 3, ... from the top) towards its "
-            "column's clue. In every row and every column the filled cells add up to exactly the clue."
+            "column's clue. In every row and every column, the filled cells must add up to exactly the clue."
         )
 
     def clues(self, instance: Instance) -> str:
