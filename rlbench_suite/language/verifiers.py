@@ -107,9 +107,7 @@ class Instance(vf.TaskData):
 
     def begin(self) -> Session:
         """Begin the episode."""
-        return begin(
-            self.task_id, seed=self.seed, split=self.split, difficulty=self.difficulty, one_shot=False
-        )
+        return begin(self.task_id, seed=self.seed, split=self.split, difficulty=self.difficulty, one_shot=False)
 
 
 class Episode(vf.Task[Instance]):

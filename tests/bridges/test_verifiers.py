@@ -17,6 +17,7 @@ pytest.importorskip("verifiers.v1", reason="verifiers is not installed")
 from rlbench_suite.language import CompositeDataset, begin
 from rlbench_suite.language.verifiers import Choice, Episodes, Puzzles
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 Replier = Callable[[list[dict[str, str]]], str]
 
 
@@ -55,15 +56,13 @@ def chat_server(reply: Replier) -> Iterator[str]:
         server.server_close()
 
 
-def evaluated(folder: Path, taskset: str, reply: Replier, *arguments: str) -> list[dict]:
-    """Evaluate a taskset; return the traces."""
-    module = f"from rlbench_suite.language.verifiers import Chat, Play, {taskset}\n__all__ = ['Chat', 'Play', '{taskset}']\n"
-    (folder / "our_tasks.py").write_text(module)
+def evaluated(folder: Path, module: str, reply: Replier, *arguments: str) -> list[dict]:
+    """Evaluate the taskset of an example; return the traces."""
     with chat_server(reply) as url:
-        command = [sys.executable, "-c", "from verifiers.v1.cli.eval.main import main; main()", "our_tasks"]
+        command = [sys.executable, "-c", "from verifiers.v1.cli.eval.main import main; main()", module]
         command += ["--model", "scripted", "--client.base-url", url, "--client.api-key-var", "KEY", "--no-push"]
         command += ["--no-rich", "--output-dir", str(folder / "out"), *arguments]
-        paths = os.pathsep.join((str(folder), os.environ.get("PYTHONPATH", "")))
+        paths = os.pathsep.join((str(EXAMPLES), os.environ.get("PYTHONPATH", "")))
         env = os.environ | {"PYTHONPATH": paths, "KEY": "none"}
         ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -83,7 +82,7 @@ def test_rows_of_puzzles_are_asked_and_scored(tmp_path: Path) -> None:
         return "none of it" if question == wrong else f"I think <answer>{answers[question]}</answer>"
 
     arguments = ("--env.taskset.ids", json.dumps(ids), "--env.taskset.size", "6", "--env.taskset.split", "test")
-    traces = evaluated(tmp_path, "Puzzles", reply, *arguments)
+    traces = evaluated(tmp_path, "verifiers_puzzles", reply, *arguments)
     scores = {trace["task"]["key"]: trace["rewards"]["answer_score"]["score"] for trace in traces}
     assert scores == {row["metadata"]["row"]: float(row["question"] != wrong) for row in dataset}
     assert not any(trace["errors"] for trace in traces)
@@ -98,7 +97,15 @@ def test_episodes_are_played_turn_by_turn(tmp_path: Path) -> None:
         return f"Perhaps <action>{words[turn]}</action>"
 
     traces = evaluated(
-        tmp_path, "Episodes", reply, "--env.taskset.ids", '["Wordle-v0"]', "--env.taskset.size", "3", "-r", "2"
+        tmp_path,
+        "verifiers_episodes",
+        reply,
+        "--env.taskset.ids",
+        '["Wordle-v0"]',
+        "--env.taskset.size",
+        "3",
+        "-r",
+        "2",
     )
     expected = {}
     for seed in range(3):
@@ -116,7 +123,9 @@ def test_episodes_are_played_turn_by_turn(tmp_path: Path) -> None:
 
 def test_tasksets_are_made_on_request_and_have_stable_keys() -> None:
     puzzles = list(Puzzles(Choice(ids=["Sudoku4-v0"], size=3)))
-    assert [task.key for task in puzzles] == [f"rlsuite/Sudoku4-v0/{puzzles[0].key.split('/')[2]}/train/{i}" for i in range(3)]
+    assert [task.key for task in puzzles] == [
+        f"rlsuite/Sudoku4-v0/{puzzles[0].key.split('/')[2]}/train/{i}" for i in range(3)
+    ]
     episodes = list(Episodes(Choice(ids=["Wordle-v0", "Game24-v0"], size=4, split="test")))
     assert [(task.data.task_id, task.data.seed) for task in episodes] == [
         ("rlsuite/Wordle-v0", 0), ("rlsuite/Game24-v0", 0), ("rlsuite/Wordle-v0", 1), ("rlsuite/Game24-v0", 1),
