@@ -58,5 +58,6 @@ def serve(
     if mcp is not None:
         mcp_server.run(offer.begin(seed), mcp.value, host=host, port=port)
         return
+    app = openenv.make_app(offer, max_sessions=max_sessions)
     typer.echo(f"Serving {task_id} on ws://{host}:{port}/ws (split {split.value}). Press Ctrl+C to end.", err=True)
-    openenv.run(offer, host=host, port=port, max_sessions=max_sessions)
+    openenv.run(app, host=host, port=port)

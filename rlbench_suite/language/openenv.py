@@ -393,17 +393,16 @@ def make_app(offer: Offer, *, max_sessions: int = 1000, threads: int | None = No
     return app
 
 
-def run(offer: Offer, *, host: str = "127.0.0.1", port: int = 8000, max_sessions: int = 1000) -> None:
-    """Serve episodes until interrupted.
+def run(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8000) -> None:
+    """Serve an application of :func:`make_app` until interrupted.
 
     Raises:
-        ImportError: FastAPI or uvicorn is missing.
-        ValueError: see :func:`make_app`.
+        ImportError: uvicorn is missing.
     """
-    app = make_app(offer, max_sessions=max_sessions)
     try:
         import uvicorn
+        import websockets  # noqa: F401  # without it, uvicorn refuses WebSockets one by one
     except ImportError as error:
-        raise ImportError("The server needs uvicorn: pip install 'rlbench-suite[serve]'") from error
+        raise ImportError("The server needs uvicorn and websockets: pip install 'rlbench-suite[serve]'") from error
     with suppress(KeyboardInterrupt):
         uvicorn.run(app, host=host, port=port, ws_max_size=LONGEST_MESSAGE, log_level="warning")
