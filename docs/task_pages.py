@@ -20,7 +20,7 @@ from mkdocs.structure.files import File, Files
 
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Row, explained
-from rlbench_suite.evaluation.one_shot import PLAYERS, skill
+from rlbench_suite.evaluation.one_shot import NO_SKILL, PLAYERS, skill
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.registry import allowed_settings, cards
 
@@ -152,16 +152,15 @@ def one_shot(card: TaskCard) -> list[str]:
     if few := [f"{size:,.0f} of `{tier}`" for tier, size in sizes if size < 1e6]:  # 1 % of 10,000 seeds repeat one
         text += [f"Different instances number about {', '.join(few)}; seeds repeat them.", ""]
     text += [f"Difficulty of an instance: {puzzle.difficulty_is}. Scores on test instances with 95 % intervals, and"]
-    text += [f"skill = (score - guess) / (1 - guess): `rlsuite calibrate {card.name}`.", ""]
+    text += [f"skill = (score - guess) / (1 - guess): `rlsuite calibrate {card.name}`; rows `classifier` and `kind`:"]
+    text += [f"`python benchmarks/shortcuts.py --ids {card.name}`.", ""]
     text += ["| difficulty | player | score | interval | skill | instances |"]
     text += ["| --- | --- | --- | --- | --- | --- |"]
     for tier in card.difficulties:
         measured = card.one_shot_scores(tier)
         for player, s in measured.items():
-            if player == "difficulty":
-                name, worth = "mean difficulty", ""
-            else:
-                name, worth = f"{player}: {PLAYERS[player]}", f"{skill(s.mean, measured['guess'].mean):.3f}"
+            name = f"{player}: {PLAYERS[player]}" if player in PLAYERS else f"mean {player}"
+            worth = "" if player in NO_SKILL else f"{skill(s.mean, measured['guess'].mean):.3f}"
             text.append(f"| {tier} | {name} | {s.mean:g} | [{s.low:g}, {s.high:g}] | {worth} | {s.episodes} |")
     return text
 

@@ -100,6 +100,9 @@ class TaskCard:
         reference: ``module:Class`` of the family's own player, a :class:`~rlbench_suite.policy.Policy` with a class
             method ``for_task(task)`` that makes it; empty for a task without one.
         puzzle: ``module:Class`` of its one-shot form, a :class:`~rlbench_suite.puzzle.Puzzle`; empty where it has none.
+        solvable: ``module:Class`` of the one-shot form that poses only instances with a solution; empty where every
+            instance has one, or where ``puzzle`` asks for a proof if there is none. The setting ``answers="solvable"``
+            chooses it.
         horizon: time limit in steps.
         settings: every keyword by which the task may vary, with its value: plain data that the task reads. Another
             value gives another task, by two rules. A setting in ``choices`` may be changed by itself. Any other setting
@@ -135,6 +138,7 @@ class TaskCard:
     reference: str
     horizon: int
     puzzle: str = ""
+    solvable: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     listed: bool = True
@@ -154,6 +158,8 @@ class TaskCard:
     tags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.solvable:
+            object.__setattr__(self, "choices", {**self.choices, "answers": ("any", "solvable")})
         defaults = {name: allowed[0] for name, allowed in self.choices.items() if name not in self.settings}
         object.__setattr__(self, "settings", {**self.settings, **defaults})
 

@@ -67,6 +67,14 @@ class Verdict(NamedTuple):
     """Reason why the score is not 1, in words; empty for a full score."""
 
 
+class Example(NamedTuple):
+    """An answer that shows the format."""
+
+    lead: str
+    """Words before the answer: the puzzle that it answers."""
+    answer: str
+
+
 RIGHT = Verdict(valid=True, solved=True, optimal=True, score=1.0, reason="")
 
 
@@ -139,6 +147,14 @@ class Puzzle(abc.ABC, Generic[Instance]):
     @abc.abstractmethod
     def question(self, instance: Instance) -> str:
         """Return the rules, the instance, and the format of the answer, as ASCII text."""
+
+    @abc.abstractmethod
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Return answers that show the format which the question asks for: one, or one of each kind of answer.
+
+        They are made up, or answer something smaller, as their leads say. Copying one never pays more than the best
+        constant answer.
+        """
 
     @abc.abstractmethod
     def judge(self, instance: Instance, answer: str) -> Verdict:
@@ -231,8 +247,19 @@ class Puzzle(abc.ABC, Generic[Instance]):
         return split_by(self.canonical(instance))
 
     def prompt(self, instance: Instance) -> str:
-        """Return the complete text for a player."""
-        return f"{self.question(instance)}\nPut your final answer between {OPENING} and {CLOSING}."
+        """Return the complete text for a player: the question, an example answer, and where the answer goes."""
+        examples = self.shown_examples(instance, OPENING, CLOSING)
+        return f"{self.question(instance)}\n{examples}\nPut your final answer between {OPENING} and {CLOSING}."
+
+    def shown_examples(self, instance: Instance, opening: str = "", closing: str = "") -> str:
+        """Return lines that show the example answers of an instance, each between ``opening`` and ``closing``."""
+        lines: list[str] = []
+        for lead, answer in self.example_answers(instance):
+            if "\n" in answer:
+                lines += filter(None, (lead, opening, answer, closing))
+            else:
+                lines.append(f"{lead} {opening}{answer}{closing}")
+        return "\n".join(lines)
 
     @staticmethod
     def extract(text: str, opening: str = OPENING, closing: str = CLOSING) -> str | None:
@@ -284,11 +311,11 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
         It is :meth:`likeness`, rescaled so that answers that ignore the prompt earn nothing. Neither do malformed ones.
         """
-        if not self.verify(instance, answer).valid:
+        likeness = self.likeness(instance, answer, best) if self.verify(instance, answer).valid else 0.0
+        if likeness == 0:
             return 0.0
         chance = self.effortless(instance, best)
-        more = self.likeness(instance, answer, best) - chance
-        return MOST_PARTIAL * more / (1 - chance) if more > 0 else 0.0
+        return max(MOST_PARTIAL * (likeness - chance) / (1 - chance), 0.0) if chance < 1 else 0.0
 
     def to_plain(self, instance: Instance) -> dict[str, Any]:
         """Return the instance as numbers and lists, for JSON."""

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from rlbench_suite import registry
 from rlbench_suite.card import load, unknown
-from rlbench_suite.cli import App, check, check_at_least, check_positive, prepare_jax, puzzles, serve
+from rlbench_suite.cli import App, check, check_at_least, check_positive, prepare_jax, puzzles, rejudge, serve
 from rlbench_suite.component import explained
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ app = App(help="List and show tasks, play them, check them, measure their speed 
 app.add_typer(puzzles.app, name="puzzles")
 app.command()(check.check)
 app.command()(serve.serve)
+app.command()(rejudge.rejudge)
 
 TaskId = Annotated[str, typer.Argument(help="Id of a task; `rlsuite/` may be left out.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -183,7 +184,7 @@ def _components(title: str, found: "list[Row]") -> Table:
 
 def _one_shot_scores(card: "TaskCard") -> Table:
     """Score trivial answers and the exact solver's."""
-    from rlbench_suite.evaluation.one_shot import skill
+    from rlbench_suite.evaluation.one_shot import NO_SKILL, skill
 
     table = Table(title="Measured scores of one-shot answers on the test split", title_justify="left")
     for column in ("difficulty", "player", "score", "95 % interval", "skill"):
@@ -191,7 +192,7 @@ def _one_shot_scores(card: "TaskCard") -> Table:
     for tier in card.difficulties:
         measured = card.one_shot_scores(tier)
         for player, s in measured.items():
-            worth = "" if player == "difficulty" else f"{skill(s.mean, measured['guess'].mean):.3f}"
+            worth = "" if player in NO_SKILL else f"{skill(s.mean, measured['guess'].mean):.3f}"
             table.add_row(tier, player, f"{s.mean:g}", f"[{s.low:g}, {s.high:g}]", worth)
     return table
 

@@ -52,14 +52,15 @@ def measure(task: Task[Any, Any], player: str, episodes: int) -> Score | None:
 
 
 def write_scores(card: TaskCard, tier: str | None, scores: Mapping[str, Score], file: str = SCORES_FILE) -> None:
-    """Write the scores at one difficulty to a file of the family, and keep everything else in it.
+    """Write the scores at one difficulty to a file of the family, and keep everything else in it, other players too.
 
     Raises:
         OSError: the package cannot be written.
     """
     path = card.scores_path(file)
     known = json.loads(path.read_text()) if path.exists() else {}
-    known.setdefault(card.id, {})[tier or "default"] = {player: asdict(score) for player, score in scores.items()}
+    players = known.setdefault(card.id, {}).setdefault(tier or "default", {})
+    players |= {player: asdict(score) for player, score in scores.items()}
     try:
         with replacing(path) as unfinished:
             unfinished.write_text(json.dumps(known, indent=2) + "\n")

@@ -25,8 +25,16 @@ PLAYERS = {
     "constant": "the best answer to give always",
     "heuristic": "a cheap rule of thumb",
     "solver": "the exact solver",
+    "classifier": "the answer that a cheap classifier predicts",
+    "kind": "a cheap classifier's share of right predictions of the kind of answer",
 }
-"""Players and their descriptions. The scores also have ``difficulty``, the mean difficulty of the instances."""
+"""Players and their descriptions.
+
+``benchmarks/shortcuts.py`` measures the last two, only where a puzzle has few answers or kinds of answers; a kind is, for
+instance, whether there is a solution. The scores also have ``difficulty``, the mean difficulty of the instances.
+"""
+NO_SKILL = ("difficulty", "kind")
+"""Entries that are no scores of answers, so that they have no skill."""
 
 COMMONEST = 5
 """Number of frequent solutions tried as constants, besides those that the puzzle names."""

@@ -310,6 +310,8 @@ def _conversations(models: list[Passing]) -> Iterable[str]:
             "A puzzle that is asked for one answer has scores of its own: 0 is a random answer of the right format, 1 "
             'the exact solver. "Best trivial" is the best answer found without search; a model below it shows nothing.'
         )
+    if lenient := list(dict.fromkeys(model.agent for model in models if model.lenient)):
+        yield f"Answers were read leniently, formatted in another way than asked for: {', '.join(lenient)}."
     if any(model.estimated for model in models):
         yield "* Some tokens are estimated from the lengths of texts, because the server did not count them."
 

@@ -222,8 +222,8 @@ class PuzzleSession(Session):
 
     @property
     def success(self) -> bool:
-        """Whether the answer is right."""
-        return bool(self.verdict and self.verdict.solved)
+        """Whether the answer is right, and none is better where the best is asked for."""
+        return bool(self.verdict and self.verdict.optimal)
 
 
 class EpisodeSession(Session):

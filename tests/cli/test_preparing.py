@@ -90,10 +90,10 @@ def test_workers_share_it_and_results_do_not_depend_on_it(bare: Path, toys: Path
         (suite.app, ("bench", "--seconds", "inf"), "--seconds must be a finite number above 0, got inf"),
         (suite.app, ("bench", "--seconds", "0"), "--seconds must be a finite number above 0, got 0.0"),
         (suite.app, ("calibrate", "SAT-v0", "--episodes", "-5"), "--episodes must be at least 2, got -5"),
-        (suite.app, ("puzzles", "show", "Slant-v0", "--seed", "-1"), "--seed must be at least 0, got -1"),
-        (suite.app, ("puzzles", "verify", "Slant-v0", "--seed", "-1"), "--seed must be at least 0, got -1"),
-        (suite.app, ("puzzles", "export", "Slant-v0", "--n", "0"), "--n must be at least 1, got 0"),
-        (suite.app, ("puzzles", "export", "Slant-v0", "--seed", "-1"), "--seed must be at least 0, got -1"),
+        (suite.app, ("puzzles", "show", "Slant-v1", "--seed", "-1"), "--seed must be at least 0, got -1"),
+        (suite.app, ("puzzles", "verify", "Slant-v1", "--seed", "-1"), "--seed must be at least 0, got -1"),
+        (suite.app, ("puzzles", "export", "Slant-v1", "--n", "0"), "--n must be at least 1, got 0"),
+        (suite.app, ("puzzles", "export", "Slant-v1", "--seed", "-1"), "--seed must be at least 0, got -1"),
     ],
 )
 def test_senseless_numbers_are_refused(

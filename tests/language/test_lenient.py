@@ -224,6 +224,21 @@ def test_other_readings_are_not_tried(name: str, answer: str, right: bool) -> No
     assert (judge_answer(puzzle, instance, reply, lenient=True).score == 1) == right
 
 
+def test_a_wrong_answer_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    puzzle = puzzle_of("Entailment-v0", "easy")
+    instance = puzzle.generate(0)
+    right = puzzle.solve(instance)
+    wrong = next(answer for answer in puzzle.constants() if answer != right)
+    read: list[str] = []
+    monkeypatch.setattr(puzzle, "mend", lambda answer: read.append(answer) or right)
+    assert judge_answer(puzzle, instance, wrong, lenient=True).score == 0
+    assert judge_answer(puzzle, instance, None, lenient=True).score == 0
+    assert judge_answer(puzzle, instance, "x" * 10_001, lenient=True).score == 0
+    assert not read
+    assert judge_answer(puzzle, instance, f"**{wrong}**", lenient=True).score == 1
+    assert read == [wrong]
+
+
 def test_an_expression_may_be_written_as_in_print() -> None:
     puzzle = puzzle_of("Game24-v0", "easy")
     instance = next(i for i in map(puzzle.generate, range(99)) if sorted(i.numbers.tolist()) == [2, 4, 8, 10])

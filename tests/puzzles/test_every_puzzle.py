@@ -69,6 +69,12 @@ def attacks(puzzle: Puzzle[Any], instances: list[Any]) -> dict[str, Any]:
     }
     of_instance = {
         "echo": puzzle.prompt,
+        "the example": lambda instance: puzzle.example_answers(instance)[0].answer,
+        "the last example": lambda instance: puzzle.example_answers(instance)[-1].answer,
+        "the prompt's last tags": lambda instance: puzzle.extract(puzzle.prompt(instance)),
+        "the prompt without its last line": lambda instance: puzzle.extract(
+            puzzle.prompt(instance).rpartition("\n")[0]
+        ),
         "twice": lambda instance: puzzle.solve(instance) + "\n" + puzzle.solve(instance),
         "superset": lambda instance: puzzle.solve(instance) + " " + constant,
         "full width": lambda instance: puzzle.solve(instance).translate(WIDE),
@@ -208,6 +214,47 @@ def test_the_prompt_tells_all_in_ascii(card: TaskCard, tier: str) -> None:
     assert max(len(puzzle.solve(instance)) for instance in sample(card.id, tier)) < LONGEST_ANSWER
     canonical = {puzzle.canonical(instance): prompt for instance, prompt in zip(sample(card.id, tier), prompts)}  # noqa: B905
     assert len(set(canonical.values())) == len(canonical), "different puzzles have different prompts"
+
+
+ASK = f"Put your final answer between {OPENING} and {CLOSING}."
+SEVERAL_KINDS = {"Entailment": 3} | dict.fromkeys(
+    ("HamiltonianCycle", "HamiltonianPath", "RefuteSAT", "StackPermutation", "ThresholdSAT"), 2
+)
+"""Puzzles whose answers are of several kinds, and the number of kinds. Each kind has an example."""
+OTHER_SIZE = re.compile(
+    r"for a (grid|graph|line|row|route|strip|text) |from 3, 5 and 7|if there were|if the (letters were|only clauses)"
+)
+"""Words of a lead that tell of something of another size than the puzzle, or of another map."""
+
+
+@every_tier
+def test_the_prompt_shows_an_example_of_each_kind_of_answer(card: TaskCard, tier: str) -> None:
+    puzzle = puzzle_of(card.id, tier)
+    for instance in sample(card.id, tier)[:10]:
+        question, prompt = puzzle.question(instance), puzzle.prompt(instance)
+        assert prompt.replace("\n", "").isprintable()
+        assert OPENING not in question
+        assert prompt.startswith(question + "\n")
+        assert prompt.endswith("\n" + ASK)
+        examples = prompt.removeprefix(question).removesuffix(ASK)
+        shown = re.findall(rf"{OPENING}\n?(.*?)\n?{CLOSING}", examples, re.DOTALL)
+        assert shown == [answer for _, answer in puzzle.example_answers(instance)]
+        assert len(shown) == SEVERAL_KINDS.get(puzzle.name, 1)
+        assert len(examples) < 250
+        for lead, answer in puzzle.example_answers(instance):
+            assert answer == answer.strip(" \n")
+            assert puzzle.verify(instance, answer).valid or OTHER_SIZE.search(lead), (lead, answer)
+
+
+@every_tier
+def test_copying_an_example_pays_no_more_than_a_constant(card: TaskCard, tier: str) -> None:
+    puzzle, instances, measured = puzzle_of(card.id, tier), sample(card.id, tier), card.one_shot_scores(tier)
+    chance = max(measured["guess"].mean, measured["constant"].mean)
+    allowed = chance + 3 * math.sqrt(max(chance * (1 - chance), 1 / 1000) / len(instances))
+    for kind in range(SEVERAL_KINDS.get(puzzle.name, 1)):
+        answers = [puzzle.example_answers(instance)[kind].answer for instance in instances]
+        verdicts = [puzzle.verify(instance, answer) for instance, answer in zip(instances, answers, strict=True)]
+        assert fmean(verdict.score for verdict in verdicts) <= allowed, answers[0]
 
 
 def test_an_engine_agrees_on_a_thousand_instances(card: TaskCard) -> None:

@@ -1,4 +1,4 @@
-"""KnightsAndKnaves-v0: prompts are read back as English, and solved by enumerating all assignments."""
+"""KnightsAndKnaves-v1: prompts are read back as English, and solved by enumerating all assignments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rlbench_suite.envs.puzzles.shared.naming import least_naming
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
-TIERS = {"easy": 3, "medium": 6, "hard": 9}
+TIERS = {"easy": 4, "medium": 6, "hard": 9}
 Kinds = dict[str, bool]
 """Name to whether that is a knight."""
 
@@ -38,8 +38,9 @@ MEANINGS: dict[str, Callable[..., bool]] = {
     f"{N} and {N} are of different kinds": lambda k, a, b: k[a] != k[b],
     f"{N} and {N} are of the same kind": lambda k, a, b: k[a] == k[b],
     r"exactly (\d) of us (?:is a knight|are knights)": lambda k, n: sum(k.values()) == int(n),
-    r"at least (\d) of us are knights": lambda k, n: sum(k.values()) >= int(n),
-    r"at most (\d) of us are knights": lambda k, n: sum(k.values()) <= int(n),
+    "none of us is a knight": lambda k: not any(k.values()),
+    r"at least (\d) of us (?:is a knight|are knights)": lambda k, n: sum(k.values()) >= int(n),
+    r"at most (\d) of us (?:is a knight|are knights)": lambda k, n: sum(k.values()) <= int(n),
 }
 """Meanings of English sentences, written here once more."""
 
@@ -48,7 +49,8 @@ def sayings(prompt: str) -> list[tuple[str, set[str], Callable[[Kinds], bool]]]:
     """Speakers, everybody on whom it depends whether their sentences fit, and the sentences as tests of kinds."""
     said = []
     spoken = re.findall(r"^(\w+) says: (.*)\.$", prompt, re.MULTILINE)
-    for speaker, words in spoken:
+    for speaker, told in spoken:
+        words = re.sub(r"\b(?:I|me)\b", speaker, told.replace("I am", "I is"))
         ((match, means),) = [(m, means) for form, means in MEANINGS.items() if (m := re.fullmatch(form, words))]
         others = {name for name, _ in spoken} if "of us" in words else set(match.groups())
         said.append((speaker, {speaker} | others, partial(_meant, means, match.groups())))
@@ -114,9 +116,19 @@ def saying(sentences: list[tuple[int, int, int]]) -> Instance:
 
 def test_every_kind_of_sentence_comes_up() -> None:
     puzzle = KnightsAndKnavesPuzzle(6)
-    words = "\n".join(puzzle.prompt(puzzle.generate(seed)) for seed in range(200))
+    words = "\n".join(puzzle.prompt(puzzle.generate(seed)) for seed in range(300))
     for form in MEANINGS:
         assert re.search(f"says: {form}", words), form
+    for own in (
+        "I am a knight",
+        "I am a knave",
+        "if I am a knight, then [A-Z]",
+        "[a-z] and I are both",
+        "[a-z] and me is",
+    ):
+        assert re.search(own, words), own
+    for speaker in NAMES:
+        assert not re.search(f"{speaker} says:.*{speaker}", words), "speakers call themselves I"
 
 
 def test_a_contradiction_has_no_solution() -> None:
@@ -192,7 +204,7 @@ def test_naming_tells_cycles_apart() -> None:
 def test_mask_and_success_are_those_of_the_words(people: int) -> None:
     """Partial assignments in one batch: a kind is forbidden exactly where a sentence all about known people fails."""
     tier = {number: name for name, number in TIERS.items()}[people]
-    task: CellFillTask = card("KnightsAndKnaves-v0").build(difficulty=tier)
+    task: CellFillTask = card("KnightsAndKnaves-v1").build(difficulty=tier)
     puzzle, dice = task.puzzle, Dice(3, 4)
     instances = [puzzle.generate(seed) for seed in range(60)]
     cells = np.array([[dice.below(3) for _ in range(people)] for _ in instances], np.int8)

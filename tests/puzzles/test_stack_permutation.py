@@ -22,7 +22,7 @@ from rlbench_suite.policy import reference_player
 from rlbench_suite.registry import card
 
 pytestmark = pytest.mark.of_variants
-NAME = "StackPermutation-v0"
+NAME = "StackPermutation-v1"
 
 
 def has_pattern(order: tuple[int, ...]) -> bool:

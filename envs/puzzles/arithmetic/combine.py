@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import abc
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, ClassVar, NamedTuple
@@ -34,7 +34,7 @@ from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 
 from ..shared.board import FILLED, GIVEN, INK, Board
 from ..shared.puzzle_task import Params, PuzzleTask
@@ -59,6 +59,8 @@ class CombinePuzzle(Puzzle[Instance]):
     count: int
     #: True if every number has to be used; otherwise some are enough.
     uses_all: ClassVar[bool]
+    #: Names of the numbers in the request for an answer.
+    operands: ClassVar[str] = "these numbers"
 
     @abc.abstractmethod
     def rules(self, target: int) -> str:
@@ -76,9 +78,13 @@ class CombinePuzzle(Puzzle[Instance]):
         """State the rules, the numbers and the grammar of an expression."""
         return (
             f"{self.rules(int(instance.target))}\n\n{self.given(instance)}\n\n"
-            "Answer with one expression of these numbers, the operators + - * / and parentheses, such as "
-            "(7 - 3) * 5. The usual precedence holds, - always stands between two values, and there is no equals sign."
+            f"Answer with one expression of {self.operands}, the operators + - * / and parentheses. The usual "
+            "precedence holds. A minus sign always stands between two values, and there is no equals sign."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show an expression of other numbers."""
+        return [Example("For example, the answer for making 20 from 3, 5 and 7 could be:", "(7 - 3) * 5")]
 
     def given(self, instance: Instance) -> str:
         """Return the numbers, in words."""

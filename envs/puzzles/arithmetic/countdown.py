@@ -65,9 +65,9 @@ class CountdownPuzzle(CombinePuzzle):
     def rules(self, target: int) -> str:
         """State the rules."""
         return (
-            f"Make {target} of the numbers below. Each may be used once at most, and not all have to be used. Every "
-            "result on the way has to be a positive whole number: nothing is subtracted from what is not larger, and "
-            "a division leaves no remainder."
+            f"Make {target} from the numbers below. Use each number at most once; you need not use them all. Every "
+            "intermediate result must be a positive whole number: a subtraction must not give zero or less, and a "
+            "division must not leave a remainder."
         )
 
     def allows(self, operator: str, left: Fraction, right: Fraction) -> bool:

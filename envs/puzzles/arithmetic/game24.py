@@ -57,7 +57,7 @@ class Game24Puzzle(CombinePuzzle):
 
     def rules(self, target: int) -> str:
         """State the rules."""
-        return f"Make {target} of the numbers below, using each exactly once. Fractions on the way are allowed."
+        return f"Make {target} from the numbers below, using each exactly once. Intermediate results may be fractions."
 
     def allows(self, operator: str, left: Fraction, right: Fraction) -> bool:
         """Allow everything but division by zero."""

@@ -71,6 +71,7 @@ class Game24CardsPuzzle(Game24Puzzle):
     name = "Game24Cards"
     few: ClassVar[dict[float, float]] = {0: 222, **Game24Puzzle.few}
     tiers = (0, 1, 2, 3)
+    operands = "the cards' values"
     tier_is = "0 for two cards, else the third of the hands of four cards"
 
     def __init__(self, tier: float) -> None:
@@ -96,8 +97,8 @@ class Game24CardsPuzzle(Game24Puzzle):
     def rules(self, target: int) -> str:
         """State the rules."""
         return (
-            f"Make {target} of the playing cards below, using each exactly once. A counts 1, J counts 11, Q counts 12 "
-            "and K counts 13; suits do not matter. Fractions on the way are allowed."
+            f"Make {target} from the values of the playing cards below, using each card exactly once. A counts as 1, J "
+            "as 11, Q as 12 and K as 13; suits do not matter. Intermediate results may be fractions."
         )
 
     def given(self, instance: Instance) -> str:

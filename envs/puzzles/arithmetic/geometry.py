@@ -28,7 +28,7 @@ import numpy as np
 
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wrong
 
 from ..shared.board import FILLED, INK, Board
 from ..shared.caption import with_caption
@@ -212,12 +212,15 @@ class GeometryPuzzle(Puzzle[Instance]):
     def question(self, instance: Instance) -> str:
         """State the figure, the question and the format."""
         kind, *used = instance.question.tolist()
-        number = "a whole number or a fraction of whole numbers such as -7/3"
-        ask = f"Answer with a point such as (2, -7/3): each coordinate is {number}."
-        if kind != COORDINATES:
-            ask = f"Answer with {number}."
+        number = "a whole number or a fraction of whole numbers"
+        ask = f"Answer with a point; each coordinate is {number}." if kind == COORDINATES else f"Answer with {number}."
         asked = QUESTIONS[kind].words.format(*(NAMES[k] for k in used if k != NONE))
         return f"{self.words(instance, len(instance.steps))}\n\n{asked} The answer is exact. {ask}"
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show a point or a number, as is asked for."""
+        answer = "(2, -7/3)" if int(instance.question[0]) == COORDINATES else "37/3"
+        return [Example("For example, the answer to another question could be:", answer)]
 
     @staticmethod
     def words(instance: Instance, constructions: int) -> str:
@@ -229,7 +232,7 @@ class GeometryPuzzle(Puzzle[Instance]):
             for k, (kind, *those) in enumerate(instance.steps[:constructions].tolist())
         )
         return "\n".join([
-            "Points of a plane are given by Cartesian coordinates, x to the right and y upwards:",
+            "Points in the plane are given by Cartesian coordinates, x to the right and y upwards:",
             ", ".join(given), *made,
         ])  # fmt: skip
 

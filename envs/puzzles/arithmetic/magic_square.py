@@ -114,7 +114,7 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         """State the rules."""
         return (
             f"Magic square: fill the {self.rows} x {self.rows} grid with the numbers 1 to {self.fillable}, each "
-            f"exactly once, so that every row, every column and both main diagonals have the sum {self.sum}."
+            f"exactly once, so that every row, every column and both main diagonals add up to {self.sum}."
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:

@@ -54,6 +54,7 @@ CARDS = (
     _card(
         "ThresholdSAT", "threshold_sat:ThresholdSAT", "threshold_sat:ThresholdSATPuzzle",
         "masked", "text", "formula", player="threshold_sat:DecidingPlayer",
+        solvable="threshold_sat:SolvableThresholdSATPuzzle",
         summary="Find a model of a uniform 3-SAT formula at the threshold, or say that it has none; half of them do.",
         source="Mitchell, Selman & Levesque 1992; sizes: Crawford & Auton 1996, doi:10.1016/0004-3702(95)00046-1",
         horizon=300, optimum=1.125, variant=True,

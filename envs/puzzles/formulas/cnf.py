@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wrong
 
 from ..shared import parsing
 from .cnf_search import Search
@@ -94,7 +94,7 @@ class CNFPuzzle(Puzzle[AnyCNF]):
     def dimacs(self, instance: AnyCNF) -> str:
         """Return the formula, and how to read it."""
         return (
-            "The formula is written in DIMACS CNF: after the line 'p cnf VARIABLES CLAUSES', every line is a clause, "
+            "The formula is written in DIMACS CNF: after the line 'p cnf VARIABLES CLAUSES', each line is a clause, "
             "ended by 0. A number V stands for variable V, and -V for its negation. A clause is satisfied if at least "
             "one of its numbers is true: V where variable V is true, -V where it is false.\n\n"
             + written(clause_list(instance), int(instance.variables))
@@ -107,6 +107,10 @@ class CNFPuzzle(Puzzle[AnyCNF]):
             f"one line of {n} numbers separated by single spaces: the k-th is k if variable k is true and -k if it is "
             f"false, for k from 1 to {n}"
         )
+
+    def example_answers(self, instance: AnyCNF) -> Sequence[Example]:
+        """Show an assignment of three variables."""
+        return [Example("For example, if there were 3 variables and only variable 2 were true:", "-1 2 -3")]
 
     def assignment(self, instance: AnyCNF, text: str) -> np.ndarray:
         """Return an assignment from text, bool ``(variables,)``.

@@ -44,7 +44,7 @@ from rlbench_suite.bank import STOP, Bank, bank_of_both_splits
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Malformed, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Malformed, Verdict, wrong
 
 from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
@@ -88,11 +88,15 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
             f"satisfied, or prove that there is none. {self.dimacs(instance)}\n"
             f"If there is one, answer with {self.assignment_format(instance)}.\n"
             f"If there is none, answer with one line: the word {UNSAT}, then a proof, all separated by single spaces. "
-            "A proof is either #J, where J is the number of a clause (counted from 1 in the order above) of which "
-            "every literal is false in the case at hand, or a variable V that has no value yet, followed by a proof "
-            "for the case that V is true, followed by a proof for the case that V is false. For example, the three "
-            f"clauses '1 2 0', '-1 2 0' and '-2 0' are refuted by: {UNSAT} 2 #3 1 #2 #1"
+            "A proof is either #J, where J is the number of a clause (counted from 1 in the order above) all of whose "
+            "literals are false given the values set so far, or V P Q, where V is a variable without a value, P is a "
+            "proof for the case that V is true, and Q is a proof for the case that V is false."
         )
+
+    def example_answers(self, instance: CNF) -> Sequence[Example]:
+        """Show an assignment, and a proof."""
+        lead = "Or, if the only clauses were '1 2 0', '-1 2 0' and '-2 0', in this order:"
+        return [*super().example_answers(instance), Example(lead, f"{UNSAT} 2 #3 1 #2 #1")]
 
     @property
     def caseless(self) -> Sequence[str]:

@@ -37,7 +37,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.policy import View
-from rlbench_suite.puzzle import RIGHT, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Verdict, wrong
 from rlbench_suite.task import Task
 
 from ..shared.puzzle_task import Params, PuzzleTask
@@ -64,20 +64,27 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
 
     def compose(self, dice: Dice) -> DecidedCNF:
         """Draw uniform formulas until one has a model or none, whichever is due for this seed."""
-        n, satisfiable = self.variables, dice.share(2)
+        return self._of_kind(dice, satisfiable=dice.share(2) == 1)
+
+    def _of_kind(self, dice: Dice, *, satisfiable: bool) -> DecidedCNF:
+        n = self.variables
         while True:
             clauses = [uniform_clause(dice, n) for _ in range(self.clauses)]
-            if (Search(clauses, n).models > 0) == (satisfiable == 1):
+            if (Search(clauses, n).models > 0) == satisfiable:
                 return DecidedCNF(*cnf(clauses, n), np.int8(satisfiable))
 
     def question(self, instance: DecidedCNF) -> str:
         """State the formula in DIMACS CNF, and both kinds of answer."""
         return (
             f"Find an assignment of true or false to the {instance.variables} variables of a formula such that every "
-            f"clause is satisfied, or find out that there is none. {self.dimacs(instance)}\n"
+            f"clause is satisfied, or determine that there is none. {self.dimacs(instance)}\n"
             f"If there is one, answer with {self.assignment_format(instance)}.\n"
             f"If there is none, answer with the word {UNSATISFIABLE}."
         )
+
+    def example_answers(self, instance: DecidedCNF) -> Sequence[Example]:
+        """Show an assignment, and the word."""
+        return [*super().example_answers(instance), Example("If there is none:", UNSATISFIABLE)]
 
     @property
     def caseless(self) -> Sequence[str]:
@@ -115,6 +122,16 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
     def plan(self, instance: DecidedCNF) -> list[int]:
         """Return the flips from the all-false assignment to a model, or the last action if there is no model."""
         return super().plan(instance) if instance.satisfiable else [self.variables]
+
+
+class SolvableThresholdSATPuzzle(ThresholdSATPuzzle):
+    """The puzzle with formulas that have a model only."""
+
+    name = "ThresholdSAT, solvable"
+
+    def compose(self, dice: Dice) -> DecidedCNF:
+        """Draw a formula with a model."""
+        return self._of_kind(dice, satisfiable=True)
 
 
 class _Flips(flips.PuzzleFlips):
@@ -155,6 +172,8 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self._flips = _Flips(card, difficulty=difficulty, dtype=dtype)
+        if card.settings["answers"] == "solvable":
+            self.puzzle = self._flips.puzzle = SolvableThresholdSATPuzzle(self.puzzle.tier)
         n = self.puzzle.variables
         self.most = _FLIPS_A_VARIABLE * n
         self.action_space = spaces.Discrete(n + 1)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -33,7 +34,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.keys import bits
 from rlbench_suite.policy import View
-from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 from rlbench_suite.task import Task
 
 from ..shared import parsing
@@ -96,13 +97,17 @@ class TicTacToePuzzle(Puzzle[Position]):
     def question(self, instance: Position) -> str:
         """State the rules, the position, and the format of the answer."""
         return (
-            "Tic-tac-toe on 4 x 4 cells: X and O take turns to put their symbol into an empty cell (_). Who first has "
-            "four of them in a row, a column or a diagonal wins; if nobody has when the board is full, it is a draw. "
+            "4-in-a-row on a 4 x 4 board: X and O take turns to put their symbol into an empty cell (_). The first "
+            "to have four in a row, a column or a diagonal wins; if the board is full and nobody has, it is a draw. "
             f"X is to move:\n\n{written(instance.cells.tolist())}\n\n"
-            "Find a best move for X: one after which, with perfect play of both, the game ends as well for X as after "
-            "any other move (a win before a draw, a draw before a loss). Answer with its row and its column, each a "
-            "number from 1 to 4 counted from the upper left, separated by a space."
+            "Find a best move for X: one after which, with perfect play by both, the game ends at least as well for X "
+            "as after any other move (a win is better than a draw, a draw better than a loss). Answer with its row and "
+            "its column, each a number from 1 to 4 counted from the upper left, separated by a space."
         )
+
+    def example_answers(self, instance: Position) -> Sequence[Example]:
+        """Show the notation."""
+        return [Example("For example, a move to row 2 and column 3 is written:", "2 3")]
 
     def judge(self, instance: Position, answer: str) -> Verdict:
         """Check the format, then whether the cell is empty, then the value of the move."""
@@ -118,8 +123,10 @@ class TicTacToePuzzle(Puzzle[Position]):
         return RIGHT
 
     def solve(self, instance: Position) -> str:
-        """Return the first of the best moves."""
-        return _named(self.plan(instance)[0])
+        """Return one of the best moves, which the position decides, so that no cell is the answer too often."""
+        values = self._values(instance)
+        moves = [cell for cell, value in values.items() if value == max(values.values())]
+        return _named(moves[blake2b(instance.cells.tobytes(), digest_size=1).digest()[0] % len(moves)])
 
     def plan(self, instance: Position) -> list[int]:
         """Return only the first of the best moves, because later ones depend on the opponent's choices."""
@@ -137,13 +144,23 @@ class TicTacToePuzzle(Puzzle[Position]):
         return _named(dice.choice(np.flatnonzero(instance.cells == 0).tolist()))
 
     def heuristic(self, instance: Position) -> str:
-        """Win at once if possible, else stop O from winning, else take the empty cell on most lines without an O."""
+        """Look one move ahead: take the cell that prepares or stops most rows of four.
+
+        A line counts for a player who can still complete it in the moves left. One with two marks or more is worth 10
+        if X can complete it, 5 if O can. Every line without an O is worth 1.
+        """
         mine, theirs = (_bits(instance.cells.tolist(), player) for player in (X, O))
         empty = np.flatnonzero(instance.cells == 0).tolist()
 
-        def merit(cell: int) -> tuple[bool, bool, int]:
-            wins, stops = (_completes(player | 1 << cell, cell) for player in (mine, theirs))
-            return wins, stops, sum(not line & theirs for line in _LINES_OF[cell])
+        def strong(line: int, player: int, moves: int) -> bool:
+            return (line & player).bit_count() >= max(2, SIDE - moves)
+
+        def merit(cell: int) -> int:
+            own = [line for line in _LINES_OF[cell] if not line & theirs]
+            other = [line for line in _LINES_OF[cell] if not line & mine]
+            made = sum(strong(line, mine, (self.empty + 1) // 2) for line in own)
+            stopped = sum(strong(line, theirs, self.empty // 2) for line in other)
+            return 10 * made + 5 * stopped + len(own)
 
         return _named(max(empty, key=merit))
 

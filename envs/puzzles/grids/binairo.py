@@ -87,8 +87,8 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         half = self.rows // 2
         return (
             f"Binairo: fill the {self.rows} x {self.rows} grid with 0 and 1. Every row and every column holds {half} "
-            f"zeros and {half} ones; nowhere in a row or column stand three equal symbols side by side; no two rows "
-            "are equal, and no two columns are equal."
+            f"zeros and {half} ones; no row or column has three equal symbols side by side; no two rows are equal, "
+            "and no two columns are equal."
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:

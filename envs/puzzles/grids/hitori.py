@@ -102,9 +102,9 @@ class HitoriPuzzle(GridPuzzle[Instance]):
     def rules(self) -> str:
         """State the rules."""
         return (
-            "Hitori: every cell of the table of numbers becomes black (#) or stays white (.). Among the white cells of "
-            "a row no number comes twice, nor among those of a column. No two black cells share an edge. All white "
-            "cells hang together: each can be reached from each by steps up, down, left and right over white cells."
+            "Hitori: every cell of the table of numbers becomes black (#) or stays white (.). No number occurs twice "
+            "among the white cells of a row, or of a column. No two black cells share an edge. All white cells are "
+            "connected: each can be reached from every other by steps up, down, left and right through white cells."
         )
 
     def clues(self, instance: Instance) -> str:

@@ -1,4 +1,4 @@
-"""rlsuite/Minesweeper-v0: mark every hidden cell of a board as mine or safe.
+"""rlsuite/Minesweeper-v1: mark every hidden cell of a board as mine or safe.
 
 The board is static: nothing is uncovered, and reasoning is enough. Instances have exactly one solution. Without any one
 of the shown numbers there would be others. Mines are scattered and all other cells shown. If the numbers and the count
@@ -90,8 +90,9 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
     def rules(self) -> str:
         """State the rules."""
         return (
-            "Minesweeper: every hidden cell is a mine (*) or safe (.). A digit is a safe cell with exactly that many "
-            f"mines among the up to eight cells around it, diagonals included. There are exactly {self.mines} mines."
+            "Minesweeper: every hidden cell (_) is a mine (*) or safe (.). A digit is a safe cell with exactly that "
+            "many mines among the up to eight cells around it, diagonals included. There are exactly "
+            f"{self.mines} mines."
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:

@@ -1,4 +1,4 @@
-r"""rlsuite/Slant-v0: a diagonal in every cell, the given number at each numbered corner, no loop (Gokigen Naname).
+r"""rlsuite/Slant-v1: a diagonal in every cell, the given number at each numbered corner, no loop (Gokigen Naname).
 
 Instances have exactly one solution. Without any one of the numbers there would be others. Cells get a random diagonal
 in random order, the other one if it would close a loop. If the numbers of all corners leave one solution, numbers are
@@ -109,7 +109,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         """State the rules."""
         return (
             "Slant: every cell gets a diagonal, / or \\, from corner to corner. A number at a corner of cells says how "
-            "many of the up to four diagonals around it end there. The diagonals form no loop: there is no closed "
+            "many of the up to four diagonals around it touch it. The diagonals form no loop: there is no closed "
             "path along them."
         )
 
@@ -119,8 +119,8 @@ class SlantPuzzle(GridPuzzle[Instance]):
         count = self.columns + 1
         lines = [" ".join(shown[start : start + count]) for start in range(0, len(shown), count)]
         return (
-            f"The corners, {count} lines of {count}, from the upper left corner of the first cell to the lower right "
-            "one of the last; a dot where there is no number:\n" + "\n".join(lines)
+            f"The numbers at the corners, {count} lines of {count}; a dot is a corner without a number:\n"
+            + "\n".join(lines)
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:

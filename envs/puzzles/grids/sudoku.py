@@ -88,7 +88,7 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         """State the rules."""
         return (
             f"Sudoku: every row, every column and every {self.box} x {self.box} box holds each of "
-            f"{' '.join(self.symbols)} exactly once. The boxes divide the grid, beginning at its upper left corner."
+            f"{' '.join(self.symbols)} exactly once. The boxes tile the grid, beginning at its upper left corner."
         )
 
     def sound(self, instance: Instance, cells: bytes) -> bool:

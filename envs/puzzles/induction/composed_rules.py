@@ -270,9 +270,9 @@ class InductionPuzzle(Puzzle[Instance]):
     def _told(self) -> str:
         """Rows and rules in words."""
         steps = "\n".join(f"{number}. {step}" for number, step in enumerate(self.steps, 1))
-        most = "one of these steps" if self.tier == 1 else f"one to {self.tier:g} of these steps, one after another"
-        again = "" if self.tier == 1 else "; a step may come twice"
-        return f"{self.rules()}\n\nA hidden rule is {most}{again}:\n{steps}"
+        numbers = {1: "one", 2: "1 or 2"}.get(self.tier, f"1 to {self.tier:g}")
+        again = "" if self.tier == 1 else ", applied in turn (a step may be repeated)"
+        return f"{self.rules()}\n\nA hidden rule consists of {numbers} of these steps{again}:\n{steps}"
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Compare with the result of the rules that fit, which all agree on the query."""

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import Example
 
 from ..shared import parsing
 from .composed_rules import InductionPuzzle, InductionTask, Instance, Step, packed, picked
@@ -123,6 +124,10 @@ class ListFunctionsPuzzle(InductionPuzzle):
     def how_to_answer(self) -> str:
         """Ask for digits."""
         return "Answer with the list: digits separated by single spaces."
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show a list."""
+        return [Example("For example, the list of the digits 4, 0 and 7 would be written:", "4 0 7")]
 
     def read(self, answer: str) -> list[int]:
         """Read digits, then add what fills the row."""

@@ -11,10 +11,11 @@ CARDS = (
     _card(
         "KnightsAndKnaves", "knights_and_knaves:KnightsAndKnaves", "knights_and_knaves:KnightsAndKnavesPuzzle",
         "masked", "text", "logic",
+        version=1,
         summary="Find out who tells the truth and who lies, a person a step.",
         source="Smullyan 1978, What Is the Name of This Book?; one solution by truth table",
         horizon=9, optimum=2.0, variant=True,
-        difficulties={"medium": 6, "easy": 3, "hard": 9},
+        difficulties={"medium": 6, "easy": 4, "hard": 9},
     ),
     _card(
         "Zebra", "zebra:Zebra", "zebra:ZebraPuzzle", "masked", "text", "grid", "logic",

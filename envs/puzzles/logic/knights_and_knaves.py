@@ -1,16 +1,17 @@
-"""rlsuite/KnightsAndKnaves-v0: knights tell the truth, knaves lie; find each person's kind (Smullyan 1978).
+"""rlsuite/KnightsAndKnaves-v1: knights tell the truth, knaves lie; find each person's kind (Smullyan 1978).
 
 Everybody says one thing, about one or two people or about how many knights there are. Exactly one assignment makes
 every knight's sentence true and every knave's false. ``difficulty`` is the length of a depth-first search for it. See
 :mod:`..shared.grid_filling` for actions, observations and rewards: people are the cells of one row, and the mask
 forbids a kind that makes a sentence wrong once the kinds of all people in it are known. After the cells come, for each
 speaker, the people that the sentence is about (one-hot, twice) and the cases in which it is true (one bit each). Three
-people make about 2,500 different puzzles, four about 50,000, and more people far more.
+people make about 2,500 different puzzles, four about 50,000, and more people far more. Seeds ask for each assignment
+equally often.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,6 +21,7 @@ import numpy as np
 
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import Example
 
 from ..shared.board import INK, Board
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle
@@ -29,18 +31,18 @@ NAMES = ("Alma", "Boris", "Chloe", "Dario", "Elsa", "Felix", "Greta", "Hugo", "I
 KNIGHT, KNAVE = 1, 2
 NOBODY = -1
 
-ABOUT_ONE = {0b10: "{a} is a knight", 0b01: "{a} is a knave"}
+ABOUT_ONE = {0b10: "{a} a knight", 0b01: "{a} a knave"}
 ABOUT_TWO = {
-    0b1000: "{a} and {b} are both knights",
-    0b0010: "{a} is a knight and {b} is a knave",
-    0b0100: "{a} is a knave and {b} is a knight",
-    0b0001: "{a} and {b} are both knaves",
-    0b1110: "at least one of {a} and {b} is a knight",
-    0b1101: "if {a} is a knight, then {b} is a knight",
-    0b1011: "if {b} is a knight, then {a} is a knight",
-    0b0111: "at least one of {a} and {b} is a knave",
-    0b0110: "{a} and {b} are of different kinds",
-    0b1001: "{a} and {b} are of the same kind",
+    0b1000: "{they} both knights",
+    0b0010: "{a} a knight and {b} a knave",
+    0b0100: "{a} a knave and {b} a knight",
+    0b0001: "{they} both knaves",
+    0b1110: "at least one of {them} is a knight",
+    0b1101: "if {a} a knight, then {b} a knight",
+    0b1011: "if {b} a knight, then {a} a knight",
+    0b0111: "at least one of {them} is a knave",
+    0b0110: "{they} of different kinds",
+    0b1001: "{they} of the same kind",
 }
 """Truth tables: bit 0 where both are knaves, bit 1 where only a is a knight, bit 2 where only b is, bit 3 both."""
 SWAPPED = {table: table & 0b1001 | (table & 0b0010) << 1 | (table & 0b0100) >> 1 for table in ABOUT_TWO}
@@ -74,7 +76,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
     difficulty_is = "kinds that a depth-first search, person by person, tries until it has proven uniqueness"
     tier_is = "the number of people"
     tiers = range(3, len(NAMES) + 1)
-    few: ClassVar[dict[float, float]] = {3: 4_000}
+    few: ClassVar[dict[float, float]] = {3: 4_000, 4: 50_000}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
@@ -90,14 +92,25 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         return (1 << 2**people) - 1, knight, number
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a random sentence of each person. Return None unless exactly one assignment is left."""
+        """Draw sentences for the kinds that are due for this seed; all answers are equally frequent."""
+        return self._said_by(1 << dice.share(2**self.columns), dice)
+
+    def draws(self, dice: Dice, split: str) -> Iterator[Instance | None]:
+        """Find out only once which kinds are due."""
+        case = 1 << dice.share(2**self.columns)
+        while True:
+            yield self._said_by(case, dice)
+
+    def _said_by(self, case: int, dice: Dice) -> Instance | None:
+        """Draw a random sentence of each person that fits an assignment. Return None if another one fits them all."""
         every, knight, _ = self._cases
         left, said = every, []
         for speaker in range(self.columns):
-            sentence = self._sentence(speaker, dice)
-            left &= every ^ knight[speaker] ^ self._true_in(sentence)
-            if not left:
-                return None
+            fits = 0
+            while not fits & case:
+                sentence = self._sentence(speaker, dice)
+                fits = every ^ knight[speaker] ^ self._true_in(sentence)
+            left &= fits
             said.append(sentence)
         if left.bit_count() > 1:
             return None
@@ -162,26 +175,32 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
     def rules(self) -> str:
         """State the rules."""
         return (
-            "Everybody here is either a knight or a knave. What a knight says is true, what a knave says is false. "
-            "Exactly one assignment of kinds is possible."
+            "Everybody here is either a knight or a knave. Everything a knight says is true, and everything a knave "
+            "says is false. Exactly one assignment of kinds is possible."
         )
 
     def clues(self, instance: Instance) -> str:
         """State what everybody says."""
-        sentences = (self.words(sentence) for sentence in _said(instance))
-        return "\n".join(f"{name} says: {words}." for name, words in zip(NAMES, sentences, strict=False))
+        said = enumerate(_said(instance))
+        return "\n".join(f"{NAMES[speaker]} says: {self.words(speaker, sentence)}." for speaker, sentence in said)
 
-    def words(self, sentence: Sentence) -> str:
-        """Return a sentence in English."""
+    def words(self, speaker: int, sentence: Sentence) -> str:
+        """Return a speaker's sentence in English."""
         a, b, table = sentence
         if a == NOBODY:
             count = (table & -table).bit_length() - 1
-            if table.bit_count() == 1:
-                return f"exactly {count} of us {'is a knight' if count == 1 else 'are knights'}"
+            if table == 1:
+                return "none of us is a knight"
+            how = "exactly" if table.bit_count() == 1 else "at least"
             if table & 1:
-                return f"at most {table.bit_length() - 1} of us are knights"
-            return f"at least {count} of us are knights"
-        return (ABOUT_ONE if b == NOBODY else ABOUT_TWO)[table].format(a=NAMES[a], b=NAMES[b])
+                how, count = "at most", table.bit_length() - 1
+            return f"{how} {count} of us {'is a knight' if count == 1 else 'are knights'}"
+        one, other = ("I am" if person == speaker else f"{NAMES[person]} is" for person in (a, b))
+        if b == NOBODY:
+            return ABOUT_ONE[table].format(a=one)
+        first, second = (b, a) if a == speaker else (a, b)  # the speaker comes last
+        they, them = (f"{NAMES[first]} and {own if second == speaker else NAMES[second]}" for own in ("I", "me"))
+        return ABOUT_TWO[table].format(a=one, b=other, they=f"{they} are", them=them)
 
     def question(self, instance: Instance) -> str:
         """State the rules, the sentences, and the order of the answer."""
@@ -190,6 +209,10 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
             f"{self.rules()}\n\n{self.clues(instance)}\n\nWho is what? Answer with one line of {self.columns} letters "
             f"separated by single spaces, K for a knight and N for a knave, in the order {', '.join(people)}."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show the kinds of two people."""
+        return [Example("For example, if there were only Alma, a knight, and Boris, a knave:", "K N")]
 
     def broken(self, instance: Instance, grid: Grid) -> str:
         """Name the first person whose sentence does not fit the kind."""

@@ -1,8 +1,9 @@
-"""rlsuite/CarPainting-v0: reorder a line of cars a little, so that a paint shop seldom changes colours.
+"""rlsuite/CarPainting-v1: reorder a line of cars a little, so that a paint shop seldom changes colours.
 
 Each car may leave its place by at most three places, as a buffer before a paint shop allows (Epping, Hochstattler &
 Oertel 2004, doi:10.1016/S0166-218X(03)00442-6, on paint shops with a fixed order of cars). ``difficulty`` is the number
-of cars.
+of cars. From 12 cars on, the best order beats the rule of thumb (go on with the foremost car of the last colour) by a
+change for every 12 cars.
 
 Dynamic programming over the places finds the fewest changes. The state at a place is the last colour and the set of
 cars left among the seven that may stand there. The foremost car of a colour may always go first, because two cars of
@@ -23,7 +24,7 @@ Every legal order can be completed. The best return is 1, and leaving the line a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
@@ -36,7 +37,7 @@ from jax import lax
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, split_by, wrong
 
 from ..shared import parsing
 from ..shared.board import Board
@@ -114,37 +115,68 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         super().__init__(tier)
         self.count = int(tier)
 
+        self.beaten = self.count // 12
+        """Least number of changes by which the best order beats the rule of thumb."""
+
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw colours at random. Return None if no order is better than the original line."""
-        colours = [dice.below(len(COLOURS)) for _ in range(self.count)]
+        """Draw colours at random.
+
+        Return None if no order is better than the original line, or the rule of thumb comes too near to the best.
+        """
+        return self._of(self._drawn(dice))
+
+    def draws(self, dice: Dice, split: str) -> Iterator[Instance | None]:
+        """Drop lines of the other split before the search for the best order."""
+        while True:
+            colours = self._drawn(dice)
+            yield self._of(colours) if split_by(self._form(colours)) == split else None
+
+    def _drawn(self, dice: Dice) -> list[int]:
+        return [dice.below(len(COLOURS)) for _ in range(self.count)]
+
+    def _of(self, colours: list[int]) -> Instance | None:
         fewest = changes([colours[car] for car in best_order(colours)])
-        if fewest == changes(colours):
+        if (
+            fewest == changes(colours)
+            or changes([colours[car] for car in self._greedy(colours)]) < fewest + self.beaten
+        ):
             return None
         return Instance(np.array(colours, np.int8), np.int16(fewest))
 
     @property
     def space(self) -> float:
-        """Approximate number of lines that differ by more than names of colours and direction."""
+        """Approximate number of lines that differ by more than names of colours and direction.
+
+        Not all of them become instances.
+        """
         return len(COLOURS) ** self.count / 12
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the lesser of the line and its reverse, each with colours renamed in order of first occurrence."""
-        colours = [colour + 1 for colour in instance.colours.tolist()]
-        return least([relabelled(colours), relabelled(colours[::-1])])
+        return self._form(instance.colours.tolist())
+
+    @staticmethod
+    def _form(colours: Sequence[int]) -> bytes:
+        marks = [colour + 1 for colour in colours]
+        return least([relabelled(marks), relabelled(marks[::-1])])
 
     def question(self, instance: Instance) -> str:
         """State the rules, the line and the format."""
         return (
-            f"{self.rules()}\n\nThe line:\n\n{self.shown(instance)}\n\n"
+            f"{self.rules()}\n\nThe line, each car with its colour:\n\n{self.shown(instance)}\n\n"
             "Reorder the cars so that the colour changes as rarely as possible from one car to the next. Answer with "
-            f"the numbers of all {self.count} cars in their new order, separated by single spaces."
+            f"the numbers of all {self.count} cars in their new order, without colours, separated by single spaces."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show an order of four cars."""
+        return [Example("For example, the answer for a line of 4 cars could be:", "2 1 3 4")]
 
     def rules(self) -> str:
         """State how far a car may go."""
         return (
-            f"{self.count} cars stand in a line at places 1 to {self.count}; car 1 at place 1, car 2 at place 2, and "
-            f"so on. In a new order, every car may stand at most {REACH} places before or behind its old place."
+            f"{self.count} cars stand in a line at places 1 to {self.count}: car 1 at place 1, car 2 at place 2, and "
+            f"so on. In the new order, every car must be at most {REACH} places before or behind its old place."
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
@@ -178,12 +210,13 @@ class CarPaintingPuzzle(Puzzle[Instance]):
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Put into each place a car at random among those that may stand there."""
-        return self._placed(lambda options, last: dice.choice(options))
+        return self.written(self._placed(lambda options, last: dice.choice(options)))
 
     def heuristic(self, instance: Instance) -> str:
         """Put into each place the foremost car of the last colour, or the foremost of all if there is none."""
-        colours = instance.colours.tolist()
+        return self.written(self._greedy(instance.colours.tolist()))
 
+    def _greedy(self, colours: Sequence[int]) -> list[int]:
         def choose(options: list[int], last: int) -> int:
             same = [car for car in options if last >= 0 and colours[car] == colours[last]]
             return (same or options)[0]
@@ -194,7 +227,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         """Return the line as it comes."""
         return [self.written(list(range(self.count)))]
 
-    def _placed(self, choose: Chooser) -> str:
+    def _placed(self, choose: Chooser) -> list[int]:
         """Return an order made place by place."""
         left = list(range(self.count))
         order: list[int] = []
@@ -203,7 +236,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
             car = left[0] if left[0] == place - REACH else choose(options, order[-1] if order else -1)
             left.remove(car)
             order.append(car)
-        return self.written(order)
+        return order
 
     @staticmethod
     def written(order: Sequence[int]) -> str:
@@ -331,7 +364,7 @@ class CarPainting(PuzzleTask[LineState]):
         paints = params.instance.colours.tolist()
         new = " ".join(f"{car + 1}:{COLOURS[paints[car]]}" for car in made) or "nothing yet"
         return (
-            f"{self.puzzle.rules()} The colour is to change as rarely as possible.\n\n"
+            f"{self.puzzle.rules()} The colour should change as rarely as possible.\n\n"
             f"The line:\n\n{self.puzzle.shown(params.instance)}\n\nThe new order so far:\n\n{new}"
         )
 

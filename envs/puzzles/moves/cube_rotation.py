@@ -17,7 +17,7 @@ import numpy as np
 
 from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 
 from ..shared import parsing
 from ..shared.board import Board
@@ -140,8 +140,12 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         turns = ", ".join([TURNS[turn] for turn in instance.turns.tolist()])
         return (
             f"{_RULES}\n\nThe colours of the sides: {sides}.\nThe cube is turned: {turns}.\n\n"
-            f"Which colour is now at the {SIDES[instance.asked]}? Answer with the name of the colour."
+            f"Which colour is now on the {SIDES[instance.asked]} side? Answer with the name of the colour."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show a colour."""
+        return [Example(f"For example, if the colour were {COLOURS[0]}:", COLOURS[0])]
 
     def rules(self) -> str:
         """State what a turn is."""
@@ -230,7 +234,7 @@ class CubeRotation(UndoTask):
         sources = CUBE.elements[int(state.element)]
         now = ", ".join(f"{side} {colours[source]}" for side, source in zip(SIDES, sources, strict=True))
         goal = ", ".join(f"{side} {colour}" for side, colour in zip(SIDES, colours, strict=True))
-        return f"{self.puzzle.rules()}\n\nThe sides now: {now}.\nThe sides as they are to be: {goal}."
+        return f"{self.puzzle.rules()}\n\nThe sides now: {now}.\nThe sides must become: {goal}."
 
     def why_over(self, state: GroupState, params: Params, info: dict[str, Any]) -> str:
         """Return the only end there is."""

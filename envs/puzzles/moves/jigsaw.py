@@ -41,7 +41,7 @@ from PIL import Image
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, agreement, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, agreement, wrong
 
 from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
@@ -125,16 +125,20 @@ class JigsawPuzzle(Puzzle[Instance]):
             "spaces. Every patch is used once."
         )
 
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show an order of three patches."""
+        return [Example("For example, the answer for a row of 3 patches could be:", "2 3 1")]
+
     def rules(self) -> str:
         """State the rules, and what colours are called."""
         n = self.side
         colours = ", ".join(f"{code} ({name})" for code, name in zip(CODES, NAMES, strict=True))
         return (
             f"A picture was cut into {n} x {n} square patches, which were shuffled but not turned. Put them together "
-            f"so that borders agree: the right border of a patch is the same line of {SIDE} pixels as the left border "
-            "of the patch to the right of it, and its bottom border is the same line as the top border of the patch "
-            "below it. There is exactly one way. Top and bottom borders are given from left to right, left and right "
-            f"ones from top to bottom. A letter is the colour of a pixel: {colours}."
+            f"so that borders match: the right border of a patch is the same line of {SIDE} pixels as the left border "
+            "of the patch to its right, and its bottom border is the same line as the top border of the patch below "
+            "it. There is exactly one way. Top and bottom borders are given from left to right, left and right borders "
+            f"from top to bottom. Each letter is the colour of a pixel: {colours}."
         )
 
     def listed(self, instance: Instance, cells: Sequence[int], what: str) -> str:

@@ -49,10 +49,10 @@ class ShiftingPuzzle(PermutingPuzzle):
     def rules(self) -> str:
         """State what a move is."""
         return (
-            f"Tiles lie on {self.side} x {self.side} cells. A move shifts one row or one column by one cell; the tile "
-            f"that leaves the board at one end comes in at the other. R2+ shifts row 2 to the right, R2- to the left; "
-            f"C3+ shifts column 3 down, C3- up. Rows count from the top, columns from the left, both from 1 to "
-            f"{self.side}."
+            f"Tiles lie on a {self.side} x {self.side} board. A move shifts one row or one column by one cell; the "
+            "tile that leaves the board at one end comes in at the other. For example, R2+ shifts row 2 to the right, "
+            "R2- to the left; C3+ shifts column 3 down, C3- up. Rows count from the top, columns from the left, both "
+            f"from 1 to {self.side}."
         )
 
     def meaning(self, move: str) -> str:

@@ -74,8 +74,8 @@ class SlidingPuzzle(RearrangementPuzzle):
         """State what a move is."""
         ways = ", ".join(f"{letter} ({word})" for letter, word in zip(MOVES, _WORDS, strict=True))
         return (
-            f"A sliding puzzle on {self.side} x {self.side} cells: _ is a hole. A move swaps the hole with a tile "
-            f"beside it. It is written as the direction in which the hole moves: {ways}."
+            f"A sliding puzzle on a {self.side} x {self.side} board: _ is the hole. A move swaps the hole with a tile "
+            f"next to it, and is written as the direction in which the hole moves: {ways}."
         )
 
     def meaning(self, move: str) -> str:

@@ -1,9 +1,10 @@
-"""rlsuite/StackPermutation-v0: let 1, 2, 3, ... pass through a stack so that they come out in a given order.
+"""rlsuite/StackPermutation-v1: let 1, 2, 3, ... pass through a stack so that they come out in a given order.
 
 ``difficulty`` is the number of numbers. Of every two one-shot instances one is impossible. An order is possible exactly
 if no three of its numbers, wherever they stand, go high, low, middle (Knuth, The Art of Computer Programming 1, section
 2.2.1, exercise 5). Possible and impossible orders are made in the same way: two numbers of a random possible order
-trade places, again and again, until the result is of the seed's kind. The interactive form has possible orders only.
+trade places, again and again, until the result is of the seed's kind. From 10 numbers on, an impossible order has no
+three adjacent numbers that go high, low, middle. The interactive form has possible orders only.
 
 There are few orders of 6 numbers: 132 are possible, and 496 others differ from a possible one by two numbers. With 14
 numbers, 2,674,440 are possible.
@@ -33,7 +34,7 @@ from jax import lax
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wrong
 
 from ..shared import parsing
 from ..shared.board import FILLED, GIVEN, Board
@@ -42,6 +43,8 @@ from ..shared.puzzle_task import Params, PuzzleTask
 MOST = 24
 OPERATIONS = ("push", "pop")
 IMPOSSIBLE = "impossible"
+HIDDEN = 10
+"""Least number of numbers from which adjacent numbers alone do not show that an order is impossible."""
 PUSH, POP = 0, 1
 
 
@@ -75,6 +78,11 @@ def operations(order: Sequence[int]) -> tuple[list[int], bool]:
     return made, True
 
 
+def plainly_impossible(order: Sequence[int]) -> bool:
+    """Return whether three adjacent numbers go high, low, middle."""
+    return any(low < middle < high for high, low, middle in zip(order, order[1:], order[2:], strict=False))
+
+
 class StackPermutationPuzzle(Puzzle[Instance]):
     """``tier`` is the number of numbers."""
 
@@ -97,7 +105,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
             order = self._possible(dice)
             one, other = dice.sample(range(self.count), 2)
             order[one], order[other] = order[other], order[one]
-            if operations(order)[1] == possible:
+            if operations(order)[1] == possible and not (self.count >= HIDDEN and plainly_impossible(order)):
                 return Instance(np.array(order, np.int8))
 
     def _possible(self, dice: Dice) -> list[int]:
@@ -131,12 +139,17 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         """State the rules, the order and the format."""
         n = self.count
         return (
-            f"The numbers 1 to {n} arrive in this order. 'push' puts the next one on top of a stack; 'pop' takes the "
-            "top of the stack off and writes it down. At the end every number is to have been written down, in this "
-            f"order:\n\n{self.shown(instance)}\n\n"
+            f"The numbers 1 to {n} arrive in this order. 'push' puts the next number on top of a stack; 'pop' removes "
+            "the top of the stack and writes it down. In the end, all numbers must be written down in this order:\n\n"
+            f"{self.shown(instance)}\n\n"
             f"Answer with the {2 * n} operations in order, each push or pop, separated by single spaces; or with the "
-            f"single word {IMPOSSIBLE} if no operations write this order down."
+            f"single word {IMPOSSIBLE} if no operations do this."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show the operations for two numbers, and the word."""
+        lead = "For example, if there were two numbers, to be written in the order 2 1:"
+        return [Example(lead, "push push pop pop"), Example("If no operations do this:", IMPOSSIBLE)]
 
     @property
     def caseless(self) -> Sequence[str]:
@@ -198,7 +211,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         Otherwise answer with the operations of a possible order, followed by pops.
         """
         order = instance.order.tolist()
-        if any(low < middle < high for high, low, middle in zip(order, order[1:], order[2:], strict=False)):
+        if plainly_impossible(order):
             return IMPOSSIBLE
         made = operations(order)[0]
         return self.written(made + [POP] * (2 * self.count - len(made)))
@@ -340,7 +353,7 @@ class StackPermutation(PuzzleTask[StackState]):
         n, popped, pushed = self.count, int(state.popped), int(state.pushed)
         stack = self._stack(state)
         return "\n".join([
-            f"The numbers 1 to {n} pass through a stack. They are to come out in this order:",
+            f"The numbers 1 to {n} pass through a stack. They must come out in this order:",
             self.puzzle.shown(params.instance),
             f"Out so far: {popped} of {n}.",
             f"In the stack, the top last: {' '.join(map(str, stack)) or 'nothing'}.",

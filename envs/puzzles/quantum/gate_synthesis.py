@@ -35,7 +35,7 @@ from gymnasium import spaces
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wrong
 
 from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
@@ -186,6 +186,10 @@ class SynthesisPuzzle(Puzzle[Instance]):
                 break
         return self._written(gates)
 
+    def example_answers(self, instance: Any) -> Sequence[Example]:
+        """Show two gates."""
+        return [Example("For example, an answer of length 2 could be:", f"{self.names[0]} {self.names[-1]}")]
+
     def constants(self) -> Sequence[str]:
         """Return circuits in which the first gate, an H, alternates with one other gate."""
         return [self._written([0, gate] * (self.gates // 2)) for gate in range(1, len(self.names))]
@@ -294,10 +298,10 @@ class SynthesisTask(PuzzleTask[State]):
     def describe(self, state: State, params: Params) -> str:
         """Show the unitary that is left to make."""
         return (
-            f"Left to be done by the gates {', '.join(self.puzzle.names)}, up to a global phase: the unitary U of\n"
+            f"The gates {', '.join(self.puzzle.names)} must still make this unitary U, up to a global phase:\n"
             f"{self.shown(state)}\n"
-            f"Its distance from doing nothing is {float(self.gap(state)):.6f}, at most "
-            f"{float(self._wanted(params)):.4f} is wanted. A gate G makes U G^-1 of it. Gates left: "
+            f"Its distance from the identity is {float(self.gap(state)):.6f}; at most "
+            f"{float(self._wanted(params)):.4f} is wanted. A gate G turns U into U G^-1. Gates left: "
             f"{self.puzzle.gates - int(state.used)}"
         )
 

@@ -24,6 +24,7 @@ CARDS = (
     ),
     _card(
         "HamiltonianPath", "hamiltonian:HamiltonianPath", "hamiltonian:HamiltonianPathPuzzle", "masked", "text", "path",
+        solvable="hamiltonian:SolvablePathPuzzle",
         summary="Visit every vertex of a graph once.",
         source="random graphs of a fixed number of edges; both answers proven by exhaustive search",
         horizon=16, optimum=2.0, variant=True,
@@ -32,6 +33,8 @@ CARDS = (
     _card(
         "HamiltonianCycle", "hamiltonian:HamiltonianCycle", "hamiltonian:HamiltonianCyclePuzzle",
         "masked", "text", "path",
+        solvable="hamiltonian:SolvableCyclePuzzle",
+        version=1,
         summary="Visit every vertex of a graph once and return.",
         source="random graphs of a fixed number of edges; both answers proven by exhaustive search",
         horizon=16, optimum=2.0, variant=True,

@@ -20,6 +20,21 @@ def random_graph(dice: Dice, vertices: int, edges: int) -> list[int]:
     return graph
 
 
+def swapped(graph: Graph, dice: Dice) -> list[int]:
+    """Return the graph after two of its edges, a-b and c-d, have become a-d and c-b; every degree stays.
+
+    The pair is drawn at random. If the new edges are loops or not new, the graph stays as it is.
+    """
+    edges = [(one, other) for one, bits in enumerate(graph) for other in members(bits)]
+    (a, b), (c, d) = dice.choice(edges), dice.choice(edges)
+    new = list(graph)
+    if a not in (c, d) and b not in (c, d) and not graph[a] >> d & 1 and not graph[c] >> b & 1:
+        for one, other in ((a, b), (c, d), (a, d), (c, b)):
+            new[one] ^= 1 << other
+            new[other] ^= 1 << one
+    return new
+
+
 def members(bits: int) -> Iterator[int]:
     """Return the vertices of a set, the least first."""
     while bits:

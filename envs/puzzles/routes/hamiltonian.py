@@ -1,9 +1,12 @@
-"""rlsuite/HamiltonianPath-v0 and rlsuite/HamiltonianCycle-v0: visit every vertex of a graph once.
+"""rlsuite/HamiltonianPath-v0 and rlsuite/HamiltonianCycle-v1: visit every vertex of a graph once.
 
-``difficulty`` is the number of vertices. Graphs are uniform among the connected ones with a fixed number of edges in
-which no degree rules a solution out: for a cycle every vertex has at least two neighbours, for a path at most two
-vertices have only one. Of every two one-shot instances one has no solution, proven by exhaustive search; the number of
-edges does not tell them apart. The interactive form has graphs with a solution only.
+``difficulty`` is the number of vertices. Graphs are connected and have a fixed number of edges. No degree rules a
+solution out: for a cycle every vertex has at least two neighbours, for a path at most two vertices have only one. Of
+every two one-shot instances one has no solution, proven by exhaustive search; the number of edges does not tell them
+apart. The interactive form has graphs with a solution only.
+
+For a cycle, degrees do not tell the two kinds apart either. No vertex has three neighbours of degree two, and degrees
+are those of a random graph from which a graph of each kind is reached by swapping ends of edges.
 
 =============  =====================================================================================================
 action         the vertex to visit next, ``Discrete(n)``; at first any, then an unvisited neighbour of the last one
@@ -33,15 +36,17 @@ from PIL import Image, ImageDraw, ImageFont
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 
 from ..shared import parsing
 from ..shared.board import FILLED, GIVEN, INK, LINE, PAPER
 from ..shared.puzzle_task import Params, PuzzleTask
-from .graph import canonical_graph, hamiltonian_cycle, hamiltonian_path, members, random_graph, reached
+from .graph import canonical_graph, hamiltonian_cycle, hamiltonian_path, members, random_graph, reached, swapped
 
 NONE = "none"
 MOST = 16
+_TRIALS = 30
+"""Number of swaps of ends of edges that may lead from a graph to one of the other kind."""
 
 
 class Instance(NamedTuple):
@@ -99,11 +104,12 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         """State the task."""
         if self.closed:
             return (
-                "A Hamiltonian cycle of a graph visits every vertex exactly once, goes from each to the next by an "
-                "edge, and from the last back to the first by an edge."
+                "A Hamiltonian cycle of a graph visits every vertex exactly once, following an edge from each vertex "
+                "to the next, and from the last back to the first."
             )
         return (
-            "A Hamiltonian path of a graph visits every vertex exactly once, and goes from each to the next by an edge."
+            "A Hamiltonian path of a graph visits every vertex exactly once, following an edge from each vertex to the "
+            "next."
         )
 
     def question(self, instance: Instance) -> str:
@@ -115,6 +121,13 @@ class HamiltonianPuzzle(Puzzle[Instance]):
             f"vertices in order, separated by single spaces{again}; or with the single word {NONE} if there is no "
             f"Hamiltonian {kind}."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show an order of four vertices, and the word."""
+        return [
+            Example("For example, the answer for a graph with 4 vertices could be:", "2 4 1 3"),
+            Example(f"If there is no Hamiltonian {'cycle' if self.closed else 'path'}:", NONE),
+        ]
 
     def shown(self, instance: Instance) -> str:
         """Return the vertices and edges in words."""
@@ -196,6 +209,28 @@ class HamiltonianCyclePuzzle(HamiltonianPuzzle):
     name = "HamiltonianCycle"
     few: ClassVar[dict[float, float]] = {8: 800}
     closed, density = True, 13
+
+    def _of_kind(self, dice: Dice, *, solvable: bool) -> Instance:
+        """Draw degrees for which both kinds of graphs are found, and return a graph of this kind with them.
+
+        So the degrees of both kinds have the same distribution.
+        """
+        while True:
+            graph = random_graph(dice, self.count, self.edges)
+            if not self._plausible(graph):
+                continue
+            met: dict[bool, list[int]] = {}
+            for _ in range(_TRIALS):
+                if self._plausible(graph):
+                    met.setdefault(self.search(graph)[0] is not None, graph)
+                    if len(met) == 2:
+                        return Instance(np.array(met[solvable], np.int32), np.int8(solvable))
+                graph = swapped(graph, dice)
+
+    def _plausible(self, graph: Sequence[int]) -> bool:
+        """Return whether degrees allow a cycle, no vertex has three neighbours of degree two, and it is connected."""
+        narrow = sum(1 << vertex for vertex, bits in enumerate(graph) if bits.bit_count() == 2)
+        return super()._plausible(graph) and all((bits & narrow).bit_count() < 3 for bits in graph)
 
 
 class SolvablePathPuzzle(HamiltonianPathPuzzle):

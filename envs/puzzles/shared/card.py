@@ -5,23 +5,36 @@ from typing import Any
 from rlbench_suite.card import TaskCard
 
 
-def puzzle_card(cards: str, name: str, task: str, puzzle: str, *tags: str, player: str = "", **facts: Any) -> TaskCard:
+def puzzle_card(
+    cards: str,
+    name: str,
+    task: str,
+    puzzle: str,
+    *tags: str,
+    player: str = "",
+    solvable: str = "",
+    version: int = 0,
+    **facts: Any,
+) -> TaskCard:
     """Return the card of a puzzle.
 
     Args:
         cards: name of the module ``cards`` beside the task.
         name: the id without its namespace and version.
-        task, puzzle, player: ``module:Class`` of the task, its one-shot form and its reference player, all in the
-            package of ``cards``. Without a player, the exact solver's plan is played.
+        task, puzzle, player, solvable: ``module:Class`` of the task, its one-shot form, its reference player, and the
+            one-shot form of solvable instances, all in the package of ``cards``. Without a player, the exact solver's
+            plan is played.
+        version: version of the id.
         tags: words for filtering, beside ``discrete``.
         facts: further attributes of the card.
     """
     package = cards.rpartition(".")[0]
     return TaskCard(
-        id=f"rlsuite/{name}-v0",
+        id=f"rlsuite/{name}-v{version}",
         family="puzzles",
         entry_point=f"{package}.{task}",
         puzzle=f"{package}.{puzzle}",
+        solvable=f"{package}.{solvable}" if solvable else "",
         reference=f"{package}.{player}" if player else f"{__package__}.puzzle_task:SolverPlayer",
         tags=("discrete", *tags),
         **facts,

@@ -32,7 +32,7 @@ from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Instance, Malformed, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Instance, Malformed, Puzzle, Verdict, wrong
 from rlbench_suite.reductions import summed
 
 from . import parsing
@@ -95,7 +95,9 @@ class GridPuzzle(Puzzle[Instance]):
         givens: bytes = instance.givens.tobytes()  # type: ignore[attr-defined]
         shown = self.written(self.as_rows(givens)) if any(givens) else self._blank
         parts = (self.rules(), self.clues(instance), shown, self._task)
-        return "\n\n".join([part for part in parts if part])
+        return "\n\n".join([part for part in parts if part]) + (
+            ", the given symbols unchanged." if any(givens) else "."
+        )
 
     @cached_property
     def _blank(self) -> str:
@@ -104,12 +106,30 @@ class GridPuzzle(Puzzle[Instance]):
 
     @cached_property
     def _task(self) -> str:
-        """End of the question: the request for an answer."""
-        fill = " ".join(self.symbols[: self.fillable])
+        """Request for an answer, without the full stop."""
         return (
-            f"Fill every {EMPTY} with one of {fill} and answer with the whole grid: {self.rows} lines of "
-            f"{self.columns} symbols separated by single spaces, the given symbols unchanged."
+            f"Replace every {EMPTY} with {self.choices} and answer with the whole grid: {self.rows} lines of "
+            f"{self.columns} symbols separated by single spaces"
         )
+
+    @property
+    def choices(self) -> str:
+        """The symbols to fill in, as part of a sentence."""
+        fill = self.symbols[: self.fillable]
+        if self.meanings:
+            return " or ".join(f"'{symbol}' ({self.meanings[symbol]})" for symbol in fill)
+        return " or ".join(fill) if len(fill) == 2 else f"one of {' '.join(fill)}"
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show a small grid."""
+        return self._small
+
+    @cached_property
+    def _small(self) -> list[Example]:
+        rows, columns = 2, 3
+        cells = [1 + cell % self.fillable for cell in range(rows * columns)]
+        lead = f"For example, the answer for a grid of {rows} lines of {columns} symbols could be:"
+        return [Example(lead, self.written([cells[:columns], cells[columns:]]))]
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check the format, then the givens, then the rules."""
@@ -386,8 +406,10 @@ class FillTask(PuzzleTask[GridState]):
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
-        fill = " ".join(self.puzzle.symbols[: self.puzzle.fillable])
-        return f"Answer 'ROW COLUMN SYMBOL', counted from 1, to fill an empty cell ({EMPTY}) with one of {fill}."
+        return (
+            f"Answer 'ROW COLUMN SYMBOL', such as '1 2 {self.puzzle.symbols[0]}', to fill an empty cell ({EMPTY}). "
+            f"Rows and columns count from 1. The symbol is {self.puzzle.choices}."
+        )
 
     def parse(self, text: str, state: GridState, params: Params) -> np.ndarray:
         """Read ``2 3 7``: symbol 7 into row 2, column 3.

@@ -1,4 +1,4 @@
-"""rlsuite/CipherKnownPlaintext-v0: decrypt a text from plaintexts and ciphertexts of a cipher whose key is unknown.
+"""rlsuite/CipherKnownPlaintext-v1: decrypt a text from plaintexts and ciphertexts of a cipher whose key is unknown.
 
 The method is known, and so are plaintexts with their ciphertexts under one key. An instance is kept only if all keys
 that fit decrypt the text to the same plaintext, which trying them all proves (:func:`fitting`). So there is one answer,
@@ -59,7 +59,7 @@ class Tier(NamedTuple):
 TIERS = {
     4: Tier("ABCDE", 2, 2, (Caesar, Affine)),
     10: Tier("ABCDEFGHIJKLMNOP", 4, 2, (Affine, Vigenere, Hill, RailFence, Columnar, Substitution)),
-    12: Tier("ABCDEFGHIKLMNOPQRSTUVWXYZ", 5, 3, (Vigenere, Autokey, Hill, Substitution)),
+    12: Tier("ABCDEFGHIKLMNOPQRSTUVWXYZ", 5, 3, (Vigenere, Autokey, Hill)),
 }
 """Tier by the number of letters of a text."""
 
@@ -194,7 +194,7 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
         cipher, pairs, text = self._parts(instance)
         lines = "\n".join(f"{self.written(plain)} becomes {self.written(secret)}" for plain, secret in pairs)
         return (
-            f"{self.numbering()}\n\n{cipher.method()}\n\nThe key is not told. With it,\n{lines}\n\n"
+            f"{self.numbering()}\n\n{cipher.method()}\n\nThe key is unknown. With it,\n{lines}\n\n"
             f"Decrypt this ciphertext, which was encrypted with the same key:\n{self.written(text)}"
         )
 

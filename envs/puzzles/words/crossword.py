@@ -186,10 +186,10 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
     def rules(self) -> str:
         """State the rules."""
         return (
-            f"Fill-in crossword: cells marked {BLOCK} are blocked. A slot is a run of two or more cells that are not, "
-            "in a row (read from left to right) or in a column (read from top to bottom), as long as can be. Every "
-            "word of the list goes into exactly one slot, and every slot gets a word of the list. Where two slots "
-            "cross, their words have the same letter."
+            f"Fill-in crossword: cells marked {BLOCK} are blocked. A slot is a maximal run of two or more open cells "
+            "in a row (read from left to right) or in a column (read from top to bottom). Every word of the list goes "
+            "into exactly one slot, and every slot gets a word of the list. Where two slots cross, their words share "
+            "the letter."
         )
 
     def clues(self, instance: Instance) -> str:

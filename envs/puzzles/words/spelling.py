@@ -29,7 +29,7 @@ from PIL import ImageFont
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import Instance, Malformed, Puzzle, agreement, items_of
+from rlbench_suite.puzzle import Example, Instance, Malformed, Puzzle, agreement, items_of
 
 from ..shared import parsing
 from ..shared.board import Board
@@ -72,6 +72,10 @@ class TextPuzzle(Puzzle[Instance]):
     def question(self, instance: Instance) -> str:
         """State the rules, the instance and the format."""
         return f"{self.told(instance)}\n\nAnswer with the {self.length} letters, in capitals, without spaces."
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show a short text."""
+        return [Example("For example, the answer for a text of 3 letters could be:", self.written([1, 0, 2]))]
 
     @property
     def caseless(self) -> Sequence[str]:

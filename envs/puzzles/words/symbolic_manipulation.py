@@ -25,7 +25,7 @@ import numpy as np
 
 from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, agreement, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, agreement, wrong
 
 from ..shared import parsing
 from ..shared.board import Board
@@ -105,9 +105,7 @@ OPERATIONS = (
         _interleaved,
     ),
     Operation("Sort the symbols alphabetically.", "", lambda s, a, m: sorted(s), ordered=True),
-    Operation(
-        "Remove every symbol of which there is an equal one further left.", "", lambda s, a, m: list(dict.fromkeys(s))
-    ),
+    Operation("Remove every symbol that already occurs further left.", "", lambda s, a, m: list(dict.fromkeys(s))),
     Operation(
         "Shorten every run of equal neighbours to one symbol.",
         "",
@@ -131,9 +129,9 @@ OPERATIONS = (
         ordered=True,
     ),
     Operation(
-        "Rewrite with the rules '{0} {1} -> {2}' and '{3} {4} -> {5}' (a left side stands for two neighbours; nothing "
-        "means that they are removed): as long as a left side occurs, take the first of the rules whose left side "
-        "occurs, and replace its leftmost occurrence by the right side.",
+        "Rewrite with the rules '{0} {1} -> {2}' and '{3} {4} -> {5}' (a left side stands for two "
+        "neighbours{removed}): as long as a left side occurs, take the first rule whose left side occurs, and replace "
+        "its leftmost occurrence by the right side.",
         "llrllr",
         _rewritten,
     ),
@@ -254,11 +252,15 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         program = "\n".join(f"{k}. {self.words(line)}" for k, line in enumerate(instance.program.tolist(), 1))
         letters, sequence = " ".join(ALPHABET[: self.letters]), self.written(self.symbols_of(instance.rows[0]))
         return (
-            f"A sequence of symbols, each one of {letters}:\n{sequence}\n\n"
-            f"Carry out these operations in order, each on what the one before has made:\n{program}\n\n"
-            f"What is the sequence in the end? It has at most {self.width} symbols. Answer with them, "
-            "separated by single spaces."
+            f"A sequence of symbols, each of them one of {letters}:\n{sequence}\n\n"
+            f"Carry out these operations in order, each on the result of the one before:\n{program}\n\n"
+            f"What is the final sequence? It has at most {self.width} symbols. Answer with them, separated by single "
+            "spaces."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show a sequence."""
+        return [Example("For example, the sequence of b and a would be written:", "b a")]
 
     def words(self, operation: Row) -> str:
         """Return a line of the program in English."""
@@ -266,7 +268,8 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         letters = ALPHABET[: self.letters]
         names = [*letters, "nothing"]
         shown = [names[x] if take in "ilr" else x for take, x in zip(OPERATIONS[kind].takes, arguments, strict=False)]
-        return OPERATIONS[kind].words.format(*shown, letters=" ".join(letters), last=letters[-1])
+        removed = "; nothing means that they are removed" if "nothing" in shown else ""
+        return OPERATIONS[kind].words.format(*shown, letters=" ".join(letters), last=letters[-1], removed=removed)
 
     @property
     def caseless(self) -> Sequence[str]:

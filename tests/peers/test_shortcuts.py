@@ -1,0 +1,54 @@
+"""Cheap classifiers find what is there, and nothing else."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn", reason="needs the extra peers")
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+import shortcuts
+
+
+def questions(count: int, seed: int) -> list[list[str]]:
+    random = np.random.default_rng(seed)
+    return [["Name", "it", ":", *(str(number) for number in random.integers(0, 5, 12))] for _ in range(count)]
+
+
+def test_a_planted_shortcut_is_found() -> None:
+    learned, asked = questions(400, 0), questions(200, 1)
+
+    def kinds(words: list[list[str]]) -> list[str]:
+        return ["none" if each.count("3") > 2 else "some" for each in words]
+
+    reader = shortcuts.Reader(learned)
+    predicted = shortcuts.fitted(reader(learned), kinds(learned), reader(asked))
+    assert np.mean([one == other for one, other in zip(predicted, kinds(asked), strict=True)]) > 0.95
+
+
+def test_nothing_is_found_in_random_labels() -> None:
+    learned, asked = questions(400, 0), questions(400, 1)
+    random = np.random.default_rng(2)
+    labels, truth = (random.choice(["none", "some"], 400).tolist() for _ in range(2))
+    reader = shortcuts.Reader(learned)
+    predicted = shortcuts.fitted(reader(learned), labels, reader(asked))
+    assert abs(np.mean([one == other for one, other in zip(predicted, truth, strict=True)]) - 0.5) < 0.1
+
+
+def test_degrees_of_a_graph() -> None:
+    """The path 1-2-3 with the edge 3-4: degrees 1, 2, 2, 1."""
+    told = ["The", "edges", ":", "1", "-", "2", "2", "-", "3", "3", "-", "4"]
+    features = shortcuts.graph(told)
+    assert features[:5] == [1, 1, 2, 2, 0]
+    assert sum(features[shortcuts.VERTICES : -3]) == 3
+
+
+def test_kinds_of_answers() -> None:
+    assert [shortcuts.kind(answer) for answer in ("none", "1 2 3", "UNSAT 1 #2", "K N", "e2e4")] == [
+        "none",
+        "",
+        "UNSAT",
+        "",
+        "",
+    ]
