@@ -295,7 +295,7 @@ class EpisodeSession(Session):
     def _step(self, action: str, fault: str = "") -> tuple[str, float]:
         """Play one turn; ``fault`` says why there is no action."""
         _, reward, terminated, truncated, self.info = self.env.step(action)
-        earned = float(scalar_return(self.task, reward) if np.ndim(reward) else reward)  # vectors are of objectives
+        earned = float(scalar_return(self.task, reward) if isinstance(reward, np.ndarray) else reward)
         self.done, self.turns = terminated or truncated, self.turns + 1
         self.total_reward += earned
         before, self._state = self._state, self.view.state

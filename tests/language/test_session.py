@@ -295,6 +295,7 @@ def test_hostile_calls_play_the_noop() -> None:
     for _ in range(10_000):
         deep = {"contact": deep}
     for name in ("OfficeApps-v0", "TMaze-v0", "Sudoku4-v0"):
+        begin(name, seed=0).reply("")  # compiles
         for arguments in (deep, {"contact": {1, 2}}, "[" * 10_000, "[1]", "nonsense", {"text": 3}, {"x": "y" * 10**6}):
             for tool in ("contacts_get", "reply", "submit_answer", "a" * 10_000, "", "x\n\ud800"):
                 session = begin(name, seed=0)
