@@ -9,6 +9,7 @@ import re
 from typing import Any, Literal, NamedTuple, get_args
 
 import gymnasium
+import numpy as np
 
 from rlbench_suite.adapters.text import LONGEST_ACTION, TextEnv, action_in, why_over
 from rlbench_suite.card import unknown
@@ -211,7 +212,8 @@ class PuzzleSession(Session):
         """End the episode with an answer."""
         self.verdict = self._verdict(answer)
         self.done, self.total_reward = True, self.verdict.score
-        return self.verdict.reason or "Right.", self.verdict.score
+        said = f"Not right: {self.verdict.reason}" if self.verdict.reason else "Right"
+        return f"{said}. Score: {self.verdict.score:g}.", self.verdict.score
 
     @property
     def score(self) -> float:
@@ -293,7 +295,7 @@ class EpisodeSession(Session):
     def _step(self, action: str, fault: str = "") -> tuple[str, float]:
         """Play one turn; ``fault`` says why there is no action."""
         _, reward, terminated, truncated, self.info = self.env.step(action)
-        earned = float(scalar_return(self.task, reward))
+        earned = float(scalar_return(self.task, reward) if isinstance(reward, np.ndarray) else reward)
         self.done, self.turns = terminated or truncated, self.turns + 1
         self.total_reward += earned
         before, self._state = self._state, self.view.state
