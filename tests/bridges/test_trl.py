@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rlbench_suite.language import CompositeDataset, PuzzleDataset
+from rlbench_suite.language.rows import instance_of
 from rlbench_suite.language.session import begin
 from rlbench_suite.language.trl import (
     check_chat_template,
@@ -46,7 +47,9 @@ def test_rows_of_several_puzzles_and_tiers_reach_one_environment() -> None:
     rows = [*PuzzleDataset("Sudoku4-v0", size=3, difficulty=("easy", "hard")), *PuzzleDataset("SAT-v0", size=2)]
     for row in rows:
         question = env.reset(**padded(row))
-        assert question.split("\nGive")[0] in row["question"]
+        puzzle, instance = instance_of(row)
+        assert question.startswith(puzzle.question(instance))
+        assert "<answer>" not in question
         assert env.get_reward() == 0
         env.submit_answer(row["answer"])
         assert env.get_reward() == 1
