@@ -18,21 +18,11 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.adapters.text import TextEnv
-from rlbench_suite.envs.memory.t_maze import ACTIONS
-from rlbench_suite.envs.text.knowledge import spoken
-from rlbench_suite.envs.tools.api_reference import call_text
-from rlbench_suite.envs.tools.apis import APIS
 from rlbench_suite.language.session import EpisodeSession, History, begin
 from rlbench_suite.policy import View
 
 EPISODES = 10
-SPELT: dict[str, Callable[[Any, Any, np.ndarray], str]] = {
-    "Wordle-v0": lambda task, params, action: task.words[int(action)],
-    "TwentyQuestions-v0": lambda task, params, action: spoken(task.knowledge(params))[int(action)],
-    "OfficeApps-v0": lambda task, params, action: call_text(APIS, action),
-    "TMaze-v0": lambda task, params, action: ACTIONS[int(action)],
-}
-"""Text of an action, from task, context and action."""
+IDS = ("Wordle-v0", "TwentyQuestions-v0", "OfficeApps-v0", "TMaze-v0")
 
 
 def length(messages: list[dict[str, Any]]) -> int:
@@ -67,19 +57,19 @@ def random(view: TextEnv) -> Callable[[], np.ndarray]:
     return choose
 
 
-def play(session: EpisodeSession, choose: Callable[[], np.ndarray], name: str) -> tuple[int, int, int]:
+def play(session: EpisodeSession, choose: Callable[[], np.ndarray]) -> tuple[int, int, int]:
     """Play an episode; return its turns, the characters of the conversation, and those of all that was sent."""
     sent = 0
     while not session.done:
         sent += length(session.messages())
-        session.reply(SPELT[name](session.task, session.view.params, choose()))
+        session.reply(session.task.spell(choose(), session.view.state, session.view.params))
     whole = [{"content": session.system}, {"content": session.opening}, *(m for turn in session.said for m in turn)]
     return session.turns, length(whole), sent
 
 
 def main() -> None:
     print("| id | player | history | turns | conversation | sent |\n| --- | --- | --- | --- | --- | --- |")
-    for name in SPELT:
+    for name in IDS:
         # Most random calls of OfficeApps have arguments that mean nothing, and so no text.
         for player in (reference,) if name == "OfficeApps-v0" else (reference, random):
             for history in get_args(History):
@@ -87,7 +77,7 @@ def main() -> None:
                 for seed in range(EPISODES):
                     session = begin(name, seed=seed, history=history)
                     assert isinstance(session, EpisodeSession)
-                    played.append(play(session, player(session.view), name))
+                    played.append(play(session, player(session.view)))
                 turns, conversation, sent = np.mean(played, 0)
                 figures = f"{turns:.1f} | {conversation:,.0f} | {sent:,.0f}"
                 print(f"| {name} | {player.__name__} | {history} | {figures} |", flush=True)

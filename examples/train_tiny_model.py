@@ -8,7 +8,7 @@ The model is made here: a two-layer transformer whose tokens are the symbols of 
 1. *Format*, supervised: it imitates random well-formed answers (`Puzzle.guess`). It learns to repeat the given digits
    and to write some digit into each empty cell. It sees no solution, so it begins at the chance level of the puzzle.
 2. *Skill*, by GRPO: the reward is the score of the answer plus the share of empty cells that agree with the solution.
-   The first prompts have 1 or 2 empty cells, so that a random answer is often right; later ones have 2 to 6.
+   Prompts have 1 to 6 empty cells, so that a random answer to some of them is often right.
 
 The evaluation asks for whole grids of the test split at the tier `easy` (6 empty cells). None of them occurs in
 training, under any symmetry. An answer counts only if `score` gives it 1. The model answers greedily. The prompt is
@@ -21,6 +21,7 @@ import argparse
 import random
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -39,12 +40,12 @@ from rlbench_suite.language.trl import puzzle_reward
 from rlbench_suite.puzzle import CLOSING, OPENING, Puzzle
 
 PUZZLE, DIFFICULTY = "Sudoku4-v0", "easy"
-PHASES = {(1, 2): 100, (2, 3, 4, 5, 6): 300}
-"""Numbers of empty cells in the prompts of each phase of GRPO, and its steps."""
-TEST_ROWS = 400
+TRAINED_ON = (1, 2, 3, 4, 5, 6)
+"""Difficulties of the training rows: numbers of empty cells."""
+ROWS, TEST_ROWS = 12_000, 400
 CELLS = 16
-REPLY = CELLS + 2
-"""Tokens of a reply: the cells and two tags."""
+REPLY = CELLS + 3
+"""Tokens of a reply: the cells, two tags, and the end."""
 WARM_UP_BATCH, WARM_UP_RATE = 64, 3e-3
 GROUP, PROMPTS, RATE = 8, 32, 2e-3
 
@@ -93,7 +94,7 @@ def warm_up(model: Any, tokenizer: Any, rows: Sequence[Row], seed: int, steps: i
         for member, row in enumerate(luck.sample(rows, WARM_UP_BATCH)):
             puzzle, instance = instance_of(row)
             guess = puzzle.guess(instance, Dice(seed, step * WARM_UP_BATCH + member))
-            texts.append(f"{grid_of(row)}{OPENING}{guess}{CLOSING}")
+            texts.append(f"{grid_of(row)}{OPENING}{guess}{CLOSING}{tokenizer.eos_token}")
         tokens = torch.tensor(tokenizer(texts)["input_ids"])
         labels = tokens.clone()
         labels[:, :CELLS] = -100  # only the reply is learnt
@@ -154,9 +155,7 @@ def shown(found: Score) -> str:
     return f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
-def main(
-    *, minutes: float = 8.0, steps: int = sum(PHASES.values()), seed: int = 0, warm_up_steps: int = 250
-) -> tuple[Score, Score]:
+def main(*, minutes: float = 8.0, steps: int = 600, seed: int = 0, warm_up_steps: int = 250) -> tuple[Score, Score]:
     """Train, print the scores, and return those before and after GRPO.
 
     Args:
@@ -166,9 +165,8 @@ def main(
         warm_up_steps: length of the supervised phase.
     """
     started = time.monotonic()
-    rows: list[Row] = []
-    for empty, length in PHASES.items():
-        rows += PuzzleDataset(PUZZLE, size=length * PROMPTS, seed=len(rows), difficulty=empty)
+    warnings.filterwarnings("ignore", f".*{PUZZLE} has few different")  # rows equal but for a symmetry are no harm here
+    rows = list(PuzzleDataset(PUZZLE, size=ROWS, difficulty=TRAINED_ON))
     tests = list(PuzzleDataset(PUZZLE, size=TEST_ROWS, split="test", difficulty=DIFFICULTY))
     tokenizer = make_tokenizer()
     model = make_model(tokenizer, seed)
@@ -192,7 +190,6 @@ def main(
                 lr_scheduler_type="constant_with_warmup",
                 warmup_steps=10,
                 adam_beta2=0.95,
-                shuffle_dataset=False,
                 use_cpu=True,
                 bf16=False,
                 gradient_checkpointing=False,
@@ -216,6 +213,6 @@ def main(
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Train a tiny language model on Sudoku4 by GRPO.")
     parser.add_argument("--minutes", type=float, default=8.0, help="time limit of the training")
-    parser.add_argument("--steps", type=int, default=sum(PHASES.values()), help="most steps of GRPO")
+    parser.add_argument("--steps", type=int, default=600, help="most steps of GRPO")
     parser.add_argument("--seed", type=int, default=0)
     main(**vars(parser.parse_args()))

@@ -311,11 +311,11 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
         It is :meth:`likeness`, rescaled so that answers that ignore the prompt earn nothing. Neither do malformed ones.
         """
-        if not self.verify(instance, answer).valid:
+        likeness = self.likeness(instance, answer, best) if self.verify(instance, answer).valid else 0.0
+        if likeness == 0:
             return 0.0
         chance = self.effortless(instance, best)
-        more = self.likeness(instance, answer, best) - chance
-        return MOST_PARTIAL * more / (1 - chance) if more > 0 else 0.0
+        return max(MOST_PARTIAL * (likeness - chance) / (1 - chance), 0.0) if chance < 1 else 0.0
 
     def to_plain(self, instance: Instance) -> dict[str, Any]:
         """Return the instance as numbers and lists, for JSON."""

@@ -84,7 +84,7 @@ class OfficeApps(Task[Params, State]):
     """The task; see the module's docstring. ``difficulty`` is 1, 2 or 3."""
 
     measures: ClassVar[dict[str, str]] = {
-        "template": "number of the instruction's template in its tier",
+        "template": "number of the instruction's template in its tier once the episode is over, -1 before",
         "must_refuse": "1 if the episode is over and the instruction had to be refused, else 0",
         "refused": "1 if the player refused, else 0",
         "unchanged": "1 if the world is as it was at the start, else 0",
@@ -147,10 +147,11 @@ class OfficeApps(Task[Params, State]):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success``: the episode ended, and in the right way."""
+        over = self.terminal(state, None, params)
         return {
             "success": self.solved(state, params),
-            "template": params.ask.template,
-            "must_refuse": (params.reason > 0) & (state.ending != Ending.RUNNING),
+            "template": jnp.where(over, params.ask.template, -1),
+            "must_refuse": over & (params.reason > 0),
             "refused": state.ending == Ending.REFUSED,
             "unchanged": same(params.start, state.world),
         }

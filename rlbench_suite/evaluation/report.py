@@ -301,9 +301,9 @@ def _conversations(models: list[Passing]) -> Iterable[str]:
     if not models:
         return
     yield (
-        "Language models: pass@k is the chance that one of k attempts is right, pass^k that all are, estimated without "
-        "bias and with 95 % intervals over instances. Tokens are means of an episode. The intervals of scores above "
-        "are over seeds, each with instances of its own."
+        "Language models: pass@k is the chance that at least one of k attempts is right, pass^k that all are, both "
+        "without bias. Their 95 % intervals are over instances, those of scores over seeds, each with instances of its "
+        "own. Tokens are means of an episode."
     )
     if any(model.one_shot for model in models):
         yield (

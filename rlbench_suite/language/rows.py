@@ -24,7 +24,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from rlbench_suite.card import load, unknown
-from rlbench_suite.language.lenient import TAGS, THOUGHTS, Tags, find_answer, judge_answer
+from rlbench_suite.language.lenient import TAGS, THOUGHTS, Tags, find_answer, judge_answer, plain
 from rlbench_suite.puzzle import CLOSING, OPENING, Puzzle, Verdict
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards
@@ -142,8 +142,9 @@ def _judged(row: Mapping[str, Any], given: str | None, *, lenient: bool, partial
     """Judge the answer that was found in a reply."""
     puzzle, instance = instance_of(row)
     judged = judge_answer(puzzle, instance, given, lenient=lenient)
-    if partial and given is not None and judged.score < 1:
-        credit = puzzle.partial(instance, given, row.get("answer") or puzzle.solve(instance))
+    if partial and given is not None and judged.valid and judged.score < 1:
+        read = given if puzzle.verify(instance, given).valid else puzzle.mend(plain(given))
+        credit = puzzle.partial(instance, read, row.get("answer") or puzzle.solve(instance))
         return judged._replace(score=max(judged.score, credit))
     return judged
 

@@ -40,6 +40,7 @@ class TaskEnvironment:
     split: ClassVar[str]
     difficulty: ClassVar[str | float | None]
     one_shot: ClassVar[bool | None]
+    lenient: ClassVar[bool]
 
     def __init__(self) -> None:
         self._session: Session | None = None
@@ -64,7 +65,9 @@ class TaskEnvironment:
         if task_id not in self.ids:
             raise ValueError(unknown("task of this environment", task_id, self.ids))
         difficulty, split = given.get("tier", self.difficulty), given.get("split", self.split)
-        self._session = begin(task_id, seed=seed, split=split, difficulty=difficulty, one_shot=self.one_shot)
+        self._session = begin(
+            task_id, seed=seed, split=split, difficulty=difficulty, one_shot=self.one_shot, lenient=self.lenient
+        )
         if isinstance(self._session, PuzzleSession):
             puzzle, instance = self._session.puzzle, self._session.instance
             question = f"{puzzle.question(instance)}\n{puzzle.shown_examples(instance)}"
@@ -94,6 +97,7 @@ def environment_factory(
     split: str = "train",
     difficulty: str | float | None = None,
     one_shot: bool | None = None,
+    lenient: bool = False,
 ) -> type[TaskEnvironment]:
     """Make a class of environments of one task or several, see :class:`TaskEnvironment`.
 
@@ -105,6 +109,7 @@ def environment_factory(
         split: split of rows that do not name one.
         difficulty: a tier's name, or the number that defines it, for rows that do not name one.
         one_shot: True to ask puzzles for one answer, False to play them turn by turn. By default they are asked.
+        lenient: True to read answers that are formatted in another way than the task asks for.
 
     Raises:
         ValueError: no task, an unknown task, split or difficulty, or tasks with different tools of one name.
@@ -123,7 +128,7 @@ def environment_factory(
                 raise ValueError(f"{task_id} has another tool {name!r} than a task before it: make a factory for each.")
     methods = dict(map(_method, schemas.values()))
     named = ids[0].split("/")[1].split("-")[0] if len(ids) == 1 else "Mixed"
-    settings = {"ids": ids, "split": split, "difficulty": difficulty, "one_shot": one_shot}
+    settings = {"ids": ids, "split": split, "difficulty": difficulty, "one_shot": one_shot, "lenient": lenient}
     return type(f"{named}Environment", (TaskEnvironment,), {**settings, **methods, "__doc__": TaskEnvironment.__doc__})
 
 
@@ -224,7 +229,7 @@ def prompt_dataset(rows: Iterable[Row], *, environment: bool = False) -> dataset
     Raises:
         ImportError: ``datasets`` is not installed.
     """
-    datasets = _library("datasets")
+    library = _library("datasets")
     prompted = (
         {
             "prompt": [{"role": "user", "content": "" if environment else row["question"]}],
@@ -233,7 +238,7 @@ def prompt_dataset(rows: Iterable[Row], *, environment: bool = False) -> dataset
         }
         for row in rows
     )
-    made: datasets.Dataset = datasets.Dataset.from_list(list(prompted))
+    made: datasets.Dataset = library.Dataset.from_list(list(prompted))
     return made
 
 

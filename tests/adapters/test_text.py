@@ -127,6 +127,33 @@ def test_the_whole_reply_is_read() -> None:
         assert f"at most {LONGEST_ACTION} characters, got {len(reply)}" in info["invalid_reason"]
 
 
+def test_the_text_view_reads_replies_with_free_text_too() -> None:
+    env = gymnasium.make("rlsuite/DeepSeaTreasure-v0", view="text")
+    env.reset(seed=0)
+    long = "I think of " + "many things " * LONGEST_ACTION
+    *_, info = env.step(f"<think>{long} <action>up</action></think>{long} <action>right</action>")
+    assert "invalid_reason" not in info
+    observation, *_, info = env.step("<action>down</action> or <action>sideways</action>")
+    assert "'sideways'" in info["invalid_reason"]
+    assert observation.splitlines()[-3:] == [
+        f"Not understood: {info['invalid_reason']}",
+        "The no-op action was played instead: up.",
+        env.unwrapped.task.how_to_act(),
+    ]
+
+
+def test_the_last_observation_says_why_the_episode_is_over_and_asks_for_nothing() -> None:
+    env = gymnasium.make("rlsuite/DeepSeaTreasure-v0", view="text")
+    env.reset(seed=0)
+    observation, _, terminated, _, info = env.step("down")
+    assert terminated
+    assert observation.splitlines()[-1] == (
+        f"The episode is over: found the treasure worth 0.7. Score: {info['score']:.2f} "
+        "(random play 0, reference player 1)."
+    )
+    assert env.unwrapped.task.how_to_act() not in observation
+
+
 @pytest.mark.parametrize("name", ["SAT-v0", "DeepSeaTreasure-v0", "Vicsek-v0", "Hopper-v0"])
 def test_an_episode_may_end_with_a_reply_that_is_no_action(name: str) -> None:
     env = gymnasium.make(f"rlsuite/{name}", view="text", max_episode_steps=2)

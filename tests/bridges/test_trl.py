@@ -63,6 +63,15 @@ def test_an_answer_may_have_its_tags(wrapped: str) -> None:
         env.submit_answer(row["answer"])
 
 
+def test_answers_can_be_read_leniently() -> None:
+    (row,) = PuzzleDataset("Sudoku4-v0", size=1)
+    for lenient in (False, True):
+        env = environment_factory("Sudoku4-v0", lenient=lenient)()
+        env.reset(**row)
+        env.submit_answer(f"```\n{row['answer']}\n```")
+        assert env.get_reward() == lenient
+
+
 def test_an_instance_can_be_used_again() -> None:
     env = environment_factory("Sudoku4-v0", difficulty="easy")()
     first = env.reset(seed=1)
@@ -254,3 +263,22 @@ def test_a_template_without_tools_is_refused(example: dict[str, Any]) -> None:
     tokenizer.chat_template = None
     with pytest.raises(ValueError, match="does not render tool calls"):
         check_chat_template(tokenizer)
+
+
+@needs_trl
+def test_the_tiny_model_trains(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two steps of each phase run; whether it learns takes minutes, and the docs page has the figures."""
+    tiny = runpy.run_path(str(EXAMPLES / "train_tiny_model.py"))
+    tiny["main"].__globals__.update(ROWS=300, TEST_ROWS=20)
+    tokenizer = tiny["make_tokenizer"]()
+    (row,) = PuzzleDataset("Sudoku4-v0", size=1)
+    reply = f"<answer>{row['answer']}</answer>"
+    assert tokenizer.decode(tokenizer(reply)["input_ids"]) == reply
+    assert len(tokenizer(reply)["input_ids"]) == tiny["REPLY"] - 1
+    assert tiny["likeness_reward"]([reply, "no"], [row["answer"]] * 2, [row["metadata"]] * 2) == [1.0, 0.0]
+    before, after = tiny["main"](steps=2, warm_up_steps=2)
+    assert 0 <= before.low <= before.mean <= before.high <= 1
+    assert after.episodes == 20
+    said = capsys.readouterr().out
+    assert "random answers: 0.000 [0.000, " in said
+    assert "end of GRPO, 2 steps" in said

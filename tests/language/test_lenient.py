@@ -196,10 +196,10 @@ def test_tags_may_be_others() -> None:
         ("Geometry-v0", "X.0", False),
         ("Geometry-v0", "x = X", False),
         ("Geometry-v0", "X or 1", False),
-        ("KnightsAndKnaves-v0", "X", True),
-        ("KnightsAndKnaves-v0", "(X)", True),
-        ("KnightsAndKnaves-v0", "X N", False),
-        ("KnightsAndKnaves-v0", "X\nX", False),
+        ("KnightsAndKnaves-v1", "X", True),
+        ("KnightsAndKnaves-v1", "(X)", True),
+        ("KnightsAndKnaves-v1", "X N", False),
+        ("KnightsAndKnaves-v1", "X\nX", False),
         ("Sudoku4-v0", "X", True),
         ("Sudoku4-v0", "X\n1 2 3 4", False),
         ("Sudoku4-v0", "X 1", False),
@@ -224,6 +224,21 @@ def test_other_readings_are_not_tried(name: str, answer: str, right: bool) -> No
     assert (judge_answer(puzzle, instance, reply, lenient=True).score == 1) == right
 
 
+def test_a_wrong_answer_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    puzzle = puzzle_of("Entailment-v0", "easy")
+    instance = puzzle.generate(0)
+    right = puzzle.solve(instance)
+    wrong = next(answer for answer in puzzle.constants() if answer != right)
+    read: list[str] = []
+    monkeypatch.setattr(puzzle, "mend", lambda answer: read.append(answer) or right)
+    assert judge_answer(puzzle, instance, wrong, lenient=True).score == 0
+    assert judge_answer(puzzle, instance, None, lenient=True).score == 0
+    assert judge_answer(puzzle, instance, "x" * 10_001, lenient=True).score == 0
+    assert not read
+    assert judge_answer(puzzle, instance, f"**{wrong}**", lenient=True).score == 1
+    assert read == [wrong]
+
+
 def test_an_expression_may_be_written_as_in_print() -> None:
     puzzle = puzzle_of("Game24-v0", "easy")
     instance = next(i for i in map(puzzle.generate, range(99)) if sorted(i.numbers.tolist()) == [2, 4, 8, 10])
@@ -246,9 +261,9 @@ def test_an_expression_may_be_written_as_in_print() -> None:
 
 
 def test_the_command_reads_leniently_on_request() -> None:
-    puzzle = puzzle_of("Slant-v0", "easy")
+    puzzle = puzzle_of("Slant-v1", "easy")
     reply = f"{A}**{puzzle.solve(puzzle.generate(3))}**{Z}"
-    command = ["puzzles", "verify", "Slant-v0", "--seed", "3", "--difficulty", "easy"]
+    command = ["puzzles", "verify", "Slant-v1", "--seed", "3", "--difficulty", "easy"]
     assert CliRunner().invoke(app, command, input=reply).exit_code == 1
     result = CliRunner().invoke(app, [*command, "--lenient"], input=reply)
     assert result.exit_code == 0

@@ -46,6 +46,8 @@ def test_partial_credit_is_for_thought_alone(card: TaskCard) -> None:
             given = credit(row, answer)
             assert given == 1 if truth == 1 else truth <= given <= max(truth, MOST_PARTIAL)
             assert given == credit(row | {"answer": ""}, answer), "the stored answer is not needed"
+            fenced = f"<answer>```\n{answer}\n```</answer>"
+            assert given == score(row, fenced, partial=True, lenient=True) or answer == twice
         lucky.append(credit(row, answer) - truth)
     assert fmean(lucky) <= LUCK
 

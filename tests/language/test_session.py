@@ -15,19 +15,13 @@ import pytest
 from rlbench_suite.card import TaskCard
 from rlbench_suite.envs.memory.t_maze import ACTIONS
 from rlbench_suite.envs.text.knowledge import spoken
-from rlbench_suite.envs.tools.api_reference import call_text
-from rlbench_suite.envs.tools.apis import APIS
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.language.session import UNREADABLE_CALLS, EpisodeSession, PuzzleSession, begin
 from rlbench_suite.policy import View
 from rlbench_suite.puzzle import CLOSING, OPENING
+from rlbench_suite.registry import card as find_card
+from rlbench_suite.task import Described
 
-SPELT: dict[str, Callable[[Any, Any, np.ndarray], str]] = {
-    "Wordle-v0": lambda task, params, action: task.words[int(action)],
-    "TwentyQuestions-v0": lambda task, params, action: spoken(task.knowledge(params))[int(action)],
-    "OfficeApps-v0": lambda task, params, action: call_text(APIS, action),
-    "TMaze-v0": lambda task, params, action: ACTIONS[int(action)],
-}
 TEXTS = [
     ("Wordle-v0", None),
     ("TwentyQuestions-v0", "medium"),
@@ -36,7 +30,7 @@ TEXTS = [
     ("OfficeApps-v0", "hard"),
     ("TMaze-v0", None),
 ]
-OTHERS = ("DeepSeaTreasure-v0", "Inventory-v0", "SAT-v0", "Sudoku4-v0")
+OTHERS = ("DeepSeaTreasure-v0", "Inventory-v0", "SAT-v0", "Sudoku4-v0", "QuadcopterHover-v0")
 MOST_TURNS = 40
 
 
@@ -62,10 +56,7 @@ def reference(session: EpisodeSession) -> Callable[[], np.ndarray]:
 
 
 def spelt(session: EpisodeSession, action: np.ndarray) -> str:
-    name = session.task.card.name
-    if name in SPELT:
-        return SPELT[name](session.task, session.view.params, action)
-    return " ".join(map(str, np.ravel(action).tolist()))
+    return session.task.spell(action, session.view.state, session.view.params)
 
 
 @pytest.mark.parametrize(("name", "difficulty"), TEXTS)
@@ -89,16 +80,20 @@ def test_the_reference_scores_in_words_what_it_scores_in_numbers(name: str, diff
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_numbers_play_the_same_episode(name: str) -> None:
+def test_other_tasks_play_the_same_episode(name: str) -> None:
     session, plain = open_session(name, seed=1), gymnasium.make(f"rlsuite/{name}")
     plain.reset(seed=1)
-    while not session.done and session.turns < 5:
-        turn = session.reply("<action>no such thing</action>")
-        _, _, *over, info = plain.step(plain.unwrapped.task.noop_action())
+    choose = reference(session)
+    while not session.done and session.turns < 6:
+        action = choose() if session.turns % 2 else session.task.noop_action()
+        reply = spelt(session, action) if session.turns % 2 else "no such thing"
+        turn = session.reply(f"So: <action>{reply}</action>")
+        _, _, *over, info = plain.step(action)
         assert turn.done == any(over[:2])
         assert session.score == info["score"]
-        assert "Not understood" in turn.text
-        assert turn.done or turn.text.endswith(session.task.how_to_act())
+        if session.turns % 2:
+            assert "Not understood" in turn.text
+            assert turn.done or turn.text.endswith(session.task.how_to_act())
 
 
 @pytest.mark.every_puzzle
@@ -309,6 +304,47 @@ def test_hostile_calls_play_the_noop() -> None:
                 assert len(turn.text) < 20_000
                 assert turn.reward == 0
                 json.dumps(session.messages())
+
+
+def test_a_session_of_every_kind_of_task_plays(card: TaskCard) -> None:
+    """Replies that are no action play the no-op action; what has not changed at the beginning is not said again."""
+    session, plain = open_session(card.id, seed=2), gymnasium.make(card.id)
+    _, first = plain.reset(seed=2)
+    assert session.score == first["score"]
+    assert not session.success
+    assert session.task.how_to_act() in session.system
+    before = session.view.state
+    turn = session.reply("<action>?</action>")
+    _, _, terminated, truncated, info = plain.step(session.task.noop_action())
+    assert (turn.done, session.score) == (terminated or truncated, info["score"])
+    if not turn.done and "Not allowed" not in turn.text:
+        told = session.task.describe_turn(before, session.view.state, session.view.params)
+        assert told in turn.text
+        if type(session.task).describe_turn is Described.describe_turn:
+            assert session.task.describe(session.view.state, session.view.params).endswith(told)
+
+
+@pytest.mark.parametrize("name", ["Wordle-v0", "TwentyQuestions-v0", "OfficeApps-v0", "TMaze-v0"])
+def test_the_first_info_of_text_tasks_tells_nothing_of_the_instance(name: str) -> None:
+    """Whoever shows ``info`` to a model gives nothing away: it is the same for every instance of a tier."""
+    for difficulty in find_card(name).difficulties or (None,):
+        env = gymnasium.make(f"rlsuite/{name}", difficulty=difficulty)
+        infos = [env.reset(seed=seed)[1] for seed in range(40)]
+        masks = [info.pop("action_mask", None) for info in infos]
+        assert all(info == infos[0] for info in infos[1:])
+        assert name == "OfficeApps-v0" or len({str(mask) for mask in masks}) == 1
+
+
+def test_the_end_of_an_episode_tells_what_the_start_hides() -> None:
+    env = gymnasium.make("rlsuite/OfficeApps-v0", difficulty="hard")
+    seen = set()
+    for seed in range(60):
+        env.reset(seed=seed)
+        *_, info = env.step([1, 0, 0, 0, 0])
+        assert info["template"] == env.unwrapped.params.ask.template
+        assert info["must_refuse"] == (env.unwrapped.params.reason > 0)
+        seen.add(bool(info["must_refuse"]))
+    assert seen == {False, True}
 
 
 def test_a_time_limit_is_named() -> None:

@@ -91,6 +91,13 @@ class CNFPuzzle(Puzzle[AnyCNF]):
         """
         return invariant(instance)
 
+    def question(self, instance: AnyCNF) -> str:
+        """Ask for an assignment that satisfies every clause."""
+        return (
+            f"Find an assignment of true or false to the {instance.variables} variables of a formula such that every "
+            f"clause is satisfied. {self.dimacs(instance)}\nAnswer with {self.assignment_format(instance)}."
+        )
+
     def dimacs(self, instance: AnyCNF) -> str:
         """Return the formula, and how to read it."""
         return (
@@ -165,13 +172,6 @@ class CNFPuzzle(Puzzle[AnyCNF]):
 
 class ModelPuzzle(CNFPuzzle[CNF]):
     """Asks for a model."""
-
-    def question(self, instance: CNF) -> str:
-        """State the formula, in DIMACS CNF."""
-        return (
-            f"Find an assignment of true or false to the {instance.variables} variables of a formula such that every "
-            f"clause is satisfied. {self.dimacs(instance)}\nAnswer with {self.assignment_format(instance)}."
-        )
 
     def judge(self, instance: CNF, answer: str) -> Verdict:
         """Accept any model."""

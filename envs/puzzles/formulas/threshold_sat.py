@@ -129,6 +129,14 @@ class SolvableThresholdSATPuzzle(ThresholdSATPuzzle):
 
     name = "ThresholdSAT, solvable"
 
+    def question(self, instance: DecidedCNF) -> str:
+        """State the formula in DIMACS CNF, and ask for an assignment only."""
+        return CNFPuzzle.question(self, instance)
+
+    def example_answers(self, instance: DecidedCNF) -> Sequence[Example]:
+        """Show an assignment only."""
+        return CNFPuzzle.example_answers(self, instance)
+
     def compose(self, dice: Dice) -> DecidedCNF:
         """Draw a formula with a model."""
         return self._of_kind(dice, satisfiable=True)

@@ -87,6 +87,8 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         """Contribution of each filling to the sums, by row: bytes of the columns, then of the rows."""
         self._added = [dict(zip(self._cells.values(), counted, strict=True)) for counted in self._counted]
         """The same contributions by cells."""
+        self._searched: tuple[tuple[bytes, int], tuple[int, ...]] = (b"", 0), ()
+        """Sums of the last instance that was made, and a solution, so that the solver need not search again."""
 
     def compose(self, dice: Dice) -> Instance:
         """Draw the clues of a uniformly random filling."""
@@ -99,7 +101,10 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
 
     def admits(self, instance: Instance) -> bool:
         """Return whether there is no second solution."""
-        return len(self._solutions(*self._sums(instance), 2)[0]) == 1
+        sums = self._sums(instance)
+        found, _ = self._solutions(*sums, 2)
+        self._searched = sums, found[0]
+        return len(found) == 1
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the lesser of the two forms in which rows and columns are exchanged."""
@@ -145,7 +150,11 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         return "\n".join([self._lines[row] for row in self._first(instance)])
 
     def _first(self, instance: Instance) -> tuple[int, ...]:
-        found, _ = self._solutions(*self._sums(instance), 1)
+        sums = self._sums(instance)
+        known, solution = self._searched
+        if known == sums:
+            return solution
+        found, _ = self._solutions(*sums, 1)
         if not found:
             raise ValueError("these clues have no solution")
         return found[0]

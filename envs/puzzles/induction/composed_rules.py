@@ -270,7 +270,7 @@ class InductionPuzzle(Puzzle[Instance]):
     def _told(self) -> str:
         """Rows and rules in words."""
         steps = "\n".join(f"{number}. {step}" for number, step in enumerate(self.steps, 1))
-        numbers = {1: "one", 2: "1 or 2"}.get(self.tier, f"1 to {self.tier:g}")
+        numbers = {1: "one", 2: "1 or 2"}.get(int(self.tier), f"1 to {self.tier:g}")
         again = "" if self.tier == 1 else ", applied in turn (a step may be repeated)"
         return f"{self.rules()}\n\nA hidden rule consists of {numbers} of these steps{again}:\n{steps}"
 

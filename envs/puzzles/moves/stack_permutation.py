@@ -91,6 +91,8 @@ class StackPermutationPuzzle(Puzzle[Instance]):
     tier_is = "how many numbers there are"
     tiers = range(4, MOST + 1)
     few: ClassVar[dict[float, float]] = {4: 24, 5: 119, 6: 628}
+    #: True if every order is possible.
+    all_possible: ClassVar[bool] = False
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
@@ -138,18 +140,19 @@ class StackPermutationPuzzle(Puzzle[Instance]):
     def question(self, instance: Instance) -> str:
         """State the rules, the order and the format."""
         n = self.count
+        none = "" if self.all_possible else f"; or with the single word {IMPOSSIBLE} if no operations do this"
         return (
             f"The numbers 1 to {n} arrive in this order. 'push' puts the next number on top of a stack; 'pop' removes "
             "the top of the stack and writes it down. In the end, all numbers must be written down in this order:\n\n"
             f"{self.shown(instance)}\n\n"
-            f"Answer with the {2 * n} operations in order, each push or pop, separated by single spaces; or with the "
-            f"single word {IMPOSSIBLE} if no operations do this."
+            f"Answer with the {2 * n} operations in order, each push or pop, separated by single spaces{none}."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show the operations for two numbers, and the word."""
         lead = "For example, if there were two numbers, to be written in the order 2 1:"
-        return [Example(lead, "push push pop pop"), Example("If no operations do this:", IMPOSSIBLE)]
+        made, word = Example(lead, "push push pop pop"), Example("If no operations do this:", IMPOSSIBLE)
+        return [made] if self.all_possible else [made, word]
 
     @property
     def caseless(self) -> Sequence[str]:
@@ -236,6 +239,7 @@ class PossiblePermutationPuzzle(StackPermutationPuzzle):
     """The puzzle with possible orders only."""
 
     name = "StackPermutation, possible"
+    all_possible = True
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw a possible order."""

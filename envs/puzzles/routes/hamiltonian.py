@@ -68,6 +68,8 @@ class HamiltonianPuzzle(Puzzle[Instance]):
     closed: ClassVar[bool]
     #: Edges per vertex, in eighths.
     density: ClassVar[int]
+    #: True if every graph has a solution.
+    all_solvable: ClassVar[bool] = False
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
@@ -116,18 +118,17 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         """State the rules, the graph and the format."""
         kind = "cycle" if self.closed else "path"
         again = " (the first is not repeated at the end)" if self.closed else ""
+        none = "" if self.all_solvable else f"; or with the single word {NONE} if there is no Hamiltonian {kind}"
         return (
             f"{self.rules()}\n\n{self.shown(instance)}\n\nFind a Hamiltonian {kind}. Answer with the {self.count} "
-            f"vertices in order, separated by single spaces{again}; or with the single word {NONE} if there is no "
-            f"Hamiltonian {kind}."
+            f"vertices in order, separated by single spaces{again}{none}."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show an order of four vertices, and the word."""
-        return [
-            Example("For example, the answer for a graph with 4 vertices could be:", "2 4 1 3"),
-            Example(f"If there is no Hamiltonian {'cycle' if self.closed else 'path'}:", NONE),
-        ]
+        order = Example("For example, the answer for a graph with 4 vertices could be:", "2 4 1 3")
+        word = Example(f"If there is no Hamiltonian {'cycle' if self.closed else 'path'}:", NONE)
+        return [order] if self.all_solvable else [order, word]
 
     def shown(self, instance: Instance) -> str:
         """Return the vertices and edges in words."""
@@ -237,6 +238,7 @@ class SolvablePathPuzzle(HamiltonianPathPuzzle):
     """The puzzle on graphs with a Hamiltonian path only."""
 
     name = "HamiltonianPath, solvable"
+    all_solvable = True
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw a graph with a path."""
@@ -247,6 +249,7 @@ class SolvableCyclePuzzle(HamiltonianCyclePuzzle):
     """The puzzle on graphs with a Hamiltonian cycle only."""
 
     name = "HamiltonianCycle, solvable"
+    all_solvable = True
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw a graph with a cycle."""
