@@ -1,6 +1,6 @@
 """``rlsuite serve``: episodes for language models over a network or a pipe."""
 
-from enum import Enum
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -8,14 +8,14 @@ import typer
 from rlbench_suite.cli import check_at_least, prepare_jax
 
 
-class Pipe(str, Enum):
+class Pipe(StrEnum):
     """Transport of MCP."""
 
     stdio = "stdio"
     http = "http"
 
 
-class Split(str, Enum):
+class Split(StrEnum):
     """Split that clients get."""
 
     train = "train"

@@ -3,15 +3,17 @@
 Each connection to ``/ws`` plays one episode at a time, and shares nothing with other connections. A frame is a JSON
 object with ``type`` and ``data``:
 
-=========  ==========================================================================  ==================================
-``type``   ``data``                                                                    answer
-=========  ==========================================================================  ==================================
-``reset``  ``seed``, ``split``, ``difficulty``, ``episode_id``: each may be left out   observation: ``system``, ``text``
-``step``   ``{"text": reply}``, or ``{"type": "call_tool", "tool_name", "arguments"}``  observation, reward, done
-           or ``{"type": "list_tools"}``, which is no turn                             observation: ``tools``
-``state``                                                                              the episode's id, settings, turns
-``close``
-=========  ==========================================================================  ==================================
+=========  =======================================================  ==================================================
+``type``   ``data``                                                 answer
+=========  =======================================================  ==================================================
+``reset``  ``seed``, ``split``, ``difficulty``, ``episode_id``;     observation: ``system``, ``text``
+           each may be left out
+``step``   ``{"text": reply}``, or                                  observation, reward, done
+           ``{"type": "call_tool", "tool_name", "arguments"}``
+``step``   ``{"type": "list_tools"}``, which is no turn             observation: ``tools``
+``state``                                                           id and settings of the episode, number of turns
+``close``                                                           the end of the connection
+=========  =======================================================  ==================================================
 
 The last observation has ``score`` and ``success``, see :class:`Session`. A wrong frame is answered by ``{"type":
 "error", "data": {"code", "message"}}``. It changes nothing, and the connection stays open.
@@ -70,17 +72,17 @@ class Data(BaseModel):
 class Reset(Data):
     """Beginning of an episode."""
 
-    seed: int | None = Field(None, ge=0, description="Seed of the instance; drawn by the server if left out.")
-    split: Literal["train", "test"] | None = Field(None, description="Split of the instance.")
-    difficulty: str | float | None = Field(None, description="A tier's name, or the number that defines it.")
-    episode_id: str | None = Field(None, max_length=255, description="Name of the episode in the state.")
+    seed: int | None = Field(default=None, ge=0, description="Seed of the instance; drawn by the server if left out.")
+    split: Literal["train", "test"] | None = Field(default=None, description="Split of the instance.")
+    difficulty: str | float | None = Field(default=None, description="A tier's name, or the number that defines it.")
+    episode_id: str | None = Field(default=None, max_length=255, description="Name of the episode in the state.")
 
 
 class Say(Data):
     """A whole reply of a player."""
 
     text: str = Field(description="The reply.")
-    metadata: Metadata = Field({}, description="Ignored.")
+    metadata: Metadata = Field(default={}, description="Ignored.")
 
 
 class CallTool(Data):
@@ -88,15 +90,15 @@ class CallTool(Data):
 
     type: Literal["call_tool"]
     tool_name: str = Field(description="Name of the tool.")
-    arguments: dict[str, Any] = Field({}, description="Its arguments.")
-    metadata: Metadata = Field({}, description="Ignored.")
+    arguments: dict[str, Any] = Field(default={}, description="Its arguments.")
+    metadata: Metadata = Field(default={}, description="Ignored.")
 
 
 class ListTools(Data):
     """A question for the tools."""
 
     type: Literal["list_tools"]
-    metadata: Metadata = Field({}, description="Ignored.")
+    metadata: Metadata = Field(default={}, description="Ignored.")
 
 
 ACTIONS: dict[str | None, type[Say] | type[CallTool] | type[ListTools]] = {
@@ -109,10 +111,10 @@ ACTIONS: dict[str | None, type[Say] | type[CallTool] | type[ListTools]] = {
 class Observation(BaseModel):
     """What a player reads."""
 
-    system: str = Field("", description="Rules and format of replies; after a reset only.")
+    system: str = Field(default="", description="Rules and format of replies; after a reset only.")
     text: str = Field(description="The instance, or what the last turn changed.")
-    score: float | None = Field(None, description="Score of the episode, once it is over.")
-    success: bool | None = Field(None, description="Whether the episode is solved, once it is over.")
+    score: float | None = Field(default=None, description="Score of the episode, once it is over.")
+    success: bool | None = Field(default=None, description="Whether the episode is solved, once it is over.")
 
 
 class EpisodeState(BaseModel):
@@ -183,7 +185,8 @@ class Connection:
     Args:
         offer: episodes that the client may play.
         tools: tools of these episodes (:func:`listed`).
-        seats: one for each session that the server has room for. The first reset takes one, :meth:`leave` gives it back.
+        seats: one for each session that the server has room for. The first reset takes one; :meth:`leave` gives it
+            back.
     """
 
     def __init__(self, offer: Offer, tools: list[dict[str, Any]], seats: Semaphore) -> None:

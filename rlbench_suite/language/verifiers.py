@@ -15,6 +15,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from pydantic import Field
+
 from rlbench_suite.language import rows
 from rlbench_suite.language.dataset import CompositeDataset
 from rlbench_suite.language.session import Session, begin
@@ -42,7 +44,7 @@ class Choice(vf.TasksetConfig):
         difficulty: a tier's name, or the number that defines it.
     """
 
-    ids: list[str] = []
+    ids: list[str] = Field(default_factory=list)
     size: int = 100
     seed: int = 0
     split: str = "train"
@@ -120,7 +122,7 @@ class Episode(vf.Task[Instance]):
 
     @vf.reward(weight=1.0)
     async def episode_score(self, trace: vf.Trace) -> float:
-        """Return the normalised score of the episode, which :class:`Play` has noted; 0 if it was not played to its end."""
+        """Return the normalised score that :class:`Play` has noted; 0 if the episode was not played to its end."""
         return float(trace.info.get("score", 0.0))
 
     @vf.metric

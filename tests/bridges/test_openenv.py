@@ -133,7 +133,7 @@ def test_their_client_of_tools_lists_and_calls() -> None:
         ('{"type": "reset", "data": {"seed": true}}', "VALIDATION_ERROR", "seed: "),
         ('{"type": "reset", "data": {"seed": -1}}', "VALIDATION_ERROR", "greater than or equal to 0"),
         ('{"type": "reset", "data": {"seed": 1e400}}', "VALIDATION_ERROR", "seed: "),
-        ('{"type": "reset", "data": {"seed": %d}}' % 10**40, "VALIDATION_ERROR", "2**64"),
+        (f'{{"type": "reset", "data": {{"seed": {10**40}}}}}', "VALIDATION_ERROR", "2**64"),
         ('{"type": "reset", "data": {"difficulty": "hrad"}}', "VALIDATION_ERROR", "difficulty"),
         ('{"type": "reset", "data": {"difficulty": NaN}}', "VALIDATION_ERROR", "difficulty"),
         ('{"type": "reset", "data": {"split": "test"}}', "VALIDATION_ERROR", "the split train only"),
@@ -191,7 +191,7 @@ def test_a_full_server_says_so_and_has_room_again_when_a_client_leaves(words: st
         with GenericEnvClient(base_url=words).sync() as two:
             one.reset()
             two.reset()
-            with pytest.raises(RuntimeError, match="All sessions .* CAPACITY_REACHED"):
+            with pytest.raises(RuntimeError, match=r"All sessions .* CAPACITY_REACHED"):
                 third.reset()
         for _ in range(1000):  # until the server has seen that the client left
             try:
