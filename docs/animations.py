@@ -1,5 +1,7 @@
 """Draw an episode of every task's reference player, in several processes, and keep the pictures in the user's cache.
 
+The comment of a GIF is the transcript of its episode.
+
 An animation is drawn again when its key changes. The key is a hash of the card, of the source files that play and draw
 the task, of the data beside them, and of the versions of the libraries that compute and draw. The cache lies beside the
 banks of puzzles (``RLSUITE_CACHE``).
@@ -27,7 +29,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from PIL import Image
-from reference_episode import reference_episode
+from reference_episode import Played, reference_episode
 
 from rlbench_suite import registry
 from rlbench_suite.bank import cache_folder
@@ -37,6 +39,8 @@ from rlbench_suite.cli import prepare_jax
 PACKAGE = "rlbench_suite"
 STEPS, FRAMES, MILLISECONDS = 400, 40, 5000
 """The most steps of an episode, the most frames of its animation, and how long that plays."""
+TURNS, LONGEST = 3, 1500
+"""The first turns in a transcript, besides the last, and the most characters of one text in it."""
 KEPT = 4
 """Animations of one id that stay in the cache, so that a change of branch does not draw all of them again."""
 SCORES = (SCORES_FILE, ONE_SHOT_FILE)
@@ -97,7 +101,8 @@ def _keep(path: Path, gif: bytes) -> None:
 def animation(task_id: str) -> bytes:
     """Return an episode of the reference player on the test split, as a GIF of at most ``FRAMES`` pictures."""
     card = registry.card(task_id)
-    params, states = reference_episode(card, min(card.horizon, STEPS))
+    played = reference_episode(card, min(card.horizon, STEPS))
+    params, states, *_ = played
     task = card.build()
     shown = [states[i] for i in np.unique(np.linspace(0, len(states) - 1, FRAMES).astype(int))]
     trail: list[Any] = []
@@ -106,8 +111,33 @@ def animation(task_id: str) -> bytes:
     frames = [picture.quantize(128, Image.Quantize.FASTOCTREE) for picture in pictures]
     buffer = io.BytesIO()
     pace = MILLISECONDS // len(frames)
-    frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:], duration=pace, loop=0)
+    said = written(task, played).encode()
+    frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:], duration=pace, loop=0, comment=said)
     return buffer.getvalue()
+
+
+def written(task: Any, played: Played) -> str:
+    """Return the transcript of an episode, as a player who reads text meets it: its first turns and the last."""
+    params, states, actions, why = played
+
+    def cut(text: str) -> str:
+        return text if len(text) <= LONGEST else f"{text[:LONGEST].rstrip()}\n..."
+
+    lines = [cut(task.rules()), task.how_to_act(), "", cut(task.describe_turn(None, states[0], params))]
+    turns = [*range(min(TURNS, len(actions))), *range(max(TURNS, len(actions) - 1), len(actions))]
+    for turn in turns:
+        if turn > TURNS:
+            lines += ["", f"... ({turn - TURNS} turns later)"]
+        reply = task.spell(actions[turn], states[turn], params)
+        lines += ["", f"> {reply}", "", cut(task.describe_turn(states[turn], states[turn + 1], params))]
+    return "\n".join([*lines, *([f"The episode is over: {why}."] if why else [])])
+
+
+def transcript(gif: bytes) -> str:
+    """Return the transcript in an animation."""
+    with Image.open(io.BytesIO(gif)) as moving:
+        comment: bytes = moving.info["comment"]
+    return comment.decode()
 
 
 def still(gif: bytes) -> bytes:

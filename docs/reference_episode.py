@@ -1,8 +1,8 @@
-"""Play an episode of a task's reference player, for pictures."""
+"""Play an episode of a task's reference player, for pictures and transcripts."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import jax
@@ -16,43 +16,59 @@ from rlbench_suite.policy import View, reference_player
 SEED = 4
 
 
-def reference_episode(card: TaskCard, steps: int) -> tuple[Any, list[Any]]:
-    """Play on the test split until the episode ends, ``steps`` steps at most; return its params and all its states."""
+class Played(NamedTuple):
+    """An episode."""
+
+    params: Any
+    states: list[Any]
+    actions: list[np.ndarray]
+    """One fewer than the states."""
+    why: str
+    """Reason why it is over; empty where it was cut off."""
+
+
+def reference_episode(card: TaskCard, steps: int) -> Played:
+    """Play on the test split until the episode ends, ``steps`` steps at most."""
     if card.host:
         return _on_the_host(card, steps)
     task: Any = card.build()
     player: Any = reference_player(task)
 
     @jax.jit  # one program of begin, policy and step compiles in two thirds of the time of the environment's programs
-    def play(player: Any) -> tuple[Any, Any, Any, Any]:
+    def play(player: Any) -> tuple[Any, ...]:
         def step(carry: tuple[Episode, Step, Any], t: jax.Array) -> tuple[Any, Any]:
             episode, last, memory = carry
             view = View(last.observation, last.info.get("action_mask"), episode.state, episode.params)
             action, memory = player.act(memory, view, jax.random.key(t))
             episode, last = advance(task, episode, action, steps, view.action_mask)
-            return (episode, last, memory), (episode.state, last.terminated)
+            return (episode, last, memory), (episode.state, action, last.terminated, last.info)
 
         episode, first = begin(task, seed_key(SEED), 0, Draw.parse("test", task))
         carry = episode, first, player.initial(episode.params)
-        _, (states, over) = jax.lax.scan(step, carry, jnp.arange(steps))
-        return episode.params, episode.state, states, over
+        _, stacked = jax.lax.scan(step, carry, jnp.arange(steps))
+        return episode.params, episode.state, *stacked
 
-    params, first, states, over = jax.device_get(play(player))
+    params, first, states, actions, over, infos = jax.device_get(play(player))
     played = int(np.argmax(over)) + 1 if over.any() else steps
-    return params, [first, *(jax.tree.map(lambda leaf, t=t: leaf[t], states) for t in range(played))]
+    each = [jax.tree.map(lambda leaf, t=t: leaf[t], (states, actions, infos)) for t in range(played)]
+    last, _, info = each[-1]
+    why = task.why_over(last, params, info) if over.any() else ""
+    spelt = [np.asarray(action).astype(task.action_space.dtype) for _, action, _ in each]
+    return Played(params, [first, *(state for state, *_ in each)], spelt, why)
 
 
-def _on_the_host(card: TaskCard, steps: int) -> tuple[Any, list[Any]]:
+def _on_the_host(card: TaskCard, steps: int) -> Played:
     """Play a simulator of the host step by step."""
     env: Any = gymnasium.make(card.id, split="test").unwrapped
     player = env.reference()
     observation, info = env.reset(seed=SEED)
     memory = player.initial(env.params)
     act = jax.jit(lambda player, *seen: player.act(*seen))
-    states, terminated = [env.state], False
+    states, actions, terminated = [env.state], [], False
     while len(states) <= steps and not terminated:
         view = View(observation, info.get("action_mask"), env.state, env.params)
         action, memory = act(player, memory, view, jax.random.key(len(states)))
-        observation, _, terminated, _, info = env.step(np.asarray(action).astype(env.task.action_space.dtype))
+        actions.append(np.asarray(action).astype(env.task.action_space.dtype))
+        observation, _, terminated, _, info = env.step(actions[-1])
         states.append(env.state)
-    return env.params, states
+    return Played(env.params, states, actions, info.get("end_reason", ""))

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from animations import animations, still
+from animations import animations, still, transcript
 from gallery import gallery, moving_picture
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -45,12 +45,13 @@ def on_config(config: MkDocsConfig) -> None:
 def on_files(files: Files, config: MkDocsConfig) -> None:
     """Make the pages and their pictures."""
     listed = simulated()
-    for card_id, gif in animations(listed).items():
+    drawn = animations(listed)
+    for card_id, gif in drawn.items():
         name = card_id.removeprefix("rlsuite/")
         files.append(File.generated(config, f"tasks/{name}.gif", content=gif))
         files.append(File.generated(config, f"tasks/{name}.png", content=still(gif)))
     for count, card in enumerate(listed, start=1):
-        files.append(File.generated(config, f"tasks/{card.name}.md", content=page(card)))
+        files.append(File.generated(config, f"tasks/{card.name}.md", content=page(card, transcript(drawn[card.id]))))
         if count % 25 == 0 or count == len(listed):
             log.info(f"{count} of {len(listed)} task pages are written")
     files.append(File.generated(config, "tasks/index.md", content=overview(listed)))
@@ -71,8 +72,8 @@ def overview(listed: list[TaskCard]) -> str:
     return "\n".join(lines)
 
 
-def page(card: TaskCard) -> str:
-    """Write the page of a task."""
+def page(card: TaskCard, said: str) -> str:
+    """Write the page of a task, with the transcript of an episode."""
     task = card.build()
     facts = {
         "id": f"`{card.id}`",
@@ -82,6 +83,7 @@ def page(card: TaskCard) -> str:
         "reward": space(task.reward_space),
         "time limit": f"{card.horizon} steps",
         "difficulties": ", ".join(f"`{tier}` ({number:g})" for tier, number in card.difficulties.items()),
+        "as a question": f"difficulty is {puzzle_of(card.id).known_tiers()}" if card.puzzle else "",
         "contexts": "sampled; train and test never overlap" if card.contexts else "one",
         "objectives": ", ".join(f"{name} (weight {weight:g})" for name, weight in zip(card.objectives, card.weights)),  # noqa: B905
         "trained on": f"`{card.trained_on}`, for transfer" if card.trained_on else "",
@@ -97,6 +99,13 @@ def page(card: TaskCard) -> str:
     text += ["```python", "import gymnasium, rlbench_suite", "", f'env = gymnasium.make("{card.id}")', "```", ""]
     for title, found in explained(task).items():
         text += [f"## {title.capitalize()}{', of each agent' * (card.agents > 1)}", "", *components(found), ""]
+    text += [
+        "## Transcript",
+        "",
+        "The reference player in the text view, turn by turn (`rlsuite play --reference`):",
+        "",
+    ]
+    text += ["```text", said, "```", ""]
     text += ["## Measures", "", "`info` has `success`, `score` (0 random, 1 reference), and:", ""]
     text += [f"* `{name}`: {meaning}" for name, meaning in task.measures.items()]
     text += [

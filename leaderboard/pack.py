@@ -63,10 +63,14 @@ def pack(path: Path, entry: Entry, to: Path, *, suite: str | None = None) -> Sub
         suite: suites and ids to pack, all tasks that the agent has if None.
 
     Raises:
-        ValueError: the run is damaged or lacks cells of what is to be packed.
+        ValueError: the run is damaged or lacks cells of what is to be packed, or the agent is a language model.
         OSError: something cannot be read or written.
     """
     manifest = read_manifest(path)
+    if entry.agent in manifest.models:
+        raise ValueError(
+            f"{entry.agent} is a language model, which answers in words. The judge replays actions, and there are none."
+        )
     tasks = list(manifest.hyperparameters[entry.agent])
     if suite is not None:
         wanted = [card.id for card in resolve_suite(suite)]

@@ -111,10 +111,16 @@ def _recipe(module: str) -> str:
     return hashed.hexdigest()[:16]
 
 
+_TEXTS = {"question", "rules", "example_answers", "shown_examples", "prompt", "describe", "how_to_act"}
+"""Methods that only word a puzzle for a player."""
+
+
 def _code(file: Path) -> str:
-    """Return the code of a file without comments and docstrings, which change no instance."""
+    """Return the code of a file without comments, docstrings and prompts, which change no instance."""
     tree = ast.parse(file.read_bytes())
     for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            node.body = [line for line in node.body if not isinstance(line, ast.FunctionDef) or line.name not in _TEXTS]
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             loose = (line for line in node.body if isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
             for line in [*loose]:

@@ -10,7 +10,7 @@ import difflib
 import importlib
 import importlib.util
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -199,6 +199,12 @@ class TaskCard:
     def default_difficulty(self) -> str | None:
         """The first tier listed, or None where the task has one difficulty only."""
         return next(iter(self.difficulties), None)
+
+    @property
+    def one_shot_difficulties(self) -> Sequence[float]:
+        """Numbers that ``difficulty`` may be in the one-shot form; empty without one. Imports the puzzle's file."""
+        tiers: Sequence[float] = load(self.puzzle).tiers if self.puzzle else ()
+        return tiers
 
     def check_difficulty(self, difficulty: str | float | None) -> float | None:
         """Return the number behind a tier name; None for a task with one difficulty.

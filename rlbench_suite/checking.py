@@ -445,6 +445,27 @@ def check_text(bench: Bench) -> Iterator[str]:
             return
 
 
+def check_spelling(bench: Bench) -> Iterator[str]:
+    """Play an episode again in the text view, by the replies that spell its actions."""
+    task, text = bench.task, bench.make_text()
+    text.reset(seed=SEEDS[0])
+    for moment in bench.plays[0].moments:
+        action = np.asarray(moment.action)
+        try:
+            reply = task.spell(action, text.state, text.params)
+        except ValueError:  # an action without words
+            return
+        _, reward, terminated, _, info = text.step(reply)
+        if "invalid_reason" in info and "invalid_reason" not in moment.info:
+            yield f"spell writes the action {action} as {reply!r:.60}, which is refused: {info['invalid_reason']}."
+            return
+        if (bits(reward), terminated) != (bits(moment.reward), moment.terminated):
+            yield f"spell writes the action {action} as {reply!r:.60}, which plays another action."
+            return
+        if moment.begun:
+            return
+
+
 def _no_text(text: TextEnv, observation: str) -> str:
     """Describe the fault of a text observation; empty if there is none."""
     if observation in text.observation_space:
@@ -511,6 +532,7 @@ CHECKS = {
     "save, restore, branch": Check(check_branches),
     "copies": Check(check_copies),
     "text view": Check(check_text),
+    "spelling of actions": Check(check_spelling),
     "picture": Check(check_picture),
     "pettingzoo's parallel_api_test": Check(check_pettingzoo, lambda bench: bench.task.card.agents > 1),
 }

@@ -18,6 +18,7 @@ from __future__ import annotations
 import abc
 import hashlib
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
@@ -34,9 +35,13 @@ Instance = TypeVar("Instance", bound=tuple[Any, ...])
 OPENING, CLOSING = "<answer>", "</answer>"
 ECHO = " and "
 """Text between the tags where a reply repeats the last line of the prompt."""
+MOST_ECHOES = 1000
+"""Number of echoes that are looked at. A reply with more of them holds no answer."""
 LONGEST_ANSWER = 10_000
+MOST_PARTIAL = 0.9
+"""Partial credit that a wrong answer never exceeds."""
 _MOST_TRIES = 100_000
-_SEPARATORS = str.maketrans(dict.fromkeys(",;|[](){}\"'", " "))
+_SEPARATORS = str.maketrans(dict.fromkeys(",;[](){}\"'", " "))
 """Characters that people put between items; no item of an answer has one."""
 
 
@@ -62,12 +67,25 @@ class Verdict(NamedTuple):
     """Reason why the score is not 1, in words; empty for a full score."""
 
 
+class Example(NamedTuple):
+    """An answer that shows the format."""
+
+    lead: str
+    """Words before the answer: the puzzle that it answers."""
+    answer: str
+
+
 RIGHT = Verdict(valid=True, solved=True, optimal=True, score=1.0, reason="")
 
 
 def wrong(reason: str) -> Verdict:
     """Return the verdict on a well-formed answer that breaks a rule."""
     return Verdict(valid=True, solved=False, optimal=False, score=0.0, reason=reason)
+
+
+def agreement(given: Sequence[Any], right: Sequence[Any]) -> float:
+    """Return the share of the places at which two sequences are equal, of those of the longer one."""
+    return sum(map(operator.eq, given, right)) / max(len(given), len(right), 1)
 
 
 def split_by(form: bytes) -> str:
@@ -89,11 +107,17 @@ class Puzzle(abc.ABC, Generic[Instance]):
     name: ClassVar[str]
     #: Meaning of :meth:`difficulty`, such as "length of the shortest solution in moves".
     difficulty_is: ClassVar[str]
+    #: Meaning of the number that defines the difficulty, such as "the number of cells to fill".
+    tier_is: ClassVar[str]
+    #: Numbers that it may be, in increasing order.
+    tiers: ClassVar[Sequence[float]]
     #: Estimated number of instances with different canonical forms, for tiers in which many seeds repeat an instance.
     #: This many equally likely instances would repeat as often as `benchmarks/puzzle_checks.py` has seen.
     few: ClassVar[dict[float, float]] = {}
 
     def __init__(self, tier: float) -> None:
+        if tier not in self.tiers:
+            raise ValueError(f"{self.name}: difficulty is {self.known_tiers()}, got {tier!r}.")
         self.tier = tier
         self._stream = stream_of(self.name, f"{tier:g}")
 
@@ -123,6 +147,14 @@ class Puzzle(abc.ABC, Generic[Instance]):
     @abc.abstractmethod
     def question(self, instance: Instance) -> str:
         """Return the rules, the instance, and the format of the answer, as ASCII text."""
+
+    @abc.abstractmethod
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Return answers that show the format which the question asks for: one, or one of each kind of answer.
+
+        They are made up, or answer something smaller, as their leads say. Copying one never pays more than the best
+        constant answer.
+        """
 
     @abc.abstractmethod
     def judge(self, instance: Instance, answer: str) -> Verdict:
@@ -156,8 +188,17 @@ class Puzzle(abc.ABC, Generic[Instance]):
     def plan(self, instance: Instance) -> Sequence[int]:
         """Return actions that solve the interactive task from its first state."""
 
+    @classmethod
+    def known_tiers(cls) -> str:
+        """Return the meaning of the difficulty and the numbers that it may be, as in "the side, 3 to 9"."""
+        tiers = cls.tiers
+        if isinstance(tiers, range) and len(tiers) > 2:
+            steps = f" in steps of {tiers.step}" if tiers.step > 1 else ""
+            return f"{cls.tier_is}, {tiers[0]} to {tiers[-1]}{steps}"
+        return f"{cls.tier_is}, one of {', '.join(f'{tier:g}' for tier in tiers)}"
+
     @property
-    def words(self) -> Sequence[str]:
+    def caseless(self) -> Sequence[str]:
         """Words of answers that a lenient reader takes in any case; empty where case has a meaning."""
         return ()
 
@@ -168,11 +209,11 @@ class Puzzle(abc.ABC, Generic[Instance]):
         means what it meant before, and it may still be malformed. By default, an answer is a line of items with single
         spaces between them. A puzzle with another format overrides this.
         """
-        return " ".join(self.respelled(items_of(answer.removesuffix("."))))
+        return " ".join(self.respelled(items_of(answer.removesuffix(".").replace("->", " "))))
 
     def respelled(self, items: Sequence[str]) -> list[str]:
-        """Return items with the case of :attr:`words`."""
-        spellings = {word.lower(): word for word in self.words}
+        """Return items with the case of :attr:`caseless`."""
+        spellings = {word.lower(): word for word in self.caseless}
         return [spellings.get(item.lower(), item) if item.isascii() else item for item in items]
 
     @property
@@ -206,21 +247,35 @@ class Puzzle(abc.ABC, Generic[Instance]):
         return split_by(self.canonical(instance))
 
     def prompt(self, instance: Instance) -> str:
-        """Return the complete text for a player."""
-        return f"{self.question(instance)}\nPut your final answer between {OPENING} and {CLOSING}."
+        """Return the complete text for a player: the question, an example answer, and where the answer goes."""
+        examples = self.shown_examples(instance, OPENING, CLOSING)
+        return f"{self.question(instance)}\n{examples}\nPut your final answer between {OPENING} and {CLOSING}."
+
+    def shown_examples(self, instance: Instance, opening: str = "", closing: str = "") -> str:
+        """Return lines that show the example answers of an instance, each between ``opening`` and ``closing``."""
+        lines: list[str] = []
+        for lead, answer in self.example_answers(instance):
+            if "\n" in answer:
+                lines += filter(None, (lead, opening, answer, closing))
+            else:
+                lines.append(f"{lead} {opening}{answer}{closing}")
+        return "\n".join(lines)
 
     @staticmethod
-    def extract(text: str) -> str | None:
+    def extract(text: str, opening: str = OPENING, closing: str = CLOSING) -> str | None:
         """Return the text in the last answer tags; None if there are none.
 
         A reply may end with the words of the prompt, "between <answer> and </answer>". They are no answer.
         """
-        end = text.rfind(CLOSING)
-        while (start := text.rfind(OPENING, 0, max(end, 0))) >= 0:
-            answer = text[start + len(OPENING) : end]
+        end = text.rfind(closing)
+        for _ in range(MOST_ECHOES):
+            start = text.rfind(opening, 0, max(end, 0))
+            if start < 0:
+                break
+            answer = text[start + len(opening) : end]
             if answer != ECHO:
                 return answer.strip(" \t\r\n")
-            end = text.rfind(CLOSING, 0, start)
+            end = text.rfind(closing, 0, start)
         return None
 
     def verify(self, instance: Instance, answer: str | None) -> Verdict:
@@ -235,6 +290,32 @@ class Puzzle(abc.ABC, Generic[Instance]):
             return self.judge(instance, answer)
         except Malformed as error:
             return _invalid(str(error))
+
+    def likeness(self, instance: Instance, answer: str, best: str) -> float:
+        """Return how much of a well-formed answer is right, from 0 to 1; always 0 where a puzzle has no such measure.
+
+        Args:
+            instance: the instance.
+            answer: a well-formed answer.
+            best: an answer that scores 1.
+        """
+        return 0.0
+
+    def effortless(self, instance: Instance, best: str) -> float:
+        """Return the greatest :meth:`likeness` of answers that ignore the prompt."""
+        told = (constant for constant in self.constants() if self.verify(instance, constant).valid)
+        return max((self.likeness(instance, constant, best) for constant in told), default=0.0)
+
+    def partial(self, instance: Instance, answer: str, best: str) -> float:
+        """Return the partial credit of a wrong answer, from 0 to :data:`MOST_PARTIAL`; 0 where a puzzle has none.
+
+        It is :meth:`likeness`, rescaled so that answers that ignore the prompt earn nothing. Neither do malformed ones.
+        """
+        likeness = self.likeness(instance, answer, best) if self.verify(instance, answer).valid else 0.0
+        if likeness == 0:
+            return 0.0
+        chance = self.effortless(instance, best)
+        return max(MOST_PARTIAL * (likeness - chance) / (1 - chance), 0.0) if chance < 1 else 0.0
 
     def to_plain(self, instance: Instance) -> dict[str, Any]:
         """Return the instance as numbers and lists, for JSON."""
@@ -269,8 +350,8 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
 
 def items_of(text: str) -> list[str]:
-    """Return what stands between white space, commas, semicolons, bars, arrows, brackets and quotes."""
-    return text.replace("->", " ").translate(_SEPARATORS).split()
+    """Return what stands between white space, commas, semicolons, brackets and quotes."""
+    return text.translate(_SEPARATORS).split()
 
 
 def _invalid(reason: str) -> Verdict:

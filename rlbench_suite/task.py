@@ -95,7 +95,10 @@ class Described(abc.ABC):
         return f"{self.card.name}: {self.card.summary}"
 
     def describe_turn(self, before: Any | None, state: Any, params: Any) -> str:
-        """Describe a state to a player who has read :meth:`rules` and the turns before; by default all of it.
+        """Describe a state to a player who has read :meth:`rules` and the turns before.
+
+        By default the text of :meth:`describe` without the paragraphs at its beginning that have not changed.
+        Paragraphs are parted by empty lines.
 
         Args:
             before: the state that the player was told of last; None if the player knows nothing of this episode, and
@@ -103,7 +106,12 @@ class Described(abc.ABC):
             state: as for :meth:`describe`.
             params: as for :meth:`describe`.
         """
-        return self.describe(state, params)
+        said = self.describe(state, params).split("\n\n")
+        if before is not None:
+            known = self.describe(before, params).split("\n\n")
+            while len(said) > 1 and said[:1] == known[:1]:
+                said, known = said[1:], known[1:]
+        return "\n\n".join(said)
 
     def tools(self) -> list[dict[str, Any]]:
         """Return the tools that are the actions, as OpenAI's JSON schemas; by default none.
@@ -143,6 +151,14 @@ class Described(abc.ABC):
         if not (np.isfinite(action).all() and space.contains(action)):
             raise ValueError(f"expected an action in {space}, got {text!r}")
         return action
+
+    def spell(self, action: np.ndarray, state: Any, params: Any) -> str:
+        """Return the reply that plays an action: the inverse of :meth:`parse`. By default its numbers.
+
+        Two replies may play equal moves: of two equal numbers on the table, either may be meant.
+        """
+        digits = np.finfo(action.dtype).precision + 3 if action.dtype.kind == "f" else 0
+        return " ".join(f"{number:.{digits}g}" if digits else str(number) for number in np.ravel(action).tolist())
 
     def how_to_act(self) -> str:
         """Return one line that tells a text player what an action looks like."""

@@ -516,6 +516,10 @@ class Highway(Road):
             raise ValueError(f"expected one of {', '.join(ACTIONS)}, got {text!r}")
         return np.array(ACTIONS.index(word))
 
+    def spell(self, action: np.ndarray, state: State, params: Fleet) -> str:
+        """Return the name of the action."""
+        return ACTIONS[int(action)]
+
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return f"Answer with one of {', '.join(ACTIONS)}, once a second."

@@ -227,6 +227,10 @@ class MarsCoverage(Task[Params, State]):
             raise ValueError(f"expected one of {', '.join(names)}, got {text!r}")
         return np.asarray(names.index(word) if word in names else int(word), self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the name of the direction."""
+        return list(MOVES)[int(action)]
+
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say what is in the way."""
         return f"there is rock to the {list(MOVES)[int(action)]}"

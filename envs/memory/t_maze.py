@@ -238,6 +238,21 @@ class TMaze(Task[Params, State]):
             else "There is no sign here."
         )
 
+    def rules(self) -> str:
+        """Return the rules of the maze."""
+        sign = (
+            "A sign at the start of every corridor says which turn is right at its junction"
+            if self.rewriting
+            else "A sign at the start of the first corridor says which turn is right at every junction"
+        )
+        length = f"always {self.longest}" if self.fixed else f"drawn anew for each, 1 to {self.longest}"
+        return (
+            "T-maze: an endless chain of corridors. 'forward' walks one step. At the junction at a corridor's end, "
+            f"'left' or 'right' turns into the next corridor. The length of a corridor in steps is {length}.\n"
+            f"{sign}; it is in sight from there only. A right turn earns 1, a wrong one 0. Any other move meets a wall "
+            "and wastes the turn."
+        )
+
     def how_to_act(self) -> str:
         """Tell a text player the three words."""
         return "Answer with one of: " + ", ".join(ACTIONS) + "."
@@ -252,6 +267,10 @@ class TMaze(Task[Params, State]):
         if word not in ACTIONS:
             raise ValueError(unknown("action", text, ACTIONS))
         return np.array(ACTIONS.index(word), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the name of the action."""
+        return ACTIONS[int(action)]
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the corridor from above, to the same length whatever its own; the sign, if in sight, is an arrow."""

@@ -256,6 +256,10 @@ class DeepSeaTreasure(Task[Params, State]):
             raise ValueError(unknown("move", text, MOVES))
         return np.array(list(MOVES).index(word), np.int32)
 
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the name of the move."""
+        return list(MOVES)[int(action)]
+
     def how_to_act(self) -> str:
         """Tell a text player the four words."""
         return "Answer with one of: " + ", ".join(MOVES) + "."

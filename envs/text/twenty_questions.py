@@ -161,6 +161,7 @@ class TwentyQuestions(Task[Params, State]):
     """
 
     measures: ClassVar[dict[str, str]] = {"turns": "questions and guesses", "possible": "things still possible"}
+    counts_turns = True
     picture_shape = (460, 400, 3)
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
@@ -332,21 +333,53 @@ class TwentyQuestions(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Describe the things (fictional: with all their properties), and the questions and answers so far."""
-        known, turns = self.knowledge(params), int(state.turns)
+        turns = int(state.turns)
         lines = [f"Twenty questions: {turns} of {TURNS} turns used. One of {self.things} things was thought of."]
-        if self.real:
-            lines.append(f"Things: {', '.join(known.things)}.")
-            lines.append(f"Questions: {' '.join(spoken(known)[: self.properties])}")
-        else:
-            lines.append("The things, and all that is true of each; what is not said of a thing is not true of it:")
-            for thing, column in zip(known.things, self.holds(params).T, strict=True):
-                true = [statement for statement, holds in zip(known.properties, column, strict=True) if holds]
-                lines.append(f"- {thing}: {'; '.join(true) or 'nothing of all this'}")
-        for turn, action in enumerate(state.said[:turns]):
-            lines.append(f"{turn + 1}. {spoken(known)[action]} {self._answer(int(action), turn, state)}")
-        if bool(state.found) or turns >= TURNS:
+        lines += [*self._known(params), *self._said(state, params, 0)]
+        if self._over(state):
             lines.append(f"The game is over: {self._ending(state, params)}.")
         return "\n".join(lines)
+
+    def rules(self) -> str:
+        """Return the rules of the game."""
+        return (
+            f"Twenty questions: one of {self.things} things was thought of. Find it. In each turn, ask about one "
+            "property or guess one thing. Answers are yes or no, and always true.\n"
+            f"You have {TURNS} turns. Guessing the thing in turn 1, 2, 3, ... earns 1, {1 - 1 / TURNS:g}, "
+            f"{1 - 2 / TURNS:g}, ...\n"
+            "A question that was asked before, and a guess that the answers rule out, is refused. It uses up no turn, "
+            f"but after {self.card.horizon} replies the game is over."
+        )
+
+    def describe_turn(self, before: State | None, state: State, params: Params) -> str:
+        """Describe the table at first, then new questions with their answers; say how many turns are left."""
+        lines = [*self._known(params), *self._said(state, params, 0)]
+        if before is not None:
+            lines = self._said(state, params, int(before.turns))
+        if not self._over(state):
+            lines.append(f"Turns left: {TURNS - int(state.turns)}.")
+        return "\n".join(lines)
+
+    def _known(self, params: Params) -> list[str]:
+        """Return the lines that say which things there are (fictional: with all their properties)."""
+        known = self.knowledge(params)
+        if self.real:
+            questions = " ".join(spoken(known)[: self.properties])
+            return [f"Things: {', '.join(known.things)}.", f"Questions: {questions}"]
+        lines = ["The things, and all that is true of each; what is not said of a thing is not true of it:"]
+        for thing, column in zip(known.things, self.holds(params).T, strict=True):
+            true = [statement for statement, holds in zip(known.properties, column, strict=True) if holds]
+            lines.append(f"- {thing}: {'; '.join(true) or 'nothing of all this'}")
+        return lines
+
+    def _said(self, state: State, params: Params, first: int) -> list[str]:
+        """Return the questions and answers from turn ``first`` on, counted from 0."""
+        words = spoken(self.knowledge(params))
+        said = enumerate(state.said[: int(state.turns)])
+        return [f"{t + 1}. {words[a]} {self._answer(int(a), t, state)}" for t, a in said if t >= first]
+
+    def _over(self, state: State) -> bool:
+        return bool(state.found) or int(state.turns) >= TURNS
 
     def _answer(self, action: int, turn: int, state: State) -> str:
         """Return the answer that the player has been told; the hidden thing is not read."""
@@ -368,6 +401,10 @@ class TwentyQuestions(Task[Params, State]):
             ValueError: the text is neither; the message names the nearest question or guess.
         """
         return np.asarray(understand(text, self.knowledge(params)), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the question or the guess."""
+        return spoken(self.knowledge(params))[int(action)]
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say which earlier answer makes it illegal: the same question's, or the first that rules the thing out."""

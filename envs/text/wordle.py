@@ -170,6 +170,7 @@ class Wordle(Task[Params, State]):
     """
 
     measures: ClassVar[dict[str, str]] = {"guesses": "guesses used", "greens": "greens of the best guess"}
+    counts_turns = True
     picture_shape = (TRIES * (TILE + GAP) + GAP, LENGTH * (TILE + GAP) + GAP, 3)
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
@@ -286,15 +287,41 @@ class Wordle(Task[Params, State]):
     def describe(self, state: State, params: Params) -> str:
         """Describe the board in letters; the hidden word is shown only once the game is over."""
         tries = min(int(state.tries), TRIES)
-        lines = [
+        head = (
             f"Wordle: guess {tries} of {TRIES} made. G: right letter, right place. Y: in the word, but elsewhere. "
             "-: no (further) such letter."
+        )
+        over = [f"The game is over: {self._ending(state, params)}."] if self._over(state) else []
+        return "\n".join([head, *self._board(state), *over])
+
+    def rules(self) -> str:
+        """Return the rules of the game, the meaning of the marks, and the source of the words."""
+        return (
+            f"Wordle: find the hidden five-letter word. You have {TRIES} guesses.\n"
+            "After each guess every letter gets a mark. G: right letter, right place. Y: the word has this letter, but "
+            "elsewhere. -: the word has no (further) copy of this letter.\n"
+            f"The hidden word and all guesses are from a list of {len(self.words)} common American English words "
+            "(SCOWL, sizes 10 to 35), without names and without regular inflections such as plurals and past tenses.\n"
+            f"A reply that is no word of the list wastes a guess: {self.words[0]!r} is guessed instead.\n"
+            "A word found with guess 1, 2, ..., 6 earns 1, 0.9, ..., 0.5."
+        )
+
+    def describe_turn(self, before: State | None, state: State, params: Params) -> str:
+        """Describe the new rows of the board, and say how many guesses are left."""
+        new = self._board(state)[0 if before is None else 2 * min(int(before.tries), TRIES) :]
+        left = [] if self._over(state) else [f"Guesses left: {TRIES - int(state.tries)}."]
+        return "\n".join([*new, *left])
+
+    def _board(self, state: State) -> list[str]:
+        """Return the rows of the board: for each one line of letters and one of marks."""
+        return [
+            line
+            for i, (word, marks) in enumerate(self._rows(state))
+            for line in (f"{i + 1}. {' '.join(word.upper())}", f"   {' '.join(MARKS[mark] for mark in marks)}")
         ]
-        for i, (word, marks) in enumerate(self._rows(state)):
-            lines += [f"{i + 1}. {' '.join(word.upper())}", f"   {' '.join(MARKS[mark] for mark in marks)}"]
-        if int(state.greens) == LENGTH or tries >= TRIES:
-            lines.append(f"The game is over: {self._ending(state, params)}.")
-        return "\n".join(lines)
+
+    def _over(self, state: State) -> bool:
+        return int(state.greens) == LENGTH or int(state.tries) >= TRIES
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
@@ -305,16 +332,20 @@ class Wordle(Task[Params, State]):
 
         Raises:
             ValueError: the text is not five letters a-z, or not in the list; the message says which, and names the
-            nearest word.
+            nearest words.
         """
         word = text.strip().lower()
         if not (len(word) == LENGTH and word.isascii() and word.isalpha()):
             raise ValueError(f"expected one word of five letters a-z, got {text!r}")
         index = int(np.searchsorted(self.words, word))
         if self.words[index : index + 1] != (word,):
-            near = difflib.get_close_matches(word, self.words, n=1, cutoff=0)
-            raise ValueError(f"{word!r} is not in the game's list of words; the nearest that is: {near[0]!r}")
+            near = ", ".join(difflib.get_close_matches(word, self.words, n=3, cutoff=0))
+            raise ValueError(f"{word!r} is not in the game's list of words; the nearest that are: {near}")
         return np.asarray(index, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the word."""
+        return str(self.words[int(action)])
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say how the game ended; a lost game shows the word."""

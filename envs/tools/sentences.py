@@ -48,12 +48,12 @@ def instruction(template: Template, ask: Ask, wording: int) -> str:
     return f"User: {template.wordings[wording].format(**filled)}"
 
 
-def rules(limit: int) -> str:
-    """Return the rules that hold for every instruction."""
+def rules(limit: str) -> str:
+    """Return the rules that hold for every instruction; ``limit`` says how much may be sent in one payment."""
     return (
         "Rules: do what the user asks and change nothing else; then call assistant.finish, or assistant.answer if the "
         "user asks a question. If it cannot be done, change nothing and call assistant.refuse with the reason:\n"
-        f"  over_limit: more than {limit} euros in one payment.\n"
+        f"  over_limit: more than {limit} in one payment.\n"
         "  no_such_contact, ambiguous_contact: no contact, or more than one, fits what the user says of the person.\n"
         "  no_such_event: no event has that title.\n"
         "  no_free_time: the time is taken, or the day is full.\n"

@@ -50,11 +50,6 @@ def why_over(info: dict[str, Any]) -> str:
     return f"The episode is over: {info.get('end_reason', 'the time limit is reached')}.{score}"
 
 
-def _spelt(action: np.ndarray) -> str:
-    """Return an action in brackets, or an empty text if it is long."""
-    return f" ({' '.join(map(str, np.ravel(action).tolist()))})" if np.size(action) <= FEW else ""
-
-
 class TextEnv(TaskEnv):
     """A task with text observations and actions.
 
@@ -90,12 +85,13 @@ class TextEnv(TaskEnv):
             played = self._read_reply(action)
         except (ValueError, TypeError) as error:
             played = self.task.noop_action()
+            spelt = f": {self.task.spell(played, self.state, self.params)}" if np.size(played) <= FEW else ""
             refusal = str(error)[:500].encode("ascii", "backslashreplace").decode()
         observation, reward, terminated, truncated, info = super().step(played)
         self.remarks = []
         if refusal is not None:
             info |= {"invalid_action": True, "invalid_reason": refusal}
-            self.remarks = [f"Not understood: {refusal}", f"The no-op action was played instead{_spelt(played)}."]
+            self.remarks = [f"Not understood: {refusal}", f"The no-op action was played instead{spelt}."]
         elif "invalid_reason" in info:
             self.remarks = [f"Not allowed: {info['invalid_reason']}"]
         last = why_over(info) if terminated else self.task.how_to_act()
@@ -105,6 +101,14 @@ class TextEnv(TaskEnv):
         """Begin an episode; see :meth:`TaskEnv.reset`."""
         observation, info = super().reset(seed=seed, options=options)
         return f"{observation}\n{self.task.how_to_act()}", info
+
+    def reads(self, reply: str) -> bool:
+        """Return True if a reply has an action of the action space."""
+        try:
+            self._read_reply(reply)
+        except (ValueError, TypeError):
+            return False
+        return True
 
     def _read_reply(self, reply: str) -> np.ndarray:
         """Read an action from a whole reply.

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from click.core import ParameterSource
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
@@ -250,7 +249,7 @@ def _language_model(context: typer.Context, agent: str | None) -> "LanguageModel
     given = context.params
     if LLM not in (agent or "").split(","):
         for name in (*_ENDPOINT, *_PLAYING):
-            if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE":
                 raise ValueError(f"--{name.replace('_', '-')} is for a language model; add --agent {LLM}.")
         return None
     if agent != LLM or given["checkpoint"]:

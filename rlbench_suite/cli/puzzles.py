@@ -1,6 +1,7 @@
 """``rlsuite puzzles``: show, export and verify puzzles in their one-shot form, and build their banks of instances."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rlbench_suite import registry
-from rlbench_suite.card import SPLITS
+from rlbench_suite.card import SPLITS, TaskCard, load
 from rlbench_suite.cli import check_at_least
 
 app = typer.Typer(help="Show, export and verify puzzles as questions with one answer.", rich_markup_mode="markdown")
@@ -46,47 +47,94 @@ def verify(
     seed: Annotated[int, typer.Option(help="Seed of the instance.")] = 0,
     split: Split = "train",
     difficulty: Difficulty = None,
+    lenient: Annotated[
+        bool, typer.Option("--lenient", help="Accept other formats, such as code fences, bold or commas.")
+    ] = False,
 ) -> None:
     """Verify a reply from standard input, whose last answer tags hold the answer. Exit with code 1 if it is wrong.
 
-    **Example**: `rlsuite puzzles verify Sudoku-v0 --seed 3 < reply.txt`
+    **Example**: `rlsuite puzzles verify Sudoku-v0 --seed 3 --lenient < reply.txt`
     """
     check_at_least("--seed", seed, 0)
+    from rlbench_suite.language.lenient import judge_reply
     from rlbench_suite.language.rows import puzzle_of
 
     puzzle = puzzle_of(task_id, difficulty)
-    verdict = puzzle.verify(puzzle.generate(seed, split), puzzle.extract(sys.stdin.read()))
+    verdict = judge_reply(puzzle, puzzle.generate(seed, split), sys.stdin.read(), lenient=lenient)
     print(json.dumps(verdict._asdict(), indent=2))
     raise typer.Exit(0 if verdict.score == 1 else 1)
 
 
 @app.command()
 def export(
-    task_id: TaskId,
+    task_ids: Annotated[list[str], typer.Argument(help="Ids of puzzles; rows of several are mixed evenly.")],
     n: Annotated[int, typer.Option("--n", help="Number of instances.")] = 1000,
     split: Split = "train",
     seed: Annotated[int, typer.Option(help="Seed of the first instance; the others follow.")] = 0,
-    difficulty: Difficulty = None,
+    difficulty: Annotated[
+        str | None,
+        typer.Option(
+            help="Tiers, numbers and ranges, separated by commas: `easy,hard` or `30-40,45`. [default: the task's own]",
+            show_default=False,
+        ),
+    ] = None,
+    unique: Annotated[bool, typer.Option("--unique", help="Leave out repeated instances.")] = False,
     out: Annotated[
-        Path | None, typer.Option(help="File to write. [default: NAME-SPLIT.jsonl]", show_default=False)
+        Path | None,
+        typer.Option(help="File to write, `.jsonl` or `.parquet`. [default: NAME-SPLIT.jsonl]", show_default=False),
     ] = None,
 ) -> None:
-    """Write instances as JSON lines with `question`, `answer` and `metadata`.
+    """Write instances with `question`, `answer` and `metadata` as JSON lines, or as Parquet with `prompt` as well.
 
-    **Example**: `rlsuite puzzles export Sudoku-v0 --n 1000 --split train`
+    **Example**: `rlsuite puzzles export Sudoku-v0 SAT-v0 --n 1000 --difficulty easy,medium --out rows.parquet`
     """
     check_at_least("--n", n, 1)
     check_at_least("--seed", seed, 0)
     from rich.console import Console
     from rich.progress import track
 
-    from rlbench_suite.language.dataset import PuzzleDataset
+    from rlbench_suite.language.dataset import CompositeDataset, PuzzleDataset
 
-    dataset = PuzzleDataset(task_id, split=split, size=n, seed=seed, difficulty=difficulty)
-    path = out or Path(f"{registry.card(task_id).name}-{split}.jsonl")
+    cards = [registry.card(task_id) for task_id in task_ids]
+    path = out or Path(f"{'-'.join(card.name for card in cards)}-{split}.jsonl")
+    parts = [
+        PuzzleDataset(
+            card.id,
+            split=split,
+            size=-(-n // len(cards)),
+            seed=seed,
+            difficulty=difficulties(card, difficulty),
+            unique=unique,
+        )
+        for card in cards
+    ]
+    dataset = parts[0] if len(parts) == 1 else CompositeDataset([(part, 1) for part in parts], size=n, seed=seed)
     console = Console(stderr=True)
     dataset.export(path, lambda numbers: track(numbers, str(path), console=console, disable=not console.is_terminal))
     print(f"Wrote {n} instances to {path}.")
+
+
+def difficulties(card: TaskCard, text: str | None) -> list[str | float] | None:
+    """Return the difficulties that a text such as ``easy,30-40`` names for a puzzle; None for none.
+
+    Raises:
+        ValueError: a range in which the puzzle has no difficulty.
+    """
+    if text is None:
+        return None
+    chosen: list[str | float] = []
+    for part in text.split(","):
+        if found := re.fullmatch(r"\s*(\d+)\s*-\s*(\d+)\s*", part):
+            low, high = map(int, found.groups())
+            within = [tier for tier in card.one_shot_difficulties if low <= tier <= high]
+            if not within:
+                raise ValueError(
+                    f"{card.id} has no difficulty from {low} to {high}: {load(card.puzzle).known_tiers()}."
+                )
+            chosen += within
+        else:
+            chosen.append(float(part) if re.fullmatch(r"\s*\d+(\.\d+)?\s*", part) else part.strip())
+    return chosen
 
 
 @app.command()

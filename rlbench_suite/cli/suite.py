@@ -16,8 +16,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from rlbench_suite import registry
-from rlbench_suite.card import unknown
-from rlbench_suite.cli import App, check, check_at_least, check_positive, prepare_jax, puzzles
+from rlbench_suite.card import load, unknown
+from rlbench_suite.cli import App, check, check_at_least, check_positive, prepare_jax, puzzles, rejudge, serve
 from rlbench_suite.component import explained
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 app = App(help="List and show tasks, play them, check them, measure their speed and their reference scores.")
 app.add_typer(puzzles.app, name="puzzles")
 app.command()(check.check)
+app.command()(serve.serve)
+app.command()(rejudge.rejudge)
 
 TaskId = Annotated[str, typer.Argument(help="Id of a task; `rlsuite/` may be left out.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -120,6 +122,7 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
         "family": card.family,
         "horizon": f"{card.horizon} steps",
         "difficulties": ", ".join(f"{tier} ({number:g})" for tier, number in card.difficulties.items()) or "one",
+        "as a question": f"difficulty is {load(card.puzzle).known_tiers()}" if card.puzzle else "",
         "contexts": "sampled; train and test differ" if card.contexts else "one",
         "agents": str(card.agents),
         "objectives": ", ".join(f"{o} (x {w:g})" for o, w in zip(card.objectives, card.weights, strict=True)),
@@ -248,9 +251,10 @@ def play(
                 break
             observation, info = env.reset()
             continue
+        said = core.task.spell(action, core.state, core.params)
         observation, reward, terminated, truncated, info = env.step(action)
         refused = f" ({info['invalid_reason']})" if "invalid_reason" in info else ""
-        print(f"action {action}, reward {reward}{refused}")
+        print(f"> {said}" if reference else "", f"reward {reward}{refused}", sep="\n" if reference else "")
         if terminated or truncated:
             why = info.get("end_reason", "the time is up")
             score = f", score {info['score']:.3f}" if "score" in info else ""

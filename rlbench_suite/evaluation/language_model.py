@@ -21,7 +21,7 @@ from rlbench_suite.card import Score, TaskCard
 from rlbench_suite.evaluation.protocol import EPISODES, Cell, Outcome, evaluation_seeds
 from rlbench_suite.evaluation.writing import writing
 from rlbench_suite.language.chat import Endpoint
-from rlbench_suite.language.playing import Game, Transcript, TranscriptFile, play_all, rejudge
+from rlbench_suite.language.playing import Game, Result, Transcript, TranscriptFile, play_all, rejudge
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.task import Task
 
@@ -176,7 +176,8 @@ def _record(transcripts: list[Transcript], horizon: int) -> Record:
     info = {"success": success}
     for name in ("input_tokens", "output_tokens", "estimated"):
         info[name] = np.array([getattr(transcript, name) for transcript in transcripts])
-    info["cost_in_dollars"] = np.array([np.nan if each.cost is None else each.cost for each in transcripts])
+    if None not in (costs := [transcript.cost for transcript in transcripts]):
+        info["dollars"] = np.array(costs)
     return Record(
         total=np.array([result.total_reward for result in results]),
         length=length,
@@ -187,13 +188,15 @@ def _record(transcripts: list[Transcript], horizon: int) -> Record:
     )
 
 
-def differences(path: Path) -> Iterator[tuple[Path, int, str]]:
-    """Judge every transcript of a run again; yield file, line and what differs from the stored scores.
+def rejudged(path: Path) -> Iterator[tuple[Path, Transcript, Result]]:
+    """Judge every transcript of a run again; yield its file, the transcript, and the scores that its replies earn.
 
     Raises:
-        ValueError: a file is damaged.
+        ValueError: the run has no transcripts, or a file is damaged.
     """
-    for file in sorted(path.glob(f"{FOLDER}/*/*/*.jsonl")):
-        for line, transcript in enumerate(TranscriptFile(file).transcripts.values(), 1):
-            if (now := rejudge(transcript)) != transcript.result:
-                yield file, line, f"{transcript.result} is stored, {now} is right"
+    files = sorted(path.glob(f"{FOLDER}/*/*/*.jsonl"))
+    if not files:
+        raise ValueError(f"{path} has no transcripts: it is no run of a language model.")
+    for file in files:
+        for transcript in TranscriptFile(file).transcripts.values():
+            yield file, transcript, rejudge(transcript)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import comb, isnan
+from math import comb
 from typing import Any
 
 from rlbench_suite.card import Score, TaskCard
@@ -82,13 +82,13 @@ class Passing:
 
 
 def passing(run: Run) -> list[Passing]:
-    """Return the chances of every language model on every task of a run, in the manifest's order."""
+    """Return the chances of every language model on every task of a run, task by task in the manifest's order."""
     table: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for agent in run.manifest.models:
-        for cell in (result.cell for result in run.results() if result.agent == agent):
-            rows = run.read_episodes(cell).select(["episode_seed", "success", "measures"])
-            table.setdefault((agent, cell.task), []).extend(rows.to_pylist(maps_as_pydicts="strict"))
-    return [_passing(run, agent, task, rows) for (agent, task), rows in table.items()]
+    for cell in (result.cell for result in run.results() if result.agent in run.manifest.models):
+        rows = run.read_episodes(cell).select(["episode_seed", "success", "measures"])
+        table.setdefault((cell.task, cell.agent), []).extend(rows.to_pylist(maps_as_pydicts="strict"))
+    ordered = [(task, agent) for task in run.manifest.references for agent in run.manifest.models]
+    return [_passing(run, agent, task, table[task, agent]) for task, agent in ordered if (task, agent) in table]
 
 
 def _passing(run: Run, agent: str, task: str, rows: list[dict[str, Any]]) -> Passing:
@@ -100,8 +100,8 @@ def _passing(run: Run, agent: str, task: str, rows: list[dict[str, Any]]) -> Pas
     counts = [(len(attempts), sum(attempts)) for attempts in right.values()]
     ks = [k for k in (1, 2, 4, 8, 16, 32, 64, 128) if k < samples] + [samples]
     trivial = card.one_shot_scores() if settings["one_shot"] else {}
-    measured = {name: [row["measures"][name] for row in rows] for name in rows[0]["measures"]}
-    dollars = sum(measured["cost_in_dollars"])
+    measured = {name: [row["measures"].get(name) for row in rows] for name in rows[0]["measures"]}
+    dollars = measured.get("dollars", [None])
     return Passing(
         agent, card, settings["one_shot"], settings["lenient"], samples, len(right),
         at_least_one={k: interval([pass_at_k(n, c, k) for n, c in counts]) for k in ks},
@@ -110,5 +110,5 @@ def _passing(run: Run, agent: str, task: str, rows: list[dict[str, Any]]) -> Pas
         input_tokens=sum(measured["input_tokens"]) / len(rows),
         output_tokens=sum(measured["output_tokens"]) / len(rows),
         estimated=any(measured["estimated"]),
-        dollars=None if isnan(dollars) else dollars,
+        dollars=None if None in dollars else sum(dollars),
     )  # fmt: skip

@@ -301,15 +301,17 @@ def _conversations(models: list[Passing]) -> Iterable[str]:
     if not models:
         return
     yield (
-        "Language models: pass@k is the chance that one of k attempts is right, pass^k that all are, estimated without "
-        "bias and with 95 % intervals over instances. Tokens are means of an episode. The intervals of scores above "
-        "are over seeds, each with instances of its own."
+        "Language models: pass@k is the chance that at least one of k attempts is right, pass^k that all are, both "
+        "without bias. Their 95 % intervals are over instances, those of scores over seeds, each with instances of its "
+        "own. Tokens are means of an episode."
     )
     if any(model.one_shot for model in models):
         yield (
             "A puzzle that is asked for one answer has scores of its own: 0 is a random answer of the right format, 1 "
             'the exact solver. "Best trivial" is the best answer found without search; a model below it shows nothing.'
         )
+    if lenient := list(dict.fromkeys(model.agent for model in models if model.lenient)):
+        yield f"Answers were read leniently, formatted in another way than asked for: {', '.join(lenient)}."
     if any(model.estimated for model in models):
         yield "* Some tokens are estimated from the lengths of texts, because the server did not count them."
 

@@ -82,7 +82,7 @@ class SavedFile(_Strict):
 
 
 class ServedModel(_Strict):
-    """Language model of a run: its name and the address of its server when it was first asked."""
+    """Language model of a run: its name and the address of its server when it was last asked."""
 
     model: str
     base_url: str
@@ -428,7 +428,7 @@ def _widen(path: Path, earlier: Manifest, wanted: Manifest) -> Manifest:
         old, new = getattr(earlier, table), getattr(wanted, table)
         update[table] = {agent: old.get(agent, {}) | new.get(agent, {}) for agent in old | new}
     update["checkpoints"] = earlier.checkpoints | wanted.checkpoints
-    update["models"] = wanted.models | earlier.models
+    update["models"] = earlier.models | wanted.models
     return earlier.model_copy(update=update)
 
 
@@ -446,7 +446,7 @@ def _tabulate(
     low, high = anchors["random"].mean, anchors["reference"].mean
     scores = (returns - low) / (high - low)
     success = record.info["success"].astype(bool)
-    names = record.info.keys() - {"success"} if outcome.policy is None else task.measures
+    names = [name for name in record.info if name != "success"] if outcome.policy is None else task.measures
     measures = {name: record.info[name].astype(np.float64).tolist() for name in names}
     curve = outcome.curve
 

@@ -4,11 +4,18 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
+    "ChatClient": "chat",
     "CompositeDataset": "dataset",
+    "Endpoint": "chat",
+    "Game": "playing",
+    "Judge": "judging",
+    "Levels": "levels",
     "PuzzleDataset": "dataset",
     "begin": "session",
     "environment_factory": "trl",
+    "play_all": "playing",
     "puzzle_of": "rows",
+    "rejudge": "playing",
     "score": "rows",
     "verdict": "rows",
 }

@@ -36,6 +36,8 @@ LARGEST_BODY = 16 * 2**20
 MOST_CALLS = 100
 """Most tool calls of one reply. Further calls are dropped."""
 
+SHORTEST_KEY = 12
+
 ATTEMPTS = 8
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 """Seconds before the second attempt, and at most. Each pause is twice as long as the one before, give or take half."""
@@ -231,24 +233,30 @@ class ChatClient:
         self._reached = True
         if body is None:
             return Reply({"role": "assistant", "content": ""}, _estimate(asked, "x" * LARGEST_BODY), "too large")
+        if len(self._key) >= SHORTEST_KEY:  # a shorter one is a placeholder and may be a word
+            body = body.replace(self._key.encode(), b"***")  # some servers repeat it, and replies are stored
         if status == 200:
             return _read(body, asked)
-        reason = f"status {status}: {self._said(body)}"
+        raise self._refusal(status, headers, body)
+
+    def _refusal(self, status: int, headers: httpx.Headers, body: bytes) -> _Lost | ChatError:
+        """Return the error of a response that is no completion."""
+        reason = f"status {status}: {_said(body)}"
         if status in _BUSY or status >= 500:
-            if _code(body) == "insufficient_quota":
-                raise ChatError(f"{self._url} refused, {reason}")
             wish = _retry_after(headers.get("retry-after", ""))
+            if _code(body) == "insufficient_quota":
+                return ChatError(f"{self._url} refused, {reason}")
             if wish > LONGEST_WAIT:
-                raise ChatError(f"{self._url} asks to come back in {wish:.0f} s, {reason}")
-            raise _Lost(reason, wish)
-        if status in (400, 413) and (_code(body) in _HOPELESS or _TOO_LONG.search(self._said(body))):
-            raise NoReply(f"{self._url} refuses this conversation, {reason}")
+                return ChatError(f"{self._url} asks to come back in {wish:.0f} s, {reason}")
+            return _Lost(reason, wish)
+        if status in (400, 413) and (_code(body) in _HOPELESS or _TOO_LONG.search(_said(body))):
+            return NoReply(f"{self._url} refuses this conversation, {reason}")
         advice = ""
         if status in (401, 403) and not self._key:
             advice = f" No key was sent, because the environment variable {self.endpoint.api_key_env} is not set."
         elif status == 404:
             advice = f" Check the model {self.endpoint.model!r} and the base URL, which usually ends in /v1."
-        raise ChatError(f"{self._url} refused, {reason.rstrip('.')}.{advice}")
+        return ChatError(f"{self._url} refused, {reason.rstrip('.')}.{advice}")
 
     async def _send(self, asked: dict[str, Any]) -> tuple[int, httpx.Headers, bytes | None]:
         """Return status, headers and body of a response; the body is None if it is too large."""
@@ -260,13 +268,13 @@ class ChatClient:
                     return response.status_code, response.headers, None
             return response.status_code, response.headers, bytes(body)
 
-    def _said(self, body: bytes) -> str:
-        """Return the server's message on one line, without our key, which some servers repeat."""
-        error = _dictionary(_parse(body)).get("error")
-        message = error if isinstance(error, str) else _dictionary(error).get("message")
-        text = message if isinstance(message, str) else body[:2000].decode(errors="replace")
-        text = " ".join(text.split())
-        return (text.replace(self._key, "***") if self._key else text)[:300] or "(no message)"
+
+def _said(body: bytes) -> str:
+    """Return the server's message on one line."""
+    error = _dictionary(_parse(body)).get("error")
+    message = error if isinstance(error, str) else _dictionary(error).get("message")
+    text = message if isinstance(message, str) else body[:2000].decode(errors="replace")
+    return " ".join(text.split())[:300] or "(no message)"
 
 
 def _read(body: bytes, asked: dict[str, Any]) -> Reply:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import abc
-import json
 import math
-import tempfile
 import warnings
 from array import array
 from bisect import bisect_right
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from rlbench_suite.dice import Dice, stream_of
 from rlbench_suite.language import rows
+from rlbench_suite.language.export import with_prompt, write
 from rlbench_suite.language.rows import Completion, Row, canonical_hash, make_row, puzzle_of
 from rlbench_suite.puzzle import Verdict
 from rlbench_suite.registry import card as find_card
@@ -91,27 +90,12 @@ class Dataset(Sequence[Row], abc.ABC):
         try:
             from datasets import Dataset as HuggingFaceDataset
         except ImportError as error:
-            raise ImportError("Hugging Face datasets are missing: pip install 'rlbench-suite[datasets]'") from error
+            raise ImportError("Hugging Face datasets are missing: pip install 'rlbench-suite[huggingface]'") from error
         return HuggingFaceDataset.from_list([with_prompt(row) for row in self])
 
     def export(self, path: Path, progress: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers) -> None:
-        """Write every row as a line of JSON. The file appears when it is complete.
-
-        Args:
-            path: the file.
-            progress: function that wraps the numbers of the rows, to show progress.
-        """
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            with (unfinished := Path(folder) / path.name).open("w", encoding="utf-8", newline="\n") as file:
-                for number in progress(range(self.size)):
-                    file.write(json.dumps(self[number]) + "\n")
-            unfinished.replace(path)
-
-
-def with_prompt(row: Row) -> Row:
-    """Return a row with ``prompt``, the question as chat messages."""
-    return {"prompt": [{"role": "user", "content": row["question"]}], **row}
+        """Write all rows to a ``.jsonl`` or ``.parquet`` file, see :func:`.export.write`."""
+        write(self, path, progress)
 
 
 class PuzzleDataset(Dataset):
@@ -200,7 +184,7 @@ class PuzzleDataset(Dataset):
         """Warn if many rows repeat earlier ones."""
         each = self.size / len(self.puzzles)
         different = sum(expected_different(puzzle.space / 2, each) for puzzle in self.puzzles)
-        if different < (1 - REPEATS) * self.size:
+        if self.size - different > max(REPEATS * self.size, 1):
             warnings.warn(
                 f"{self.id} has few different instances at this difficulty: of {self.size} rows of one split, about "
                 f"{different:.0f} differ. Pass unique=True to leave out repeated ones.",
@@ -237,7 +221,7 @@ class CompositeDataset(Dataset):
         seed: int = 0,
         **keywords: Any,
     ) -> None:
-        pairs = list(parts.items() if isinstance(parts, Mapping) else parts)
+        pairs: list[Any] = list(parts.items() if isinstance(parts, Mapping) else parts)
         if not pairs:
             raise ValueError("A composite dataset needs at least one part.")
         if size < 1 or not 0 <= seed < 2**64:

@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlbench_suite.language.chat import ChatClient, Endpoint, Message, NoReply
-from rlbench_suite.language.session import Session, Turn, begin
+from rlbench_suite.language.chat import ChatClient, Endpoint, NoReply
+from rlbench_suite.language.session import Message, Session, begin
 
 
 class Game(NamedTuple):
@@ -34,7 +34,7 @@ class Game(NamedTuple):
     lenient: bool = False
     """True to read answers that are formatted in another way than the prompt asks for."""
     tools: bool = False
-    """True to offer the tools of the task, if it has any, as tools of the model's server."""
+    """True to offer the session's tools to the model."""
 
     def begin(self) -> Session:
         """Begin the conversation."""
@@ -49,7 +49,7 @@ class Result(NamedTuple):
     total_reward: float
     success: bool
     turns: int
-    """Number of replies and tool calls that were played."""
+    """Number of replies or tool calls."""
 
 
 class Transcript(NamedTuple):
@@ -133,34 +133,6 @@ class TranscriptFile:
         self.transcripts[transcript.game] = transcript
 
 
-def respond(session: Session, message: Message) -> tuple[list[Message], int]:
-    """Play the model's message. Return the messages that answer it, and the number of turns that it took.
-
-    Tool calls are played one after another, and the text beside them is not. A call whose arguments are no JSON object
-    is played as text, which the task refuses with a reason.
-    """
-    calls = message.get("tool_calls", [])
-    if not calls:
-        return [{"role": "user", "content": session.reply(message["content"]).text}], 1
-    answers: list[Message] = []
-    for call in calls:
-        if session.done:
-            break
-        turn = _call(session, call["function"]["name"], call["function"]["arguments"])
-        answers.append({"role": "tool", "tool_call_id": call["id"], "content": turn.text})
-    return answers, len(answers)
-
-
-def _call(session: Session, name: str, arguments: str) -> Turn:
-    try:
-        read = json.loads(arguments)
-    except (ValueError, RecursionError):
-        read = None
-    if isinstance(read, dict):
-        return session.call(name, read)
-    return session.reply(f'{{"name": {json.dumps(name)}, "arguments": {arguments}}}')
-
-
 async def play(game: Game, client: ChatClient, referee: ThreadPoolExecutor) -> Transcript:
     """Play one episode with a model.
 
@@ -178,13 +150,12 @@ async def play(game: Game, client: ChatClient, referee: ThreadPoolExecutor) -> T
     started, loop = time.perf_counter(), asyncio.get_running_loop()
     session = await loop.run_in_executor(referee, game.begin)
     tools = session.tools if game.tools else []
-    messages, turns, gave_up = session.messages(), 0, ""
-    sent, received, estimated = 0, 0, False
+    sent, received, estimated, gave_up = 0, 0, False, ""
     while not session.done:
         message: Message = {"role": "assistant", "content": ""}
         if not gave_up:
             try:
-                reply = await client.ask(messages, tools)
+                reply = await client.ask(session.messages(), tools)
             except NoReply as refusal:
                 gave_up = str(refusal)
             else:
@@ -192,21 +163,23 @@ async def play(game: Game, client: ChatClient, referee: ThreadPoolExecutor) -> T
                 sent += reply.usage.input_tokens
                 received += reply.usage.output_tokens
                 estimated |= reply.usage.estimated
-        answers, taken = await loop.run_in_executor(referee, respond, session, message)
-        messages += [message, *answers]
-        turns += taken
-    result = Result(session.score, session.total_reward, session.success, turns)
+        await loop.run_in_executor(referee, session.play, message)
     cost, seconds = client.endpoint.cost(sent, received), time.perf_counter() - started
-    return Transcript(game, messages, result, sent, received, estimated, cost, seconds, gave_up)
+    messages = session.messages()
+    return Transcript(game, messages, _result(session), sent, received, estimated, cost, seconds, gave_up)
 
 
 def rejudge(transcript: Transcript) -> Result:
     """Play the replies of a transcript again, without the model, and return the scores."""
-    session, turns = transcript.game.begin(), 0
+    session = transcript.game.begin()
     for message in transcript.messages:
         if message["role"] == "assistant" and not session.done:
-            turns += respond(session, message)[1]
-    return Result(session.score, session.total_reward, session.success, turns)
+            session.play(message)
+    return _result(session)
+
+
+def _result(session: Session) -> Result:
+    return Result(session.score, session.total_reward, session.success, session.turns or 1)  # an answer is a turn
 
 
 def play_all(games: Iterable[Game], endpoint: Endpoint) -> Iterator[Transcript]:

@@ -21,9 +21,10 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from rlbench_suite.card import load, unknown
+from rlbench_suite.language.lenient import TAGS, THOUGHTS, Tags, find_answer, judge_answer, plain
 from rlbench_suite.puzzle import CLOSING, OPENING, Puzzle, Verdict
 from rlbench_suite.registry import card as find_card
 from rlbench_suite.registry import cards
@@ -87,24 +88,41 @@ def canonical_hash(puzzle: Puzzle[Any], instance: Any) -> str:
     return hashlib.blake2b(puzzle.canonical(instance), digest_size=16).hexdigest()
 
 
-def verdict(row: Mapping[str, Any], completion: Completion) -> Verdict:
-    """Judge a whole reply to a row of any puzzle by the rules of the puzzle. The text in its last answer tags counts.
+def verdict(
+    row: Mapping[str, Any],
+    completion: Completion,
+    *,
+    lenient: bool = False,
+    outside_thoughts: bool = False,
+    tags: Tags = TAGS,
+    thoughts: Tags = THOUGHTS,
+    partial: bool = False,
+) -> Verdict:
+    """Judge a whole reply to a row of any puzzle by the rules of the puzzle.
 
     Args:
         row: a row of a dataset, or a copy of it that went through JSON or Arrow. Its metadata may be JSON text.
         completion: the text of the reply; a list of chat messages, of which the last one of the assistant counts; or
             None for no reply.
+        lenient: True to accept an answer that is formatted in another way than the prompt asks for (:mod:`.lenient`).
+        outside_thoughts: True to ignore answers inside thoughts.
+        tags: tags around an answer.
+        thoughts: tags around thoughts.
+        partial: True to give a wrong answer the score of :meth:`.puzzle.Puzzle.partial`, which lies below 1.
 
     Raises:
         TypeError: a completion of another type.
         ValueError: not a row.
     """
-    puzzle, instance = instance_of(row)
-    text = text_of(completion)
-    return puzzle.verify(instance, None if text is None else puzzle.extract(text))
+    given = text_of(completion)
+    if given is not None:
+        given = find_answer(given, lenient=lenient, outside_thoughts=outside_thoughts, tags=tags, thoughts=thoughts)
+    return _judged(row, given, lenient=lenient, partial=partial)
 
 
-def score(row: Mapping[str, Any], completion: Completion) -> float:
+def score(
+    row: Mapping[str, Any], completion: Completion, *, lenient: bool = False, partial: bool = False, **reading: Any
+) -> float:
     """Score a whole reply to a row of any puzzle, from 0 to 1.
 
     The row's own answer comes from the exact solver and needs no check. The rules judge any other answer. See
@@ -113,16 +131,22 @@ def score(row: Mapping[str, Any], completion: Completion) -> float:
     text = text_of(completion)
     if text is None:
         return 0.0
-    best: str = row["answer"]
-    if best and text.endswith(f"{OPENING}{best}{CLOSING}"):
+    best: str = row.get("answer", "")
+    if best and not reading and text.endswith(f"{OPENING}{best}{CLOSING}"):
         return 1.0  # most right replies end in the answer
-    given = Puzzle.extract(text)
-    if given is None:
-        return 0.0
-    if given == best and best:
-        return 1.0
+    given = find_answer(text, lenient=lenient, **reading)
+    return 1.0 if best and given == best else _judged(row, given, lenient=lenient, partial=partial).score
+
+
+def _judged(row: Mapping[str, Any], given: str | None, *, lenient: bool, partial: bool) -> Verdict:
+    """Judge the answer that was found in a reply."""
     puzzle, instance = instance_of(row)
-    return puzzle.verify(instance, given).score
+    judged = judge_answer(puzzle, instance, given, lenient=lenient)
+    if partial and given is not None and judged.valid and judged.score < 1:
+        read = given if puzzle.verify(instance, given).valid else puzzle.mend(plain(given))
+        credit = puzzle.partial(instance, read, row.get("answer") or puzzle.solve(instance))
+        return judged._replace(score=max(judged.score, credit))
+    return judged
 
 
 def text_of(completion: Completion) -> str | None:
@@ -135,7 +159,7 @@ def text_of(completion: Completion) -> str | None:
         return completion
     if not isinstance(completion, Sequence) or not all(isinstance(message, Mapping) for message in completion):
         raise TypeError(_not_a_reply(completion))
-    for message in reversed(completion):
+    for message in reversed(cast(Sequence[Mapping[str, Any]], completion)):
         if message.get("role") == "assistant":
             return _content(message.get("content"))
     return None
@@ -187,11 +211,12 @@ def instance_of(row: Mapping[str, Any]) -> tuple[Puzzle[Any], Any]:
 
 
 @lru_cache(maxsize=256)
-def _puzzle(task_id: str, tier: float) -> Puzzle[Any]:
+def kept_puzzle(task_id: str, tier: float) -> Puzzle[Any]:
+    """Return the one-shot form of a task at a difficulty, made once."""
     return puzzle_of(task_id, tier)
 
 
 @lru_cache(maxsize=_KEPT)
 def _instance(task_id: str, tier: float, text: str) -> tuple[Puzzle[Any], Any]:
-    puzzle = _puzzle(task_id, tier)
+    puzzle = kept_puzzle(task_id, tier)
     return puzzle, puzzle.from_plain(json.loads(text))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import abc
 import json
 import math
+import re
 from typing import Any, Literal, NamedTuple, get_args
 
 import gymnasium
 
-from rlbench_suite.adapters.text import TextEnv, why_over
+from rlbench_suite.adapters.text import LONGEST_ACTION, TextEnv, action_in, why_over
 from rlbench_suite.card import unknown
 from rlbench_suite.episode import scalar_return
+from rlbench_suite.language.lenient import find_answer, judge_answer, plain
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.language.tools import Schema, read_arguments, text_tool
 from rlbench_suite.puzzle import Verdict
@@ -34,6 +36,10 @@ SUBMIT = text_tool(
     "answer",
     "The answer, in exactly the format that is asked for.",
 )
+LABEL = re.compile(
+    r"[*_ ]*+(?:(?:my|the|next|final) )*+(?:action|move|guess|question|call)[*_ ]*+:[*_ ]*+", re.IGNORECASE
+)
+"""A label before an action, such as ``**Action:**``."""
 UNREADABLE_CALLS = 3
 """Calls of ``submit_answer`` that may be unreadable; the last of them ends the episode."""
 
@@ -60,6 +66,8 @@ class Session(abc.ABC):
         uses_tools: True if the task's actions are tool calls by nature, so that a chat client should offer ``tools``.
         done: True if the episode is over.
         total_reward: sum of the rewards so far.
+        turns: number of replies and calls so far.
+        said: messages of each turn: the player's, then the answers to it.
     """
 
     system: str
@@ -70,8 +78,7 @@ class Session(abc.ABC):
     def __init__(self) -> None:
         self.done, self.total_reward = False, 0.0
         self.turns = 0
-        self._said: list[list[Message]] = []
-        """Messages of each turn: the player's, then the answers to it."""
+        self.said: list[list[Message]] = []
 
     def reply(self, text: str) -> Turn:
         """Play a whole reply of a player.
@@ -115,7 +122,7 @@ class Session(abc.ABC):
         if not calls:
             text, rewards = self._replied(message.get("content") or "")
             said.append({"role": "user", "content": text})
-        self._said.append(said)
+        self.said.append(said)
         return Turn(text, rewards, self.done)
 
     @abc.abstractmethod
@@ -141,7 +148,7 @@ class Session(abc.ABC):
 
     def messages(self) -> list[Message]:
         """Return the whole conversation so far, as a chat endpoint takes it."""
-        return [*self._head(), *(message for turn in self._said for message in turn)]
+        return [*self._head(), *(message for turn in self.said for message in turn)]
 
     def _head(self) -> list[Message]:
         """Return the messages with which the conversation begins."""
@@ -157,22 +164,25 @@ class PuzzleSession(Session):
     the solution.
     """
 
-    def __init__(self, task_id: str, *, seed: int, split: str, difficulty: str | float | None) -> None:
+    def __init__(
+        self, task_id: str, *, seed: int, split: str, difficulty: str | float | None, lenient: bool = False
+    ) -> None:
         super().__init__()
+        self.lenient = lenient
         self.puzzle = puzzle_of(task_id, difficulty)
         self.instance = self.puzzle.generate(seed, split)
         self.system, self.opening, self.tools = "", self.puzzle.prompt(self.instance), [SUBMIT]
         self.verdict: Verdict | None = None
 
     def _replied(self, text: str) -> tuple[str, float]:
-        return self._judged(self.puzzle.extract(text))
+        return self._judged(find_answer(text, lenient=self.lenient))
 
     def _called(self, name: str, arguments: str) -> tuple[str, float]:
         self.turns += 1
         answer, fault = None, ""
         try:
             answer = self._submitted(name, arguments)
-            if not (verdict := self.puzzle.verify(self.instance, answer)).valid:
+            if not (verdict := self._verdict(answer)).valid:
                 fault = verdict.reason
         except ValueError as error:
             fault = str(error)
@@ -194,9 +204,12 @@ class PuzzleSession(Session):
         inside = self.puzzle.extract(answer)
         return answer.strip() if inside is None else inside
 
+    def _verdict(self, answer: str | None) -> Verdict:
+        return judge_answer(self.puzzle, self.instance, answer, lenient=self.lenient)
+
     def _judged(self, answer: str | None) -> tuple[str, float]:
         """End the episode with an answer."""
-        self.verdict = self.puzzle.verify(self.instance, answer)
+        self.verdict = self._verdict(answer)
         self.done, self.total_reward = True, self.verdict.score
         return self.verdict.reason or "Right.", self.verdict.score
 
@@ -207,8 +220,8 @@ class PuzzleSession(Session):
 
     @property
     def success(self) -> bool:
-        """Whether the answer is right."""
-        return bool(self.verdict and self.verdict.solved)
+        """Whether the answer is right, and none is better where the best is asked for."""
+        return bool(self.verdict and self.verdict.optimal)
 
 
 class EpisodeSession(Session):
@@ -226,15 +239,16 @@ class EpisodeSession(Session):
         seed: int,
         split: str,
         difficulty: str | float | None,
-        history: History,
-        window: int,
+        lenient: bool = False,
+        history: History = "delta",
+        window: int = 8,
     ) -> None:
         super().__init__()
-        card = find_card(task_id)
-        self.env = gymnasium.make(card.id, view="text", split=split, difficulty=difficulty)
+        self._card = find_card(task_id)
+        self.env = gymnasium.make(self._card.id, view="text", split=split, difficulty=difficulty)
         self.view: TextEnv = self.env.unwrapped  # type: ignore[assignment]
         self.task = self.view.task
-        self.history, self.window, self._limit = history, window, card.horizon
+        self.lenient, self.history, self.window = lenient, history, window
         observation, self.info = self.env.reset(seed=seed)
         self._state = self.view.state
         own = self.task.tools()
@@ -245,7 +259,23 @@ class EpisodeSession(Session):
         self.opening = observation if history == "full" else "\n".join((begun, *self._time_left()))
 
     def _replied(self, text: str) -> tuple[str, float]:
-        return self._step(text)
+        return self._step(self._mended(text) if self.lenient else text)
+
+    def _mended(self, reply: str) -> str:
+        """Return the action of a reply in a form that can be read; the reply itself if there is none.
+
+        A reply that can be read as it stands is. Else its action is looked for without the marks around it, then in
+        the last code block, then in the last line. Whether it can be read depends on its format alone, never on how
+        good it is.
+        """
+        said = action_in(reply).strip()[-LONGEST_ACTION:]
+        readings = [reply]
+        for part in (said, "```".join(said.split("```")[-2:-1]), said.rpartition("\n")[2]):
+            bare = plain(f"```{part}```" if "\n" in part and part is not said else part)
+            label = LABEL.match(bare)
+            unlabelled = bare[label.end() :] if label else bare
+            readings += [bare, unlabelled, unlabelled.rstrip(".! ")]
+        return next(filter(self.view.reads, filter(None, readings)), reply)
 
     def _called(self, name: str, arguments: str) -> tuple[str, float]:
         if self.uses_tools:
@@ -273,7 +303,9 @@ class EpisodeSession(Session):
         if self.history == "full":
             lines = [self.task.describe(self._state, self.view.params), *remarks]
         else:
-            lines = [*remarks, self.task.describe_turn(before, self._state, self.view.params)]
+            lines = list(remarks)
+            if not (remarks and remarks[0].startswith("Not allowed")):  # such an action leaves the state as it is
+                lines.append(self.task.describe_turn(before, self._state, self.view.params))
         if self.done:
             return "\n".join((*lines, why_over(self.info))), earned
         lines += self._time_left()
@@ -283,7 +315,7 @@ class EpisodeSession(Session):
 
     def _time_left(self) -> list[str]:
         """Return the line that says how many turns are left, unless the task says so itself."""
-        return [] if self.task.counts_turns else [f"Turns left: {self._limit - self.turns}."]
+        return [] if self.task.counts_turns else [f"Turns left: {self._card.horizon - self.turns}."]
 
     @property
     def score(self) -> float:
@@ -297,12 +329,12 @@ class EpisodeSession(Session):
 
     def messages(self) -> list[Message]:
         """Return the conversation so far under the history policy, as a chat endpoint takes it."""
-        left_out = len(self._said) - self.window
+        left_out = len(self.said) - self.window
         if self.history != "window" or left_out <= 0:
             return super().messages()
         *head, opening = self._head()
         opening = opening | {"content": f"{self.opening}\n\n(The first {left_out} turns are left out here.)"}
-        messages = [*head, opening, *(message for turn in self._said[left_out:] for message in turn)]
+        messages = [*head, opening, *(message for turn in self.said[left_out:] for message in turn)]
         if not self.done:
             now = self.task.describe_turn(None, self._state, self.view.params)
             messages[-1] = messages[-1] | {"content": f"{messages[-1]['content']}\n\nAll that is known now:\n{now}"}
@@ -316,6 +348,7 @@ def begin(
     split: str = "train",
     difficulty: str | float | None = None,
     one_shot: bool | None = None,
+    lenient: bool = False,
     history: History = "delta",
     window: int = 8,
 ) -> Session:
@@ -327,6 +360,7 @@ def begin(
         split: ``train`` or ``test``.
         difficulty: a tier's name, or the number that defines it.
         one_shot: True to ask for one answer, False to play turn by turn. By default puzzles are asked.
+        lenient: True to read answers that are formatted in another way than the prompt asks for.
         history: the text of turns. ``delta`` says what changed. ``full`` says everything again in each turn. ``window``
             says what changed, and ``messages`` has the last turns only, with all that is known now.
         window: number of turns that ``window`` keeps.
@@ -340,8 +374,10 @@ def begin(
         raise ValueError(f"window is at least 1, got {window}.")
     asked = bool(find_card(task_id).puzzle) if one_shot is None else one_shot
     if asked:
-        return PuzzleSession(task_id, seed=seed, split=split, difficulty=difficulty)
-    return EpisodeSession(task_id, seed=seed, split=split, difficulty=difficulty, history=history, window=window)
+        return PuzzleSession(task_id, seed=seed, split=split, difficulty=difficulty, lenient=lenient)
+    return EpisodeSession(
+        task_id, seed=seed, split=split, difficulty=difficulty, lenient=lenient, history=history, window=window
+    )
 
 
 def _json(value: Any) -> str:

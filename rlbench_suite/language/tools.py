@@ -37,16 +37,14 @@ def read_arguments(arguments: dict[str, Any] | str | None) -> dict[str, Any]:
     Raises:
         ValueError: they are anything else.
     """
-    if isinstance(arguments, str) and arguments.strip():
+    if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments)
+            arguments = json.loads(arguments) if arguments.strip() else {}
         except (ValueError, RecursionError):
             raise ValueError("the arguments of a call are one JSON object") from None
-    if not arguments:
-        return {}
-    if not isinstance(arguments, dict):
+    if not isinstance(arguments, (dict, type(None))):
         raise ValueError("the arguments of a call are one JSON object")
-    return arguments
+    return arguments or {}
 
 
 def function_of(schema: Schema, call: Callable[[str, dict[str, Any]], str]) -> Callable[..., str]:

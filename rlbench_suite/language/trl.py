@@ -1,24 +1,32 @@
 """Tasks in the forms that TRL's ``GRPOTrainer`` takes: datasets of prompts, reward functions, environments with tools.
 
 There are two ways to train. A one-shot puzzle needs :func:`prompt_dataset` and :func:`puzzle_reward`. A task that is
-played in turns, or by tools, needs :func:`environment_factory`, whose class holds one conversation of
-:mod:`rlbench_suite.language.session` for each rollout. Nothing here judges an answer itself.
+played in turns or by tools needs :func:`environment_factory`: the trainer gives each rollout an environment, which
+holds one conversation of :mod:`rlbench_suite.language.session`. Nothing here judges an answer itself.
 
-Only :func:`prompt_dataset` imports ``datasets`` and only :func:`check_chat_template` imports ``trl``.
+The libraries are imported by the functions that need them: ``datasets`` by :func:`prompt_dataset`, ``trl`` by
+:func:`check_chat_template`.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Optional
+import importlib
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rlbench_suite.card import SPLITS, unknown
-from rlbench_suite.language.session import PuzzleSession, Session, Turn, begin
-from rlbench_suite.puzzle import CLOSING, OPENING
+from rlbench_suite.language.rows import Completion, Row, score, verdict
+from rlbench_suite.language.session import PuzzleSession, Session, begin
+from rlbench_suite.language.tools import Schema, function_of
 from rlbench_suite.registry import card as find_card
 
-MISSING = "{} is not installed; install the extra that brings it: pip install 'rlbench-suite[trl]'."
+if TYPE_CHECKING:
+    import datasets
+
+RewardFunction = Callable[..., list[float | None]]
+"""A reward function of TRL: ``function(completions=..., COLUMN=..., **others)`` returns a number a completion."""
 
 
 class TaskEnvironment:
@@ -32,6 +40,7 @@ class TaskEnvironment:
     split: ClassVar[str]
     difficulty: ClassVar[str | float | None]
     one_shot: ClassVar[bool | None]
+    lenient: ClassVar[bool]
 
     def __init__(self) -> None:
         self._session: Session | None = None
@@ -42,8 +51,8 @@ class TaskEnvironment:
         Rows with one seed share their episode, as the members of a group must.
 
         Args:
-            seed: seed of the episode, for rows without ``metadata``.
-            metadata: the row's ``id``, ``tier``, ``split`` and ``seed``.
+            seed: seed of the episode, for rows without metadata.
+            metadata: ``id``, ``tier``, ``split`` and ``seed`` of the row. Keys may be absent or None.
 
         Raises:
             ValueError: the row does not say which episode, or belongs to another task.
@@ -55,87 +64,31 @@ class TaskEnvironment:
         task_id = find_card(given.get("id", self.ids[0])).id
         if task_id not in self.ids:
             raise ValueError(unknown("task of this environment", task_id, self.ids))
-        difficulty = given.get("tier") if metadata else self.difficulty
-        split = given.get("split", self.split)
-        self._session = begin(task_id, seed=seed, split=split, difficulty=difficulty, one_shot=self.one_shot)
-        return _opening(self._session)
+        difficulty, split = given.get("tier", self.difficulty), given.get("split", self.split)
+        self._session = begin(
+            task_id, seed=seed, split=split, difficulty=difficulty, one_shot=self.one_shot, lenient=self.lenient
+        )
+        if isinstance(self._session, PuzzleSession):
+            puzzle, instance = self._session.puzzle, self._session.instance
+            question = f"{puzzle.question(instance)}\n{puzzle.shown_examples(instance)}"
+            return f"{question}\nGive your answer by calling submit_answer."
+        how = "" if self._session.uses_tools else "Call reply in each turn."
+        return "\n\n".join(part for part in (self._session.system, self._session.opening, how) if part)
 
     def get_reward(self) -> float:
-        """Return the score of the episode so far."""
-        return float(self._session.score) if self._session else 0.0
+        """Return the score of the episode so far; 0 before its first turn."""
+        value = float(self._session.score) if self._session else 0.0
+        return 0.0 if math.isnan(value) else value
 
-    def _asked(self, one_shot: bool) -> Session:
-        """Return the conversation, if its task takes such a tool."""
+    def _call(self, name: str, arguments: dict[str, Any]) -> str:
+        """Play the call of a tool and return what the model reads next.
+
+        Raises:
+            RuntimeError: no episode has begun, or it is over. The trainer tells the model.
+        """
         if self._session is None:
-            raise RuntimeError("The episode has not begun.")
-        if isinstance(self._session, PuzzleSession) != one_shot:
-            raise ValueError(f"This task takes no such call. Call {'reply' if one_shot else 'submit_answer'} instead.")
-        return self._session
-
-
-def _submit_answer(self: TaskEnvironment, answer: str) -> str:
-    """Submit the final answer to the puzzle. Only the first call counts.
-
-    Args:
-        answer: The answer, in exactly the format that the puzzle asks for.
-
-    Returns:
-        Whether the answer is right, and if not, why.
-    """
-    session = self._asked(one_shot=True)
-    return session.reply(answer if CLOSING in answer else f"{OPENING}{answer}{CLOSING}").text
-
-
-def _reply(self: TaskEnvironment, text: str) -> str:
-    """Play the next turn.
-
-    Args:
-        text: The move, in the format that the task asks for.
-
-    Returns:
-        What happened.
-    """
-    return _told(self._asked(one_shot=False).reply(text))
-
-
-def _told(turn: Turn) -> str:
-    """Return the text of a turn, with a last line if the episode is over."""
-    return f"{turn.text}\nThe episode is over." if turn.done else turn.text
-
-
-def _opening(session: Session) -> str:
-    """Return the rules, the instance, and which tool to call."""
-    if isinstance(session, PuzzleSession):
-        return session.puzzle.question(session.instance) + "\nGive your answer by calling submit_answer, once."
-    how = "Act by calling the tools." if session.uses_tools else "Play each turn by calling reply."
-    return "\n\n".join(part for part in (session.system, session.opening, how) if part)
-
-
-_TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
-
-
-def _tool(name: str, description: str, schema: Mapping[str, Any]) -> Callable[..., str]:
-    """Make a method that calls a tool of the conversation, with the signature and docstring that trainers read."""
-    required, annotations, parameters = set(schema.get("required", ())), {}, []
-    lines = [description, "", "Args:"] if schema.get("properties") else [description]
-    for key, of in sorted(schema.get("properties", {}).items(), key=lambda item: item[0] not in required):
-        kind: Any = Literal[tuple(of["enum"])] if "enum" in of else _TYPES[of["type"]]
-        annotations[key] = kind if key in required else Optional[kind]  # noqa: UP045 (the kind is a value)
-        default = inspect.Parameter.empty if key in required else None
-        parameters.append(inspect.Parameter(key, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default))
-        lines.append(f"    {key}: {of.get('description', key)}")
-
-    def method(self: TaskEnvironment, **arguments: Any) -> str:
-        given = {key: value for key, value in arguments.items() if value is not None}
-        return _told(self._asked(one_shot=False).call(name, given))
-
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = "\n".join(lines)
-    method.__annotations__ = {**annotations, "return": str}
-    first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    typed = [parameter.replace(annotation=annotations[parameter.name]) for parameter in parameters]
-    method.__signature__ = inspect.Signature([first, *typed], return_annotation=str)  # type: ignore[attr-defined]
-    return method
+            raise RuntimeError("No episode has begun.")
+        return self._session.call(name, arguments).text
 
 
 def environment_factory(
@@ -144,20 +97,22 @@ def environment_factory(
     split: str = "train",
     difficulty: str | float | None = None,
     one_shot: bool | None = None,
+    lenient: bool = False,
 ) -> type[TaskEnvironment]:
     """Make a class of environments of one task or several, see :class:`TaskEnvironment`.
 
-    Puzzles get the tool ``submit_answer``, tool worlds get their tools, all other tasks get ``reply``. Rows of several
-    tasks may be mixed: ``metadata`` of a row says which task it is.
+    A puzzle has the tool ``submit_answer``, a tool world has its own tools, any other task has ``reply``. Rows of
+    several tasks and tiers may be mixed, because the metadata of a row name them.
 
     Args:
         task_ids: ids; ``rlsuite/`` may be left out.
-        split: split of rows whose ``metadata`` does not name it.
-        difficulty: a tier's name, or the number that defines it, for rows without ``metadata``.
+        split: split of rows that do not name one.
+        difficulty: a tier's name, or the number that defines it, for rows that do not name one.
         one_shot: True to ask puzzles for one answer, False to play them turn by turn. By default they are asked.
+        lenient: True to read answers that are formatted in another way than the task asks for.
 
     Raises:
-        ValueError: no task, an unknown one, or a wrong split or difficulty.
+        ValueError: no task, an unknown task, split or difficulty, or tasks with different tools of one name.
     """
     asked = [task_ids] if isinstance(task_ids, str) else list(task_ids)
     if not asked:
@@ -165,18 +120,184 @@ def environment_factory(
     if split not in SPLITS:
         raise ValueError(unknown("split", split, SPLITS))
     ids = tuple(dict.fromkeys(find_card(task_id).id for task_id in asked))
-    methods: dict[str, Any] = {}
+    schemas: dict[str, Schema] = {}
     for task_id in ids:
-        session = begin(task_id, split=split, difficulty=difficulty, one_shot=one_shot)
-        if isinstance(session, PuzzleSession):
-            methods["submit_answer"] = _submit_answer
-        elif not session.uses_tools:
-            methods["reply"] = _reply
-        for tool in session.tools if session.uses_tools else ():
-            of = tool["function"]
-            methods[of["name"]] = _tool(of["name"], of["description"], of["parameters"])
-    for public, method in methods.items():
-        method.__name__ = public
-    name = ids[0].split("/")[1].split("-")[0] if len(ids) == 1 else "Mixed"
-    settings = {"ids": ids, "split": split, "difficulty": difficulty, "one_shot": one_shot}
-    return type(f"{name}Environment", (TaskEnvironment,), {**settings, **methods, "__doc__": TaskEnvironment.__doc__})
+        for schema in begin(task_id, split=split, difficulty=difficulty, one_shot=one_shot).tools:
+            name = schema["function"]["name"]
+            if schemas.setdefault(name, schema) != schema:
+                raise ValueError(f"{task_id} has another tool {name!r} than a task before it: make a factory for each.")
+    methods = dict(map(_method, schemas.values()))
+    named = ids[0].split("/")[1].split("-")[0] if len(ids) == 1 else "Mixed"
+    settings = {"ids": ids, "split": split, "difficulty": difficulty, "one_shot": one_shot, "lenient": lenient}
+    return type(f"{named}Environment", (TaskEnvironment,), {**settings, **methods, "__doc__": TaskEnvironment.__doc__})
+
+
+def _method(schema: Schema) -> tuple[str, Callable[..., str]]:
+    """Make a method that calls a tool, with the signature and docstring that the trainer reads; return it and its name.
+
+    A method whose name the environment needs itself gets an underscore at its end.
+    """
+
+    def method(self: TaskEnvironment, *args: Any, **keywords: Any) -> str:
+        return function_of(schema, self._call)(*args, **keywords)
+
+    like = function_of(schema, lambda name, arguments: "")
+    typed: Signature = like.__signature__  # type: ignore[attr-defined]
+    own = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+    method.__signature__ = typed.replace(parameters=[own, *typed.parameters.values()])  # type: ignore[attr-defined]
+    method.__name__ = method.__qualname__ = like.__name__ + "_" * hasattr(TaskEnvironment, like.__name__)
+    method.__doc__, method.__annotations__ = like.__doc__, like.__annotations__
+    return method.__name__, method
+
+
+def puzzle_reward(
+    completions: Sequence[Completion],
+    metadata: Sequence[Mapping[str, Any] | str | None],
+    answer: Sequence[str | None] | None = None,
+    **_: Any,
+) -> list[float | None]:
+    """Score completions from 0 to 1, strictly: a reward function of TRL. See :func:`make_reward` for options.
+
+    A row without metadata belongs to another dataset. Its reward is None, which leaves it to other reward functions.
+    """
+    return _each(score, completions, metadata, answer)
+
+
+def format_reward(
+    completions: Sequence[Completion],
+    metadata: Sequence[Mapping[str, Any] | str | None],
+    answer: Sequence[str | None] | None = None,
+    **_: Any,
+) -> list[float | None]:
+    """Return 1 for each completion whose answer has the format that the puzzle asks for, right or wrong; else 0."""
+    return _each(lambda row, completion: float(verdict(row, completion).valid), completions, metadata, answer)
+
+
+def make_reward(*, format_weight: float = 0.0, **reading: Any) -> RewardFunction:
+    """Make a reward function of TRL that scores completions in another way than :func:`puzzle_reward`.
+
+    Args:
+        format_weight: share of the reward that a well-formed answer earns, right or wrong; the score is the rest.
+        reading: arguments of :func:`rlbench_suite.language.rows.verdict`, such as ``lenient=True`` or ``partial=True``.
+
+    Raises:
+        ValueError: a weight outside [0, 1).
+        TypeError: an unknown argument.
+    """
+    if not 0 <= format_weight < 1:
+        raise ValueError(f"format_weight is in [0, 1), got {format_weight!r}.")
+    known = [name for name, one in signature(verdict).parameters.items() if one.kind is Parameter.KEYWORD_ONLY]
+    for name in reading:
+        if name not in known:
+            raise TypeError(unknown("argument", name, ["format_weight", *known]))
+
+    def of_one(row: Row, completion: Completion) -> float:
+        judged = verdict(row, completion, **reading)
+        return (1 - format_weight) * judged.score + format_weight * judged.valid
+
+    def puzzle_reward(
+        completions: Sequence[Completion],
+        metadata: Sequence[Mapping[str, Any] | str | None],
+        answer: Sequence[str | None] | None = None,
+        **_: Any,
+    ) -> list[float | None]:
+        return _each(of_one, completions, metadata, answer)
+
+    return puzzle_reward
+
+
+def _each(
+    reward: Callable[[Row, Completion], float],
+    completions: Sequence[Completion],
+    metadata: Sequence[Mapping[str, Any] | str | None],
+    answer: Sequence[str | None] | None,
+) -> list[float | None]:
+    """Return the reward of each completion; None for rows of other datasets."""
+    return [
+        reward({"answer": best or "", "metadata": of}, completion) if of else None
+        for completion, of, best in zip(completions, metadata, answer or [""] * len(metadata), strict=True)
+    ]
+
+
+def prompt_dataset(rows: Iterable[Row], *, environment: bool = False) -> datasets.Dataset:
+    """Return rows as a Hugging Face dataset with the column ``prompt`` of chat messages, as trainers take it.
+
+    Args:
+        rows: rows of any puzzles, such as a :class:`rlbench_suite.language.PuzzleDataset`, or of :func:`episode_rows`.
+        environment: True to leave the prompt empty, because an environment's ``reset`` returns the question.
+
+    Raises:
+        ImportError: ``datasets`` is not installed.
+    """
+    library = _library("datasets")
+    prompted = (
+        {
+            "prompt": [{"role": "user", "content": "" if environment else row["question"]}],
+            "answer": row["answer"],
+            "metadata": row["metadata"],
+        }
+        for row in rows
+    )
+    made: datasets.Dataset = library.Dataset.from_list(list(prompted))
+    return made
+
+
+def episode_rows(
+    task_ids: str | Sequence[str],
+    *,
+    size: int,
+    split: str = "train",
+    seed: int = 0,
+    difficulty: str | float | None = None,
+) -> Iterable[Row]:
+    """Yield rows for :func:`environment_factory`: ``size`` episodes of each task, whether or not it is a puzzle.
+
+    Nothing is generated yet: the environment makes the episode of a row from its seed.
+
+    Args:
+        task_ids: ids; ``rlsuite/`` may be left out.
+        size: number of episodes of each task.
+        split: ``train`` or ``test``.
+        seed: seed of the first.
+        difficulty: a tier's name, or the number that defines it.
+
+    Raises:
+        ValueError: no such task, split or difficulty.
+    """
+    if split not in SPLITS:
+        raise ValueError(unknown("split", split, SPLITS))
+    chosen = [find_card(task_id) for task_id in ([task_ids] if isinstance(task_ids, str) else task_ids)]
+    tiers = [card.check_difficulty(difficulty) for card in chosen]
+    for number in range(seed, seed + size):
+        for card, tier in zip(chosen, tiers, strict=True):
+            metadata = {"id": card.id, "tier": tier, "split": split, "seed": number}
+            yield {"question": "", "answer": "", "metadata": metadata}
+
+
+def check_chat_template(tokenizer: Any) -> None:
+    """Check that a tokenizer's chat template renders tool calls, which every environment needs.
+
+    Raises:
+        ImportError: ``trl`` is not installed.
+        ValueError: it does not.
+    """
+    utils = _library("trl.chat_template_utils")
+    if not utils.supports_tool_calling(tokenizer):
+        raise ValueError(
+            "The chat template of this tokenizer does not render tool calls, so no environment can be played. Take a "
+            "model with a template that does, set tokenizer.chat_template to one that the model was trained on (trl "
+            "ships several in trl/chat_templates, such as qwen3.jinja), or train one-shot with puzzle_reward."
+        )
+
+
+def _library(name: str) -> Any:
+    """Import a module that an extra brings.
+
+    Raises:
+        ImportError: it is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        message = f"{name.partition('.')[0]} is not installed: pip install 'rlbench-suite[trl]'."
+        raise ImportError(message) from error

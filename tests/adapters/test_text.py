@@ -45,7 +45,8 @@ def test_a_reply_that_is_no_action_is_played_as_the_noop_action(card: TaskCard) 
         assert info["invalid_action"] is True, why
         assert info["invalid_reason"] in observation, why
         assert observation in text.observation_space, why
-        assert observation.endswith("Score: " if mine[1] else text.task.how_to_act()) or mine[1], why
+        assert observation.endswith(text.task.how_to_act()) != mine[1], why
+        assert ("The episode is over: " in observation) == mine[1], why
         assert {"success", "score", *text.task.measures} <= info.keys(), why
         if mine[1]:
             text.reset()
@@ -124,6 +125,33 @@ def test_the_whole_reply_is_read() -> None:
         assert reply not in env.action_space
         *_, info = env.step(reply)
         assert f"at most {LONGEST_ACTION} characters, got {len(reply)}" in info["invalid_reason"]
+
+
+def test_the_text_view_reads_replies_with_free_text_too() -> None:
+    env = gymnasium.make("rlsuite/DeepSeaTreasure-v0", view="text")
+    env.reset(seed=0)
+    long = "I think of " + "many things " * LONGEST_ACTION
+    *_, info = env.step(f"<think>{long} <action>up</action></think>{long} <action>right</action>")
+    assert "invalid_reason" not in info
+    observation, *_, info = env.step("<action>down</action> or <action>sideways</action>")
+    assert "'sideways'" in info["invalid_reason"]
+    assert observation.splitlines()[-3:] == [
+        f"Not understood: {info['invalid_reason']}",
+        "The no-op action was played instead: up.",
+        env.unwrapped.task.how_to_act(),
+    ]
+
+
+def test_the_last_observation_says_why_the_episode_is_over_and_asks_for_nothing() -> None:
+    env = gymnasium.make("rlsuite/DeepSeaTreasure-v0", view="text")
+    env.reset(seed=0)
+    observation, _, terminated, _, info = env.step("down")
+    assert terminated
+    assert observation.splitlines()[-1] == (
+        f"The episode is over: found the treasure worth 0.7. Score: {info['score']:.2f} "
+        "(random play 0, reference player 1)."
+    )
+    assert env.unwrapped.task.how_to_act() not in observation
 
 
 @pytest.mark.parametrize("name", ["SAT-v0", "DeepSeaTreasure-v0", "Vicsek-v0", "Hopper-v0"])

@@ -123,6 +123,9 @@ class ModelServer:
             daemon_threads = True
             request_queue_size = 256
 
+            def handle_error(self, *_: Any) -> None:
+                """Say nothing of clients that went away."""
+
         self._server = Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 

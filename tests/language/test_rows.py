@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rlbench_suite.card import TaskCard
-from rlbench_suite.language import PuzzleDataset, environment_factory, puzzle_of, rows, score, verdict
+from rlbench_suite.language import PuzzleDataset, puzzle_of, rows, score, verdict
 from rlbench_suite.language.rows import METADATA, text_of
 from rlbench_suite.puzzle import CLOSING, OPENING
 
@@ -57,10 +57,6 @@ def test_rows_of_different_puzzles_and_tiers_share_a_table() -> None:
         for data in (first, second):
             assert data.verdict(tagged(row["answer"]), row).score == 1
             assert data.score_answer(tagged("1 2"), row) == 0
-        environment = environment_factory(["Sudoku4-v0", "SAT-v0"])()
-        environment.reset(**row)
-        environment.submit_answer(row["answer"])
-        assert environment.get_reward() == 1
 
 
 @pytest.mark.parametrize(
@@ -90,9 +86,7 @@ def test_the_last_message_of_the_assistant_counts(completion: Any, text: str | N
 def test_another_type_is_refused_by_name(completion: Any) -> None:
     data = PuzzleDataset("Sudoku4-v0", size=1)
     for call in (score, verdict):
-        with pytest.raises(
-            TypeError, match=r"A completion is a str, a list of chat .* got (int|float|bytes|dict|list): "
-        ):
+        with pytest.raises(TypeError, match=r"A completion is a str, .* got (int|float|bytes|dict|list): "):
             call(data[0], completion)
     with pytest.raises(TypeError, match="A completion is a str"):
         data.score_answer(completion, data[0])

@@ -47,6 +47,13 @@ def test_a_bank_is_made_anew_when_code_changes_that_it_depends_on(
     (folder / f"{changed}.py").write_text('"""Words."""\n' + MODULES[changed] + '\n# changed\n"""More words."""\n')
     bank._recipe.cache_clear()
     assert bank_path(puzzle, "train", 4) == before
+    words = "\n\nclass Worded:\n    def question(self, instance):\n        return 'other words'\n"
+    (folder / f"{changed}.py").write_text(MODULES[changed] + words)
+    bank._recipe.cache_clear()
+    worded = bank_path(puzzle, "train", 4)
+    (folder / f"{changed}.py").write_text(MODULES[changed] + words.replace("other", "better"))
+    bank._recipe.cache_clear()
+    assert bank_path(puzzle, "train", 4) == worded, "the wording of a prompt changes no instance"
     (folder / f"{changed}.py").write_text(MODULES[changed] + "\nCHANGED = 1\n")
     bank._recipe.cache_clear()
     assert (bank_path(puzzle, "train", 4) != before) == (

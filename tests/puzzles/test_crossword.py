@@ -95,7 +95,7 @@ def test_there_is_one_solution(tier: str, count: int, compared: Compared) -> Non
     given = 0
     for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
-        words, rows = told(puzzle.prompt(instance))
+        words, rows = told(puzzle.question(instance))
         answer = [line.replace(" ", "") for line in puzzle.solve(instance).split("\n")]
         assert solutions_by_sat(words, rows, 2) == [answer]
         assert keeps_the_rules(words, rows, answer)
@@ -166,7 +166,7 @@ def test_the_verifier_knows_the_rules(tier: str) -> None:
     dice, kinds = Dice(1, 2), set()
     for seed in range(100):
         instance = puzzle.generate(seed)
-        words, rows = told(puzzle.prompt(instance))
+        words, rows = told(puzzle.question(instance))
         for kind in ("right", "one changed", "transposed", "random", "by rule of thumb"):
             answer = [list(line.replace(" ", "")) for line in puzzle.solve(instance).split("\n")]
             if kind == "one changed":
@@ -284,7 +284,7 @@ def test_the_task_plays_by_the_rules(tier: str) -> None:
         return new, task.reward(state, action, new, key, p)
 
     state = jax.vmap(lambda p: task.initial(key, p))(context)
-    tables = [told(puzzle.prompt(instance)) for instance in instances]
+    tables = [told(puzzle.question(instance)) for instance in instances]
     grids = [{(r, c): x for r, row in enumerate(rows) for c, x in enumerate(row)} for _, rows in tables]
     slots = [runs(rows) for _, rows in tables]
     used: list[dict[int, int]] = [{} for _ in instances]

@@ -87,7 +87,7 @@ def test_answers_are_those_of_rotations_in_space(tier: int, compared: Compared) 
         text = puzzle.question(instance)
         colours = dict(re.findall(rf"({'|'.join(SIDES)}) ({'|'.join(COLOURS)})\b", text))
         turns = re.search(r"is turned: (.*)\.", text)[1].split(", ")  # type: ignore[index]
-        asked = re.search(r"now at the (\w+)\?", text)[1]  # type: ignore[index]
+        asked = re.search(r"now on the (\w+) side\?", text)[1]  # type: ignore[index]
         assert len(turns) == tier
         whole = rotation(turns)
         right = next(colour for side, colour in colours.items() if moved(whole, side) == asked)
@@ -211,7 +211,7 @@ def test_the_words_of_the_task() -> None:
     for turn in task.puzzle.plan(instance):
         state = task.transition(state, task.parse(f"{TURNS[turn]}\n", state, params), key, params)
     now, goal = task.describe(state, params).splitlines()[-2:]
-    assert now.removeprefix("The sides now: ") == goal.removeprefix("The sides as they are to be: ")
+    assert now.removeprefix("The sides now: ") == goal.removeprefix("The sides must become: ")
     assert task.why_over(state, params, {}) == "the cube lies as it is to lie"
     assert (task.draw(state, params) != task.draw(task.initial(key, params), params)).any()
     for text in ("", "up", "forward forward", "1"):

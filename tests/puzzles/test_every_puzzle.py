@@ -6,6 +6,7 @@ import math
 import re
 import time
 from functools import cache
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -17,6 +18,7 @@ from rlbench_suite.card import SPLITS, TaskCard
 from rlbench_suite.dice import Dice
 from rlbench_suite.evaluation.one_shot import best_constant, interval
 from rlbench_suite.language.dataset import PuzzleDataset
+from rlbench_suite.language.lenient import judge_answer
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.language.trl import environment_factory
 from rlbench_suite.puzzle import CLOSING, LONGEST_ANSWER, OPENING, Puzzle
@@ -67,6 +69,12 @@ def attacks(puzzle: Puzzle[Any], instances: list[Any]) -> dict[str, Any]:
     }
     of_instance = {
         "echo": puzzle.prompt,
+        "the example": lambda instance: puzzle.example_answers(instance)[0].answer,
+        "the last example": lambda instance: puzzle.example_answers(instance)[-1].answer,
+        "the prompt's last tags": lambda instance: puzzle.extract(puzzle.prompt(instance)),
+        "the prompt without its last line": lambda instance: puzzle.extract(
+            puzzle.prompt(instance).rpartition("\n")[0]
+        ),
         "twice": lambda instance: puzzle.solve(instance) + "\n" + puzzle.solve(instance),
         "superset": lambda instance: puzzle.solve(instance) + " " + constant,
         "full width": lambda instance: puzzle.solve(instance).translate(WIDE),
@@ -84,19 +92,25 @@ WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 CYRILLIC = {ord("a"): "\u0430", ord("o"): "\u043e", ord("e"): "\u0435", ord("1"): "\u0661"}
 
 
+DECORATED = {"full width", "code fence"}
+"""Attacks whose answer is right for a lenient reader."""
+
+
 def test_no_attack_beats_chance(card: TaskCard) -> None:
     puzzle, instances = puzzle_of(card.id), sample(card.id)
     measured = card.one_shot_scores()
     chance = max(measured["guess"].mean, measured["constant"].mean if "constant" in measured else 0.0)
     allowed = chance + 3 * math.sqrt(max(chance * (1 - chance), 1 / 1000) / len(instances))
-    for name, attack in attacks(puzzle, instances).items():
+    for (name, attack), lenient in product(attacks(puzzle, instances).items(), (False, True)):
+        if lenient and name in DECORATED:
+            continue
         scores = []
         for instance in instances:
             answer = attack(instance) if callable(attack) else attack
             begun = time.process_time()
-            scores.append(puzzle.verify(instance, answer).score)
+            scores.append(judge_answer(puzzle, instance, answer, lenient=lenient).score)
             assert time.process_time() - begun < SLOWEST, name
-        assert fmean(scores) <= allowed, f"{name} scores {fmean(scores)}, chance is {chance}"
+        assert fmean(scores) <= allowed, f"{name} scores {fmean(scores)}, chance is {chance}, lenient is {lenient}"
 
 
 def test_the_answer_is_what_stands_in_the_last_tags(card: TaskCard) -> None:
@@ -139,6 +153,16 @@ def test_measured_scores_are_found_again(card: TaskCard, tier: str) -> None:
         assert middle - wide <= measured[name].high and measured[name].low <= middle + wide, (name, found)  # noqa: PT018
         if name == "guess":
             assert all(verdict.valid for verdict in verdicts), "a guess has the right format"
+
+
+def test_the_card_knows_which_difficulties_there_are(card: TaskCard) -> None:
+    tiers = card.one_shot_difficulties
+    assert list(tiers) == sorted(tiers)
+    assert set(card.difficulties.values()) <= set(tiers)
+    for beyond in (min(tiers) - 1, max(tiers) + 1, min(tiers) + 0.5):
+        with pytest.raises(ValueError, match=r"difficulty is .*, got ") as error:
+            puzzle_of(card.id, beyond)
+        assert puzzle_of(card.id).known_tiers() in str(error.value)
 
 
 def test_harder_tiers_are_harder(card: TaskCard) -> None:
@@ -190,6 +214,47 @@ def test_the_prompt_tells_all_in_ascii(card: TaskCard, tier: str) -> None:
     assert max(len(puzzle.solve(instance)) for instance in sample(card.id, tier)) < LONGEST_ANSWER
     canonical = {puzzle.canonical(instance): prompt for instance, prompt in zip(sample(card.id, tier), prompts)}  # noqa: B905
     assert len(set(canonical.values())) == len(canonical), "different puzzles have different prompts"
+
+
+ASK = f"Put your final answer between {OPENING} and {CLOSING}."
+SEVERAL_KINDS = {"Entailment": 3} | dict.fromkeys(
+    ("HamiltonianCycle", "HamiltonianPath", "RefuteSAT", "StackPermutation", "ThresholdSAT"), 2
+)
+"""Puzzles whose answers are of several kinds, and the number of kinds. Each kind has an example."""
+OTHER_SIZE = re.compile(
+    r"for a (grid|graph|line|row|route|strip|text) |from 3, 5 and 7|if there were|if the (letters were|only clauses)"
+)
+"""Words of a lead that tell of something of another size than the puzzle, or of another map."""
+
+
+@every_tier
+def test_the_prompt_shows_an_example_of_each_kind_of_answer(card: TaskCard, tier: str) -> None:
+    puzzle = puzzle_of(card.id, tier)
+    for instance in sample(card.id, tier)[:10]:
+        question, prompt = puzzle.question(instance), puzzle.prompt(instance)
+        assert prompt.replace("\n", "").isprintable()
+        assert OPENING not in question
+        assert prompt.startswith(question + "\n")
+        assert prompt.endswith("\n" + ASK)
+        examples = prompt.removeprefix(question).removesuffix(ASK)
+        shown = re.findall(rf"{OPENING}\n?(.*?)\n?{CLOSING}", examples, re.DOTALL)
+        assert shown == [answer for _, answer in puzzle.example_answers(instance)]
+        assert len(shown) == SEVERAL_KINDS.get(puzzle.name, 1)
+        assert len(examples) < 250
+        for lead, answer in puzzle.example_answers(instance):
+            assert answer == answer.strip(" \n")
+            assert puzzle.verify(instance, answer).valid or OTHER_SIZE.search(lead), (lead, answer)
+
+
+@every_tier
+def test_copying_an_example_pays_no_more_than_a_constant(card: TaskCard, tier: str) -> None:
+    puzzle, instances, measured = puzzle_of(card.id, tier), sample(card.id, tier), card.one_shot_scores(tier)
+    chance = max(measured["guess"].mean, measured["constant"].mean)
+    allowed = chance + 3 * math.sqrt(max(chance * (1 - chance), 1 / 1000) / len(instances))
+    for kind in range(SEVERAL_KINDS.get(puzzle.name, 1)):
+        answers = [puzzle.example_answers(instance)[kind].answer for instance in instances]
+        verdicts = [puzzle.verify(instance, answer) for instance, answer in zip(instances, answers, strict=True)]
+        assert fmean(verdict.score for verdict in verdicts) <= allowed, answers[0]
 
 
 def test_an_engine_agrees_on_a_thousand_instances(card: TaskCard) -> None:

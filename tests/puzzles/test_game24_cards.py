@@ -342,7 +342,7 @@ def test_the_prompt_names_the_cards() -> None:
     instance = Instance(np.array([1, 13, 10, 12], np.int16), np.array(24, np.int16))
     prompt = puzzle.prompt(instance)
     assert "Cards: A of spades, K of hearts, 10 of clubs, Q of diamonds\n" in prompt
-    assert "A counts 1, J counts 11, Q counts 12 and K counts 13" in prompt
+    assert "A counts as 1, J as 11, Q as 12 and K as 13" in prompt
     for wrong in ("1 13 10 12", "A * K", "24", "12 + 12", "(13 - 1) * (12 - 10", "1 * 12 + 13"):
         assert puzzle.verify(instance, wrong).score == 0
 

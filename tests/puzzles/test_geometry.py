@@ -64,7 +64,7 @@ DEFINITIONS: dict[str, Callable[..., bool]] = {
     f"the fourth corner of the parallelogram whose other corners are, in order, {P}, {P}, {P}": lambda x, p, q, r: (
         halfway(x, q) == halfway(p, r) and shoelace(p, q, r) > 0
     ),
-    f"where {P} comes to when it is turned by 90 degrees counterclockwise about {P}": lambda x, p, q: (
+    f"{P} rotated by 90 degrees counterclockwise about {P}": lambda x, p, q: (
         square(x, q) == square(p, q) and perpendicular(q, p, q, x) and counterclockwise(q, p, x)
     ),
     f"the foot of the perpendicular from {P} to the line {P}{P}": lambda x, p, q, r: (
@@ -118,8 +118,8 @@ ANSWERS: dict[str, Callable[..., Any]] = {
     rf"What is the area of triangle {P}{P}{P}\?": shoelace,
     rf"What is the square of the distance of {P} from the line {P}{P}\?": from_line,
     rf"What is the tangent of the angle at {P} in triangle {P}\1{P}\?": lambda q, p, r: tangent(p, q, r),
-    rf"Of the tangents from {P} to the circle about {P} through {P}, what is the square of the length, from \1 to "
-    r"where they touch\?": lambda p, q, r: square(p, q) - square(q, r),
+    rf"What is the square of the length of a tangent from {P} to the circle with centre {P} through {P}, measured from "
+    r"\1 to the point of contact\?": lambda p, q, r: square(p, q) - square(q, r),
     rf"What is the square of the radius of the circle through {P}, {P} and {P}\?": lambda p, q, r: (
         square(p, q) * square(q, r) * square(r, p) / (16 * shoelace(p, q, r) ** 2)
     ),

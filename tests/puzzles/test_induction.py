@@ -106,7 +106,7 @@ ARC_STEPS: dict[str, Callable[[Row], Row]] = {
     "shift everything one cell to the left; what leaves the strip is lost, 0 comes in": lambda row: [*row[1:], 0],
     "push the coloured cells to the left end, in their order": lambda row: sorted(row, key=lambda cell: cell == 0),
     "push the coloured cells to the right end, in their order": lambda row: sorted(row, key=lambda cell: cell != 0),
-    "give each 0 between two cells of one colour, with nothing but 0 between them, their colour": filled,
+    "fill each run of 0s between two cells of the same colour with that colour": filled,
     "remove each block that is one cell long": lambda row: unrolled([(c if n > 1 else 0, n) for c, n in blocks(row)]),
     "hollow out each block: remove its cells except the first and the last": lambda row: unrolled(
         [run for c, n in blocks(row) for run in ([(c, n)] if n < 3 else [(c, 1), (0, n - 2), (c, 1)])]

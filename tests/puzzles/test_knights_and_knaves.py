@@ -38,8 +38,9 @@ MEANINGS: dict[str, Callable[..., bool]] = {
     f"{N} and {N} are of different kinds": lambda k, a, b: k[a] != k[b],
     f"{N} and {N} are of the same kind": lambda k, a, b: k[a] == k[b],
     r"exactly (\d) of us (?:is a knight|are knights)": lambda k, n: sum(k.values()) == int(n),
-    r"at least (\d) of us are knights": lambda k, n: sum(k.values()) >= int(n),
-    r"at most (\d) of us are knights": lambda k, n: sum(k.values()) <= int(n),
+    "none of us is a knight": lambda k: not any(k.values()),
+    r"at least (\d) of us (?:is a knight|are knights)": lambda k, n: sum(k.values()) >= int(n),
+    r"at most (\d) of us (?:is a knight|are knights)": lambda k, n: sum(k.values()) <= int(n),
 }
 """Meanings of English sentences, written here once more."""
 
@@ -48,7 +49,8 @@ def sayings(prompt: str) -> list[tuple[str, set[str], Callable[[Kinds], bool]]]:
     """Speakers, everybody on whom it depends whether their sentences fit, and the sentences as tests of kinds."""
     said = []
     spoken = re.findall(r"^(\w+) says: (.*)\.$", prompt, re.MULTILINE)
-    for speaker, words in spoken:
+    for speaker, told in spoken:
+        words = re.sub(r"\b(?:I|me)\b", speaker, told.replace("I am", "I is"))
         ((match, means),) = [(m, means) for form, means in MEANINGS.items() if (m := re.fullmatch(form, words))]
         others = {name for name, _ in spoken} if "of us" in words else set(match.groups())
         said.append((speaker, {speaker} | others, partial(_meant, means, match.groups())))
@@ -114,9 +116,19 @@ def saying(sentences: list[tuple[int, int, int]]) -> Instance:
 
 def test_every_kind_of_sentence_comes_up() -> None:
     puzzle = KnightsAndKnavesPuzzle(6)
-    words = "\n".join(puzzle.prompt(puzzle.generate(seed)) for seed in range(200))
+    words = "\n".join(puzzle.prompt(puzzle.generate(seed)) for seed in range(300))
     for form in MEANINGS:
         assert re.search(f"says: {form}", words), form
+    for own in (
+        "I am a knight",
+        "I am a knave",
+        "if I am a knight, then [A-Z]",
+        "[a-z] and I are both",
+        "[a-z] and me is",
+    ):
+        assert re.search(own, words), own
+    for speaker in NAMES:
+        assert not re.search(f"{speaker} says:.*{speaker}", words), "speakers call themselves I"
 
 
 def test_a_contradiction_has_no_solution() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from functools import cache
 from typing import Any
 
@@ -107,7 +108,9 @@ def test_the_checker_takes_exactly_what_closes_every_case() -> None:
 def test_the_example_of_the_prompt_is_a_proof() -> None:
     puzzle = RefuteSATPuzzle(6)
     instance = cnf([(1, 2), (-1, 2), (-2,)], 2)
-    example = puzzle.prompt(instance).split("are refuted by: ")[1].split("\n")[0]
+    model, (lead, example) = puzzle.example_answers(instance)
+    assert model.answer == "-1 2 -3"
+    assert re.findall(r"'(.*?) 0'", lead) == ["1 2", "-1 2", "-2"]
     assert puzzle.verify(instance, example).score == 1
     assert puzzle.verify(instance, "UNSAT 1 2 #3 #2 2 #3 #1").score == 1
     assert puzzle.verify(instance, "UNSAT 2 #3 1 #1 #2").reason.startswith("token 4, #1: not every literal is false")

@@ -72,7 +72,7 @@ def unseen(instance: Instance) -> Iterator[tuple[Facts, list[str], np.ndarray]]:
 def prompted(puzzle: RuleInductionPuzzle, instance: Instance) -> tuple[Facts, list[str], list[Atom], list[Atom]]:
     """Facts, things, positive and negative examples, read from the prompt."""
     text = puzzle.prompt(instance)
-    told = text.split("is false:\n")[1].split("\n\n")[0]
+    told = text.split("else is false:\n")[1].split("\n\n")[0]
     positive, negative = re.search(r"holds of: (.*)\n.*does not hold of: (.*)", text).groups()  # type: ignore[union-attr]
     facts = set(atoms(told))
     things = sorted({thing for _, *about in facts for thing in about})

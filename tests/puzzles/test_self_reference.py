@@ -39,6 +39,7 @@ MEANINGS: dict[str, Callable[..., bool]] = {
     r"statements (\d+) and (\d+) are both false": lambda v, a, b: not v[a] and not v[b],
     r"at least one of statements (\d+) and (\d+) is true": lambda v, a, b: v[a] or v[b],
     r"at least one of statements (\d+) and (\d+) is false": lambda v, a, b: not v[a] or not v[b],
+    rf"none of {GROUP} is true": lambda v, those: not any(v[i] for i in those),
     rf"exactly {COUNT}": lambda v, k, those: sum(v[i] for i in those) == k,
     rf"at least {COUNT}": lambda v, k, those: sum(v[i] for i in those) >= k,
     rf"at most {COUNT}": lambda v, k, those: sum(v[i] for i in those) <= k,

@@ -87,6 +87,8 @@ def test_solvable_instances_only(name: str) -> None:
     empty = WITH_WITNESS[name]
     for row in data:
         assert row["answer"] != empty
+        assert f" {empty}" not in row["question"]
+        assert f">{empty}<" not in row["question"]
         assert row["metadata"]["id"].endswith("?answers=solvable")
         assert data.score_answer(f"<answer>{row['answer']}</answer>", row) == 1
         assert data.score_answer(f"<answer>{empty}</answer>", row) == 0

@@ -57,7 +57,7 @@ MEANINGS: dict[str, Callable[..., str]] = {
     r"Cut the sequence into two halves, the first one symbol longer if there is an odd number of symbols; then take "
     r"symbols from the two halves in turn, from the left, beginning with the first half": in_turn,
     r"Sort the symbols alphabetically": lambda s: "".join(c * s.count(c) for c in "abcdefghij"),
-    r"Remove every symbol of which there is an equal one further left": lambda s: "".join(
+    r"Remove every symbol that already occurs further left": lambda s: "".join(
         c for k, c in enumerate(s) if c not in s[:k]
     ),
     r"Shorten every run of equal neighbours to one symbol": lambda s: re.sub(r"(.)\1+", r"\1", s),
@@ -71,9 +71,9 @@ MEANINGS: dict[str, Callable[..., str]] = {
     r"Replace every symbol by the next one of ([a-z ]+), and ([a-z]) by a, all at once": lambda s, letters, z: "".join(
         "a" if c == z else letters[letters.index(c) + 2] for c in s
     ),
-    rf"Rewrite with the rules '{SIDE}' and '{SIDE}' \(a left side stands for two neighbours; nothing means that "
-    r"they are removed\): as long as a left side occurs, take the first of the rules whose left side occurs, and "
-    r"replace its leftmost occurrence by the right side": rewritten,
+    rf"Rewrite with the rules '{SIDE}' and '{SIDE}' \(a left side stands for two neighbours"
+    r"(?:; nothing means that they are removed)?\): as long as a left side occurs, take the first rule whose left side "
+    r"occurs, and replace its leftmost occurrence by the right side": rewritten,
 }
 """Meanings of English sentences, written here once more, on strings without spaces; in the order of the operations."""
 LETTERS = {11: (0,), 12: (0, 1), 13: (0, 1), 14: (0, 1), 15: (0,), 17: (0, 1, 2, 3, 4, 5)}
@@ -96,7 +96,7 @@ def form_of(sentence: str) -> tuple[int, tuple[str, ...]]:
 
 def trace(prompt: str) -> list[str]:
     """Return the sequence of a prompt, and the result of each operation."""
-    (sequence,) = re.findall(r"^A sequence of symbols, each one of [a-j ]+:\n(.*)$", prompt, re.MULTILINE)
+    (sequence,) = re.findall(r"^A sequence of symbols, each of them one of [a-j ]+:\n(.*)$", prompt, re.MULTILINE)
     made = [sequence.replace(" ", "")]
     for sentence in re.findall(r"^\d\. (.*)\.$", prompt, re.MULTILINE):
         number, arguments = form_of(sentence)

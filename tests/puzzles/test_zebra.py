@@ -48,8 +48,10 @@ def told(prompt: str) -> tuple[list[list[str]], list[tuple[str, str, str]]]:
     values = {value for row in rows for value in row}
     clues = []
     for line in re.findall(r"^\d+\. (.*)\.$", prompt, re.MULTILINE):
-        relation = max((r for r in RELATIONS if f" {r} " in line), key=len)
-        left, right = line.split(f" {relation} ")
+        words = re.sub(r"does not (?:live in|own|drink|love)", "is not", line)
+        words = re.sub(r"lives in the|owns|drinks|loves", "is", words)
+        relation = max((r for r in RELATIONS if f" {r} " in words), key=len)
+        left, right = words.split(f" {relation} ")
         named = [next(w for w in reversed(side.split()) if w in values or w.isdigit()) for side in (left, right)]
         clues.append((relation, *named))
     return rows, clues

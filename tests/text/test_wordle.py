@@ -398,7 +398,7 @@ def test_text_names_every_word_and_nothing_else(task: Wordle) -> None:
         "17": "five letters",
         "zzzzz": "not in the game's list",
         "aaaaa": "not in the game's list",
-        "zebrq": "the nearest that is: 'zebra'",
+        "zebrq": "the nearest that are: zebra, ",
     }.items():
         with pytest.raises(ValueError, match=re.escape(complaint)):
             task.parse(text, None, None)

@@ -13,8 +13,9 @@ import pytest
 
 import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.envs.tools.api import KINDS, Error, Part, api
-from rlbench_suite.envs.tools.api_reference import call_text, json_schema, parse_call, reference_text
+from rlbench_suite.envs.tools.api_reference import call_text, json_schema, reference_text
 from rlbench_suite.envs.tools.apis import APIS
+from rlbench_suite.envs.tools.calls import parse_call
 from rlbench_suite.envs.tools.template import sight_of
 from rlbench_suite.registry import card
 
@@ -61,7 +62,7 @@ def test_documentation_names_every_api_argument_and_error() -> None:
         for part in [*one.arguments, *(error.name.lower() for error in one.errors)]:
             assert part in line
         schema = json_schema(one)
-        assert set(schema["parameters"]["required"]) == set(one.arguments)
+        assert set(schema["function"]["parameters"]["required"]) == set(one.arguments)
         json.dumps(schema)
     for kind in KINDS:
         assert f"  {kind.name}: {kind.meaning}" in text
@@ -83,26 +84,26 @@ def test_every_call_makes_the_round_trip_through_json() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("contacts.list", "expected one JSON object"),
-        ("[1]", "expected one JSON object"),
-        ("[" * 900, "expected one JSON object"),
+        ("contacts.list", "expected one call"),
+        ("[1]", "expected one call"),
+        ("[" * 900, "expected one call"),
         ('{"api": "contact.list"}', "Did you mean 'contacts.list'"),
-        ('{"api": ["contacts.list"]}', "unknown api"),
-        ('{"api": "contacts.list", "args": {}, "then": 1}', "keys api and args"),
+        ('{"api": ["contacts.list"]}', "unknown API"),
+        ('{"api": "contacts.list", "args": {}, "then": 1}', "expected one call"),
         ('{"api": "contacts.list", "args": []}', "JSON object"),
         ('{"api": "contacts.list", "api": "contacts.list"}', "twice"),
         ('{"api": "contacts.list", "args": {"name": "Ana"}}', "no argument"),
         ('{"api": "contacts.get", "args": {"contcat": 1}}', "Did you mean 'contact'"),
         ('{"api": "contacts.get"}', "needs the argument 'contact'"),
-        ('{"api": "contacts.get", "args": {"contact": "1"}}', "whole number from 1 to 12"),
-        ('{"api": "contacts.get", "args": {"contact": 1.0}}', "whole number from 1 to 12"),
+        ('{"api": "contacts.get", "args": {"contact": "x"}}', "whole number from 1 to 12"),
+        ('{"api": "contacts.get", "args": {"contact": 1.5}}', "whole number from 1 to 12"),
         ('{"api": "contacts.get", "args": {"contact": true}}', "whole number from 1 to 12"),
         ('{"api": "contacts.get", "args": {"contact": 0}}', "whole number from 1 to 12"),
         ('{"api": "contacts.get", "args": {"contact": 13}}', "whole number from 1 to 12"),
         ('{"api": "contacts.get", "args": {"contact": NaN}}', "no JSON value"),
-        ('{"api": "calendar.find", "args": {"title": "Review"}}', "Did you mean 'review'"),
-        ('{"api": "calendar.move", "args": {"event": 1, "time": "Mon 9:00"}}', "Did you mean 'Mon 09:00'"),
-        ('{"api": "assistant.finish"} {"api": "assistant.finish"}', "expected one JSON object"),
+        ('{"api": "calendar.find", "args": {"title": "Reviews"}}', "Did you mean 'review'"),
+        ('{"api": "calendar.move", "args": {"event": 1, "time": "Mon 9:0"}}', "Did you mean 'Mon 09:00'"),
+        ('{"api": "assistant.finish"} {"api": "assistant.finish"}', "expected one call"),
         ('{"api": "payments.send", "args": {"contact": 1, "amount": ' + "9" * 900 + "}}", "whole number from 1 to 31"),
     ],
 )

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import abc
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, ClassVar, NamedTuple
@@ -34,11 +34,11 @@ from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 
 from ..shared.board import FILLED, GIVEN, INK, Board
 from ..shared.puzzle_task import Params, PuzzleTask
-from .expression import OPERATORS, Tree, combined, operations, read, written
+from .expression import OPERATORS, Tree, combined, in_ascii, operations, read, value_of, written
 
 OPERATIONS = (("+", False), ("*", False), ("-", False), ("-", True), ("/", False), ("/", True))
 """Operators, and whether the second number comes first. Those whose order does not matter come first."""
@@ -59,6 +59,8 @@ class CombinePuzzle(Puzzle[Instance]):
     count: int
     #: True if every number has to be used; otherwise some are enough.
     uses_all: ClassVar[bool]
+    #: Names of the numbers in the request for an answer.
+    operands: ClassVar[str] = "these numbers"
 
     @abc.abstractmethod
     def rules(self, target: int) -> str:
@@ -76,13 +78,23 @@ class CombinePuzzle(Puzzle[Instance]):
         """State the rules, the numbers and the grammar of an expression."""
         return (
             f"{self.rules(int(instance.target))}\n\n{self.given(instance)}\n\n"
-            "Answer with one expression of these numbers, the operators + - * / and parentheses, such as "
-            "(7 - 3) * 5. The usual precedence holds, - always stands between two values, and there is no equals sign."
+            f"Answer with one expression of {self.operands}, the operators + - * / and parentheses. The usual "
+            "precedence holds. A minus sign always stands between two values, and there is no equals sign."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show an expression of other numbers."""
+        return [Example("For example, the answer for making 20 from 3, 5 and 7 could be:", "(7 - 3) * 5")]
 
     def given(self, instance: Instance) -> str:
         """Return the numbers, in words."""
         return f"Numbers: {', '.join(map(str, instance.numbers.tolist()))}"
+
+    def mend(self, answer: str) -> str:
+        """Write the operators on a line in ASCII, and leave out the value after an equals sign if it is right."""
+        text = " ".join(in_ascii(answer).removesuffix(".").split())
+        expression, equals, value = text.partition("=")
+        return expression if equals and value.strip() == str(value_of(expression, self.count)) else text
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check the format, then the numbers, then the operations, then the value."""
@@ -334,6 +346,13 @@ class CombineTask(PuzzleTask[NumbersState]):
         pair = self.pairs.index((min(places), max(places)))
         action = OPERATIONS.index((words[1], turned)) * len(self.pairs) + pair
         return np.asarray(action, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: NumbersState, params: Params) -> str:
+        """Return both numbers and the sign between them."""
+        operation, pair = divmod(int(action), len(self.pairs))
+        sign, turned = OPERATIONS[operation]
+        first, second = (self.values(state)[place] for place in self.pairs[pair])
+        return f"{second} {sign} {first}" if turned else f"{first} {sign} {second}"
 
     def why_illegal(self, action: np.ndarray, state: NumbersState, params: Params) -> str:
         """Say whether a number is gone or the rules forbid the operation."""

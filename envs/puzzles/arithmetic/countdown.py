@@ -39,13 +39,13 @@ class CountdownPuzzle(CombinePuzzle):
 
     name = "Countdown"
     difficulty_is = "operations that are needed at least"
+    tier_is = "how many numbers are given"
+    tiers = range(3, MOST + 1)
     few: ClassVar[dict[float, float]] = {3: 2_979, 4: 106_319}
     uses_all = False
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(3, MOST + 1):
-            raise ValueError(f"Countdown: difficulty is how many numbers are given, 3 to {MOST}, got {tier!r}.")
         self.count = int(tier)
 
     def compose(self, dice: Dice) -> Instance:
@@ -65,9 +65,9 @@ class CountdownPuzzle(CombinePuzzle):
     def rules(self, target: int) -> str:
         """State the rules."""
         return (
-            f"Make {target} of the numbers below. Each may be used once at most, and not all have to be used. Every "
-            "result on the way has to be a positive whole number: nothing is subtracted from what is not larger, and "
-            "a division leaves no remainder."
+            f"Make {target} from the numbers below. Use each number at most once; you need not use them all. Every "
+            "intermediate result must be a positive whole number: a subtraction must not give zero or less, and a "
+            "division must not leave a remainder."
         )
 
     def allows(self, operator: str, left: Fraction, right: Fraction) -> bool:

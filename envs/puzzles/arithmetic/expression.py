@@ -16,7 +16,17 @@ Tree = int | tuple[str, "Tree", "Tree"]
 
 OPERATORS = "+-*/"
 _TOKEN = re.compile(r" *([0-9]{1,6}(?![0-9])|[-+*/()])")
+_SIGNS = (("*", "\u00d7\u22c5\u00b7\u2219\u2217"), ("/", "\u00f7\u2215\u2044"))
+_ASCII = str.maketrans({sign: operator for operator, signs in _SIGNS for sign in signs})
+_LATEX = ((r"\times", "*"), (r"\cdot", "*"), (r"\div", "/"), (r"\left", ""), (r"\right", ""))
 _BINDS = {"+": 1, "-": 1, "*": 2, "/": 2}
+
+
+def in_ascii(text: str) -> str:
+    """Return an expression with the signs of Unicode and the commands of LaTeX replaced by ASCII's operators."""
+    for command, operator in _LATEX:
+        text = text.replace(command, operator)
+    return text.translate(_ASCII)
 
 
 def read(text: str, most: int) -> list[int | str]:
@@ -81,6 +91,15 @@ def operations(expression: list[int | str]) -> Iterator[tuple[str, Fraction, Fra
             right, left = values.pop(), values.pop()
             yield token, left, right
             values.append(combined(token, left, right))
+
+
+def value_of(text: str, most: int) -> Fraction | None:
+    """Return the value of an expression of at most ``most`` numbers; None if it has none."""
+    try:
+        *_, last = operations(read(text, most))
+        return combined(*last)
+    except (ValueError, ZeroDivisionError):  # malformed, a number alone, or a division by zero
+        return None
 
 
 def combined(operator: str, left: Fraction, right: Fraction) -> Fraction:

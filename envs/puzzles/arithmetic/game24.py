@@ -38,13 +38,8 @@ class Game24Puzzle(CombinePuzzle):
     uses_all = True
     count = CARDS
     few: ClassVar[dict[float, float]] = {1: 462, 2: 474, 3: 426}
-    tiers: ClassVar[Sequence[int]] = (1, 2, 3)
-    tier_is: ClassVar[str] = "the third of the hands, 1, 2 or 3"
-
-    def __init__(self, tier: float) -> None:
-        super().__init__(tier)
-        if tier not in self.tiers:
-            raise ValueError(f"{self.name}: difficulty is {self.tier_is}, got {tier!r}.")
+    tier_is = "the third of the hands"
+    tiers: ClassVar[Sequence[float]] = (1, 2, 3)
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw any four cards, sorted."""
@@ -62,7 +57,7 @@ class Game24Puzzle(CombinePuzzle):
 
     def rules(self, target: int) -> str:
         """State the rules."""
-        return f"Make {target} of the numbers below, using each exactly once. Fractions on the way are allowed."
+        return f"Make {target} from the numbers below, using each exactly once. Intermediate results may be fractions."
 
     def allows(self, operator: str, left: Fraction, right: Fraction) -> bool:
         """Allow everything but division by zero."""

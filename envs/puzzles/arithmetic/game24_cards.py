@@ -71,7 +71,8 @@ class Game24CardsPuzzle(Game24Puzzle):
     name = "Game24Cards"
     few: ClassVar[dict[float, float]] = {0: 222, **Game24Puzzle.few}
     tiers = (0, 1, 2, 3)
-    tier_is = "0 for two cards, or the third of the hands of four cards, 1, 2 or 3"
+    operands = "the cards' values"
+    tier_is = "0 for two cards, else the third of the hands of four cards"
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
@@ -96,8 +97,8 @@ class Game24CardsPuzzle(Game24Puzzle):
     def rules(self, target: int) -> str:
         """State the rules."""
         return (
-            f"Make {target} of the playing cards below, using each exactly once. A counts 1, J counts 11, Q counts 12 "
-            "and K counts 13; suits do not matter. Fractions on the way are allowed."
+            f"Make {target} from the values of the playing cards below, using each card exactly once. A counts as 1, J "
+            "as 11, Q as 12 and K as 13; suits do not matter. Intermediate results may be fractions."
         )
 
     def given(self, instance: Instance) -> str:
@@ -348,6 +349,10 @@ class Game24Cards(PuzzleTask[FormulaState]):
             ValueError: anything else.
         """
         return np.asarray(parsing.word(text.strip(), TOKENS), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: FormulaState, params: Params) -> str:
+        """Return the token."""
+        return TOKENS[int(action)]
 
     def why_illegal(self, action: np.ndarray, state: FormulaState, params: Params) -> str:
         """Say where the token may stand."""

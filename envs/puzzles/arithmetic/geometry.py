@@ -28,7 +28,7 @@ import numpy as np
 
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wrong
 
 from ..shared.board import FILLED, INK, Board
 from ..shared.caption import with_caption
@@ -47,6 +47,8 @@ LARGEST = 1000
 LARGEST_ANSWER = 1_000_000
 _TRIES = 60
 _NUMBER = "(-?[0-9]{1,9})(?:/([0-9]{1,9}))?"
+_FRACTION = re.compile(r"(?<![0-9])\\[dt]?frac\{(-?[0-9]{1,9})\}\{([0-9]{1,9})\}(?![0-9])")
+"""A fraction in LaTeX. No digit stands beside it, as in a mixed number."""
 _NUMBERS = re.compile(_NUMBER)
 _POINTS = re.compile(rf"\({_NUMBER}, ?{_NUMBER}\)")
 
@@ -70,15 +72,12 @@ class GeometryPuzzle(Puzzle[Instance]):
 
     name = "Geometry"
     difficulty_is = "digits of the numbers to compute: coordinates of constructed points, and the answer"
+    tier_is = "the number of constructions"
+    tiers = range(1, 5)
     few: ClassVar[dict[float, float]] = {1: 37_000}
-    hardest = 4
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(1, self.hardest + 1):
-            raise ValueError(
-                f"{self.name}: difficulty is the number of constructions, 1 to {self.hardest}, got {tier!r}."
-            )
         self.constructions = int(tier)
         self._kinds = [kind for kind, construction in enumerate(CONSTRUCTIONS) if construction.level <= tier]
 
@@ -213,12 +212,15 @@ class GeometryPuzzle(Puzzle[Instance]):
     def question(self, instance: Instance) -> str:
         """State the figure, the question and the format."""
         kind, *used = instance.question.tolist()
-        number = "a whole number or a fraction of whole numbers such as -7/3"
-        ask = f"Answer with a point such as (2, -7/3): each coordinate is {number}."
-        if kind != COORDINATES:
-            ask = f"Answer with {number}."
+        number = "a whole number or a fraction of whole numbers"
+        ask = f"Answer with a point; each coordinate is {number}." if kind == COORDINATES else f"Answer with {number}."
         asked = QUESTIONS[kind].words.format(*(NAMES[k] for k in used if k != NONE))
         return f"{self.words(instance, len(instance.steps))}\n\n{asked} The answer is exact. {ask}"
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show a point or a number, as is asked for."""
+        answer = "(2, -7/3)" if int(instance.question[0]) == COORDINATES else "37/3"
+        return [Example("For example, the answer to another question could be:", answer)]
 
     @staticmethod
     def words(instance: Instance, constructions: int) -> str:
@@ -230,7 +232,7 @@ class GeometryPuzzle(Puzzle[Instance]):
             for k, (kind, *those) in enumerate(instance.steps[:constructions].tolist())
         )
         return "\n".join([
-            "Points of a plane are given by Cartesian coordinates, x to the right and y upwards:",
+            "Points in the plane are given by Cartesian coordinates, x to the right and y upwards:",
             ", ".join(given), *made,
         ])  # fmt: skip
 
@@ -238,6 +240,12 @@ class GeometryPuzzle(Puzzle[Instance]):
     def written(answer: Point | Fraction) -> str:
         """Write an answer."""
         return f"({answer[0]}, {answer[1]})" if isinstance(answer, tuple) else str(answer)
+
+    def mend(self, answer: str) -> str:
+        """Write fractions with a slash, and spaces only after the comma of a point."""
+        text = _FRACTION.sub(r"\1/\2", answer.removesuffix(".")).replace(r"\left", "").replace(r"\right", "")
+        text = " ".join(text.replace(",", " , ").replace("(", " ( ").replace(")", " ) ").replace("/", " / ").split())
+        return text.replace(" / ", "/").replace(" , ", ", ").replace("( ", "(").replace(" )", ")")
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Compute it, and compare as fractions."""

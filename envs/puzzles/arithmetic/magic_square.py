@@ -48,13 +48,12 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
 
     name = "MagicSquare"
     difficulty_is = "numbers that a depth-first search (fullest line first) tries until it has found every completion"
+    tier_is = "the side of the square"
+    tiers = tuple(TO_FILL)
     few: ClassVar[dict[float, float]] = {3: 180, 4: 700_000}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in TO_FILL:
-            sides = ", ".join(map(str, TO_FILL))
-            raise ValueError(f"{self.name}: difficulty is the side of the square, one of {sides}, got {tier!r}.")
         self.rows = self.columns = side = int(tier)
         self.fillable = side**2
         self.symbols = tuple(str(number) for number in range(1, side**2 + 1))
@@ -97,11 +96,25 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         read = (parsing.integers(line.rstrip(" "), 1, self.fillable, least=side, most=side) for line in lines)
         return b"".join(map(bytes, read))
 
+    def likeness(self, instance: Instance, answer: str, best: str) -> float:
+        """Return the share of the lines that have the sum, times the share of different numbers.
+
+        Return 0 if a given was changed.
+        """
+        cells = self.read(answer)
+        kept = all(given in (0, cell) for given, cell in zip(self._givens(instance), cells, strict=True))
+        sums = sum(sum(cells[i] for i in line) == self.sum for line in self.lines) if kept else 0
+        return sums / len(self.lines) * len(set(cells)) / len(cells)
+
+    def effortless(self, instance: Instance, best: str) -> float:
+        """Return 0: an answer that ignores the prompt does not keep the givens."""
+        return 0.0
+
     def rules(self) -> str:
         """State the rules."""
         return (
             f"Magic square: fill the {self.rows} x {self.rows} grid with the numbers 1 to {self.fillable}, each "
-            f"exactly once, so that every row, every column and both main diagonals have the sum {self.sum}."
+            f"exactly once, so that every row, every column and both main diagonals add up to {self.sum}."
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:

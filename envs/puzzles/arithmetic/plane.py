@@ -128,9 +128,7 @@ CONSTRUCTIONS = (
     Construction(
         "the fourth corner of the parallelogram whose other corners are, in order, {0}, {1}, {2}", OUTER_TWO, 1, _fourth
     ),
-    Construction(
-        "where {0} comes to when it is turned by 90 degrees counterclockwise about {1}", ((0, 1),), 1, _turned
-    ),
+    Construction("{0} rotated by 90 degrees counterclockwise about {1}", ((0, 1),), 1, _turned),
     Construction("the foot of the perpendicular from {0} to the line {1}{2}", LAST_TWO, 2, _foot),
     Construction("the reflection of {0} in the line {1}{2}", LAST_TWO, 2, _line_reflection),
     Construction("the intersection of the lines {0}{1} and {2}{3}", LINES, 2, _intersection),
@@ -201,8 +199,8 @@ QUESTIONS = (
     ),
     Question("What is the tangent of the angle at {1} in triangle {0}{1}{2}?", OUTER_TWO, _tangent_of_angle),
     Question(
-        "Of the tangents from {0} to the circle about {1} through {2}, what is the square of the length, from {0} to "
-        "where they touch?",
+        "What is the square of the length of a tangent from {0} to the circle with centre {1} through {2}, measured "
+        "from {0} to the point of contact?",
         ((0, 1, 2),),
         _squared_tangent,
     ),

@@ -10,6 +10,7 @@ other letters. The grid is observed one-hot, then the sums as fractions of the g
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from functools import cache, reduce
 from itertools import combinations, permutations
 from typing import Any, ClassVar, NamedTuple
@@ -23,6 +24,7 @@ from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import Example
 
 from ..shared.board import Board
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle
@@ -49,15 +51,14 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
 
     name = "SymbolicGrid"
     difficulty_is = "digits that a depth-first search, letter after letter, tries until it has proven uniqueness"
+    tier_is = "the side of the grid"
+    tiers = tuple(SHAPES)
     few: ClassVar[dict[float, float]] = {3: 19_000}
     symbols = DIGITS
     fillable = 9
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in SHAPES:
-            sides = ", ".join(map(str, SHAPES))
-            raise ValueError(f"{self.name}: difficulty is the side of the grid, one of {sides}, got {tier!r}.")
         self.side = int(tier)
         self.rows, (self.columns, self.hidden) = 1, SHAPES[self.side]
         self.names = "ABCDEF"[: self.columns]
@@ -103,8 +104,8 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         """State the rules."""
         return (
             f"Symbolic grid: each of the letters {' '.join(self.names)} stands for a digit from 1 to 9, different "
-            "letters for different digits. The sum of a row stands at its right, behind =, and the sum of a column "
-            "below it; ? is a sum that is not told."
+            "letters for different digits. The sum of a row is at its right, after =, and the sum of a column is below "
+            "it; ? is an unknown sum."
         )
 
     def clues(self, instance: Instance) -> str:
@@ -121,6 +122,10 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
             f"Answer with the digits of {' '.join(self.names)}, in this order, on one line, separated by single spaces."
         )
         return "\n\n".join((self.rules(), self.clues(instance), ask))
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show the digits of two letters."""
+        return [Example("For example, if the letters were only A, standing for 5, and B, standing for 2:", "5 2")]
 
     def broken(self, instance: Instance, grid: Grid) -> str:
         """Name a digit that two letters share, or the first wrong sum."""

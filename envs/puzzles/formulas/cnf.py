@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wrong
 
 from ..shared import parsing
 from .cnf_search import Search
@@ -91,10 +91,17 @@ class CNFPuzzle(Puzzle[AnyCNF]):
         """
         return invariant(instance)
 
+    def question(self, instance: AnyCNF) -> str:
+        """Ask for an assignment that satisfies every clause."""
+        return (
+            f"Find an assignment of true or false to the {instance.variables} variables of a formula such that every "
+            f"clause is satisfied. {self.dimacs(instance)}\nAnswer with {self.assignment_format(instance)}."
+        )
+
     def dimacs(self, instance: AnyCNF) -> str:
         """Return the formula, and how to read it."""
         return (
-            "The formula is written in DIMACS CNF: after the line 'p cnf VARIABLES CLAUSES', every line is a clause, "
+            "The formula is written in DIMACS CNF: after the line 'p cnf VARIABLES CLAUSES', each line is a clause, "
             "ended by 0. A number V stands for variable V, and -V for its negation. A clause is satisfied if at least "
             "one of its numbers is true: V where variable V is true, -V where it is false.\n\n"
             + written(clause_list(instance), int(instance.variables))
@@ -107,6 +114,10 @@ class CNFPuzzle(Puzzle[AnyCNF]):
             f"one line of {n} numbers separated by single spaces: the k-th is k if variable k is true and -k if it is "
             f"false, for k from 1 to {n}"
         )
+
+    def example_answers(self, instance: AnyCNF) -> Sequence[Example]:
+        """Show an assignment of three variables."""
+        return [Example("For example, if there were 3 variables and only variable 2 were true:", "-1 2 -3")]
 
     def assignment(self, instance: AnyCNF, text: str) -> np.ndarray:
         """Return an assignment from text, bool ``(variables,)``.
@@ -162,16 +173,13 @@ class CNFPuzzle(Puzzle[AnyCNF]):
 class ModelPuzzle(CNFPuzzle[CNF]):
     """Asks for a model."""
 
-    def question(self, instance: CNF) -> str:
-        """State the formula, in DIMACS CNF."""
-        return (
-            f"Find an assignment of true or false to the {instance.variables} variables of a formula such that every "
-            f"clause is satisfied. {self.dimacs(instance)}\nAnswer with {self.assignment_format(instance)}."
-        )
-
     def judge(self, instance: CNF, answer: str) -> Verdict:
         """Accept any model."""
         return judge_model(instance, self.assignment(instance, answer))
+
+    def likeness(self, instance: CNF, answer: str, best: str) -> float:
+        """Return the share of the clauses that are satisfied."""
+        return satisfied(instance, self.assignment(instance, answer))
 
     def solve(self, instance: CNF) -> str:
         """Return the first model of :class:`.cnf_search.Search`.
@@ -183,6 +191,11 @@ class ModelPuzzle(CNFPuzzle[CNF]):
         if model is None:
             raise ValueError("this formula has no model")
         return as_answer([model >> v & 1 == 1 for v in range(instance.variables)])
+
+
+def satisfied(instance: SomeCNF, true: np.ndarray) -> float:
+    """Return the share of the clauses that an assignment satisfies."""
+    return 1 - len(unsatisfied(instance, true)) / len(instance.clauses)
 
 
 def judge_model(instance: CNF | DecidedCNF, true: np.ndarray) -> Verdict:

@@ -162,7 +162,7 @@ class FlipTask(Task[Context, State], Generic[Context]):
         unsatisfied = [c for c in clauses_of(formula) if not set(c) & set(assignment)]
         flips = sorted({abs(literal) for clause in unsatisfied for literal in clause})
         return "\n".join([
-            to_dimacs(formula).rstrip(),
+            to_dimacs(formula),
             f"c The assignment now: {len(unsatisfied)} of {self.clauses} clauses unsatisfied.",
             f"v {' '.join(map(str, assignment))} 0",
             *(f"c unsatisfied: {' '.join(map(str, clause))}" for clause in unsatisfied),
@@ -183,6 +183,10 @@ class FlipTask(Task[Context, State], Generic[Context]):
         if match is None or not 1 <= int(match[1]) <= self.variables:
             raise ValueError(f"expected 'flip V' with a variable V from 1 to {self.variables}, got {text!r}")
         return np.asarray(int(match[1]) - 1, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: State, params: Context) -> str:
+        """Return the flip."""
+        return f"flip {int(action) + 1}"
 
     def why_illegal(self, action: np.ndarray, state: State, params: Context) -> str:
         """Say which flips are legal instead."""

@@ -24,12 +24,12 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
 
     name = "MaxSAT"
     difficulty_is = "bits of luck that a uniform assignment needs to be a best one: -log2(best / assignments)"
+    tier_is = "the number of variables"
+    tiers = range(6, 21)
     clauses_a_variable = 8
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(6, 21):
-            raise ValueError(f"MaxSAT: difficulty is the number of variables, 6 to 20, got {tier!r}.")
         self.variables = int(tier)
 
     def compose(self, dice: Dice) -> MaxCNF | None:
@@ -43,8 +43,8 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
         """State the formula, in DIMACS CNF."""
         return (
             f"No assignment of true or false to the {instance.variables} variables of this formula satisfies every "
-            "clause. Find one that leaves as few clauses unsatisfied as possible; only the least possible number "
-            f"scores. {self.dimacs(instance)}\nAnswer with {self.assignment_format(instance)}."
+            "clause. Find one that leaves as few clauses unsatisfied as possible; only the minimum scores. "
+            f"{self.dimacs(instance)}\nAnswer with {self.assignment_format(instance)}."
         )
 
     def judge(self, instance: MaxCNF, answer: str) -> Verdict:
@@ -54,6 +54,12 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
             return RIGHT
         reason = f"{left} clauses are not satisfied; it can be fewer"
         return Verdict(valid=True, solved=True, optimal=False, score=0.0, reason=reason)
+
+    def likeness(self, instance: MaxCNF, answer: str, best: str) -> float:
+        """Return the number of satisfied clauses, as a share of the greatest possible number."""
+        count = len(instance.clauses)
+        left = len(unsatisfied(instance, self.assignment(instance, answer)))
+        return (count - left) / (count - int(instance.least))
 
     def solve(self, instance: MaxCNF) -> str:
         """Return the first of the best assignments."""

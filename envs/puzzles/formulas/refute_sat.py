@@ -30,6 +30,7 @@ exact search, so branching at random mostly fails.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -43,7 +44,7 @@ from rlbench_suite.bank import STOP, Bank, bank_of_both_splits
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Malformed, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Malformed, Verdict, wrong
 
 from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
@@ -63,11 +64,11 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
 
     name = "RefuteSAT"
     difficulty_is = "branchings of a DPLL search, forced ones included, until it has a model or a refutation"
+    tier_is = "the number of variables"
+    tiers = range(6, 25)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(6, 25):
-            raise ValueError(f"RefuteSAT: difficulty is the number of variables, 6 to 24, got {tier!r}.")
         self.variables = int(tier)
         self.clauses = half_satisfiable(self.variables)
 
@@ -87,11 +88,20 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
             f"satisfied, or prove that there is none. {self.dimacs(instance)}\n"
             f"If there is one, answer with {self.assignment_format(instance)}.\n"
             f"If there is none, answer with one line: the word {UNSAT}, then a proof, all separated by single spaces. "
-            "A proof is either #J, where J is the number of a clause (counted from 1 in the order above) of which "
-            "every literal is false in the case at hand, or a variable V that has no value yet, followed by a proof "
-            "for the case that V is true, followed by a proof for the case that V is false. For example, the three "
-            f"clauses '1 2 0', '-1 2 0' and '-2 0' are refuted by: {UNSAT} 2 #3 1 #2 #1"
+            "A proof is either #J, where J is the number of a clause (counted from 1 in the order above) all of whose "
+            "literals are false given the values set so far, or V P Q, where V is a variable without a value, P is a "
+            "proof for the case that V is true, and Q is a proof for the case that V is false."
         )
+
+    def example_answers(self, instance: CNF) -> Sequence[Example]:
+        """Show an assignment, and a proof."""
+        lead = "Or, if the only clauses were '1 2 0', '-1 2 0' and '-2 0', in this order:"
+        return [*super().example_answers(instance), Example(lead, f"{UNSAT} 2 #3 1 #2 #1")]
+
+    @property
+    def caseless(self) -> Sequence[str]:
+        """The word before a proof."""
+        return (UNSAT,)
 
     def judge(self, instance: CNF, answer: str) -> Verdict:
         """Accept any model, and any tree that closes all cases."""
@@ -351,7 +361,7 @@ class RefuteSAT(PuzzleTask[State]):
         case, second = self._case(state), int(state.second)
         shown = [f"{v if case[v] else -v}{'*' if second >> v - 1 & 1 else ''}" for v in order]
         return "\n".join([
-            to_dimacs(self._formula(params)).rstrip(),
+            to_dimacs(self._formula(params)),
             f"c The case at hand (* marks second values): {' '.join(shown) or 'no variable has a value'}",
             f"c Settled: {float(self._settled(state)):.6g} of all assignments. "
             f"Branchings used: {int(state.used)} of {int(params.instance.budget)}.",
@@ -376,6 +386,10 @@ class RefuteSAT(PuzzleTask[State]):
         if match is None or not 1 <= int(match[2]) <= self.variables:
             raise ValueError(f"expected V or -V with a variable V from 1 to {self.variables}, got {text[:40]!r}")
         return np.asarray(2 * int(match[2]) - 2 + len(match[1]), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the literal."""
+        return f"{'-' * (int(action) % 2)}{int(action) // 2 + 1}"
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the only reason there is."""

@@ -33,15 +33,13 @@ class SATPuzzle(ModelPuzzle):
 
     name = "SAT"
     difficulty_is = "decisions of a DPLL search until it has a model"
-    most_variables = 200
+    tier_is = "the number of variables"
+    tiers = range(8, 201, 2)
     longest_formula = 1800
     """Largest number of variables of a formula of your own: an assignment must fit into an answer."""
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(8, self.most_variables + 1, 2):
-            most = self.most_variables
-            raise ValueError(f"{self.name}: difficulty is the number of variables, even, 8 to {most}, got {tier!r}.")
         self.variables = int(tier)
 
     def compose(self, dice: Dice) -> CNF:
@@ -124,7 +122,7 @@ class SAT50Puzzle(SATPuzzle):
     """Formulas of up to 64 variables, drawn on the host and played interactively from a bank."""
 
     name = "SAT50"
-    most_variables = 64
+    tiers = range(8, 65, 2)
 
 
 class SAT50(PuzzleFlips):

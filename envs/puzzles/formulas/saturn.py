@@ -28,12 +28,12 @@ class SaturnPuzzle(ModelPuzzle):
 
     name = "Saturn"
     difficulty_is = "bits of luck that a uniform assignment needs to be a model: -log2(models / assignments)"
+    tier_is = "the row of a table of sizes"
     sizes = ((3, 5, 5), (3, 5, 13), (3, 7, 40), (3, 8, 80))
+    tiers = range(1, len(sizes) + 1)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(1, len(self.sizes) + 1):
-            raise ValueError(f"Saturn: difficulty is the row of a table, 1 to {len(self.sizes)}, got {tier!r}.")
         self.size = self.sizes[int(tier) - 1]
 
     @property

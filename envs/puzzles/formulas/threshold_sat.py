@@ -37,7 +37,7 @@ from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.policy import View
-from rlbench_suite.puzzle import RIGHT, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Verdict, wrong
 from rlbench_suite.task import Task
 
 from ..shared.puzzle_task import Params, PuzzleTask
@@ -54,11 +54,11 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
 
     name = "ThresholdSAT"
     difficulty_is = "decisions of a DPLL search until it has a model or a refutation"
+    tier_is = "the number of variables"
+    tiers = range(6, 81)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(6, 81):
-            raise ValueError(f"ThresholdSAT: difficulty is the number of variables, 6 to 80, got {tier!r}.")
         self.variables = int(tier)
         self.clauses = half_satisfiable(self.variables)
 
@@ -77,10 +77,19 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
         """State the formula in DIMACS CNF, and both kinds of answer."""
         return (
             f"Find an assignment of true or false to the {instance.variables} variables of a formula such that every "
-            f"clause is satisfied, or find out that there is none. {self.dimacs(instance)}\n"
+            f"clause is satisfied, or determine that there is none. {self.dimacs(instance)}\n"
             f"If there is one, answer with {self.assignment_format(instance)}.\n"
             f"If there is none, answer with the word {UNSATISFIABLE}."
         )
+
+    def example_answers(self, instance: DecidedCNF) -> Sequence[Example]:
+        """Show an assignment, and the word."""
+        return [*super().example_answers(instance), Example("If there is none:", UNSATISFIABLE)]
+
+    @property
+    def caseless(self) -> Sequence[str]:
+        """The word for none."""
+        return (UNSATISFIABLE,)
 
     def judge(self, instance: DecidedCNF, answer: str) -> Verdict:
         """Accept any model, and the word if the generator's search found no model."""
@@ -119,6 +128,14 @@ class SolvableThresholdSATPuzzle(ThresholdSATPuzzle):
     """The puzzle with formulas that have a model only."""
 
     name = "ThresholdSAT, solvable"
+
+    def question(self, instance: DecidedCNF) -> str:
+        """State the formula in DIMACS CNF, and ask for an assignment only."""
+        return CNFPuzzle.question(self, instance)
+
+    def example_answers(self, instance: DecidedCNF) -> Sequence[Example]:
+        """Show an assignment only."""
+        return CNFPuzzle.example_answers(self, instance)
 
     def compose(self, dice: Dice) -> DecidedCNF:
         """Draw a formula with a model."""
@@ -259,6 +276,10 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
         if text.strip().upper() == UNSATISFIABLE:
             return np.asarray(self.puzzle.variables, self.action_space.dtype)
         return self._flips.parse(text, state.game, self._formula(params))
+
+    def spell(self, action: np.ndarray, state: DecisionState, params: Params) -> str:
+        """Return the flip, or the word."""
+        return UNSATISFIABLE if int(action) == self.puzzle.variables else f"flip {int(action) + 1}"
 
     def why_illegal(self, action: np.ndarray, state: DecisionState, params: Params) -> str:
         """Say which flips are legal instead."""

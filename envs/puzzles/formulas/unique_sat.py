@@ -18,12 +18,12 @@ class UniqueSATPuzzle(ModelPuzzle):
 
     name = "UniqueSAT"
     difficulty_is = "decisions of a DPLL search until it has proven that there is one model"
+    tier_is = "the number of variables"
+    tiers = range(6, 33)
     clauses_a_variable = 6
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(6, 33):
-            raise ValueError(f"UniqueSAT: difficulty is the number of variables, 6 to 32, got {tier!r}.")
         self.variables = int(tier)
 
     def compose(self, dice: Dice) -> CNF | None:

@@ -29,7 +29,7 @@ from rlbench_suite.bank import Bank
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wrong
 
 from ..shared.board import FILLED, GIVEN, INK, PAPER, Board
 from ..shared.puzzle_task import Params, PuzzleTask
@@ -75,12 +75,12 @@ class CheckmatePuzzle(Puzzle[Instance]):
 
     name = "CheckmateInOne"
     difficulty_is = "legal moves for each that is checkmate"
+    tier_is = "the number of pieces"
+    tiers = range(4, MOST_PIECES + 1)
     few: ClassVar[dict[float, float]] = {4: 360_000}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(4, MOST_PIECES + 1):
-            raise ValueError(f"{self.name}: difficulty is the number of pieces, 4 to {MOST_PIECES}, got {tier!r}.")
         self.of_white = int(tier) // 2 + 1
         self.of_black = int(tier) - self.of_white
 
@@ -110,12 +110,20 @@ class CheckmatePuzzle(Puzzle[Instance]):
     def question(self, instance: Instance) -> str:
         """State the position and the format of the answer."""
         return (
-            "Chess: white is to move and checkmates with this move. Nobody may castle, and no pawn can be captured in "
-            f"passing now. White's pieces are K Q R B N P, black's k q r b n p:\n\n{diagram(instance.board.tolist())}"
+            "Chess: White is to move and can checkmate with this move. There is no castling and no en passant. White's "
+            f"pieces are K Q R B N P, Black's are k q r b n p:\n\n{diagram(instance.board.tolist())}"
             f"\n\nThe same in Forsyth-Edwards notation: {fen(instance.board.tolist())}\n\n"
-            "Answer with a move that is checkmate: the square it starts from and the square it ends on, such as e2e4; "
-            "where a pawn reaches the last rank, the letter of what it becomes (q, r, b or n) follows, such as e7e8q."
+            "Answer with a move that is checkmate, in UCI notation (not SAN): the square it starts from and the square "
+            "it ends on; if a pawn promotes, the letter of the new piece (q, r, b or n) follows, as in e7e8q."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show the notation."""
+        return [Example("For example, a move from e2 to e4 is written:", "e2e4")]
+
+    def mend(self, answer: str) -> str:
+        """Return the move in small letters."""
+        return super().mend(answer).lower()
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check the format, then the rules of chess, then whether it is checkmate."""
@@ -282,7 +290,8 @@ class CheckmateInOne(PuzzleTask[State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Show the board."""
-        return f"White is to move and checkmates.\n\n{diagram(np.asarray(params.instance.board).tolist())}"
+        board = diagram(np.asarray(params.instance.board).tolist())
+        return f"White is to move and can checkmate with this move.\n\n{board}"
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
@@ -299,6 +308,11 @@ class CheckmateInOne(PuzzleTask[State]):
             raise ValueError(f"expected a move such as e2e4, got {text[:40]!r}")
         start, end = (8 * int(name[1]) - 8 + "abcdefgh".index(name[0]) for name in (move[:2], move[2:]))
         return np.asarray(64 * start + end, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the move."""
+        start, end = (f"{'abcdefgh'[square % 8]}{square // 8 + 1}" for square in divmod(int(action), 64))
+        return start + end
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say that the laws of chess forbid the move."""

@@ -34,7 +34,7 @@ from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
 from rlbench_suite.keys import bits
 from rlbench_suite.policy import View
-from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 from rlbench_suite.task import Task
 
 from ..shared import parsing
@@ -68,12 +68,12 @@ class TicTacToePuzzle(Puzzle[Position]):
 
     name = "TicTacToe"
     difficulty_is = "positions that a search for the value of every move looks at, each counted once"
+    tier_is = "the number of empty cells"
+    tiers = range(2, MOST_EMPTY + 1)
     few: ClassVar[dict[float, float]] = {4: 6_700, 6: 24_000}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(2, MOST_EMPTY + 1):
-            raise ValueError(f"{self.name}: difficulty is the number of empty cells, 2 to {MOST_EMPTY}, got {tier!r}.")
         self.empty = int(tier)
 
     def compose(self, dice: Dice) -> Position | None:
@@ -97,13 +97,17 @@ class TicTacToePuzzle(Puzzle[Position]):
     def question(self, instance: Position) -> str:
         """State the rules, the position, and the format of the answer."""
         return (
-            "Tic-tac-toe on 4 x 4 cells: X and O take turns to put their symbol into an empty cell (_). Who first has "
-            "four of them in a row, a column or a diagonal wins; if nobody has when the board is full, it is a draw. "
+            "4-in-a-row on a 4 x 4 board: X and O take turns to put their symbol into an empty cell (_). The first "
+            "to have four in a row, a column or a diagonal wins; if the board is full and nobody has, it is a draw. "
             f"X is to move:\n\n{written(instance.cells.tolist())}\n\n"
-            "Find a best move for X: one after which, with perfect play of both, the game ends as well for X as after "
-            "any other move (a win before a draw, a draw before a loss). Answer with its row and its column, each a "
-            "number from 1 to 4 counted from the upper left, separated by a space."
+            "Find a best move for X: one after which, with perfect play by both, the game ends at least as well for X "
+            "as after any other move (a win is better than a draw, a draw better than a loss). Answer with its row and "
+            "its column, each a number from 1 to 4 counted from the upper left, separated by a space."
         )
+
+    def example_answers(self, instance: Position) -> Sequence[Example]:
+        """Show the notation."""
+        return [Example("For example, a move to row 2 and column 3 is written:", "2 3")]
 
     def judge(self, instance: Position, answer: str) -> Verdict:
         """Check the format, then whether the cell is empty, then the value of the move."""
@@ -412,6 +416,11 @@ class TicTacToe(PuzzleTask[State]):
         """
         row, column = parsing.integers(" ".join(text.split()), 1, SIDE, least=2, most=2, what="row or column")
         return np.asarray((row - 1) * SIDE + column - 1, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return row and column."""
+        row, column = divmod(int(action), SIDE)
+        return f"{row + 1} {column + 1}"
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say that the cell is taken."""

@@ -47,15 +47,14 @@ class BinairoPuzzle(GridPuzzle[Instance]):
 
     name = "Binairo"
     difficulty_is = "lines that a search with propagation goes through until it has proven uniqueness"
+    tier_is = "the side of the grid"
+    tiers = tuple(TO_FILL)
     few: ClassVar[dict[float, float]] = {4: 34_000}
     symbols = "01"
     fillable = 2
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in TO_FILL:
-            sides = ", ".join(map(str, TO_FILL))
-            raise ValueError(f"{self.name}: difficulty is the side of the grid, one of {sides}, got {tier!r}.")
         self.rows = self.columns = side = int(tier)
         solver = LineSolver(side, 2)
         numbers = ([n >> i & 1 for i in range(side)] for n in range(2**side))
@@ -88,8 +87,8 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         half = self.rows // 2
         return (
             f"Binairo: fill the {self.rows} x {self.rows} grid with 0 and 1. Every row and every column holds {half} "
-            f"zeros and {half} ones; nowhere in a row or column stand three equal symbols side by side; no two rows "
-            "are equal, and no two columns are equal."
+            f"zeros and {half} ones; no row or column has three equal symbols side by side; no two rows are equal, "
+            "and no two columns are equal."
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:

@@ -50,6 +50,8 @@ class CampsitePuzzle(GridPuzzle[Instance]):
 
     name = "Campsite"
     difficulty_is = "rows of tents that a depth-first search from the top tries until it has proven uniqueness"
+    tier_is = "the side of the grid"
+    tiers = tuple(TENTS)
     few: ClassVar[dict[float, float]] = {5: 27_000}
     symbols = ".AT"
     fillable = 2
@@ -57,9 +59,6 @@ class CampsitePuzzle(GridPuzzle[Instance]):
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in TENTS:
-            sides = ", ".join(map(str, TENTS))
-            raise ValueError(f"{self.name}: difficulty is the side of the grid, one of {sides}, got {tier!r}.")
         self.rows = self.columns = int(tier)
 
     def compose(self, dice: Dice) -> Instance | None:

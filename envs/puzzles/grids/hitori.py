@@ -52,6 +52,8 @@ class HitoriPuzzle(GridPuzzle[Instance]):
     difficulty_is = (
         "colours that a depth-first search (most repeated numbers first) tries until it has proven uniqueness"
     )
+    tier_is = "the side"
+    tiers = range(3, LARGEST_SIDE + 1)
     few: ClassVar[dict[float, float]] = {4: 11_000}
     symbols = "#."
     fillable = 2
@@ -59,7 +61,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        side = self.square(3, LARGEST_SIDE)
+        side = self.square()
         self._every = 2 ** (side * side) - 1
         self._not_first = self._every // (2**side - 1) * (2**side - 2)
         """The cells that are not in the first column."""
@@ -100,9 +102,9 @@ class HitoriPuzzle(GridPuzzle[Instance]):
     def rules(self) -> str:
         """State the rules."""
         return (
-            "Hitori: every cell of the table of numbers becomes black (#) or stays white (.). Among the white cells of "
-            "a row no number comes twice, nor among those of a column. No two black cells share an edge. All white "
-            "cells hang together: each can be reached from each by steps up, down, left and right over white cells."
+            "Hitori: every cell of the table of numbers becomes black (#) or stays white (.). No number occurs twice "
+            "among the white cells of a row, or of a column. No two black cells share an edge. All white cells are "
+            "connected: each can be reached from every other by steps up, down, left and right through white cells."
         )
 
     def clues(self, instance: Instance) -> str:

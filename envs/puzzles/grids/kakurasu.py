@@ -45,6 +45,8 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
 
     name = "Kakurasu"
     difficulty_is = "patterns of rows that a depth-first search tries until it has proven uniqueness"
+    tier_is = "the side"
+    tiers = range(2, LARGEST_SIDE + 1)
     few: ClassVar[dict[float, float]] = {3: 286, 4: 32_670}
     symbols = "#."
     fillable = 2
@@ -52,7 +54,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        side = self.square(2, LARGEST_SIDE)
+        side = self.square()
         self._sum = [sum(c + 1 for c in range(side) if row >> c & 1) for row in range(2**side)]
         """Sum of each filling of a row; bit c of a filling is column c + 1."""
         self._ones = [sum(1 << 8 * c for c in range(side) if row >> c & 1) for row in range(2**side)]
@@ -85,6 +87,8 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         """Contribution of each filling to the sums, by row: bytes of the columns, then of the rows."""
         self._added = [dict(zip(self._cells.values(), counted, strict=True)) for counted in self._counted]
         """The same contributions by cells."""
+        self._searched: tuple[tuple[bytes, int], tuple[int, ...]] = (b"", 0), ()
+        """Sums of the last instance that was made, and a solution, so that the solver need not search again."""
 
     def compose(self, dice: Dice) -> Instance:
         """Draw the clues of a uniformly random filling."""
@@ -97,7 +101,10 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
 
     def admits(self, instance: Instance) -> bool:
         """Return whether there is no second solution."""
-        return len(self._solutions(*self._sums(instance), 2)[0]) == 1
+        sums = self._sums(instance)
+        found, _ = self._solutions(*sums, 2)
+        self._searched = sums, found[0]
+        return len(found) == 1
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the lesser of the two forms in which rows and columns are exchanged."""
@@ -109,7 +116,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         return (
             "Kakurasu: every cell is filled (#) or blank (.). A filled cell counts its column's number (1, 2, 3, ... "
             "from the left) towards its row's clue, and its row's number (1, 2, 3, ... from the top) towards its "
-            "column's clue. In every row and every column the filled cells add up to exactly the clue."
+            "column's clue. In every row and every column, the filled cells must add up to exactly the clue."
         )
 
     def clues(self, instance: Instance) -> str:
@@ -143,7 +150,11 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         return "\n".join([self._lines[row] for row in self._first(instance)])
 
     def _first(self, instance: Instance) -> tuple[int, ...]:
-        found, _ = self._solutions(*self._sums(instance), 1)
+        sums = self._sums(instance)
+        known, solution = self._searched
+        if known == sums:
+            return solution
+        found, _ = self._solutions(*sums, 1)
         if not found:
             raise ValueError("these clues have no solution")
         return found[0]

@@ -50,6 +50,8 @@ class LightUpPuzzle(GridPuzzle[Instance]):
 
     name = "LightUp"
     difficulty_is = "bulbs that a depth-first search (fewest places first) tries until it has proven uniqueness"
+    tier_is = "the side"
+    tiers = range(3, LARGEST_SIDE + 1)
     few: ClassVar[dict[float, float]] = {4: 5_200}
     symbols = "*.#01234"
     fillable = 2
@@ -57,7 +59,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        side = self.square(3, LARGEST_SIDE)
+        side = self.square()
         self.walls = round(WALL_SHARE * side * side)
         self._beside = neighbours(side, diagonally=False)
 
@@ -93,10 +95,10 @@ class LightUpPuzzle(GridPuzzle[Instance]):
     def rules(self) -> str:
         """State the rules."""
         return (
-            "Light Up: put bulbs (*) into some of the empty cells and leave the others dark (.). A bulb lights its own "
+            "Light Up: put bulbs (*) into some of the open cells and leave the others dark (.). A bulb lights its own "
             "cell and all cells in the four directions along its row and column, up to the first wall (# or a digit). "
-            "Every cell that is not a wall is lit. No bulb lights another bulb. A digit is a wall with exactly that "
-            "many bulbs among the cells directly above, below, left and right of it; a # says nothing about them."
+            "Every cell that is not a wall must be lit. No bulb may light another bulb. A digit is a wall with exactly "
+            "that many bulbs among the cells directly above, below, left and right of it; # is a wall with any number."
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:

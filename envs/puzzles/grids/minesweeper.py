@@ -53,6 +53,8 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
 
     name = "Minesweeper"
     difficulty_is = "cells that a depth-first search guesses, beyond what single numbers force, to prove uniqueness"
+    tier_is = "the side"
+    tiers = range(3, LARGEST_SIDE + 1)
     few: ClassVar[dict[float, float]] = {4: 8_800}
     symbols = "*.012345678"
     fillable = 2
@@ -60,7 +62,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        side = self.square(3, LARGEST_SIDE)
+        side = self.square()
         self.mines = round(MINE_SHARE * side * side)
         self._around = neighbours(side, diagonally=True)
 
@@ -88,8 +90,9 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
     def rules(self) -> str:
         """State the rules."""
         return (
-            "Minesweeper: every hidden cell is a mine (*) or safe (.). A digit is a safe cell with exactly that many "
-            f"mines among the up to eight cells around it, diagonals included. There are exactly {self.mines} mines."
+            "Minesweeper: every hidden cell (_) is a mine (*) or safe (.). A digit is a safe cell with exactly that "
+            "many mines among the up to eight cells around it, diagonals included. There are exactly "
+            f"{self.mines} mines."
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:

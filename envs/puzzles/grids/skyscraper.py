@@ -47,13 +47,12 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
 
     name = "Skyscraper"
     difficulty_is = "lines that a search with propagation goes through until it has proven uniqueness"
+    tier_is = "the side of the grid"
+    tiers = tuple(SHAPES)
     tells = "how many towers are seen"
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in SHAPES:
-            sides = ", ".join(map(str, SHAPES))
-            raise ValueError(f"{self.name}: difficulty is the side of the grid, one of {sides}, got {tier!r}.")
         self.rows = self.columns = self.fillable = side = int(tier)
         self.symbols = "123456"[:side]
         self.greatest = self.seen(range(1, side + 1))

@@ -54,13 +54,15 @@ class SlantPuzzle(GridPuzzle[Instance]):
 
     name = "Slant"
     difficulty_is = "cells that a depth-first search guesses, beyond what corners and loops force, to prove uniqueness"
+    tier_is = "the side"
+    tiers = range(2, LARGEST_SIDE + 1)
     few: ClassVar[dict[float, float]] = {3: 7_800}
     symbols = "/\\"
     fillable = 2
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        side = self.square(2, LARGEST_SIDE)
+        side = self.square()
         self._ends = [
             ((corner := r * (side + 1) + c) + 1, corner + side + 1, corner, corner + side + 2)
             for r in range(side)
@@ -107,7 +109,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         """State the rules."""
         return (
             "Slant: every cell gets a diagonal, / or \\, from corner to corner. A number at a corner of cells says how "
-            "many of the up to four diagonals around it end there. The diagonals form no loop: there is no closed "
+            "many of the up to four diagonals around it touch it. The diagonals form no loop: there is no closed "
             "path along them."
         )
 
@@ -117,8 +119,8 @@ class SlantPuzzle(GridPuzzle[Instance]):
         count = self.columns + 1
         lines = [" ".join(shown[start : start + count]) for start in range(0, len(shown), count)]
         return (
-            f"The corners, {count} lines of {count}, from the upper left corner of the first cell to the lower right "
-            "one of the last; a dot where there is no number:\n" + "\n".join(lines)
+            f"The numbers at the corners, {count} lines of {count}; a dot is a corner without a number:\n"
+            + "\n".join(lines)
         )
 
     def broken(self, instance: Instance, grid: Grid) -> str:

@@ -46,15 +46,14 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
 
     name = "StarBattle"
     difficulty_is = "stars that a depth-first search, row after row, tries until it has proven uniqueness"
+    tier_is = "the side of the grid"
+    tiers = tuple(SHOWN)
     symbols = ".*"
     fillable = 2
     meanings: ClassVar[dict[str, str]] = {".": "empty", "*": "star"}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in SHOWN:
-            sides = ", ".join(map(str, SHOWN))
-            raise ValueError(f"{self.name}: difficulty is the side of the grid, one of {sides}, got {tier!r}.")
         self.rows = self.columns = side = int(tier)
         steps = ((0, 1), (1, 0), (0, -1), (-1, 0))
         self._beside = [

@@ -40,14 +40,12 @@ class SudokuPuzzle(GridPuzzle[Instance]):
 
     name = "Sudoku"
     difficulty_is = "digits that a depth-first search (fewest candidates first) tries until it has proven uniqueness"
+    tier_is = "the number of cells to fill"
+    tiers = range(1, 57)
     box = 3
-    most_empty = 56
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(1, self.most_empty + 1):
-            most = self.most_empty
-            raise ValueError(f"{self.name}: difficulty is the number of cells to fill, 1 to {most}, got {tier!r}.")
         self.rows = self.columns = self.fillable = side = self.box**2
         self.symbols = "123456789"[:side]
         cells = range(side**2)
@@ -90,7 +88,7 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         """State the rules."""
         return (
             f"Sudoku: every row, every column and every {self.box} x {self.box} box holds each of "
-            f"{' '.join(self.symbols)} exactly once. The boxes divide the grid, beginning at its upper left corner."
+            f"{' '.join(self.symbols)} exactly once. The boxes tile the grid, beginning at its upper left corner."
         )
 
     def sound(self, instance: Instance, cells: bytes) -> bool:
@@ -289,7 +287,7 @@ class Sudoku4Puzzle(SudokuPuzzle):
 
     name = "Sudoku4"
     box = 2
-    most_empty = 11
+    tiers = range(1, 12)
     few: ClassVar[dict[float, float]] = {
         1: 26,
         2: 206,

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import Example
 
 from ..shared import parsing
 from .composed_rules import InductionPuzzle, InductionTask, Instance, Step, in_order, packed, picked
@@ -120,6 +121,7 @@ class Arc1DPuzzle(InductionPuzzle):
     name = "Arc1D"
     symbols = "0123"
     sizes: ClassVar = {1: (3, 7), 2: (3, 7), 3: (3, 8)}
+    tiers = tuple(sizes)
     steps: ClassVar = {
         "reflect the strip": _mirror,
         "shift everything one cell to the right; what leaves the strip is lost, 0 comes in": _left,
@@ -128,7 +130,7 @@ class Arc1DPuzzle(InductionPuzzle):
         "push the coloured cells to the right end, in their order": _mirrored(
             lambda rows, of: packed(rows, rows != 0, 0, of)
         ),
-        "give each 0 between two cells of one colour, with nothing but 0 between them, their colour": _gaps_filled,
+        "fill each run of 0s between two cells of the same colour with that colour": _gaps_filled,
         "remove each block that is one cell long": _painted(_alone, 0),
         "hollow out each block: remove its cells except the first and the last": _painted(_inside, 0),
         "lengthen each block by one cell to the right, if a 0 is there": _grown,
@@ -165,13 +167,21 @@ class Arc1DPuzzle(InductionPuzzle):
     def rules(self) -> str:
         """State what a strip is."""
         return (
-            f"A strip has {self.width} cells. Each has a colour, 1, 2 or 3, or is empty: 0. Coloured cells of the same "
-            "colour in a row, as many as there are, make a block."
+            f"A strip has {self.width} cells. Each has a colour, 1, 2 or 3, or is empty: 0. A block is a maximal run "
+            "of cells of one colour; empty cells form no block."
         )
 
     def how_to_answer(self) -> str:
         """Return a strip."""
         return f"Answer with the strip: {self.width} symbols among 0 1 2 3 separated by single spaces, on one line."
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show a short strip."""
+        return [Example("For example, the answer for a strip of 4 cells could be:", "0 2 2 1")]
+
+    def mend(self, answer: str) -> str:
+        """Give the strip the layout that the prompt asks for."""
+        return "\n".join(map(" ".join, parsing.rows_of(answer, 1, self.width, self.symbols)))
 
     def read(self, answer: str) -> list[int]:
         """Return a strip."""

@@ -36,7 +36,7 @@ from gymnasium import spaces
 from rlbench_suite.card import SPLITS, TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice, stream_of
-from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, split_by, wrong
+from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, agreement, split_by, wrong
 
 from ..shared import parsing
 from ..shared.board import Board
@@ -128,6 +128,7 @@ class InductionPuzzle(Puzzle[Instance]):
     """``tier`` is the number of steps of the rule, 1 to 3."""
 
     difficulty_is = "how often the rules must be halved until those that fit the examples are left"
+    tier_is = "the number of steps of the rule"
     #: The steps by their descriptions in words.
     steps: ClassVar[Mapping[str, Step]]
     #: Symbols that a row may hold.
@@ -139,10 +140,7 @@ class InductionPuzzle(Puzzle[Instance]):
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in self.sizes:
-            known = ", ".join(map(str, self.sizes))
-            raise ValueError(f"{self.name}: difficulty is the number of steps of the rule, {known}, got {tier!r}.")
-        self.examples, self.width = self.sizes[tier]
+        self.examples, self.width = self.sizes[int(tier)]
         self._each = [slice(at, at + self.width) for at in range(0, self.examples * self.width, self.width)]
         self._shorter = (1 + len(self.steps)) ** (int(tier) - 1)
         """Number of rules with fewer than ``tier`` steps."""
@@ -272,14 +270,24 @@ class InductionPuzzle(Puzzle[Instance]):
     def _told(self) -> str:
         """Rows and rules in words."""
         steps = "\n".join(f"{number}. {step}" for number, step in enumerate(self.steps, 1))
-        most = "one of these steps" if self.tier == 1 else f"one to {self.tier:g} of these steps, one after another"
-        again = "" if self.tier == 1 else "; a step may come twice"
-        return f"{self.rules()}\n\nA hidden rule is {most}{again}:\n{steps}"
+        numbers = {1: "one", 2: "1 or 2"}.get(int(self.tier), f"1 to {self.tier:g}")
+        again = "" if self.tier == 1 else ", applied in turn (a step may be repeated)"
+        return f"{self.rules()}\n\nA hidden rule consists of {numbers} of these steps{again}:\n{steps}"
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Compare with the result of the rules that fit, which all agree on the query."""
         right = self.read(answer) == instance.target.tolist()
         return RIGHT if right else wrong("no rule that fits the examples makes this of the query")
+
+    def likeness(self, instance: Instance, answer: str, best: str) -> float:
+        """Return the share of the places that hold the right entry."""
+        return agreement(answer.split(" "), best.split(" "))
+
+    def effortless(self, instance: Instance, best: str) -> float:
+        """Return the likeness of the best constant, or of the query if it is more."""
+        return max(
+            super().effortless(instance, best), self.likeness(instance, self.written(instance.query.tolist()), best)
+        )
 
     def solve(self, instance: Instance) -> str:
         """Apply every rule to every example."""
@@ -465,6 +473,10 @@ class InductionTask(PuzzleTask[RewritingState]):
         """
         number = parsing.integer(text.strip(), 1, len(self.puzzle.steps), "step")
         return np.asarray(number - 1, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: RewritingState, params: Params) -> str:
+        """Return the number of the step."""
+        return str(int(action) + 1)
 
     def why_over(self, state: RewritingState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the rule fits or is too long."""

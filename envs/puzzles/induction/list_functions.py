@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import Example
 
 from ..shared import parsing
 from .composed_rules import InductionPuzzle, InductionTask, Instance, Step, packed, picked
@@ -70,6 +71,7 @@ class ListFunctionsPuzzle(InductionPuzzle):
     name = "ListFunctions"
     symbols, unwritten = "0123456789.", bytes((END,))
     sizes: ClassVar = {1: (3, 4), 2: (3, 5), 3: (4, 5)}
+    tiers = tuple(sizes)
     steps: ClassVar = {
         "reverse the list": _turned(-1, -1),
         "sort it, smallest first": lambda rows, of: of.sort(rows, axis=1),
@@ -122,6 +124,10 @@ class ListFunctionsPuzzle(InductionPuzzle):
     def how_to_answer(self) -> str:
         """Ask for digits."""
         return "Answer with the list: digits separated by single spaces."
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show a list."""
+        return [Example("For example, the list of the digits 4, 0 and 7 would be written:", "4 0 7")]
 
     def read(self, answer: str) -> list[int]:
         """Read digits, then add what fills the row."""

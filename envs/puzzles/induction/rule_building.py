@@ -253,6 +253,10 @@ class RuleInduction(PuzzleTask[RuleState]):
         place = parsing.word(text.strip(), [literal_text(literal, vocabulary) for literal in self.literals])
         return np.asarray(place, self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: RuleState, params: Params) -> str:
+        """Return the literal."""
+        return literal_text(self.literals[int(action)], VOCABULARIES[int(params.instance.kind)])
+
     def why_illegal(self, action: np.ndarray, state: RuleState, params: Params) -> str:
         """Return the only reason there is."""
         literal = literal_text(self.literals[int(action)], VOCABULARIES[int(params.instance.kind)])

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 
 from ..shared.naming import least_naming
 from .horn_rules import (
@@ -138,14 +138,14 @@ def told(instance: Any) -> str:
         if holds != UNSHOWN:
             shown[holds].append(f"target({names[one]},{names[other]})")
     things = (
-        f"The people {names[0]} to {names[-1]} of a family. parent(A,B): A is a parent of B. female(A), male(A): A is "
-        "a woman, a man."
+        f"The people {names[0]} to {names[-1]} are a family. parent(A,B): A is a parent of B. female(A), male(A): A is "
+        "female, male."
         if kind == FAMILY
-        else f"The nodes {names[0]} to {names[-1]} of a directed graph. edge(A,B): there is an edge from A to B. "
+        else f"The nodes {names[0]} to {names[-1]} form a directed graph. edge(A,B): there is an edge from A to B. "
         "red(A), blue(A): the colour of A."
     )
     return (
-        f"{things} All facts, what is not among them is false:\n{' '.join(facts)}\n{' '.join(marks)}\n\n"
+        f"{things} These are all the facts; everything else is false:\n{' '.join(facts)}\n{' '.join(marks)}\n\n"
         f"The target holds of: {', '.join(shown[1])}\nThe target does not hold of: {', '.join(shown[0])}"
     )
 
@@ -155,11 +155,11 @@ class RuleInductionPuzzle(Puzzle[Instance]):
 
     name = "RuleInduction"
     difficulty_is = "log2 of the rules tried, shorter ones first, until one fits the examples"
+    tier_is = "the number of literals of the rule"
+    tiers = range(2, 5)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in _SIZES:
-            raise ValueError(f"RuleInduction: difficulty is the number of literals of the rule, 2 to 4, got {tier!r}.")
         self.most = int(tier)
         self.fresh, self.most_examples = _SIZES[self.most]
 
@@ -241,18 +241,25 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         """State the world, the examples, the form of the rule and the format."""
         vocabulary = VOCABULARIES[int(instance.kind)]
         more = "one variable" if self.fresh == 1 else f"{self.fresh} variables"
-        example = written([(0, 2, 0), (1, 1, 1)], vocabulary)
         return (
-            f"{told(instance)}\n\nFind the rule of the target. A rule such as '{example}' says that target(X,Y) holds "
-            "exactly if there are objects for the variables beside X and Y such that all literals on the right are "
-            "true. Different variables may stand for the same object, and X or Y for any object where it is not on "
-            f"the right. The hidden rule has at most {self.most} literals, of the predicates {', '.join(vocabulary)}, "
-            f"and at most {more} beside X and Y. Your rule has to agree with it on every pair of objects of other "
-            "worlds of the kind, larger ones among them; every rule of at most that size that fits the examples "
-            "does.\n\n"
-            f"Answer with one rule, written as above: 'target(X,Y) :-', one to {MOST_LITERALS} literals separated by "
-            f"commas, and a full stop. Variables are capital letters, at most {MOST_FRESH} of them beside X and Y."
+            f"{told(instance)}\n\nFind the rule of the target. A rule says that target(X,Y) holds exactly if there are "
+            "objects for the other variables such that all literals to the right of ':-' are true. Different variables "
+            "may stand for the same object. If X or Y is not on the right, it may be any object. The hidden rule has "
+            f"at most {self.most} literals, with the predicates {', '.join(vocabulary)}, and at most {more} besides X "
+            "and Y. Your rule must agree with it on every pair of objects in other worlds of this kind, some of them "
+            "larger; every rule of at most that size that fits the examples does.\n\n"
+            f"Answer with one rule: 'target(X,Y) :-', 1 to {MOST_LITERALS} literals separated by commas, and a full "
+            f"stop. Variables are capital letters, at most {MOST_FRESH} of them besides X and Y."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show a rule over the predicates of the world."""
+        rule = written([(0, 2, 0), (0, 3, 1), (1, 2, 2), (2, 3, 3)], VOCABULARIES[int(instance.kind)])
+        return [Example("For example, another rule would be written:", rule)]
+
+    def mend(self, answer: str) -> str:
+        """End the rule with one full stop. Commas, brackets and the case of letters have a meaning."""
+        return " ".join(answer.rstrip(" .\n").split()) + "."
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check the rule on the examples, then on the unseen worlds."""

@@ -37,7 +37,7 @@ from PIL import Image, ImageDraw, ImageFont
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 
 from ..shared import parsing
 from ..shared.board import FILLED, INK, PAPER
@@ -70,12 +70,12 @@ class EntailmentPuzzle(Puzzle[Instance]):
 
     name = "Entailment"
     difficulty_is = "fewest premises that give the answer alone; all of them for 'neither'"
+    tier_is = "the number of premises"
+    tiers = range(2, MOST + 1)
     few: ClassVar[dict[float, float]] = {3: 5_600}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(2, MOST + 1):
-            raise ValueError(f"Entailment: difficulty is the number of premises, 2 to {MOST}, got {tier!r}.")
         self.premises = int(tier)
         self.steps = self.premises - self.premises // 2
         self.properties = self.steps + 1
@@ -219,15 +219,27 @@ class EntailmentPuzzle(Puzzle[Instance]):
 
     def question(self, instance: Instance) -> str:
         """State the premises, the conclusion, and the meanings of the answers."""
+        sentences = sentences_of(instance)
+        named = f" {NAME} is one of the things." if NAMED in instance.forms else ""
         return (
             "Premises:\n"
-            + "\n".join(f"{number}. {words(s)}." for number, s in enumerate(sentences_of(instance)[:-1], 1))
-            + f"\n\nConclusion: {words(sentences_of(instance)[-1])}.\n\n"
-            "Go by the premises alone. There is at least one thing, but not everything that is spoken of need exist: "
-            f"'every' and 'no' are true where there are no such things. {NAME} is a thing, 'some' is at least one.\n"
+            + "\n".join(f"{number}. {words(s)}." for number, s in enumerate(sentences[:-1], 1))
+            + f"\n\nConclusion: {words(sentences[-1])}.\n\n"
+            "Go by the premises alone. At least one thing exists. 'Every A thing is B' and 'No A thing is B' are both "
+            f"true if there is no A thing. 'Some' and 'something' mean at least one.{named}\n"
             "Answer 'entailed' if the conclusion is true whenever the premises are, 'contradicted' if it is false "
-            "whenever they are, and 'neither' if it may be true and may be false."
+            "whenever they are, and 'neither' otherwise."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show all answers."""
+        leads = ("The answer is one of these three:", "or", "or")
+        return [Example(lead, answer) for lead, answer in zip(leads, ANSWERS, strict=True)]
+
+    @property
+    def caseless(self) -> Sequence[str]:
+        """The three answers."""
+        return ANSWERS
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Compare the answer with the decision."""
@@ -421,6 +433,10 @@ class Entailment(PuzzleTask[AnswerState]):
             ValueError: anything else.
         """
         return np.asarray(parsing.word(text.strip(), ANSWERS), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: AnswerState, params: Params) -> str:
+        """Return the word."""
+        return ANSWERS[int(action)]
 
     def why_over(self, state: AnswerState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the answer was right."""

@@ -21,6 +21,7 @@ import numpy as np
 
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import Example
 
 from ..shared.board import INK, Board
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle
@@ -30,18 +31,18 @@ NAMES = ("Alma", "Boris", "Chloe", "Dario", "Elsa", "Felix", "Greta", "Hugo", "I
 KNIGHT, KNAVE = 1, 2
 NOBODY = -1
 
-ABOUT_ONE = {0b10: "{a} is a knight", 0b01: "{a} is a knave"}
+ABOUT_ONE = {0b10: "{a} a knight", 0b01: "{a} a knave"}
 ABOUT_TWO = {
-    0b1000: "{a} and {b} are both knights",
-    0b0010: "{a} is a knight and {b} is a knave",
-    0b0100: "{a} is a knave and {b} is a knight",
-    0b0001: "{a} and {b} are both knaves",
-    0b1110: "at least one of {a} and {b} is a knight",
-    0b1101: "if {a} is a knight, then {b} is a knight",
-    0b1011: "if {b} is a knight, then {a} is a knight",
-    0b0111: "at least one of {a} and {b} is a knave",
-    0b0110: "{a} and {b} are of different kinds",
-    0b1001: "{a} and {b} are of the same kind",
+    0b1000: "{they} both knights",
+    0b0010: "{a} a knight and {b} a knave",
+    0b0100: "{a} a knave and {b} a knight",
+    0b0001: "{they} both knaves",
+    0b1110: "at least one of {them} is a knight",
+    0b1101: "if {a} a knight, then {b} a knight",
+    0b1011: "if {b} a knight, then {a} a knight",
+    0b0111: "at least one of {them} is a knave",
+    0b0110: "{they} of different kinds",
+    0b1001: "{they} of the same kind",
 }
 """Truth tables: bit 0 where both are knaves, bit 1 where only a is a knight, bit 2 where only b is, bit 3 both."""
 SWAPPED = {table: table & 0b1001 | (table & 0b0010) << 1 | (table & 0b0100) >> 1 for table in ABOUT_TWO}
@@ -73,12 +74,12 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
     name = "KnightsAndKnaves"
     meanings: ClassVar[dict[str, str]] = {"K": "knight", "N": "knave"}
     difficulty_is = "kinds that a depth-first search, person by person, tries until it has proven uniqueness"
+    tier_is = "the number of people"
+    tiers = range(3, len(NAMES) + 1)
     few: ClassVar[dict[float, float]] = {3: 4_000, 4: 50_000}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(3, len(NAMES) + 1):
-            raise ValueError(f"KnightsAndKnaves: difficulty is the number of people, 3 to {len(NAMES)}, got {tier!r}.")
         self.rows, self.columns, self.symbols, self.fillable = 1, int(tier), "KN", 2
 
     @cached_property
@@ -174,26 +175,32 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
     def rules(self) -> str:
         """State the rules."""
         return (
-            "Everybody here is either a knight or a knave. What a knight says is true, what a knave says is false. "
-            "Exactly one assignment of kinds is possible."
+            "Everybody here is either a knight or a knave. Everything a knight says is true, and everything a knave "
+            "says is false. Exactly one assignment of kinds is possible."
         )
 
     def clues(self, instance: Instance) -> str:
         """State what everybody says."""
-        sentences = (self.words(sentence) for sentence in _said(instance))
-        return "\n".join(f"{name} says: {words}." for name, words in zip(NAMES, sentences, strict=False))
+        said = enumerate(_said(instance))
+        return "\n".join(f"{NAMES[speaker]} says: {self.words(speaker, sentence)}." for speaker, sentence in said)
 
-    def words(self, sentence: Sentence) -> str:
-        """Return a sentence in English."""
+    def words(self, speaker: int, sentence: Sentence) -> str:
+        """Return a speaker's sentence in English."""
         a, b, table = sentence
         if a == NOBODY:
             count = (table & -table).bit_length() - 1
-            if table.bit_count() == 1:
-                return f"exactly {count} of us {'is a knight' if count == 1 else 'are knights'}"
+            if table == 1:
+                return "none of us is a knight"
+            how = "exactly" if table.bit_count() == 1 else "at least"
             if table & 1:
-                return f"at most {table.bit_length() - 1} of us are knights"
-            return f"at least {count} of us are knights"
-        return (ABOUT_ONE if b == NOBODY else ABOUT_TWO)[table].format(a=NAMES[a], b=NAMES[b])
+                how, count = "at most", table.bit_length() - 1
+            return f"{how} {count} of us {'is a knight' if count == 1 else 'are knights'}"
+        one, other = ("I am" if person == speaker else f"{NAMES[person]} is" for person in (a, b))
+        if b == NOBODY:
+            return ABOUT_ONE[table].format(a=one)
+        first, second = (b, a) if a == speaker else (a, b)  # the speaker comes last
+        they, them = (f"{NAMES[first]} and {own if second == speaker else NAMES[second]}" for own in ("I", "me"))
+        return ABOUT_TWO[table].format(a=one, b=other, they=f"{they} are", them=them)
 
     def question(self, instance: Instance) -> str:
         """State the rules, the sentences, and the order of the answer."""
@@ -202,6 +209,10 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
             f"{self.rules()}\n\n{self.clues(instance)}\n\nWho is what? Answer with one line of {self.columns} letters "
             f"separated by single spaces, K for a knight and N for a knave, in the order {', '.join(people)}."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show the kinds of two people."""
+        return [Example("For example, if there were only Alma, a knight, and Boris, a knave:", "K N")]
 
     def broken(self, instance: Instance, grid: Grid) -> str:
         """Name the first person whose sentence does not fit the kind."""

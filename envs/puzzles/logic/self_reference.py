@@ -30,6 +30,7 @@ from rlbench_suite.bitset import unpack_bits
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
+from rlbench_suite.puzzle import Example
 
 from ..shared.board import INK, Board
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle, GridState, rows_as_bits
@@ -76,7 +77,9 @@ def forms(size: int) -> tuple[dict[int, str], ...]:
     every, inner = (1 << size + 1) - 1, range(1, size)
 
     def said(how: str, count: int) -> str:
-        return f"{how} {count} of {{group}} {'is' if count == 1 else 'are'} true"
+        return (
+            f"{how} {count} of {{group}} {'is' if count == 1 else 'are'} true" if count else "none of {group} is true"
+        )
 
     parity = {sum(1 << k for k in range(odd, size + 1, 2)): word for odd, word in enumerate(("even", "odd"))}
     return (
@@ -93,13 +96,11 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
     name = "SelfReference"
     meanings: ClassVar[dict[str, str]] = {"T": "true", "F": "false"}
     difficulty_is = "values that a depth-first search, statement by statement, tries until it has proven uniqueness"
+    tier_is = "the number of statements"
+    tiers = range(FEWEST, MOST + 1)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(FEWEST, MOST + 1):
-            raise ValueError(
-                f"SelfReference: difficulty is the number of statements, {FEWEST} to {MOST}, got {tier!r}."
-            )
         self.rows, self.columns, self.symbols, self.fillable = 1, int(tier), "TF", 2
         count = self.columns
         self._groups = {
@@ -207,8 +208,8 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
     def rules(self) -> str:
         """State the rules."""
         return (
-            "Each of the numbered statements is either true or false. It is true if what it says about these very "
-            "statements is the case, and false if it is not. Exactly one assignment of truth values is possible."
+            "Each numbered statement is either true or false: true if what it says about these statements is the case, "
+            "and false if it is not. Exactly one assignment of truth values is possible."
         )
 
     def clues(self, instance: Instance) -> str:
@@ -229,6 +230,10 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
             "letters separated by single spaces, T for a true statement and F for a false one, in the order of their "
             "numbers."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show the values of two statements."""
+        return [Example("For example, if there were two statements and only the first were true:", "T F")]
 
     def broken(self, instance: Instance, grid: Grid) -> str:
         """Name the first statement with a value that does not fit its content."""

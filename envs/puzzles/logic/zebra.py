@@ -31,23 +31,30 @@ from ..shared.naming import least_naming
 from ..shared.puzzle_task import Params
 
 NONE, SAME, APART, BESIDE, NEXT, LEFT, AT = range(7)
-"""Kinds of clues. SAME, APART and BESIDE are symmetric in their values; in AT the second value is a house."""
+"""Kinds of clues. SAME, APART and BESIDE are symmetric in their values; in AT the second value is a house.
+
+The second value of SAME and APART is of a later attribute than the first, so it is never a name.
+"""
 WORDS = {
-    SAME: "{} is {}",
-    APART: "{} is not {}",
-    BESIDE: "{} lives directly beside {}",
-    NEXT: "{} lives directly to the left of {}",
-    LEFT: "{} lives somewhere to the left of {}",
-    AT: "{} lives in house {}",
+    SAME: "{0} {verb}s {what}",
+    APART: "{0} does not {verb} {what}",
+    BESIDE: "{0} lives directly beside {1}",
+    NEXT: "{0} lives directly to the left of {1}",
+    LEFT: "{0} lives somewhere to the left of {1}",
+    AT: "{0} lives in house {house}",
 }
 ATTRIBUTES = (
-    ("name", "{}", ("Ada", "Ben", "Cleo", "Dan", "Eve")),
-    ("colour of the house", "the owner of the {} house", ("amber", "blue", "crimson", "denim", "emerald")),
-    ("pet", "the keeper of the {}", ("ant", "bird", "cat", "dog", "eel")),
-    ("drink", "the drinker of {}", ("ale", "beer", "coffee", "daiquiri", "espresso")),
-    ("hobby", "the lover of {}", ("archery", "boxing", "chess", "dancing", "embroidery")),
-)
-"""Attribute, the phrase for whoever has a value of it, and its values in the order of their initials."""
+    ("name", "{}", "", "", ("Ada", "Ben", "Cleo", "Dan", "Eve")),
+    ("colour of the house", "the resident of the {} house", "live", "in the {} house", (
+        "amber", "blue", "crimson", "denim", "emerald",
+    )),
+    ("pet", "the owner of the {}", "own", "the {}", ("ant", "bird", "cat", "dog", "eel")),
+    ("drink", "the {} drinker", "drink", "{}", ("ale", "beer", "coffee", "daiquiri", "espresso")),
+    ("hobby", "the {} lover", "love", "{}", ("archery", "boxing", "chess", "dancing", "embroidery")),
+)  # fmt: skip
+"""Attribute, the phrase for whoever has a value of it, a verb and its object for having it, and the values in the order
+of their initials.
+"""
 Clue = tuple[int, int, int]
 """Kind, and two values; value v of attribute a has the number ``a * houses + v``."""
 
@@ -66,12 +73,12 @@ class ZebraPuzzle(GridPuzzle[Instance]):
 
     name = "Zebra"
     difficulty_is = "orders of an attribute's values that a depth-first search tries until it has proven uniqueness"
+    tier_is = "the number of houses"
+    tiers = (3, 4, 5)
     few: ClassVar[dict[float, float]] = {3: 38_000}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in (3, 4, 5):
-            raise ValueError(f"Zebra: difficulty is the number of houses, 3, 4 or 5, got {tier!r}.")
         self.rows = self.columns = self.fillable = n = int(tier)
         self.symbols = "ABCDE"[:n]
         self._orders = list(permutations(range(n)))
@@ -211,12 +218,12 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         n = self.columns
         rows = (
             f"Row {row}, {what}: " + ", ".join(f"{value[0].upper()} {value}" for value in values[:n])
-            for row, (what, _, values) in enumerate(ATTRIBUTES[:n], 1)
+            for row, (what, *_, values) in enumerate(ATTRIBUTES[:n], 1)
         )
         return (
-            f"{n} houses stand in a row, numbered 1 to {n} from left to right, and one person lives in each. Of each "
-            "attribute below, every value belongs to exactly one house. Find the only solution to the clues.\n\n"
-            "Columns of the grid are houses, rows are attributes, values are written by their initials:\n"
+            f"{n} houses stand in a row, numbered 1 to {n} from left to right, and one person lives in each. Each "
+            "value of each attribute below belongs to exactly one house. Find the only solution to the clues.\n\n"
+            "In the grid, columns are houses, rows are attributes, and each value is written as its initial:\n"
             + "\n".join(rows)
         )
 
@@ -227,12 +234,16 @@ class ZebraPuzzle(GridPuzzle[Instance]):
     def words(self, clue: Clue) -> str:
         """Return a clue in English."""
         kind, first, second = clue
-        text = WORDS[kind].format(self._who(first), second + 1 if kind == AT else self._who(second))
+        who, *_ = self._phrases(first)
+        other, verb, what = self._phrases(0 if kind == AT else second)
+        text = WORDS[kind].format(who, other, verb=verb, what=what, house=second + 1)
         return text[0].upper() + text[1:]
 
-    def _who(self, value: int) -> str:
-        _, phrase, values = ATTRIBUTES[value // self.columns]
-        return phrase.format(values[value % self.columns])
+    def _phrases(self, value: int) -> tuple[str, str, str]:
+        """Return the phrase for whoever has a value, and the verb and object for having it."""
+        _, who, verb, what, values = ATTRIBUTES[value // self.columns]
+        word = values[value % self.columns]
+        return who.format(word), verb, what.format(word)
 
     def broken(self, instance: Instance, grid: Grid) -> str:
         """Name the first row that lacks a value, or the first clue that is false."""

@@ -37,7 +37,7 @@ from jax import lax
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, split_by, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, split_by, wrong
 
 from ..shared import parsing
 from ..shared.board import Board
@@ -108,11 +108,11 @@ class CarPaintingPuzzle(Puzzle[Instance]):
 
     name = "CarPainting"
     difficulty_is = "colour changes of the best order"
+    tier_is = "the number of cars"
+    tiers = range(6, MOST + 1)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(6, MOST + 1):
-            raise ValueError(f"{self.name}: difficulty is the number of cars, 6 to {MOST}, got {tier!r}.")
         self.count = int(tier)
 
         self.beaten = self.count // 12
@@ -163,16 +163,20 @@ class CarPaintingPuzzle(Puzzle[Instance]):
     def question(self, instance: Instance) -> str:
         """State the rules, the line and the format."""
         return (
-            f"{self.rules()}\n\nThe line:\n\n{self.shown(instance)}\n\n"
+            f"{self.rules()}\n\nThe line, each car with its colour:\n\n{self.shown(instance)}\n\n"
             "Reorder the cars so that the colour changes as rarely as possible from one car to the next. Answer with "
-            f"the numbers of all {self.count} cars in their new order, separated by single spaces."
+            f"the numbers of all {self.count} cars in their new order, without colours, separated by single spaces."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show an order of four cars."""
+        return [Example("For example, the answer for a line of 4 cars could be:", "2 1 3 4")]
 
     def rules(self) -> str:
         """State how far a car may go."""
         return (
-            f"{self.count} cars stand in a line at places 1 to {self.count}; car 1 at place 1, car 2 at place 2, and "
-            f"so on. In a new order, every car may stand at most {REACH} places before or behind its old place."
+            f"{self.count} cars stand in a line at places 1 to {self.count}: car 1 at place 1, car 2 at place 2, and "
+            f"so on. In the new order, every car must be at most {REACH} places before or behind its old place."
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
@@ -360,7 +364,7 @@ class CarPainting(PuzzleTask[LineState]):
         paints = params.instance.colours.tolist()
         new = " ".join(f"{car + 1}:{COLOURS[paints[car]]}" for car in made) or "nothing yet"
         return (
-            f"{self.puzzle.rules()} The colour is to change as rarely as possible.\n\n"
+            f"{self.puzzle.rules()} The colour should change as rarely as possible.\n\n"
             f"The line:\n\n{self.puzzle.shown(params.instance)}\n\nThe new order so far:\n\n{new}"
         )
 
@@ -378,6 +382,10 @@ class CarPainting(PuzzleTask[LineState]):
         low, high = max(1, place + 1 - REACH), min(self.count, place + 1 + REACH)
         car = parsing.integer(text.strip(), low, high, "car")
         return np.asarray(car - 1 - place + REACH, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: LineState, params: Params) -> str:
+        """Return the number of the car."""
+        return str(int(state.place) + 1 + int(action) - REACH)
 
     def why_illegal(self, action: np.ndarray, state: LineState, params: Params) -> str:
         """Say that there is no such car, that it has its place, or that another one must go now."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 
 from ..shared import parsing
 from ..shared.board import Board
@@ -110,12 +110,8 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
     name = "CubeRotation"
     difficulty_is = "turns that move the colour that is asked for"
-    hardest = 30
-
-    def __init__(self, tier: float) -> None:
-        super().__init__(tier)
-        if tier not in range(1, self.hardest + 1):
-            raise ValueError(f"{self.name}: difficulty is the number of turns, 1 to {self.hardest}, got {tier!r}.")
+    tier_is = "the number of turns"
+    tiers = range(1, 31)
 
     @property
     def space(self) -> float:
@@ -144,12 +140,21 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         turns = ", ".join([TURNS[turn] for turn in instance.turns.tolist()])
         return (
             f"{_RULES}\n\nThe colours of the sides: {sides}.\nThe cube is turned: {turns}.\n\n"
-            f"Which colour is now at the {SIDES[instance.asked]}? Answer with the name of the colour."
+            f"Which colour is now on the {SIDES[instance.asked]} side? Answer with the name of the colour."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show a colour."""
+        return [Example(f"For example, if the colour were {COLOURS[0]}:", COLOURS[0])]
 
     def rules(self) -> str:
         """State what a turn is."""
         return _RULES
+
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Names of the colours."""
+        return COLOURS
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Make the turns."""
@@ -229,7 +234,7 @@ class CubeRotation(UndoTask):
         sources = CUBE.elements[int(state.element)]
         now = ", ".join(f"{side} {colours[source]}" for side, source in zip(SIDES, sources, strict=True))
         goal = ", ".join(f"{side} {colour}" for side, colour in zip(SIDES, colours, strict=True))
-        return f"{self.puzzle.rules()}\n\nThe sides now: {now}.\nThe sides as they are to be: {goal}."
+        return f"{self.puzzle.rules()}\n\nThe sides now: {now}.\nThe sides must become: {goal}."
 
     def why_over(self, state: GroupState, params: Params, info: dict[str, Any]) -> str:
         """Return the only end there is."""

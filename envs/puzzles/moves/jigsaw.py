@@ -41,7 +41,7 @@ from PIL import Image
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, agreement, wrong
 
 from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
@@ -77,11 +77,11 @@ class JigsawPuzzle(Puzzle[Instance]):
 
     name = "Jigsaw"
     difficulty_is = "patches tried by a search for every arrangement in which borders agree"
+    tier_is = "the number of patches along a side"
+    tiers = range(2, 6)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(2, 6):
-            raise ValueError(f"Jigsaw: difficulty is the number of patches along a side, 2 to 5, got {tier!r}.")
         self.side = int(tier)
         self.cells = self.side**2
         self._corners = [divmod(place, self.side) for place in range(self.cells)]
@@ -125,16 +125,20 @@ class JigsawPuzzle(Puzzle[Instance]):
             "spaces. Every patch is used once."
         )
 
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show an order of three patches."""
+        return [Example("For example, the answer for a row of 3 patches could be:", "2 3 1")]
+
     def rules(self) -> str:
         """State the rules, and what colours are called."""
         n = self.side
         colours = ", ".join(f"{code} ({name})" for code, name in zip(CODES, NAMES, strict=True))
         return (
             f"A picture was cut into {n} x {n} square patches, which were shuffled but not turned. Put them together "
-            f"so that borders agree: the right border of a patch is the same line of {SIDE} pixels as the left border "
-            "of the patch to the right of it, and its bottom border is the same line as the top border of the patch "
-            "below it. There is exactly one way. Top and bottom borders are given from left to right, left and right "
-            f"ones from top to bottom. A letter is the colour of a pixel: {colours}."
+            f"so that borders match: the right border of a patch is the same line of {SIDE} pixels as the left border "
+            "of the patch to its right, and its bottom border is the same line as the top border of the patch below "
+            "it. There is exactly one way. Top and bottom borders are given from left to right, left and right borders "
+            f"from top to bottom. Each letter is the colour of a pixel: {colours}."
         )
 
     def listed(self, instance: Instance, cells: Sequence[int], what: str) -> str:
@@ -162,6 +166,10 @@ class JigsawPuzzle(Puzzle[Instance]):
             if below < self.cells and bottom != borders[numbers[below] - 1][0]:
                 return wrong(f"patch {number} does not agree with patch {numbers[below]} below it")
         return RIGHT
+
+    def likeness(self, instance: Instance, answer: str, best: str) -> float:
+        """Return the share of the places that hold the right patch."""
+        return agreement(answer.split(" "), best.split(" "))
 
     def solution(self, instance: Instance) -> list[int]:
         """Return for each place the place in which its patch lies, by exact search."""
@@ -404,6 +412,11 @@ class Jigsaw(PuzzleTask[PatchState]):
             raise ValueError(f"expected two different places, got {one} twice")
         action = np.flatnonzero((self.pairs == (one - 1, other - 1)).all(axis=1))[0]
         return np.asarray(action, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: PatchState, params: Params) -> str:
+        """Return both places."""
+        one, other = self.pairs[int(action)].tolist()
+        return f"{one + 1} {other + 1}"
 
     def why_over(self, state: PatchState, params: Params, info: dict[str, Any]) -> str:
         """Return the only end there is."""

@@ -49,10 +49,10 @@ class ShiftingPuzzle(PermutingPuzzle):
     def rules(self) -> str:
         """State what a move is."""
         return (
-            f"Tiles lie on {self.side} x {self.side} cells. A move shifts one row or one column by one cell; the tile "
-            f"that leaves the board at one end comes in at the other. R2+ shifts row 2 to the right, R2- to the left; "
-            f"C3+ shifts column 3 down, C3- up. Rows count from the top, columns from the left, both from 1 to "
-            f"{self.side}."
+            f"Tiles lie on a {self.side} x {self.side} board. A move shifts one row or one column by one cell; the "
+            "tile that leaves the board at one end comes in at the other. For example, R2+ shifts row 2 to the right, "
+            "R2- to the left; C3+ shifts column 3 down, C3- up. Rows count from the top, columns from the left, both "
+            f"from 1 to {self.side}."
         )
 
     def meaning(self, move: str) -> str:
@@ -65,14 +65,16 @@ class NinePuzzle(ShiftingPuzzle):
     """The puzzle on 3 x 3 cells."""
 
     name = "NinePuzzle"
-    side, hardest, reach, stride = 3, 8, 8, 3
+    tiers = range(2, 9)
+    side, reach, stride = 3, 8, 3
 
 
 class SixteenPuzzle(ShiftingPuzzle):
     """The puzzle on 4 x 4 cells."""
 
     name = "SixteenPuzzle"
-    side, hardest, reach, stride = 4, 7, 4, 4
+    tiers = range(2, 8)
+    side, reach, stride = 4, 4, 4
     few: ClassVar[dict[float, float]] = {5: 1_876, 6: 18_899, 7: 189_124}
 
 

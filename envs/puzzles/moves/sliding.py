@@ -74,8 +74,8 @@ class SlidingPuzzle(RearrangementPuzzle):
         """State what a move is."""
         ways = ", ".join(f"{letter} ({word})" for letter, word in zip(MOVES, _WORDS, strict=True))
         return (
-            f"A sliding puzzle on {self.side} x {self.side} cells: _ is a hole. A move swaps the hole with a tile "
-            f"beside it. It is written as the direction in which the hole moves: {ways}."
+            f"A sliding puzzle on a {self.side} x {self.side} board: _ is the hole. A move swaps the hole with a tile "
+            f"next to it, and is written as the direction in which the hole moves: {ways}."
         )
 
     def meaning(self, move: str) -> str:
@@ -87,14 +87,16 @@ class EightPuzzle(SlidingPuzzle):
     """The puzzle on 3 x 3 cells."""
 
     name = "EightPuzzle"
-    side, blank, hardest, reach = 3, 8, 31, 31
+    tiers = range(2, 32)
+    side, blank, reach = 3, 8, 31
 
 
 class FifteenPuzzle(SlidingPuzzle):
     """The puzzle on 4 x 4 cells."""
 
     name = "FifteenPuzzle"
-    side, blank, hardest, reach = 4, 15, 36, 16
+    tiers = range(2, 37)
+    side, blank, reach = 4, 15, 16
     few: ClassVar[dict[float, float]] = {17: 115_922, 18: 223_678, 19: 429_872, 20: 818_703}
 
 

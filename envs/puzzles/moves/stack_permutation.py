@@ -34,7 +34,7 @@ from jax import lax
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wrong
 
 from ..shared import parsing
 from ..shared.board import FILLED, GIVEN, Board
@@ -88,12 +88,14 @@ class StackPermutationPuzzle(Puzzle[Instance]):
 
     name = "StackPermutation"
     difficulty_is = "pushes and pops until the order is reached, or cannot be"
+    tier_is = "how many numbers there are"
+    tiers = range(4, MOST + 1)
     few: ClassVar[dict[float, float]] = {4: 24, 5: 119, 6: 628}
+    #: True if every order is possible.
+    all_possible: ClassVar[bool] = False
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(4, MOST + 1):
-            raise ValueError(f"{self.name}: difficulty is how many numbers there are, 4 to {MOST}, got {tier!r}.")
         self.count = int(tier)
 
     def compose(self, dice: Dice) -> Instance | None:
@@ -138,13 +140,24 @@ class StackPermutationPuzzle(Puzzle[Instance]):
     def question(self, instance: Instance) -> str:
         """State the rules, the order and the format."""
         n = self.count
+        none = "" if self.all_possible else f"; or with the single word {IMPOSSIBLE} if no operations do this"
         return (
-            f"The numbers 1 to {n} arrive in this order. 'push' puts the next one on top of a stack; 'pop' takes the "
-            "top of the stack off and writes it down. At the end every number is to have been written down, in this "
-            f"order:\n\n{self.shown(instance)}\n\n"
-            f"Answer with the {2 * n} operations in order, each push or pop, separated by single spaces; or with the "
-            f"single word {IMPOSSIBLE} if no operations write this order down."
+            f"The numbers 1 to {n} arrive in this order. 'push' puts the next number on top of a stack; 'pop' removes "
+            "the top of the stack and writes it down. In the end, all numbers must be written down in this order:\n\n"
+            f"{self.shown(instance)}\n\n"
+            f"Answer with the {2 * n} operations in order, each push or pop, separated by single spaces{none}."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show the operations for two numbers, and the word."""
+        lead = "For example, if there were two numbers, to be written in the order 2 1:"
+        made, word = Example(lead, "push push pop pop"), Example("If no operations do this:", IMPOSSIBLE)
+        return [made] if self.all_possible else [made, word]
+
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Names of the operations, and the word for none."""
+        return (*OPERATIONS, IMPOSSIBLE)
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Do the operations one by one."""
@@ -226,6 +239,7 @@ class PossiblePermutationPuzzle(StackPermutationPuzzle):
     """The puzzle with possible orders only."""
 
     name = "StackPermutation, possible"
+    all_possible = True
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw a possible order."""
@@ -343,7 +357,7 @@ class StackPermutation(PuzzleTask[StackState]):
         n, popped, pushed = self.count, int(state.popped), int(state.pushed)
         stack = self._stack(state)
         return "\n".join([
-            f"The numbers 1 to {n} pass through a stack. They are to come out in this order:",
+            f"The numbers 1 to {n} pass through a stack. They must come out in this order:",
             self.puzzle.shown(params.instance),
             f"Out so far: {popped} of {n}.",
             f"In the stack, the top last: {' '.join(map(str, stack)) or 'nothing'}.",
@@ -361,6 +375,10 @@ class StackPermutation(PuzzleTask[StackState]):
             ValueError: anything else.
         """
         return np.asarray(parsing.word(text.strip(), OPERATIONS), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: StackState, params: Params) -> str:
+        """Return the name of the operation."""
+        return OPERATIONS[int(action)]
 
     def why_illegal(self, action: np.ndarray, state: StackState, params: Params) -> str:
         """Say that there is nothing to push or to pop."""

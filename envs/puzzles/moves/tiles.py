@@ -60,8 +60,7 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
     """``tier`` is the number of moves of a shortest solution. A position is the tile of each cell, a byte each."""
 
     side: ClassVar[int]
-    #: The largest tier.
-    hardest: ClassVar[int]
+    tier_is = "the number of moves of a shortest solution"
     #: Depth of the breadth-first search from the goal.
     reach: ClassVar[int]
     #: Largest change of :meth:`apart` by one move.
@@ -73,11 +72,6 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(2, self.hardest + 1):
-            raise ValueError(
-                f"{self.name}: difficulty is the number of moves of a shortest solution, 2 to {self.hardest}, "
-                f"got {tier!r}."
-            )
         self.cells = self.side**2
         self.goal = bytes(range(self.cells))
         self.distance = self._distances()
@@ -369,6 +363,10 @@ class RearrangementTask(PuzzleTask[BoardState]):
             ValueError: anything else.
         """
         return np.asarray(parsing.word(text.strip(), self.puzzle.moves), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: BoardState, params: Params) -> str:
+        """Return the name of the move."""
+        return self.puzzle.moves[int(action)]
 
     def why_over(self, state: BoardState, params: Params, info: dict[str, Any]) -> str:
         """Return the only end there is."""

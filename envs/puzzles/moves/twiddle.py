@@ -18,7 +18,8 @@ class TwiddlePuzzle(PermutingPuzzle):
     """A board with four blocks, named A to D in reading order."""
 
     name = "Twiddle"
-    side, hardest, reach, stride = 3, 11, 11, 4
+    tiers = range(2, 12)
+    side, reach, stride = 3, 11, 4
 
     @classmethod
     def sources(cls) -> dict[str, np.ndarray]:
@@ -37,7 +38,7 @@ class TwiddlePuzzle(PermutingPuzzle):
     def rules(self) -> str:
         """State what a move is."""
         return (
-            "Tiles lie on 3 x 3 cells. A move turns one block of 2 x 2 tiles by a quarter, + clockwise or - "
+            "Tiles lie on a 3 x 3 board. A move turns one block of 2 x 2 tiles by a quarter turn, + clockwise or - "
             "counterclockwise: A+ or A- the upper left block, B+ or B- the upper right, C+ or C- the lower left, "
             "D+ or D- the lower right."
         )

@@ -35,7 +35,7 @@ from gymnasium import spaces
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wrong
 
 from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
@@ -76,19 +76,16 @@ class SynthesisPuzzle(Puzzle[Instance]):
     """``tier`` is the number of gates allowed, all of which are needed."""
 
     difficulty_is = "log2 of the unitaries that so many gates can make, over those of them that are near enough"
+    tier_is = "the number of gates"
     #: Names of the gates.
     names: ClassVar[tuple[str, ...]]
     #: The gate that undoes each.
     inverses: ClassVar[tuple[int, ...]]
-    #: Largest number of gates that may be allowed.
-    longest: ClassVar[int]
     #: Number of rows of a unitary.
     dimension: ClassVar[int]
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(2, self.longest + 1):
-            raise ValueError(f"{self.name}: difficulty is the number of gates, 2 to {self.longest}, got {tier!r}.")
         self.gates = int(tier)
 
     @property
@@ -138,6 +135,11 @@ class SynthesisPuzzle(Puzzle[Instance]):
             "single spaces."
         )
 
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Names of the gates."""
+        return self.names
+
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Multiply the gates, and measure the distance."""
         words = answer.split(" ")
@@ -183,6 +185,10 @@ class SynthesisPuzzle(Puzzle[Instance]):
             if min(gaps) * FINE <= instance.wanted:
                 break
         return self._written(gates)
+
+    def example_answers(self, instance: Any) -> Sequence[Example]:
+        """Show two gates."""
+        return [Example("For example, an answer of length 2 could be:", f"{self.names[0]} {self.names[-1]}")]
 
     def constants(self) -> Sequence[str]:
         """Return circuits in which the first gate, an H, alternates with one other gate."""
@@ -292,10 +298,10 @@ class SynthesisTask(PuzzleTask[State]):
     def describe(self, state: State, params: Params) -> str:
         """Show the unitary that is left to make."""
         return (
-            f"Left to be done by the gates {', '.join(self.puzzle.names)}, up to a global phase: the unitary U of\n"
+            f"The gates {', '.join(self.puzzle.names)} must still make this unitary U, up to a global phase:\n"
             f"{self.shown(state)}\n"
-            f"Its distance from doing nothing is {float(self.gap(state)):.6f}, at most "
-            f"{float(self._wanted(params)):.4f} is wanted. A gate G makes U G^-1 of it. Gates left: "
+            f"Its distance from the identity is {float(self.gap(state)):.6f}; at most "
+            f"{float(self._wanted(params)):.4f} is wanted. A gate G turns U into U G^-1. Gates left: "
             f"{self.puzzle.gates - int(state.used)}"
         )
 
@@ -310,6 +316,10 @@ class SynthesisTask(PuzzleTask[State]):
             ValueError: anything else.
         """
         return np.asarray(parsing.word(text.strip(), self.puzzle.names), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the name of the gate."""
+        return self.puzzle.names[int(action)]
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether the target is near enough or no gate is left."""

@@ -81,15 +81,11 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
 
     name = "QuantumGates"
     difficulty_is = "gates of a shortest circuit"
-    hardest = 10
+    tier_is = "the number of gates of a shortest circuit"
+    tiers = range(1, 11)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(1, self.hardest + 1):
-            raise ValueError(
-                f"{self.name}: difficulty is the number of gates of a shortest circuit, 1 to {self.hardest}, "
-                f"got {tier!r}."
-            )
         self.moves = GATES
         away = clifford().away
         self._first, self._count = away.index(int(tier)), away.count(int(tier))
@@ -122,17 +118,17 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
     def question(self, instance: Instance) -> str:
         """State the effects of the gates, the effect of the circuit, and the format."""
         return (
-            f"{self.rules()}\n\nA circuit has made\n{shown(self.start(instance))}\n\n"
-            "Undo it with as few gates as possible: after your gates, X1, Z1, X2 and Z2 have to be X1, Z1, X2 and Z2 "
-            f"again, without a minus. Answer with gates in the order in which they are applied, among "
+            f"{self.rules()}\n\nA circuit has turned\n{shown(self.start(instance))}\n\n"
+            "Undo it with as few gates as possible: after your gates, X1, Z1, X2 and Z2 must be X1, Z1, X2 and Z2 "
+            f"again, without minus signs. Answer with gates in the order in which they are applied, among "
             f"{' '.join(GATES)}, separated by single spaces."
         )
 
     def rules(self) -> str:
         """State what gates do."""
         return (
-            "Clifford gates on two qubits, given by what they make of the Pauli operators X, Y and Z of each qubit "
-            "(up to a global phase they are no more than that):\n"
+            "Clifford gates on two qubits are given, up to a global phase, by what they turn the Pauli operators X, Y "
+            "and Z of each qubit into:\n"
             "- H1: X1 becomes Z1, Z1 becomes X1, Y1 becomes -Y1.\n"
             "- S1: X1 becomes Y1, Y1 becomes -X1, Z1 stays.\n"
             "- Sdg1, the inverse of S1: X1 becomes -Y1, Y1 becomes X1, Z1 stays.\n"
@@ -140,8 +136,8 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
             "- CNOT12, controlled by qubit 1: X1 becomes X1 X2, Y1 becomes Y1 X2, Z2 becomes Z1 Z2, Y2 becomes Z1 Y2; "
             "Z1 and X2 stay.\n"
             "- CNOT21: the same with the qubits exchanged.\n"
-            "What is made of a product is the product of what is made of its factors; operators on different qubits "
-            "commute, and X Y = i Z, Y Z = i X, Z X = i Y on one qubit."
+            "A product becomes the product of what its factors become. Operators on different qubits commute, and "
+            "X Y = i Z, Y Z = i X, Z X = i Y on one qubit."
         )
 
     def start(self, instance: Instance) -> Tableau:

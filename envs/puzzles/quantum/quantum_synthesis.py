@@ -118,7 +118,7 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
     name = "QuantumSynthesis"
     names = GATES
     inverses = (0, 2, 1, 4, 3)
-    longest = 14
+    tiers = range(2, 15)
     dimension = 2
     # Only the eighth of the targets that are products repeat; random targets never do.
     few: ClassVar[dict[float, float]] = {3: 73_000, 6: 74_000, 10: 53_000}

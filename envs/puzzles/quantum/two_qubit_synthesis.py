@@ -176,7 +176,7 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
     name = "TwoQubitSynthesis"
     names = GATES
     inverses = (0, 1, 4, 5, 2, 3, 6, 7)
-    longest = 8
+    tiers = range(2, 9)
     dimension = 4
     # As with one qubit, only the eighth of the targets that are products repeat.
     few: ClassVar[dict[float, float]] = {3: 74_000, 5: 89_000, 7: 340_000}

@@ -36,7 +36,7 @@ from PIL import Image, ImageDraw, ImageFont
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 
 from ..shared import parsing
 from ..shared.board import FILLED, GIVEN, INK, LINE, PAPER
@@ -62,15 +62,17 @@ class HamiltonianPuzzle(Puzzle[Instance]):
     """``tier`` is the number of vertices."""
 
     difficulty_is = "vertices that a depth-first search enters until it has a solution or has proven that there is none"
+    tier_is = "the number of vertices"
+    tiers = range(5, MOST + 1)
     #: True if an edge has to lead from the last vertex back to the first.
     closed: ClassVar[bool]
     #: Edges per vertex, in eighths.
     density: ClassVar[int]
+    #: True if every graph has a solution.
+    all_solvable: ClassVar[bool] = False
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(5, MOST + 1):
-            raise ValueError(f"{self.name}: difficulty is the number of vertices, 5 to {MOST}, got {tier!r}.")
         self.count = int(tier)
         self.edges = self.count * self.density // 8
 
@@ -104,28 +106,40 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         """State the task."""
         if self.closed:
             return (
-                "A Hamiltonian cycle of a graph visits every vertex exactly once, goes from each to the next by an "
-                "edge, and from the last back to the first by an edge."
+                "A Hamiltonian cycle of a graph visits every vertex exactly once, following an edge from each vertex "
+                "to the next, and from the last back to the first."
             )
         return (
-            "A Hamiltonian path of a graph visits every vertex exactly once, and goes from each to the next by an edge."
+            "A Hamiltonian path of a graph visits every vertex exactly once, following an edge from each vertex to the "
+            "next."
         )
 
     def question(self, instance: Instance) -> str:
         """State the rules, the graph and the format."""
         kind = "cycle" if self.closed else "path"
         again = " (the first is not repeated at the end)" if self.closed else ""
+        none = "" if self.all_solvable else f"; or with the single word {NONE} if there is no Hamiltonian {kind}"
         return (
             f"{self.rules()}\n\n{self.shown(instance)}\n\nFind a Hamiltonian {kind}. Answer with the {self.count} "
-            f"vertices in order, separated by single spaces{again}; or with the single word {NONE} if there is no "
-            f"Hamiltonian {kind}."
+            f"vertices in order, separated by single spaces{again}{none}."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show an order of four vertices, and the word."""
+        order = Example("For example, the answer for a graph with 4 vertices could be:", "2 4 1 3")
+        word = Example(f"If there is no Hamiltonian {'cycle' if self.closed else 'path'}:", NONE)
+        return [order] if self.all_solvable else [order, word]
 
     def shown(self, instance: Instance) -> str:
         """Return the vertices and edges in words."""
         graph = instance.neighbours.tolist()
         edges = (f"{v + 1}-{w + 1}" for v, bits in enumerate(graph) for w in members(bits) if v < w)
         return f"The vertices: 1 to {self.count}\nThe edges: {' '.join(edges)}"
+
+    @property
+    def caseless(self) -> Sequence[str]:
+        """The word for none."""
+        return (NONE,)
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check that every vertex is visited once and every step is an edge; for ``none``, ask the search."""
@@ -224,6 +238,7 @@ class SolvablePathPuzzle(HamiltonianPathPuzzle):
     """The puzzle on graphs with a Hamiltonian path only."""
 
     name = "HamiltonianPath, solvable"
+    all_solvable = True
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw a graph with a path."""
@@ -234,6 +249,7 @@ class SolvableCyclePuzzle(HamiltonianCyclePuzzle):
     """The puzzle on graphs with a Hamiltonian cycle only."""
 
     name = "HamiltonianCycle, solvable"
+    all_solvable = True
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw a graph with a cycle."""
@@ -358,6 +374,10 @@ class HamiltonianPath(PuzzleTask[PathState]):
             ValueError: anything else.
         """
         return np.asarray(parsing.integer(text.strip(), 1, self.count, "vertex") - 1, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: PathState, params: Params) -> str:
+        """Return the number of the vertex."""
+        return str(int(action) + 1)
 
     def why_illegal(self, action: np.ndarray, state: PathState, params: Params) -> str:
         """Say that the vertex is visited or no neighbour."""

@@ -67,7 +67,7 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
     goal is from the farthest place.
     """
 
-    largest: ClassVar[int]
+    tier_is = "the side of the map"
     #: Probability of a road between neighbours that the tree does not join, in eighths.
     eighths: ClassVar[int]
     #: Length of the longest road.
@@ -75,8 +75,6 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(3, self.largest + 1):
-            raise ValueError(f"{self.name}: difficulty is the side of the map, 3 to {self.largest}, got {tier!r}.")
         self.side = side = int(tier)
         self.places = side**2
         self._beside = [self._neighbours(place) for place in range(self.places)]
@@ -379,6 +377,10 @@ class RouteTask(PuzzleTask[State], Generic[State]):
             ValueError: anything else.
         """
         return np.asarray(parsing.word(text.strip(), self.ways), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
+        """Return the name of the direction."""
+        return self.ways[int(action)]
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say that there is no road."""

@@ -57,7 +57,8 @@ class MazePuzzle(RoutePuzzle[Instance]):
 
     name = "Maze"
     moves = ("U", "D", "L", "R")
-    largest, eighths, longest = 15, 1, 1
+    tiers = range(3, 16)
+    eighths, longest = 1, 1
 
     def compose(self, dice: Dice) -> Instance:
         """Draw a random maze."""
@@ -94,9 +95,9 @@ class MazePuzzle(RoutePuzzle[Instance]):
     def question(self, instance: Instance) -> str:
         """State the rules, the map and the format."""
         return (
-            f"A maze of {self.side} x {self.side} rooms; S is in the room to start from, G in the goal. A move goes "
-            "into the room above (U), below (D), on the left (L) or on the right (R), where there is no wall: --- "
-            f"is a wall between a room and the one below, | between two rooms side by side.\n\n{self.shown(instance)}"
+            f"A maze of {self.side} x {self.side} rooms: S marks the start, G the goal. A move goes to the room above "
+            "(U), below (D), to the left (L) or to the right (R), if there is no wall between: --- is a wall between a "
+            f"room and the one below, | a wall between two rooms side by side.\n\n{self.shown(instance)}"
             "\n\nGo from S to G with as few moves as possible. Answer with the moves in order, separated by single "
             "spaces."
         )

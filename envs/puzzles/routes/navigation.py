@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import Malformed, Verdict, wrong
+from rlbench_suite.puzzle import Example, Malformed, Verdict, wrong
 
 from ..shared.board import FILLED, INK, Board
 from ..shared.puzzle_task import Params
@@ -55,7 +55,8 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
     name = "Navigation"
     difficulty_is = "kilometres of a shortest route"
     moves = WAYS
-    largest, eighths, longest = 8, 4, 9
+    tiers = range(3, 9)
+    eighths, longest = 4, 9
 
     def compose(self, dice: Dice) -> Instance:
         """Draw a random map with random names."""
@@ -67,10 +68,16 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
         names = self.named(instance)
         start, goal = names[self.start(instance)], names[self.goal(instance)]
         return (
-            f"{self.described(instance)}\n\nAll roads can be travelled both ways. Find a shortest route from {start} "
-            f"to {goal}. Answer with the names of the places on it in order, from {start} to {goal}, separated by "
-            "single spaces."
+            f"{self.described(instance)}\n\nAll roads can be travelled in both directions. Find a shortest route from "
+            f"{start} to {goal}. Answer with the names of the places on it in order, from {start} to {goal}, separated "
+            "by single spaces."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show a route of two roads."""
+        return [
+            Example("For example, the answer for a route from Aston over Bray to Clun would be:", "Aston Bray Clun")
+        ]
 
     def described(self, instance: Instance) -> str:
         """Return a sentence for each place from which the text lists roads."""
@@ -92,6 +99,11 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
     def named(self, instance: Instance) -> list[str]:
         """Return the name of each place."""
         return [NAMES[name] for name in instance.names.tolist()]
+
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Names of places, on every map."""
+        return NAMES
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Follow the names."""

@@ -32,7 +32,7 @@ from rlbench_suite.bit_exact import computed_once
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Instance, Malformed, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Instance, Malformed, Puzzle, Verdict, wrong
 from rlbench_suite.reductions import summed
 
 from . import parsing
@@ -62,14 +62,8 @@ class GridPuzzle(Puzzle[Instance]):
     meanings: ClassVar[Mapping[str, str]] = {}
     """Meanings of the symbols that do not explain themselves."""
 
-    def square(self, least: int, most: int) -> int:
-        """Make the grid a square whose side is the tier, and return the side.
-
-        Raises:
-            ValueError: it is not from ``least`` to ``most``.
-        """
-        if self.tier not in range(least, most + 1):
-            raise ValueError(f"{self.name}: difficulty is the side, {least} to {most}, got {self.tier!r}.")
+    def square(self) -> int:
+        """Make the grid a square whose side is the tier, and return the side."""
         self.rows = self.columns = int(self.tier)
         return self.rows
 
@@ -101,7 +95,9 @@ class GridPuzzle(Puzzle[Instance]):
         givens: bytes = instance.givens.tobytes()  # type: ignore[attr-defined]
         shown = self.written(self.as_rows(givens)) if any(givens) else self._blank
         parts = (self.rules(), self.clues(instance), shown, self._task)
-        return "\n\n".join([part for part in parts if part])
+        return "\n\n".join([part for part in parts if part]) + (
+            ", the given symbols unchanged." if any(givens) else "."
+        )
 
     @cached_property
     def _blank(self) -> str:
@@ -110,12 +106,30 @@ class GridPuzzle(Puzzle[Instance]):
 
     @cached_property
     def _task(self) -> str:
-        """End of the question: the request for an answer."""
-        fill = " ".join(self.symbols[: self.fillable])
+        """Request for an answer, without the full stop."""
         return (
-            f"Fill every {EMPTY} with one of {fill} and answer with the whole grid: {self.rows} lines of "
-            f"{self.columns} symbols separated by single spaces, the given symbols unchanged."
+            f"Replace every {EMPTY} with {self.choices} and answer with the whole grid: {self.rows} lines of "
+            f"{self.columns} symbols separated by single spaces"
         )
+
+    @property
+    def choices(self) -> str:
+        """The symbols to fill in, as part of a sentence."""
+        fill = self.symbols[: self.fillable]
+        if self.meanings:
+            return " or ".join(f"'{symbol}' ({self.meanings[symbol]})" for symbol in fill)
+        return " or ".join(fill) if len(fill) == 2 else f"one of {' '.join(fill)}"
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show a small grid."""
+        return self._small
+
+    @cached_property
+    def _small(self) -> list[Example]:
+        rows, columns = 2, 3
+        cells = [1 + cell % self.fillable for cell in range(rows * columns)]
+        lead = f"For example, the answer for a grid of {rows} lines of {columns} symbols could be:"
+        return [Example(lead, self.written([cells[:columns], cells[columns:]]))]
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check the format, then the givens, then the rules."""
@@ -141,6 +155,16 @@ class GridPuzzle(Puzzle[Instance]):
             Malformed: another shape, or another symbol.
         """
         return parsing.cells(answer, self.rows, self.columns, self._letters)
+
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Symbols."""
+        return self.symbols
+
+    def mend(self, answer: str) -> str:
+        """Give a grid the layout that the prompt asks for."""
+        lines = parsing.rows_of(answer, self.rows, self.columns, self.symbols)
+        return "\n".join(" ".join(self.respelled(line)) for line in lines)
 
     @cached_property
     def _letters(self) -> str:
@@ -186,6 +210,20 @@ class GridPuzzle(Puzzle[Instance]):
         """Return a grid full of one symbol, for each symbol."""
         lines = ((symbol + " ") * self.columns for symbol in self.symbols[: self.fillable])
         return ["\n".join([line.rstrip()] * self.rows) for line in lines]
+
+    def likeness(self, instance: Instance, answer: str, best: str) -> float:
+        """Return the share of the cells to fill that agree with the solution, or 0 if a given was changed."""
+        givens: bytes = instance.givens.tobytes()  # type: ignore[attr-defined]
+        cells, solution = self.read(answer), self.read(best)
+        if any(given and given != cell for given, cell in zip(givens, cells, strict=True)):
+            return 0.0
+        same = sum(not given and a == b for given, a, b in zip(givens, cells, solution, strict=True))
+        return same / givens.count(0)
+
+    def effortless(self, instance: Instance, best: str) -> float:
+        """Return the share of the commonest symbol in the cells to fill."""
+        filled = [b for given, b in zip(self._givens(instance), self.read(best), strict=True) if not given]
+        return max(map(filled.count, set(filled))) / len(filled)
 
     def given(self, instance: Instance) -> Grid:
         """Return the givens as rows."""
@@ -368,8 +406,10 @@ class FillTask(PuzzleTask[GridState]):
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer, in one line."""
-        fill = " ".join(self.puzzle.symbols[: self.puzzle.fillable])
-        return f"Answer 'ROW COLUMN SYMBOL', counted from 1, to fill an empty cell ({EMPTY}) with one of {fill}."
+        return (
+            f"Answer 'ROW COLUMN SYMBOL', such as '1 2 {self.puzzle.symbols[0]}', to fill an empty cell ({EMPTY}). "
+            f"Rows and columns count from 1. The symbol is {self.puzzle.choices}."
+        )
 
     def parse(self, text: str, state: GridState, params: Params) -> np.ndarray:
         """Read ``2 3 7``: symbol 7 into row 2, column 3.
@@ -386,6 +426,12 @@ class FillTask(PuzzleTask[GridState]):
         value = parsing.word(words[2], puzzle.symbols[: puzzle.fillable])
         action = ((row - 1) * puzzle.columns + column - 1) * puzzle.fillable + value
         return np.asarray(action, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: GridState, params: Params) -> str:
+        """Return row, column and symbol."""
+        cell, value = divmod(int(action), self.puzzle.fillable)
+        row, column = divmod(cell, self.puzzle.columns)
+        return f"{row + 1} {column + 1} {self.puzzle.symbols[value]}"
 
     def why_illegal(self, action: np.ndarray, state: GridState, params: Params) -> str:
         """Say that the cell is filled already, or that another cell is in the way."""

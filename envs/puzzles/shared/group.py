@@ -151,3 +151,7 @@ class UndoTask(PuzzleTask[GroupState]):
             ValueError: anything else.
         """
         return np.asarray(parsing.word(text.strip(), self.group.generators), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: GroupState, params: Params) -> str:
+        """Return the name of the generator."""
+        return self.group.generators[int(action)]

@@ -1,5 +1,7 @@
 """Strict readers of answers. Each one reads text by a small grammar of its own, or names the fault.
 
+:func:`rows_of` is for lenient readers: it gives a grid the layout that the strict ones ask for.
+
 Nothing is evaluated, numbers have few digits, and every reader takes time linear in the text.
 """
 
@@ -9,7 +11,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from rlbench_suite.numerals import read_integer
-from rlbench_suite.puzzle import Malformed
+from rlbench_suite.puzzle import Malformed, items_of
+
+_ENDS_OF_ROWS = str.maketrans(dict.fromkeys(")]};", "\n"))
 
 
 def integer(text: str, low: int, high: int, what: str = "number") -> int:
@@ -75,6 +79,35 @@ def cells(text: str, rows: int, columns: int, symbols: str, first: int = 1) -> b
     if text[1::2] != gaps or len(found) != rows * columns or found.strip(symbols):
         found = "".join(_symbols(text, rows, columns, symbols))  # some lines end with spaces, or it is malformed
     return found.encode().translate(numbers)
+
+
+def rows_of(text: str, rows: int, columns: int, symbols: Sequence[str]) -> list[list[str]]:
+    """Split a malformed grid into rows of items, as a reader would who knows its shape.
+
+    Blank lines, separators and a final period do not matter. A row also ends at a closing bracket or a semicolon.
+    Symbols of one character may stand without spaces, a whole row at a time. All of the grid may stand on one line,
+    with commas between all items, between rows, or nowhere. The rows may still have other lengths or symbols.
+    """
+    if text.endswith((").", "].", "}.", "'.", '".')):
+        text = text[:-1]
+    if rows == 1:
+        text = text.replace("->", " ")
+    lines = [line for line in text.translate(_ENDS_OF_ROWS).split("\n") if items_of(line)]
+    on_one_line = len(lines) == 1
+    if on_one_line:
+        lines = lines[0].split(",")
+    table = [items for line in lines if (items := items_of(line))]
+    last = table[-1][-1] if table else ""
+    widest = columns if len(table) == rows and len(table[-1]) == 1 else 1
+    if last.endswith(".") and ("." not in symbols or len(last) > widest):
+        table[-1][-1:] = [last[:-1]] if last[:-1] else []
+    if all(len(symbol) == 1 for symbol in symbols):
+        table = [list(line[0]) if len(line) == 1 and len(line[0]) == columns else line for line in table]
+    if rows == 1 or (on_one_line and (len(table) == 1 or all(len(line) == 1 for line in table))):
+        items = [item for line in table for item in line]
+        if len(items) == rows * columns:
+            return [items[at : at + columns] for at in range(0, rows * columns, columns)]
+    return table
 
 
 def _symbols(text: str, rows: int, columns: int, symbols: str) -> Iterator[str]:

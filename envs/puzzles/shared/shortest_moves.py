@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import ClassVar, Generic, TypeVar
 
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Instance, Malformed, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Instance, Malformed, Puzzle, Verdict, wrong
 
 Position = TypeVar("Position")
 
@@ -50,6 +50,15 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
     @abc.abstractmethod
     def shortest(self, instance: Instance) -> list[int]:
         """Return a shortest sequence of moves to the goal, by exact search."""
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show two moves."""
+        return [Example("For example, an answer of length 2 could be:", f"{self.moves[0]} {self.moves[-1]}")]
+
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Names of the moves."""
+        return self.moves
 
     def read(self, answer: str) -> list[int]:
         """Return the moves of an answer.

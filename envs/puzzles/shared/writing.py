@@ -119,6 +119,10 @@ class WritingTask(PuzzleTask[WritingState]):
         """
         return np.asarray(parsing.word(text.strip(), self.tokens), self.action_space.dtype)
 
+    def spell(self, action: np.ndarray, state: WritingState, params: Params) -> str:
+        """Return the name of the token."""
+        return self.tokens[int(action)]
+
     def why_over(self, state: WritingState, params: Params, info: dict[str, Any]) -> str:
         """Say whether it is done or failed."""
         if not bool(state.failed):

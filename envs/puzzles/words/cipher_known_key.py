@@ -78,12 +78,11 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
 
     name = "CipherKnownKey"
     difficulty_is = "numbers to add or multiply and letters to look up or to move, by hand"
+    tier_is = "the number of letters"
+    tiers = tuple(TIERS)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in TIERS:
-            known = ", ".join(map(str, TIERS))
-            raise ValueError(f"{self.name}: difficulty is the number of letters, one of {known}, got {tier!r}.")
         self.length = int(tier)
         self.alphabet, width, self.longest_key, ciphers = TIERS[self.length]
         self.ciphers = [kind(self.alphabet, width) for kind in ciphers]

@@ -144,12 +144,11 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
 
     name = "CipherKnownPlaintext"
     difficulty_is = "bits of the key: the binary logarithm of how many keys the cipher has"
+    tier_is = "the number of letters"
+    tiers = tuple(TIERS)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in TIERS:
-            known = ", ".join(map(str, TIERS))
-            raise ValueError(f"{self.name}: difficulty is the number of letters, one of {known}, got {tier!r}.")
         self.length = int(tier)
         self.alphabet, width, self.pairs, ciphers = TIERS[self.length]
         self.ciphers = [kind(self.alphabet, width) for kind in ciphers]
@@ -195,7 +194,7 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
         cipher, pairs, text = self._parts(instance)
         lines = "\n".join(f"{self.written(plain)} becomes {self.written(secret)}" for plain, secret in pairs)
         return (
-            f"{self.numbering()}\n\n{cipher.method()}\n\nThe key is not told. With it,\n{lines}\n\n"
+            f"{self.numbering()}\n\n{cipher.method()}\n\nThe key is unknown. With it,\n{lines}\n\n"
             f"Decrypt this ciphertext, which was encrypted with the same key:\n{self.written(text)}"
         )
 

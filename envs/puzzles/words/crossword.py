@@ -127,12 +127,14 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
 
     name = "Crossword"
     difficulty_is = "words that a depth-first search (slot of fewest words first) tries until it has proven uniqueness"
+    tier_is = "the side"
+    tiers = range(min(TIERS), max(TIERS) + 1)
     symbols = LETTERS + BLOCK
     fillable = len(LETTERS)
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        self.side = self.square(min(TIERS), max(TIERS))
+        self.side = self.square()
         self.count = TIERS[self.side].slots
 
     def compose(self, dice: Dice) -> Instance | None:
@@ -184,10 +186,10 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
     def rules(self) -> str:
         """State the rules."""
         return (
-            f"Fill-in crossword: cells marked {BLOCK} are blocked. A slot is a run of two or more cells that are not, "
-            "in a row (read from left to right) or in a column (read from top to bottom), as long as can be. Every "
-            "word of the list goes into exactly one slot, and every slot gets a word of the list. Where two slots "
-            "cross, their words have the same letter."
+            f"Fill-in crossword: cells marked {BLOCK} are blocked. A slot is a maximal run of two or more open cells "
+            "in a row (read from left to right) or in a column (read from top to bottom). Every word of the list goes "
+            "into exactly one slot, and every slot gets a word of the list. Where two slots cross, their words share "
+            "the letter."
         )
 
     def clues(self, instance: Instance) -> str:
@@ -440,6 +442,11 @@ class Crossword(PuzzleTask[CrosswordState]):
         slot = parsing.integer(parts[0], 1, self.count, "slot")
         word = parsing.word(parts[1], self.puzzle.listed(params.instance))
         return np.asarray((slot - 1) * self.count + word, self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: CrosswordState, params: Params) -> str:
+        """Return slot and word."""
+        slot, word = divmod(int(action), self.count)
+        return f"{slot + 1} {self.puzzle.listed(params.instance)[word]}"
 
     def why_illegal(self, action: np.ndarray, state: CrosswordState, params: Params) -> str:
         """Say that the slot or the word is taken, or the word does not fit."""

@@ -29,7 +29,7 @@ from PIL import ImageFont
 from rlbench_suite.card import TaskCard
 from rlbench_suite.component import Component
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import Instance, Malformed, Puzzle
+from rlbench_suite.puzzle import Example, Instance, Malformed, Puzzle, agreement, items_of
 
 from ..shared import parsing
 from ..shared.board import Board
@@ -73,6 +73,19 @@ class TextPuzzle(Puzzle[Instance]):
         """State the rules, the instance and the format."""
         return f"{self.told(instance)}\n\nAnswer with the {self.length} letters, in capitals, without spaces."
 
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show a short text."""
+        return [Example("For example, the answer for a text of 3 letters could be:", self.written([1, 0, 2]))]
+
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Letters."""
+        return self.alphabet
+
+    def mend(self, answer: str) -> str:
+        """Leave nothing between the letters."""
+        return "".join(self.respelled("".join(items_of(answer.removesuffix(".")))))
+
     def read(self, answer: str) -> list[int]:
         """Return the text that an answer writes.
 
@@ -93,6 +106,10 @@ class TextPuzzle(Puzzle[Instance]):
     def solve(self, instance: Instance) -> str:
         """Return the text of :meth:`solution`."""
         return self.written(self.solution(instance))
+
+    def likeness(self, instance: Instance, answer: str, best: str) -> float:
+        """Return the share of the letters that are right."""
+        return agreement(answer, best)
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the letters of the solution."""
@@ -234,6 +251,10 @@ class SpellingTask(PuzzleTask[SpellingState]):
             ValueError: anything else.
         """
         return np.asarray(parsing.word(text.strip(), list(self.puzzle.alphabet)), self.action_space.dtype)
+
+    def spell(self, action: np.ndarray, state: SpellingState, params: Params) -> str:
+        """Return the letter."""
+        return self.puzzle.alphabet[int(action)]
 
     def why_over(self, state: SpellingState, params: Params, info: dict[str, Any]) -> str:
         """Say whether the text is right."""

@@ -25,7 +25,7 @@ import numpy as np
 
 from rlbench_suite.component import Component, singles
 from rlbench_suite.dice import Dice
-from rlbench_suite.puzzle import RIGHT, Malformed, Puzzle, Verdict, wrong
+from rlbench_suite.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, agreement, wrong
 
 from ..shared import parsing
 from ..shared.board import Board
@@ -105,9 +105,7 @@ OPERATIONS = (
         _interleaved,
     ),
     Operation("Sort the symbols alphabetically.", "", lambda s, a, m: sorted(s), ordered=True),
-    Operation(
-        "Remove every symbol of which there is an equal one further left.", "", lambda s, a, m: list(dict.fromkeys(s))
-    ),
+    Operation("Remove every symbol that already occurs further left.", "", lambda s, a, m: list(dict.fromkeys(s))),
     Operation(
         "Shorten every run of equal neighbours to one symbol.",
         "",
@@ -131,9 +129,9 @@ OPERATIONS = (
         ordered=True,
     ),
     Operation(
-        "Rewrite with the rules '{0} {1} -> {2}' and '{3} {4} -> {5}' (a left side stands for two neighbours; nothing "
-        "means that they are removed): as long as a left side occurs, take the first of the rules whose left side "
-        "occurs, and replace its leftmost occurrence by the right side.",
+        "Rewrite with the rules '{0} {1} -> {2}' and '{3} {4} -> {5}' (a left side stands for two "
+        "neighbours{removed}): as long as a left side occurs, take the first rule whose left side occurs, and replace "
+        "its leftmost occurrence by the right side.",
         "llrllr",
         _rewritten,
     ),
@@ -159,13 +157,12 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
 
     name = "SymbolicManipulation"
     difficulty_is = "symbols in the sequences that the operations make, all together"
+    tier_is = "the number of operations"
+    tiers = range(1, 9)
     few: ClassVar[dict[float, float]] = {2: 35_000}
-    hardest = 8
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
-        if tier not in range(1, self.hardest + 1):
-            raise ValueError(f"{self.name}: difficulty is the number of operations, 1 to {self.hardest}, got {tier!r}.")
         self.operations = int(tier)
         self.letters = self.operations + 1
         self.width = 2 * self.operations + 4
@@ -255,11 +252,15 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         program = "\n".join(f"{k}. {self.words(line)}" for k, line in enumerate(instance.program.tolist(), 1))
         letters, sequence = " ".join(ALPHABET[: self.letters]), self.written(self.symbols_of(instance.rows[0]))
         return (
-            f"A sequence of symbols, each one of {letters}:\n{sequence}\n\n"
-            f"Carry out these operations in order, each on what the one before has made:\n{program}\n\n"
-            f"What is the sequence in the end? It has at most {self.width} symbols. Answer with them, "
-            "separated by single spaces."
+            f"A sequence of symbols, each of them one of {letters}:\n{sequence}\n\n"
+            f"Carry out these operations in order, each on the result of the one before:\n{program}\n\n"
+            f"What is the final sequence? It has at most {self.width} symbols. Answer with them, separated by single "
+            "spaces."
         )
+
+    def example_answers(self, instance: Instance) -> Sequence[Example]:
+        """Show a sequence."""
+        return [Example("For example, the sequence of b and a would be written:", "b a")]
 
     def words(self, operation: Row) -> str:
         """Return a line of the program in English."""
@@ -267,7 +268,13 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         letters = ALPHABET[: self.letters]
         names = [*letters, "nothing"]
         shown = [names[x] if take in "ilr" else x for take, x in zip(OPERATIONS[kind].takes, arguments, strict=False)]
-        return OPERATIONS[kind].words.format(*shown, letters=" ".join(letters), last=letters[-1])
+        removed = "; nothing means that they are removed" if "nothing" in shown else ""
+        return OPERATIONS[kind].words.format(*shown, letters=" ".join(letters), last=letters[-1], removed=removed)
+
+    @property
+    def caseless(self) -> Sequence[str]:
+        """Symbols."""
+        return ALPHABET[: self.letters]
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Carry the program out."""
@@ -280,6 +287,10 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
     def solve(self, instance: Instance) -> str:
         """Carry the program out."""
         return self.written(self.result(instance))
+
+    def likeness(self, instance: Instance, answer: str, best: str) -> float:
+        """Return the share of the places that hold the right symbol."""
+        return agreement(answer.split(" "), best.split(" "))
 
     def written(self, row: Row) -> str:
         """Return a sequence as an answer is written."""

@@ -1,0 +1,193 @@
+"""Judge many replies in worker processes, each within a time limit."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from multiprocessing.connection import Connection, wait
+from types import TracebackType
+from typing import Any, ClassVar
+
+from rlbench_suite.language.rows import Completion, Row, instance_of, verdict
+from rlbench_suite.puzzle import Verdict
+
+Task = tuple[int, Row, Completion]
+"""A reply to judge: its number, its row, and the reply."""
+
+CHUNK = 32
+"""Number of replies that a worker gets at a time."""
+READY = "ready"
+"""Message of a worker that has started, and of one that has loaded the puzzles of its replies."""
+_LONGEST_START = 120.0
+"""Seconds within which a worker must have started, or loaded puzzles."""
+
+
+_LOST = Verdict(valid=False, solved=False, optimal=False, score=0.0, reason="")
+
+
+class _Worker:
+    """A process and what it is doing."""
+
+    def __init__(self, process: Any, pipe: Connection) -> None:
+        self.process, self.pipe = process, pipe
+        self.ready = False
+        """Whether it has started and has loaded the puzzles of its replies. Loading has a limit of its own."""
+        self.since = time.monotonic()
+        """Time of the last sign of life."""
+        self.tasks: deque[Task] = deque()
+        """Replies that it has not judged yet, the current one first."""
+
+    def deadline(self, seconds: float) -> float:
+        """Return the time by which it must show a sign of life."""
+        return self.since + (seconds if self.ready else _LONGEST_START)
+
+    def give(self, tasks: list[Task]) -> None:
+        """Hand it replies to judge."""
+        self.tasks.extend(tasks)
+        self.ready = False
+        self.since = time.monotonic()
+        self.pipe.send([(row, reply) for _, row, reply in tasks])
+
+    def end(self) -> None:
+        """End the process."""
+        self.pipe.close()
+        self.process.kill()
+        self.process.join()
+
+
+def _work(pipe: Connection, judge: Callable[..., Verdict], reading: Mapping[str, Any]) -> None:
+    """Judge what comes through a pipe, one verdict after another, until it is closed."""
+    pipe.send(READY)
+    while True:
+        try:
+            tasks = pipe.recv()
+        except EOFError:
+            return
+        try:
+            for row, _ in tasks:
+                instance_of(row)
+            pipe.send(READY)
+            for row, reply in tasks:
+                pipe.send(judge(row, reply, **reading))
+        except (TypeError, ValueError) as error:
+            pipe.send(error)
+
+
+class Judge:
+    """Workers that judge replies. Use it as a context manager, or :meth:`close` it.
+
+    Workers are spawned, so a script that makes one needs ``if __name__ == "__main__":``. A reply that takes longer than
+    the limit, or ends its worker, is invalid and scores 0; its worker is replaced.
+
+    Args:
+        processes: number of workers.
+        seconds: time limit of a reply.
+        reading: keywords of :func:`.rows.verdict`, such as ``lenient``.
+
+    Raises:
+        ValueError: no worker, or a limit that is not positive.
+    """
+
+    _judge: ClassVar[Callable[..., Verdict]] = staticmethod(verdict)
+
+    def __init__(self, processes: int = 2, *, seconds: float = 5.0, **reading: Any) -> None:
+        if processes < 1 or not seconds > 0:
+            raise ValueError(f"A judge needs at least 1 process and more than 0 seconds, got {processes}, {seconds}.")
+        self.seconds = seconds
+        self._reading = reading
+        self._workers = [self._start() for _ in range(processes)]
+
+    def verdicts(self, rows: Iterable[Row], completions: Iterable[Completion]) -> list[Verdict]:
+        """Judge each reply to its row; see :func:`.rows.verdict`. Verdicts are in the order of the replies.
+
+        Raises:
+            ValueError: not as many rows as completions, or not a row.
+            TypeError: a completion of a wrong type.
+            RuntimeError: a worker did not start.
+        """
+        tasks = [(number, row, reply) for number, (row, reply) in enumerate(zip(rows, completions, strict=True))]
+        chunks = deque(tasks[at : at + CHUNK] for at in range(0, len(tasks), CHUNK))
+        found: list[Verdict] = [_LOST] * len(tasks)
+        error: Exception | None = None
+        while (chunks and not error) or any(worker.tasks for worker in self._workers):
+            for worker in self._workers:
+                if worker.ready and not worker.tasks and chunks and not error:
+                    worker.give(chunks.popleft())
+            busy = [worker for worker in self._workers if worker.tasks or not worker.ready]
+            limit = min(worker.deadline(self.seconds) for worker in busy) - time.monotonic()
+            wait([worker.pipe for worker in busy], max(limit, 0))
+            for worker in busy:
+                try:
+                    error = self._take(worker, found) or error
+                    late = time.monotonic() > worker.deadline(self.seconds)
+                    reason = f"judging this answer took longer than {self.seconds:g} s" if late else ""
+                except (EOFError, OSError):
+                    reason = "judging this answer ended its process"
+                if reason:
+                    self._replace(worker, reason, found, chunks)
+        if error:
+            raise error
+        return found
+
+    def scores(self, rows: Iterable[Row], completions: Iterable[Completion]) -> list[float]:
+        """Score each reply to its row, see :meth:`verdicts`."""
+        return [judged.score for judged in self.verdicts(rows, completions)]
+
+    def close(self) -> None:
+        """End the workers."""
+        for worker in self._workers:
+            worker.end()
+        self._workers = []
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @staticmethod
+    def _take(worker: _Worker, found: list[Verdict]) -> Exception | None:
+        """Take all that a worker has sent, and return the error if it met one."""
+        while worker.pipe.poll():
+            sent = worker.pipe.recv()
+            worker.since = time.monotonic()
+            if sent == READY:
+                worker.ready = True
+            elif isinstance(sent, Exception):
+                worker.tasks.clear()
+                worker.ready = True
+                return sent
+            else:
+                found[worker.tasks.popleft()[0]] = sent
+        return None
+
+    def _replace(self, worker: _Worker, reason: str, found: list[Verdict], chunks: deque[list[Task]]) -> None:
+        """Replace a worker that hangs or has ended. The reply that it judged scores 0; others are judged again.
+
+        Raises:
+            RuntimeError: it had not even started.
+        """
+        worker.end()
+        if not worker.tasks:
+            raise RuntimeError(
+                f"A process for judging did not start within {_LONGEST_START:g} s. A script needs "
+                "`if __name__ == '__main__':` around its use of Judge."
+            )
+        guilty, *left = worker.tasks
+        found[guilty[0]] = Verdict(False, False, False, 0.0, reason)
+        if left:
+            chunks.appendleft(left)
+        self._workers[self._workers.index(worker)] = self._start()
+
+    def _start(self) -> _Worker:
+        """Start a worker."""
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_work, args=(theirs, type(self)._judge, self._reading), daemon=True)
+        process.start()
+        theirs.close()
+        return _Worker(process, ours)

@@ -1,0 +1,408 @@
+"""A server of episodes over WebSocket that speaks OpenEnv's protocol. It needs none of OpenEnv's packages.
+
+Each connection to ``/ws`` plays one episode at a time, and shares nothing with other connections. A frame is a JSON
+object with ``type`` and ``data``:
+
+=========  ==========================================================================  ==================================
+``type``   ``data``                                                                    answer
+=========  ==========================================================================  ==================================
+``reset``  ``seed``, ``split``, ``difficulty``, ``episode_id``: each may be left out   observation: ``system``, ``text``
+``step``   ``{"text": reply}``, or ``{"type": "call_tool", "tool_name", "arguments"}``  observation, reward, done
+           or ``{"type": "list_tools"}``, which is no turn                             observation: ``tools``
+``state``                                                                              the episode's id, settings, turns
+``close``
+=========  ==========================================================================  ==================================
+
+The last observation has ``score`` and ``success``, see :class:`Session`. A wrong frame is answered by ``{"type":
+"error", "data": {"code", "message"}}``. It changes nothing, and the connection stays open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+import os
+import secrets
+from collections.abc import AsyncIterator, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from threading import Semaphore
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rlbench_suite.card import SPLITS, unknown
+from rlbench_suite.language.session import Session, begin
+from rlbench_suite.registry import card as find_card
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+LONGEST_FRAME = 4 * 2**20
+"""Characters of the longest frame that is read: a long reply counts as a reply. Longer ones get an error."""
+LONGEST_MESSAGE = 4 * LONGEST_FRAME
+"""Bytes of the longest message. The WebSocket is closed with code 1009 on longer ones, before they are read."""
+LARGEST_SEED = 2**31
+"""Seeds that the server draws are below this."""
+UPGRADE_REQUIRED = 426
+
+Metadata = dict[str, Any]
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Refused(Exception):
+    """A frame that cannot be answered; ``code`` is one of OpenEnv's codes of errors, or ``FRAME_TOO_LARGE``."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Data(BaseModel):
+    """Data of a frame: no other fields, and no conversions."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Reset(Data):
+    """Beginning of an episode."""
+
+    seed: int | None = Field(None, ge=0, description="Seed of the instance; drawn by the server if left out.")
+    split: Literal["train", "test"] | None = Field(None, description="Split of the instance.")
+    difficulty: str | float | None = Field(None, description="A tier's name, or the number that defines it.")
+    episode_id: str | None = Field(None, max_length=255, description="Name of the episode in the state.")
+
+
+class Say(Data):
+    """A whole reply of a player."""
+
+    text: str = Field(description="The reply.")
+    metadata: Metadata = Field({}, description="Ignored.")
+
+
+class CallTool(Data):
+    """A call of a tool."""
+
+    type: Literal["call_tool"]
+    tool_name: str = Field(description="Name of the tool.")
+    arguments: dict[str, Any] = Field({}, description="Its arguments.")
+    metadata: Metadata = Field({}, description="Ignored.")
+
+
+class ListTools(Data):
+    """A question for the tools."""
+
+    type: Literal["list_tools"]
+    metadata: Metadata = Field({}, description="Ignored.")
+
+
+ACTIONS: dict[str | None, type[Say] | type[CallTool] | type[ListTools]] = {
+    None: Say,
+    "call_tool": CallTool,
+    "list_tools": ListTools,
+}
+
+
+class Observation(BaseModel):
+    """What a player reads."""
+
+    system: str = Field("", description="Rules and format of replies; after a reset only.")
+    text: str = Field(description="The instance, or what the last turn changed.")
+    score: float | None = Field(None, description="Score of the episode, once it is over.")
+    success: bool | None = Field(None, description="Whether the episode is solved, once it is over.")
+
+
+class EpisodeState(BaseModel):
+    """Facts of an episode, none of which tells the answer."""
+
+    id: str
+    episode_id: str | None = None
+    split: str | None = None
+    difficulty: str | float | None = None
+    seed: int | None = None
+    step_count: int = 0
+    done: bool = False
+    total_reward: float = 0.0
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Episodes that a server offers.
+
+    Attributes:
+        task_id: id of a task.
+        split: ``train``, ``test``, or ``any`` if clients may choose; they then get ``train`` by default.
+        difficulty: difficulty of episodes for which a client asks for none.
+        one_shot: see :func:`begin`.
+    """
+
+    task_id: str
+    split: str = "train"
+    difficulty: str | float | None = None
+    one_shot: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.split not in (*SPLITS, "any"):
+            raise ValueError(unknown("split", self.split, (*SPLITS, "any")))
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Splits that a client may ask for; the first is the default."""
+        return SPLITS if self.split == "any" else (self.split,)
+
+    def begin(self, seed: int, split: str | None = None, difficulty: str | float | None = None) -> Session:
+        """Begin an episode.
+
+        Raises:
+            ValueError: a split that is not offered, or a wrong seed or difficulty.
+        """
+        if split is not None and split not in self.splits:
+            raise ValueError(f"This server offers the split {self.split} only; start it with --split any.")
+        chosen = self.difficulty if difficulty is None else difficulty
+        split = split or self.splits[0]
+        return begin(self.task_id, seed=seed, split=split, difficulty=chosen, one_shot=self.one_shot)
+
+    def try_out(self) -> Session:
+        """Play a turn of each split, so that the first client waits for no compilation; return the last episode.
+
+        Raises:
+            ValueError: a wrong id or difficulty.
+        """
+        for split in self.splits:
+            tried = self.begin(0, split)
+            tried.reply("")
+        return tried
+
+
+class Connection:
+    """A client: its episode, and the answers to its frames.
+
+    Args:
+        offer: episodes that the client may play.
+        tools: tools of these episodes (:func:`listed`).
+        seats: one for each session that the server has room for. The first reset takes one, :meth:`leave` gives it back.
+    """
+
+    def __init__(self, offer: Offer, tools: list[dict[str, Any]], seats: Semaphore) -> None:
+        self.offer = offer
+        self.tools = tools
+        self._seats, self._seated = seats, False
+        self.session: Session | None = None
+        self.state = EpisodeState(id=find_card(offer.task_id).id)
+
+    def answer(self, frame: str) -> dict[str, Any] | None:
+        """Answer a frame; None means that the client says goodbye."""
+        try:
+            kind, data = _read(frame)
+            if kind == "close":
+                return None
+            if kind == "state":
+                return {"type": "state", "data": self.state.model_dump()}
+            return {"type": "observation", "data": self._reset(data) if kind == "reset" else self._step(data)}
+        except Refused as refused:
+            return _error(refused.code, str(refused))
+        except Exception:
+            logging.getLogger(__name__).exception("an episode of %s failed", self.offer.task_id)
+            self.session = None
+            return _error("EXECUTION_ERROR", "The episode failed; the server's log says why. Reset to begin another.")
+
+    def leave(self) -> None:
+        """Make room for another client."""
+        if self._seated:
+            self._seats.release()
+        self.session, self._seated = None, False
+
+    def _reset(self, data: dict[str, Any]) -> dict[str, Any]:
+        asked = _checked(Reset, data)
+        if not self._seated and not self._seats.acquire(blocking=False):
+            raise Refused("CAPACITY_REACHED", "All sessions of this server are taken; close one, or try again later.")
+        self._seated = True
+        seed = secrets.randbelow(LARGEST_SEED) if asked.seed is None else asked.seed
+        try:
+            self.session = self.offer.begin(seed, asked.split, asked.difficulty)
+        except ValueError as error:
+            raise Refused("VALIDATION_ERROR", str(error)) from None
+        self.state = EpisodeState(
+            id=self.state.id,
+            episode_id=asked.episode_id or secrets.token_hex(8),
+            split=asked.split or self.offer.splits[0],
+            difficulty=self.offer.difficulty if asked.difficulty is None else asked.difficulty,
+            seed=seed,
+        )
+        return _seen(Observation(system=self.session.system, text=self.session.opening).model_dump())
+
+    def _step(self, data: dict[str, Any]) -> dict[str, Any]:
+        kind = data.get("type")
+        if not (kind is None or (isinstance(kind, str) and kind in ACTIONS)):
+            raise Refused("VALIDATION_ERROR", unknown("type of action", kind, [name for name in ACTIONS if name]))
+        action = _checked(ACTIONS[kind], data)
+        if isinstance(action, ListTools):
+            return _seen({"tools": self.tools})
+        if self.session is None:
+            raise Refused("SESSION_ERROR", "No episode has begun: send a reset first.")
+        if self.session.done:
+            raise Refused("SESSION_ERROR", "The episode is over: send a reset to begin another.")
+        if isinstance(action, CallTool):
+            turn = self.session.call(action.tool_name, action.arguments)
+        else:
+            turn = self.session.reply(action.text)
+        observation = Observation(text=turn.text).model_dump()
+        if turn.done:
+            score = self.session.score
+            observation |= {"score": score if math.isfinite(score) else None, "success": self.session.success}
+        if isinstance(action, CallTool):  # the fields that OpenEnv's client of tools reads
+            observation |= {"tool_name": action.tool_name, "result": turn.text, "error": None}
+        self.state.step_count += 1
+        self.state.done, self.state.total_reward = turn.done, self.session.total_reward
+        return _seen(observation, turn.reward, turn.done)
+
+
+def _read(frame: str) -> tuple[str, dict[str, Any]]:
+    """Read the type and the data of a frame.
+
+    Raises:
+        Refused: it is no frame of the protocol.
+    """
+    if len(frame) > LONGEST_FRAME:
+        raise Refused("FRAME_TOO_LARGE", f"A frame has at most {LONGEST_FRAME:,} characters, got {len(frame):,}.")
+    try:
+        read = json.loads(frame)
+    except (ValueError, RecursionError) as error:
+        raise Refused("INVALID_JSON", f"A frame is one JSON object: {error}.") from None
+    if not isinstance(read, dict):
+        raise Refused("INVALID_JSON", f"A frame is one JSON object, got {type(read).__name__}.")
+    kind = read.pop("type", None)
+    if kind not in ("reset", "step", "state", "close"):
+        raise Refused("UNKNOWN_TYPE", unknown("type of frame", kind, ("reset", "step", "state", "close")))
+    if kind == "step" and "data" not in read:
+        raise Refused("VALIDATION_ERROR", "A step needs data: {'text': 'the reply'}.")
+    data = read.pop("data", {})
+    if read:
+        raise Refused("VALIDATION_ERROR", unknown("field of a frame", next(iter(read)), ("type", "data")))
+    if not isinstance(data, dict):
+        raise Refused("VALIDATION_ERROR", f"The data of a frame are a JSON object, got {type(data).__name__}.")
+    return kind, data
+
+
+def _checked(model: type[Model], data: dict[str, Any]) -> Model:
+    for name in data:
+        if name not in model.model_fields:
+            raise Refused("VALIDATION_ERROR", unknown("field", name, model.model_fields))
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        told = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False)]
+        raise Refused("VALIDATION_ERROR", "; ".join(told) + ".") from None
+
+
+def _seen(observation: dict[str, Any], reward: float | None = None, done: bool = False) -> dict[str, Any]:
+    return {"observation": observation, "reward": reward, "done": done}
+
+
+def _error(code: str, message: str) -> dict[str, Any]:
+    return {"type": "error", "data": {"code": code, "message": message}}
+
+
+def listed(tools: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return tools in the form of OpenEnv and MCP: ``name``, ``description``, ``input_schema``."""
+    functions = [tool["function"] for tool in tools]
+    return [
+        {"name": one["name"], "description": one["description"], "input_schema": one["parameters"]} for one in functions
+    ]
+
+
+def make_app(offer: Offer, *, max_sessions: int = 1000, threads: int | None = None) -> FastAPI:
+    """Make the application that serves episodes; run it with uvicorn, or by ``rlsuite serve``.
+
+    Args:
+        offer: the episodes.
+        max_sessions: number of clients who play at a time. A reset of another gets the error ``CAPACITY_REACHED``, and
+            may be tried again.
+        threads: threads that compute turns; one for each core by default.
+
+    Raises:
+        ImportError: FastAPI is missing.
+        ValueError: a wrong id, split or difficulty.
+    """
+    try:
+        from fastapi import FastAPI
+        from fastapi.responses import JSONResponse
+        from starlette.routing import WebSocketRoute
+        from starlette.websockets import WebSocket, WebSocketDisconnect
+    except ImportError as error:
+        raise ImportError("The server needs FastAPI: pip install 'rlbench-suite[serve]'") from error
+    card = find_card(offer.task_id)
+    tools = listed(offer.try_out().tools)
+    pool = ThreadPoolExecutor(threads or os.cpu_count(), thread_name_prefix="episodes")
+    seats = Semaphore(max_sessions)
+
+    async def serve(websocket: WebSocket) -> None:
+        await websocket.accept()
+        connection = Connection(offer, tools, seats)
+        try:
+            while (event := await websocket.receive())["type"] == "websocket.receive":
+                frame = event.get("text")
+                if frame is None:
+                    answer: dict[str, Any] | None = _error("INVALID_JSON", "A frame is text, got bytes.")
+                else:
+                    answer = await asyncio.get_running_loop().run_in_executor(pool, connection.answer, frame)
+                if answer is None:
+                    await websocket.close()
+                    break
+                await websocket.send_text(json.dumps(answer))
+        except WebSocketDisconnect:
+            pass
+        finally:
+            connection.leave()
+
+    @asynccontextmanager
+    async def lifespan(_: Any) -> AsyncIterator[None]:
+        yield
+        pool.shutdown(wait=False, cancel_futures=True)
+
+    app = FastAPI(title=card.id, lifespan=lifespan, routes=[WebSocketRoute("/ws", serve)])
+
+    @app.get("/health")
+    def health() -> dict[str, str]:
+        return {"status": "healthy"}
+
+    @app.get("/metadata")
+    def metadata() -> dict[str, Any]:
+        from rlbench_suite import __version__
+
+        return {"name": card.id, "description": card.summary, "version": __version__}
+
+    @app.get("/schema")
+    def schema() -> dict[str, Any]:
+        return {
+            "reset": Reset.model_json_schema(),
+            "action": {"anyOf": [action.model_json_schema() for action in ACTIONS.values()]},
+            "observation": Observation.model_json_schema(),
+            "state": EpisodeState.model_json_schema(),
+        }
+
+    def no_session() -> JSONResponse:
+        told = "HTTP requests keep no episode: connect to the WebSocket /ws, and send frames of type reset and step."
+        return JSONResponse({"detail": told}, UPGRADE_REQUIRED, {"Upgrade": "websocket"})
+
+    for path, method in (("/reset", "POST"), ("/step", "POST"), ("/state", "GET")):
+        app.add_api_route(path, no_session, methods=[method], response_model=None)
+    return app
+
+
+def run(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8000) -> None:
+    """Serve an application of :func:`make_app` until interrupted.
+
+    Raises:
+        ImportError: uvicorn is missing.
+    """
+    try:
+        import uvicorn
+        import websockets  # noqa: F401  # without it, uvicorn refuses WebSockets one by one
+    except ImportError as error:
+        raise ImportError("The server needs uvicorn and websockets: pip install 'rlbench-suite[serve]'") from error
+    with suppress(KeyboardInterrupt):
+        uvicorn.run(app, host=host, port=port, ws_max_size=LONGEST_MESSAGE, log_level="warning")

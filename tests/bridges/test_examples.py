@@ -1,0 +1,52 @@
+"""The examples of the documentation run as they stand there."""
+
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def output(name: str, *arguments: str) -> str:
+    ran = subprocess.run([sys.executable, EXAMPLES / name, *arguments], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_the_client_of_openenv_plays_on_the_command() -> None:
+    pytest.importorskip("openenv.core", reason="OpenEnv's client is not installed")
+    port = free_port()
+    code = "from rlbench_suite.cli.suite import app; app()"
+    command = [sys.executable, "-c", code, "serve", "Wordle-v0", "--port", str(port)]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        assert server.stderr
+        assert f"127.0.0.1:{port}/ws" in server.stderr.readline()
+        for _ in range(200):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.05)
+        told = output("play_openenv.py", f"http://127.0.0.1:{port}")
+    finally:
+        server.terminate()
+        server.wait()
+    assert "crane: reward" in told
+    assert float(told.rsplit("score:", 1)[1]) < 1
+
+
+def test_the_client_of_mcp_solves_a_puzzle() -> None:
+    pytest.importorskip("mcp", reason="MCP is not installed")
+    told = output("play_mcp.py")
+    assert "['submit_answer']" in told
+    assert "'score': 1.0" in told

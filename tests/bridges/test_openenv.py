@@ -1,0 +1,253 @@
+"""The server of episodes, played by OpenEnv's own clients over a real socket."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Semaphore, Thread
+
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("uvicorn")
+pytest.importorskip("openenv.core", reason="OpenEnv's client is not installed")
+
+import httpx
+import uvicorn
+from openenv.core import GenericEnvClient
+from openenv.core.mcp_client import MCPToolClient
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosedError
+
+from rlbench_suite.language import begin
+from rlbench_suite.language.openenv import LONGEST_FRAME, LONGEST_MESSAGE, Connection, Offer, listed, make_app
+from rlbench_suite.language.rows import puzzle_of
+
+
+@contextmanager
+def serving(offer: Offer, **keywords: int) -> Iterator[str]:
+    """Run a server on a free port; yield its address."""
+    config = uvicorn.Config(
+        make_app(offer, **keywords), port=0, ws_max_size=LONGEST_MESSAGE, log_level="warning", lifespan="on"
+    )
+    server = uvicorn.Server(config)
+    thread = Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def puzzles() -> Iterator[str]:
+    with serving(Offer("Game24-v0"), max_sessions=200) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def words() -> Iterator[str]:
+    with serving(Offer("Wordle-v0", split="any"), max_sessions=2) as url:
+        yield url
+
+
+def answer(seed: int) -> str:
+    puzzle = puzzle_of("Game24-v0")
+    return f"<answer>{puzzle.solve(puzzle.generate(seed))}</answer>"
+
+
+def test_their_client_plays_an_episode(puzzles: str) -> None:
+    with GenericEnvClient(base_url=puzzles).sync() as client:
+        first = client.reset(seed=3)
+        assert first.observation["text"] == begin("Game24-v0", seed=3).opening
+        assert (first.reward, first.done) == (None, False)
+        last = client.step({"text": answer(3)})
+        assert (last.reward, last.done) == (1.0, True)
+        assert (last.observation["score"], last.observation["success"]) == (1.0, True)
+        client.reset(seed=4)
+        assert client.step({"text": answer(3)}).reward < 1
+
+
+def test_turns_are_those_of_the_session(words: str) -> None:
+    session = begin("Wordle-v0", seed=5, split="test")
+    with GenericEnvClient(base_url=words).sync() as client:
+        first = client.reset(seed=5, split="test")
+        assert (first.observation["system"], first.observation["text"]) == (session.system, session.opening)
+        for reply in ("<action>crane</action>", "no word", "I try <action>moist</action>"):
+            theirs, ours = client.step({"text": reply}), session.reply(reply)
+            assert (theirs.observation["text"], theirs.reward, theirs.done) == ours
+        state = client.state()
+        assert (state["step_count"], state["seed"], state["split"], state["done"]) == (3, 5, "test", False)
+
+
+def test_state_and_observations_keep_the_answer() -> None:
+    offer = Offer("Wordle-v0")
+    connection = Connection(offer, [], Semaphore(1))
+    told = connection.answer('{"type": "reset", "data": {"seed": 1}}')
+    told = json.dumps([told, connection.answer('{"type": "state"}')])
+    session = offer.begin(1)
+    secret = session.task.describe_solution(session.view.state) if hasattr(session.task, "describe_solution") else None
+    assert secret is None or secret not in told
+    assert set(connection.state.model_dump()) == {
+        "id", "episode_id", "split", "difficulty", "seed", "step_count", "done", "total_reward",
+    }  # fmt: skip
+
+
+def test_their_client_of_tools_lists_and_calls() -> None:
+    with serving(Offer("OfficeApps-v0")) as url:
+        session = begin("OfficeApps-v0", seed=2)
+
+        async def play() -> None:
+            async with MCPToolClient(base_url=url) as client:
+                tools = await client.list_tools()
+                assert [tool.model_dump() for tool in tools] == listed(session.tools)
+                await client.reset(seed=2)
+                arguments = {name: "x" for name in tools[0].input_schema.get("required", [])}
+                assert await client.call_tool(tools[0].name, **arguments) == session.call(tools[0].name, arguments).text
+                assert "Not understood" in await client.call_tool("no_such_tool")
+
+        asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("frame", "code", "says"),
+    [
+        ("{", "INVALID_JSON", "one JSON object"),
+        ("[1]", "INVALID_JSON", "got list"),
+        ("1" * 5000, "INVALID_JSON", "one JSON object"),
+        ("[" * 100_000, "INVALID_JSON", "one JSON object"),
+        ('{"data": {}}', "UNKNOWN_TYPE", "Known: close, reset, state, step"),
+        ('{"type": "rest"}', "UNKNOWN_TYPE", "Did you mean 'reset'?"),
+        ('{"type": ["reset"]}', "UNKNOWN_TYPE", "Known"),
+        ('{"type": "step"}', "VALIDATION_ERROR", "needs data"),
+        ('{"type": "reset", "date": {}}', "VALIDATION_ERROR", "Did you mean 'data'?"),
+        ('{"type": "reset", "data": [1]}', "VALIDATION_ERROR", "got list"),
+        ('{"type": "reset", "data": {"sed": 1}}', "VALIDATION_ERROR", "Did you mean 'seed'?"),
+        ('{"type": "reset", "data": {"seed": "1"}}', "VALIDATION_ERROR", "seed: "),
+        ('{"type": "reset", "data": {"seed": true}}', "VALIDATION_ERROR", "seed: "),
+        ('{"type": "reset", "data": {"seed": -1}}', "VALIDATION_ERROR", "greater than or equal to 0"),
+        ('{"type": "reset", "data": {"seed": 1e400}}', "VALIDATION_ERROR", "seed: "),
+        ('{"type": "reset", "data": {"seed": %d}}' % 10**40, "VALIDATION_ERROR", "2**64"),
+        ('{"type": "reset", "data": {"difficulty": "hrad"}}', "VALIDATION_ERROR", "difficulty"),
+        ('{"type": "reset", "data": {"difficulty": NaN}}', "VALIDATION_ERROR", "difficulty"),
+        ('{"type": "reset", "data": {"split": "test"}}', "VALIDATION_ERROR", "the split train only"),
+        ('{"type": "reset", "data": {"split": "tset"}}', "VALIDATION_ERROR", "'train' or 'test'"),
+        ('{"type": "step", "data": {"text": "x"}}', "SESSION_ERROR", "send a reset first"),
+        ('{"type": "step", "data": {"txt": "x"}}', "VALIDATION_ERROR", "Did you mean 'text'?"),
+        ('{"type": "step", "data": {"text": 1}}', "VALIDATION_ERROR", "text: "),
+        ('{"type": "step", "data": {}}', "VALIDATION_ERROR", "text: "),
+        ('{"type": "step", "data": {"type": "call"}}', "VALIDATION_ERROR", "Did you mean 'call_tool'?"),
+        ('{"type": "step", "data": {"type": []}}', "VALIDATION_ERROR", "Known: call_tool, list_tools"),
+        ('{"type": "step", "data": {"type": "call_tool", "tool_name": 1}}', "VALIDATION_ERROR", "tool_name: "),
+        ('{"type": "state", "data": "x"}', "VALIDATION_ERROR", "got str"),
+    ],
+)
+def test_a_wrong_frame_gets_a_clear_error(frame: str, code: str, says: str) -> None:
+    told = Connection(Offer("Game24-v0"), [], Semaphore(1)).answer(frame)
+    assert told is not None
+    assert told["type"] == "error"
+    assert told["data"]["code"] == code
+    assert says in told["data"]["message"]
+
+
+def test_wrong_frames_leave_the_episode_as_it_is(puzzles: str) -> None:
+    async def play() -> None:
+        async with connect(puzzles.replace("http", "ws") + "/ws", max_size=None) as socket:
+
+            async def ask(frame: str | bytes) -> dict:
+                await socket.send(frame)
+                return json.loads(await socket.recv())
+
+            await ask('{"type": "reset", "data": {"seed": 8}}')
+            for wrong in (
+                "{",
+                b"\x00",
+                '{"type": "x"}',
+                '{"type": "step", "data": {"text": 3}}',
+                "x" * (LONGEST_FRAME + 1),
+            ):
+                assert (await ask(wrong))["type"] == "error"
+            told = await ask(json.dumps({"type": "step", "data": {"text": "\ud800" + "?" * 10**6 + answer(8)}}))
+            assert (told["data"]["reward"], told["data"]["done"]) == (1.0, True)
+            told = await ask(json.dumps({"type": "step", "data": {"text": answer(8)}}))
+            assert told["data"]["code"] == "SESSION_ERROR"
+            assert "is over" in told["data"]["message"]
+            await socket.send("x" * (LONGEST_MESSAGE + 1))
+            with pytest.raises(ConnectionClosedError, match="1009"):
+                await socket.recv()
+
+    asyncio.run(play())
+
+
+def test_a_full_server_says_so_and_has_room_again_when_a_client_leaves(words: str) -> None:
+    third = GenericEnvClient(base_url=words).sync()
+    with third, GenericEnvClient(base_url=words).sync() as one:
+        with GenericEnvClient(base_url=words).sync() as two:
+            one.reset()
+            two.reset()
+            with pytest.raises(RuntimeError, match="All sessions .* CAPACITY_REACHED"):
+                third.reset()
+        for _ in range(1000):  # until the server has seen that the client left
+            try:
+                assert third.reset().observation["text"]
+                break
+            except RuntimeError:
+                time.sleep(0.01)
+        else:
+            pytest.fail("a client left, but there is no room")
+
+
+def test_http_says_what_is_served_and_where_episodes_are(puzzles: str) -> None:
+    assert httpx.get(puzzles + "/health").json() == {"status": "healthy"}
+    assert httpx.get(puzzles + "/metadata").json()["name"] == "rlsuite/Game24-v0"
+    assert {"action", "observation", "state"} <= httpx.get(puzzles + "/schema").json().keys()
+    for reply in (
+        httpx.post(puzzles + "/reset", json={}),
+        httpx.post(puzzles + "/step"),
+        httpx.get(puzzles + "/state"),
+    ):
+        assert reply.status_code == 426
+        assert "/ws" in reply.json()["detail"]
+
+
+def test_a_hundred_episodes_at_once_are_not_mixed_up(puzzles: str) -> None:
+    """Each client plays its seed; even ones answer rightly and odd ones with their neighbour's answer."""
+    alone = {}
+    for seed in range(100):
+        session = begin("Game24-v0", seed=seed)
+        alone[seed] = session.opening, session.reply(answer(seed - seed % 2)).reward
+
+    async def play(seed: int) -> tuple[str, float]:
+        async with GenericEnvClient(base_url=puzzles) as client:
+            opening = (await client.reset(seed=seed)).observation["text"]
+            await together.wait()  # all have begun before any goes on
+            return opening, (await client.step({"text": answer(seed - seed % 2)})).reward
+
+    async def play_all() -> list[tuple[str, float]]:
+        return await asyncio.gather(*(play(seed) for seed in alone))
+
+    together = asyncio.Barrier(len(alone))
+    assert dict(enumerate(asyncio.run(play_all()))) == alone
+    assert 50 <= sum(reward == 1 for _, reward in alone.values()) < 60
+
+
+def test_turns_computed_in_several_threads_are_those_of_one() -> None:
+    def play(seed: int) -> list[tuple[str, float]]:
+        session = begin("Wordle-v0", seed=seed)
+        return [tuple(session.reply(word)[:2]) for word in ("crane", "moist", "bulky")]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(play, range(40))) == [play(seed) for seed in range(40)]
+
+
+def test_wrong_settings_are_refused_before_anything_is_served() -> None:
+    with pytest.raises(ValueError, match="Wordle"):
+        make_app(Offer("Wordl-v0"))
+    with pytest.raises(ValueError, match="Unknown split 'tset'"):
+        Offer("Wordle-v0", split="tset")

@@ -1,0 +1,70 @@
+"""Replies judged in worker processes: the same verdicts, within a time limit, whatever a verifier does."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import pytest
+
+from rlbench_suite.language import CompositeDataset, Judge, verdict
+from rlbench_suite.puzzle import Verdict
+
+
+def misbehave(row: Any, completion: Any, **reading: Any) -> Verdict:
+    """Judge as usual, but hang or die on demand."""
+    if completion == "hang":
+        time.sleep(60)
+    if completion == "die":
+        os._exit(3)
+    return verdict(row, completion, **reading)
+
+
+class Misbehaving(Judge):
+    _judge = staticmethod(misbehave)
+
+
+def rows_and_replies(count: int) -> tuple[list[Any], list[Any]]:
+    data = CompositeDataset({"Sudoku4-v0": 1, "SAT-v0": 1}, size=count)
+    rows = data[:]
+    return rows, [
+        [f"<answer>{row['answer']}</answer>", "junk", None, [{"role": "assistant", "content": "<answer>1</answer>"}]][
+            number % 4
+        ]
+        for number, row in enumerate(rows)
+    ]
+
+
+def test_processes_give_the_same_verdicts_in_order() -> None:
+    rows, replies = rows_and_replies(150)
+    truth = [verdict(row, reply) for row, reply in zip(rows, replies, strict=True)]
+    with Judge(processes=2) as judge:
+        assert judge.verdicts(rows, replies) == truth
+        assert judge.scores(rows[::-1], replies[::-1]) == [judged.score for judged in reversed(truth)]
+        assert judge.verdicts([], []) == []
+        with pytest.raises(TypeError, match="A completion is a str"):
+            judge.verdicts(rows[:3], ["", 5, ""])
+        with pytest.raises(ValueError, match="metadata of a row"):
+            judge.verdicts([{"question": ""}], [""])
+        with pytest.raises(ValueError, match="shorter"):
+            judge.verdicts(rows[:3], replies[:2])
+        assert judge.verdicts(rows, replies) == truth, "errors leave no traces"
+
+
+def test_a_reply_that_hangs_or_kills_costs_that_reply_alone() -> None:
+    rows, replies = rows_and_replies(100)
+    replies[10], replies[50] = "hang", "die"
+    begun = time.monotonic()
+    with Misbehaving(processes=1, seconds=1.0) as judge:
+        found = judge.verdicts(rows, replies)
+    assert time.monotonic() - begun < 50
+    assert found[10] == (False, False, False, 0, "judging this answer took longer than 1 s")
+    assert found[50] == (False, False, False, 0, "judging this answer ended its process")
+    for number in set(range(100)) - {10, 50}:
+        assert found[number] == verdict(rows[number], replies[number])
+
+
+def test_wrong_arguments_are_named() -> None:
+    with pytest.raises(ValueError, match="at least 1 process and more than 0 seconds, got 0"):
+        Judge(0)
