@@ -147,7 +147,7 @@ class OfficeApps(Task[Params, State]):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success``: the episode ended, and in the right way."""
-        over = self.terminal(state, None, params)
+        over = state.ending != Ending.RUNNING
         return {
             "success": self.solved(state, params),
             "template": jnp.where(over, params.ask.template, -1),
