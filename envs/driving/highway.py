@@ -491,19 +491,16 @@ class Highway(Road):
         return (
             *self.own_components(),
             Component("speed_to_keep", "number of the speed that it keeps, of 10 to 30 m/s", f"{LEVELS - 1} levels"),
-            Component(
-                "target_lane", "lane that it drives in or changes to, counted from the right", f"{LANES - 1} lanes"
-            ),
+            Component("target_lane", "lane it drives in or changes to, counted from the right", f"{LANES - 1} lanes"),
             Component("changing", "whether it is changing lanes"),
             *self.others_components(),
         )
 
     def action_components(self) -> tuple[Component, ...]:
         """List the five decisions."""
-        says = ("change to the lane to the left", "keep lane and speed", "change to the lane to the right")
-        return singles(
-            dict(zip(ACTIONS, (*says, "keep the next higher speed", "keep the next lower speed"), strict=True))
-        )
+        lanes = "change to the lane to the left", "keep lane and speed", "change to the lane to the right"
+        speeds = "keep the next higher speed", "keep the next lower speed"
+        return singles(dict(zip(ACTIONS, (*lanes, *speeds), strict=True)))
 
     def noop_action(self) -> np.ndarray:
         """Return IDLE."""
