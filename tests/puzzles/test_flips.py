@@ -307,10 +307,10 @@ def test_words_and_picture(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "tier", "message"),
     [
-        ("Saturn-v0", 5, "row of a table, 1 to 4, got 5"),
+        ("Saturn-v0", 5, "row of a table of sizes, 1 to 4, got 5"),
         ("UniqueSAT-v0", 33, "6 to 32, got 33"),
         ("MaxSAT-v0", 21, "6 to 20, got 21"),
-        ("SAT50-v0", 66, "8 to 64, got 66"),
+        ("SAT50-v0", 66, "8 to 64 in steps of 2, got 66"),
     ],
 )
 def test_other_sizes_are_refused(name: str, tier: float, message: str) -> None:

@@ -91,7 +91,7 @@ def test_tiers_are_ordered_by_difficulty() -> None:
 
 
 def test_only_three_thirds() -> None:
-    with pytest.raises(ValueError, match=r"1, 2 or 3, got 4"):
+    with pytest.raises(ValueError, match=r"one of 1, 2, 3, got 4"):
         Game24Puzzle(4)
 
 

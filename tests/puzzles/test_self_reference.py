@@ -137,7 +137,9 @@ def test_every_kind_of_statement_comes_up_and_is_as_often_false_as_true() -> Non
         said = re.findall(r"^\d+\. (.*)\.$", prompt, re.MULTILINE)
         for value, words in zip(values, said, strict=True):
             seen[next(form for form in MEANINGS if re.fullmatch(form, words, re.IGNORECASE)), value] += 1
-    for form in MEANINGS:
+    for value in "TF":  # "none of" says "exactly 0 of" in other words
+        seen[rf"exactly {COUNT}", value] += seen[rf"none of {GROUP} is true", value]
+    for form in MEANINGS.keys() - {rf"none of {GROUP} is true"}:
         true, false = seen[form, "T"], seen[form, "F"]
         assert true + false > 40, form
         assert 0.3 < true / (true + false) < 0.7, (form, true, false)

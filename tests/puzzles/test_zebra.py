@@ -167,7 +167,7 @@ def test_contradictions_and_sizes_are_refused() -> None:
     clues[:2] = [(6, 0, 0), (6, 0, 1)]
     with pytest.raises(ValueError, match="contradict"):
         puzzle.solve(Instance(np.zeros(9, np.int8), clues))
-    with pytest.raises(ValueError, match="3, 4 or 5, got 6"):
+    with pytest.raises(ValueError, match="one of 3, 4, 5, got 6"):
         ZebraPuzzle(6)
 
 

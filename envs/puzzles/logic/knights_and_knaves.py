@@ -76,7 +76,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
     difficulty_is = "kinds that a depth-first search, person by person, tries until it has proven uniqueness"
     tier_is = "the number of people"
     tiers = range(3, len(NAMES) + 1)
-    few: ClassVar[dict[float, float]] = {3: 4_000, 4: 50_000}
+    few: ClassVar[dict[float, float]] = {3: 4_000, 4: 98_000}
 
     def __init__(self, tier: float) -> None:
         super().__init__(tier)

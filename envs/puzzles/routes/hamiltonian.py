@@ -208,7 +208,7 @@ class HamiltonianCyclePuzzle(HamiltonianPuzzle):
     """A cycle through every vertex."""
 
     name = "HamiltonianCycle"
-    few: ClassVar[dict[float, float]] = {8: 800}
+    few: ClassVar[dict[float, float]] = {8: 670}
     closed, density = True, 13
 
     def _of_kind(self, dice: Dice, *, solvable: bool) -> Instance:
