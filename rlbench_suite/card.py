@@ -25,6 +25,8 @@ SCORES_FILE = "reference_scores.json"
 ONE_SHOT_FILE = "one_shot_scores.json"
 LONGEST_LIST, NEAREST = 20, 5
 """Largest number of names that an error lists in full, and the number that it lists if there are more."""
+LONGEST_GIVEN = 80
+"""Largest number of characters of a given name that an error repeats."""
 KEYWORDS = ("split", "difficulty", "view", "dtype", "render_mode", "weights")
 """Keywords that ``gymnasium.make`` takes for every id, besides the settings of its card."""
 
@@ -48,6 +50,7 @@ def unexpected(task_id: str, name: str, known: Iterable[str]) -> UnknownKeyword:
 def unknown(kind: str, given: object, known: Iterable[str]) -> str:
     """Return a sentence with the given value, the nearest valid name, and the allowed names (if many, the nearest)."""
     names = sorted(known)
+    given = f"{given[:LONGEST_GIVEN]}..." if isinstance(given, str) and len(given) > LONGEST_GIVEN else given
     folded = {_fold(name): name for name in names}
     near = difflib.get_close_matches(_fold(str(given)), folded, n=1, cutoff=0.4)
     hint = f" Did you mean {folded[near[0]]!r}?" if near else ""

@@ -241,16 +241,16 @@ class TMaze(Task[Params, State]):
     def rules(self) -> str:
         """Return the rules of the maze."""
         sign = (
-            "A sign at the start of every corridor says which turn is right at its junction"
+            "A sign at the start of every corridor says which turn is correct at its junction"
             if self.rewriting
-            else "A sign at the start of the first corridor says which turn is right at every junction"
+            else "A sign at the start of the first corridor says which turn is correct at every junction"
         )
         length = f"always {self.longest}" if self.fixed else f"drawn anew for each, 1 to {self.longest}"
         return (
             "T-maze: an endless chain of corridors. 'forward' walks one step. At the junction at a corridor's end, "
             f"'left' or 'right' turns into the next corridor. The length of a corridor in steps is {length}.\n"
-            f"{sign}; it is in sight from there only. A right turn earns 1, a wrong one 0. Any other move meets a wall "
-            "and wastes the turn."
+            f"{sign}; it is in sight from there only. A correct turn earns 1, a wrong one 0. Any other move meets "
+            "a wall and wastes the turn."
         )
 
     def how_to_act(self) -> str:

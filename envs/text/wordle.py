@@ -303,7 +303,7 @@ class Wordle(Task[Params, State]):
             f"The hidden word and all guesses are from a list of {len(self.words)} common American English words "
             "(SCOWL, sizes 10 to 35), without names and without regular inflections such as plurals and past tenses.\n"
             f"A reply that is no word of the list wastes a guess: {self.words[0]!r} is guessed instead.\n"
-            "A word found with guess 1, 2, ..., 6 earns 1, 0.9, ..., 0.5."
+            "A word found with guess 1, 2, ..., 6 earns 1, 0.9, ..., 0.5; else each G of the best guess earns 0.05."
         )
 
     def describe_turn(self, before: State | None, state: State, params: Params) -> str:

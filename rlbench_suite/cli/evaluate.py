@@ -213,9 +213,10 @@ def evaluate(
                     events.close()
                     left = len(run.missing())
                     command = shlex.join(["rlsuite-eval", *sys.argv[1:]])
+                    kept = "Transcripts of finished episodes are kept, too. " if played else ""
                     console.print(
                         f"\nInterrupted: {len(run.wanted) - left} of {len(run.wanted)} cells are done and saved. "
-                        f"Continue with: {command}",
+                        f"{kept}Continue with: {command}",
                         highlight=False, soft_wrap=True,
                     )  # fmt: skip
                     raise typer.Exit(INTERRUPTED) from None

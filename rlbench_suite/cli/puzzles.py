@@ -34,7 +34,7 @@ def show(
     check_at_least("--seed", seed, 0)
     from rlbench_suite.language.rows import puzzle_of
 
-    puzzle = puzzle_of(task_id, difficulty)
+    puzzle = puzzle_of(task_id, number_or_name(difficulty))
     instance = puzzle.generate(seed, split)
     print(puzzle.prompt(instance))
     if answer:
@@ -59,7 +59,7 @@ def verify(
     from rlbench_suite.language.lenient import judge_reply
     from rlbench_suite.language.rows import puzzle_of
 
-    puzzle = puzzle_of(task_id, difficulty)
+    puzzle = puzzle_of(task_id, number_or_name(difficulty))
     verdict = judge_reply(puzzle, puzzle.generate(seed, split), sys.stdin.read(), lenient=lenient)
     print(json.dumps(verdict._asdict(), indent=2))
     raise typer.Exit(0 if verdict.score == 1 else 1)
@@ -133,8 +133,13 @@ def difficulties(card: TaskCard, text: str | None) -> list[str | float] | None:
                 )
             chosen += within
         else:
-            chosen.append(float(part) if re.fullmatch(r"\s*\d+(\.\d+)?\s*", part) else part.strip())
+            chosen.append(number_or_name(part))  # type: ignore[arg-type]
     return chosen
+
+
+def number_or_name(text: str | None) -> str | float | None:
+    """Return the difficulty that a text names: a number, or the name of a tier; None for none."""
+    return float(text) if text and re.fullmatch(r"\s*\d+(\.\d+)?\s*", text) else text and text.strip()
 
 
 @app.command()

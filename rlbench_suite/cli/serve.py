@@ -50,6 +50,8 @@ def serve(
     """
     check_at_least("--max-sessions", max_sessions, 1)
     check_at_least("--seed", seed, 0)
+    if not 0 <= port < 2**16:
+        raise ValueError(f"--port must be from 0 to 65535, got {port}.")
     prepare_jax()
     from rlbench_suite.language import mcp as mcp_server
     from rlbench_suite.language import openenv

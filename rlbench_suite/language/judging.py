@@ -6,6 +6,7 @@ import multiprocessing
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, ClassVar
@@ -44,11 +45,15 @@ class _Worker:
         return self.since + (seconds if self.ready else _LONGEST_START)
 
     def give(self, tasks: list[Task]) -> None:
-        """Hand it replies to judge."""
+        """Hand it replies to judge.
+
+        Raises:
+            OSError: its process has ended.
+        """
+        self.pipe.send([(row, reply) for _, row, reply in tasks])
         self.tasks.extend(tasks)
         self.ready = False
         self.since = time.monotonic()
-        self.pipe.send([(row, reply) for _, row, reply in tasks])
 
     def end(self) -> None:
         """End the process."""
@@ -65,10 +70,11 @@ def _work(pipe: Connection, judge: Callable[..., Verdict], reading: Mapping[str,
             tasks = pipe.recv()
         except EOFError:
             return
-        try:
-            for row, _ in tasks:
+        for row, _ in tasks:
+            with suppress(TypeError, ValueError):  # its reply meets the error again
                 instance_of(row)
-            pipe.send(READY)
+        pipe.send(READY)
+        try:
             for row, reply in tasks:
                 pipe.send(judge(row, reply, **reading))
         except (TypeError, ValueError) as error:
@@ -103,18 +109,34 @@ class Judge:
         """Judge each reply to its row; see :func:`.rows.verdict`. Verdicts are in the order of the replies.
 
         Raises:
-            ValueError: not as many rows as completions, or not a row.
+            ValueError: not as many rows as completions, not a row, or the judge is closed.
             TypeError: a completion of a wrong type.
             RuntimeError: a worker did not start.
         """
+        if not self._workers:
+            raise ValueError("This judge is closed; make another.")
         tasks = [(number, row, reply) for number, (row, reply) in enumerate(zip(rows, completions, strict=True))]
         chunks = deque(tasks[at : at + CHUNK] for at in range(0, len(tasks), CHUNK))
         found: list[Verdict] = [_LOST] * len(tasks)
+        try:
+            self._judge_all(chunks, found)
+        except BaseException:  # verdicts on these replies must not be taken for those on later ones
+            self._workers = [self._renewed(worker) if worker.tasks else worker for worker in self._workers]
+            raise
+        return found
+
+    def _judge_all(self, chunks: deque[list[Task]], found: list[Verdict]) -> None:
+        """Judge replies and put the verdicts in their places."""
         error: Exception | None = None
         while (chunks and not error) or any(worker.tasks for worker in self._workers):
-            for worker in self._workers:
+            for place, worker in enumerate(self._workers):
                 if worker.ready and not worker.tasks and chunks and not error:
-                    worker.give(chunks.popleft())
+                    try:
+                        worker.give(chunks[0])
+                    except OSError:  # it was killed while it had nothing to do
+                        self._workers[place] = self._renewed(worker)
+                    else:
+                        chunks.popleft()
             busy = [worker for worker in self._workers if worker.tasks or not worker.ready]
             limit = min(worker.deadline(self.seconds) for worker in busy) - time.monotonic()
             wait([worker.pipe for worker in busy], max(limit, 0))
@@ -129,7 +151,6 @@ class Judge:
                     self._replace(worker, reason, found, chunks)
         if error:
             raise error
-        return found
 
     def scores(self, rows: Iterable[Row], completions: Iterable[Completion]) -> list[float]:
         """Score each reply to its row, see :meth:`verdicts`."""
@@ -171,8 +192,8 @@ class Judge:
         Raises:
             RuntimeError: it had not even started.
         """
-        worker.end()
         if not worker.tasks:
+            worker.end()
             raise RuntimeError(
                 f"A process for judging did not start within {_LONGEST_START:g} s. A script needs "
                 "`if __name__ == '__main__':` around its use of Judge."
@@ -181,7 +202,12 @@ class Judge:
         found[guilty[0]] = Verdict(False, False, False, 0.0, reason)
         if left:
             chunks.appendleft(left)
-        self._workers[self._workers.index(worker)] = self._start()
+        self._workers[self._workers.index(worker)] = self._renewed(worker)
+
+    def _renewed(self, worker: _Worker) -> _Worker:
+        """End a worker and start another."""
+        worker.end()
+        return self._start()
 
     def _start(self) -> _Worker:
         """Start a worker."""

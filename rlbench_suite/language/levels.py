@@ -101,7 +101,7 @@ class Levels:
         Raises:
             ValueError: a row of another puzzle, or a success that is not from 0 to 1.
         """
-        task_id, tier, *_ = row_id.rsplit("/", 3)
+        task_id, tier, *_ = (*row_id.rsplit("/", 3), "")
         if task_id not in self.ladders:
             raise ValueError(unknown("puzzle of a row", task_id, self.ladders))
         if not 0 <= success <= 1:

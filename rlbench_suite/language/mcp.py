@@ -33,7 +33,7 @@ def server(session: Session, name: str = "rlbench-suite") -> Server[Any]:
         from mcp.server.lowlevel import Server
     except ImportError as error:
         raise ImportError("MCP servers need mcp 2.0 or newer: pip install 'rlbench-suite[mcp]'") from error
-    task = "\n\n".join(text for text in (session.system, session.opening) if text)
+    task = session.briefing
     tools = [types.Tool(**tool) for tool in listed(session.tools)]
     one_at_a_time = asyncio.Lock()
 

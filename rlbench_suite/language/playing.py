@@ -112,7 +112,7 @@ class TranscriptFile:
         for number, line in enumerate(stored[:end].splitlines(), 1):
             try:
                 transcript = Transcript.from_json(line)
-            except ValueError as error:
+            except (TypeError, ValueError) as error:
                 raise ValueError(
                     f"Line {number} of {path} is damaged ({error}); delete the line to play its episode again."
                 ) from None

@@ -23,6 +23,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
+import numpy as np
+
 from rlbench_suite.card import load, unknown
 from rlbench_suite.language.lenient import TAGS, THOUGHTS, Tags, find_answer, judge_answer, plain
 from rlbench_suite.puzzle import CLOSING, OPENING, Puzzle, Verdict
@@ -131,7 +133,8 @@ def score(
     text = text_of(completion)
     if text is None:
         return 0.0
-    best: str = row.get("answer", "")
+    best = row.get("answer")
+    best = best if isinstance(best, str) else ""
     if best and not reading and text.endswith(f"{OPENING}{best}{CLOSING}"):
         return 1.0  # most right replies end in the answer
     given = find_answer(text, lenient=lenient, **reading)
@@ -144,7 +147,10 @@ def _judged(row: Mapping[str, Any], given: str | None, *, lenient: bool, partial
     judged = judge_answer(puzzle, instance, given, lenient=lenient)
     if partial and given is not None and judged.valid and judged.score < 1:
         read = given if puzzle.verify(instance, given).valid else puzzle.mend(plain(given))
-        credit = puzzle.partial(instance, read, row.get("answer") or puzzle.solve(instance))
+        best = row.get("answer")
+        if not (isinstance(best, str) and puzzle.verify(instance, best).score == 1):
+            best = puzzle.solve(instance)
+        credit = puzzle.partial(instance, read, best)
         return judged._replace(score=max(judged.score, credit))
     return judged
 
@@ -193,10 +199,19 @@ def metadata_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     metadata = row.get("metadata")
     if isinstance(metadata, str):
-        metadata = json.loads(metadata)
+        try:
+            metadata = json.loads(metadata)
+        except RecursionError:
+            raise ValueError("The metadata of a row are nested too deeply.") from None
     if not isinstance(metadata, Mapping) or not metadata.keys() >= set(METADATA):
-        got = ", ".join(metadata) if isinstance(metadata, Mapping) else f"metadata {metadata!r}"
+        got = ", ".join(map(str, metadata)) if isinstance(metadata, Mapping) else f"metadata {metadata!r:.80}"
         raise ValueError(f"The metadata of a row have the keys {', '.join(METADATA)}; got {got}.")
+    task_id, tier, instance = (metadata[name] for name in ("id", "tier", "instance"))
+    if not (isinstance(task_id, str) and isinstance(tier, (int, float)) and isinstance(instance, str)):
+        raise ValueError(
+            "The metadata of a row have text as id, a number as tier and text as instance; "
+            f"got {task_id!r:.80}, {tier!r:.80} and {instance!r:.80}."
+        )
     return metadata
 
 
@@ -219,4 +234,11 @@ def kept_puzzle(task_id: str, tier: float) -> Puzzle[Any]:
 @lru_cache(maxsize=_KEPT)
 def _instance(task_id: str, tier: float, text: str) -> tuple[Puzzle[Any], Any]:
     puzzle = kept_puzzle(task_id, tier)
-    return puzzle, puzzle.from_plain(json.loads(text))
+    try:
+        instance = puzzle.from_plain(json.loads(text))
+    except (AttributeError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        raise ValueError(f"{text!r:.80} is no instance of {task_id} at {tier:g}: {error}") from None
+    for field in instance:
+        if isinstance(field, np.ndarray):
+            field.flags.writeable = False  # all replies to the row share it
+    return puzzle, instance

@@ -15,7 +15,7 @@ from rlbench_suite.adapters.text import LONGEST_ACTION, TextEnv, action_in, why_
 from rlbench_suite.card import unknown
 from rlbench_suite.episode import scalar_return
 from rlbench_suite.language.lenient import find_answer, judge_answer, plain
-from rlbench_suite.language.rows import puzzle_of
+from rlbench_suite.language.rows import puzzle_of, text_of
 from rlbench_suite.language.tools import Schema, read_arguments, text_tool
 from rlbench_suite.puzzle import Verdict
 from rlbench_suite.registry import card as find_card
@@ -117,11 +117,12 @@ class Session(abc.ABC):
         for call in calls:
             text, reward = "The episode is over; this call was not made.", 0.0
             if not self.done:
-                text, reward = self._called(call["function"]["name"], call["function"]["arguments"])
+                called = call.get("function") or {}
+                text, reward = self._called(str(called.get("name", "")), called.get("arguments") or "{}")
             rewards += reward
-            said.append({"role": "tool", "tool_call_id": call["id"], "content": text})
+            said.append({"role": "tool", "tool_call_id": call.get("id", ""), "content": text})
         if not calls:
-            text, rewards = self._replied(message.get("content") or "")
+            text, rewards = self._replied(text_of([message | {"role": "assistant"}]) or "")
             said.append({"role": "user", "content": text})
         self.said.append(said)
         return Turn(text, rewards, self.done)
@@ -146,6 +147,12 @@ class Session(abc.ABC):
     @abc.abstractmethod
     def success(self) -> bool:
         """Whether the episode is solved."""
+
+    @property
+    def briefing(self) -> str:
+        """Everything that a player who acts by tool calls reads first: rules, and the instance."""
+        how = "" if self.uses_tools else "Call reply in each turn."
+        return "\n\n".join(part for part in (self.system, self.opening, how) if part)
 
     def messages(self) -> list[Message]:
         """Return the whole conversation so far, as a chat endpoint takes it."""
@@ -174,6 +181,12 @@ class PuzzleSession(Session):
         self.instance = self.puzzle.generate(seed, split)
         self.system, self.opening, self.tools = "", self.puzzle.prompt(self.instance), [SUBMIT]
         self.verdict: Verdict | None = None
+
+    @property
+    def briefing(self) -> str:
+        """Question and example without answer tags, for a player who calls ``submit_answer``."""
+        asked = f"{self.puzzle.question(self.instance)}\n{self.puzzle.shown_examples(self.instance)}"
+        return f"{asked}\nGive your answer by calling submit_answer."
 
     def _replied(self, text: str) -> tuple[str, float]:
         return self._judged(find_answer(text, lenient=self.lenient))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rlbench_suite.card import SPLITS, unknown
 from rlbench_suite.language.rows import Completion, Row, score, verdict
-from rlbench_suite.language.session import PuzzleSession, Session, begin
+from rlbench_suite.language.session import Session, begin
 from rlbench_suite.language.tools import Schema, function_of
 from rlbench_suite.registry import card as find_card
 
@@ -68,12 +68,7 @@ class TaskEnvironment:
         self._session = begin(
             task_id, seed=seed, split=split, difficulty=difficulty, one_shot=self.one_shot, lenient=self.lenient
         )
-        if isinstance(self._session, PuzzleSession):
-            puzzle, instance = self._session.puzzle, self._session.instance
-            question = f"{puzzle.question(instance)}\n{puzzle.shown_examples(instance)}"
-            return f"{question}\nGive your answer by calling submit_answer."
-        how = "" if self._session.uses_tools else "Call reply in each turn."
-        return "\n\n".join(part for part in (self._session.system, self._session.opening, how) if part)
+        return self._session.briefing
 
     def get_reward(self) -> float:
         """Return the score of the episode so far; 0 before its first turn."""
@@ -214,9 +209,14 @@ def _each(
 ) -> list[float | None]:
     """Return the reward of each completion; None for rows of other datasets."""
     return [
-        reward({"answer": best or "", "metadata": of}, completion) if of else None
+        reward({"answer": best or "", "metadata": of}, completion) if _is_ours(of) else None
         for completion, of, best in zip(completions, metadata, answer or [""] * len(metadata), strict=True)
     ]
+
+
+def _is_ours(metadata: Mapping[str, Any] | str | None) -> bool:
+    """Return whether metadata may be a puzzle's. In a mixed table, rows of others have our keys without values."""
+    return bool(metadata) if metadata is None or isinstance(metadata, str) else metadata.get("id") is not None
 
 
 def prompt_dataset(rows: Iterable[Row], *, environment: bool = False) -> datasets.Dataset:

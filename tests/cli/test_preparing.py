@@ -90,6 +90,9 @@ def test_workers_share_it_and_results_do_not_depend_on_it(bare: Path, toys: Path
         (suite.app, ("bench", "--seconds", "inf"), "--seconds must be a finite number above 0, got inf"),
         (suite.app, ("bench", "--seconds", "0"), "--seconds must be a finite number above 0, got 0.0"),
         (suite.app, ("calibrate", "SAT-v0", "--episodes", "-5"), "--episodes must be at least 2, got -5"),
+        (suite.app, ("serve", "Wordle-v0", "--port", "65536"), "--port must be from 0 to 65535, got 65536"),
+        (suite.app, ("serve", "Wordle-v0", "--max-sessions", "0"), "--max-sessions must be at least 1, got 0"),
+        (suite.app, ("serve", "Wordle-v0", "--seed", "-1"), "--seed must be at least 0, got -1"),
         (suite.app, ("puzzles", "show", "Slant-v1", "--seed", "-1"), "--seed must be at least 0, got -1"),
         (suite.app, ("puzzles", "verify", "Slant-v1", "--seed", "-1"), "--seed must be at least 0, got -1"),
         (suite.app, ("puzzles", "export", "Slant-v1", "--n", "0"), "--n must be at least 1, got 0"),
@@ -106,7 +109,10 @@ def test_senseless_numbers_are_refused(
 
 
 def test_every_option_that_is_a_number_is_among_them():
-    """A new one is to be checked too. ``play --seed`` and ``pack --entry-version`` are, where they are used."""
+    """A new one is to be checked too. ``play --seed`` and ``pack --entry-version`` are, where they are used.
+
+    Options of language models are checked in ``tests/language``.
+    """
     numbers = {
         (command.callback.__name__, name)
         for program in (evaluate.app, suite.app, leaderboard.app, data.app, puzzles.app)
@@ -119,4 +125,7 @@ def test_every_option_that_is_a_number_is_among_them():
         ("evaluate", "seeds"), ("evaluate", "workers"), ("evaluate", "silence"), ("bench", "envs"),
         ("bench", "seconds"), ("calibrate", "episodes"), ("play", "seed"), ("pack", "entry_version"),
         ("show", "seed"), ("verify", "seed"), ("export", "n"), ("export", "seed"),
+        ("serve", "port"), ("serve", "max_sessions"), ("serve", "seed"),
+        *(("evaluate", name) for name in ("samples", "episodes", "temperature", "max_tokens", "concurrency")),
+        *(("evaluate", name) for name in ("input_price", "output_price")),
     }  # fmt: skip

@@ -175,3 +175,11 @@ def test_bench_and_calibrate(call: Callable[..., tuple], toys: Path, tmp_path: P
     code, _, err = call("calibrate", "ToyWalk-v0", "--episodes", "1")
     assert code == 2
     assert "--episodes must be at least 2, got 1" in err
+
+
+def test_a_puzzle_is_shown_at_any_number_it_has(call: Callable[..., tuple]) -> None:
+    code, out, _ = call("puzzles", "show", "Sudoku-v0", "--difficulty", "33")
+    assert (code, "Sudoku" in out) == (0, True)
+    code, _, error = call("puzzles", "show", "Sudoku-v0", "--difficulty", "99")
+    assert code == 2
+    assert "1 to 56" in error

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import pickle
 import time
 from typing import Any
 
 import pytest
 
-from rlbench_suite.language import CompositeDataset, Judge, verdict
+from rlbench_suite.language import CompositeDataset, Judge, judging, verdict
 from rlbench_suite.puzzle import Verdict
 
 
@@ -63,6 +64,29 @@ def test_a_reply_that_hangs_or_kills_costs_that_reply_alone() -> None:
     assert found[50] == (False, False, False, 0, "judging this answer ended its process")
     for number in set(range(100)) - {10, 50}:
         assert found[number] == verdict(rows[number], replies[number])
+
+
+@pytest.mark.parametrize("fault", ["interrupt", "unpicklable", "idle worker killed"])
+def test_a_call_that_failed_leaves_no_verdicts_to_the_next(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, _ = rows_and_replies(64)
+    right = [f"<answer>{row['answer']}</answer>" for row in rows]
+    with Judge(processes=2) as judge:
+        assert judge.scores(rows[:4], right[:4]) == [1] * 4
+        if fault == "interrupt":
+            with monkeypatch.context() as patch:
+                patch.setattr(judging, "wait", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+                with pytest.raises(KeyboardInterrupt):
+                    judge.verdicts(rows, right)
+        elif fault == "unpicklable":
+            with pytest.raises((AttributeError, TypeError, pickle.PicklingError)):
+                judge.verdicts(rows, [lambda: None, *right[1:]])  # type: ignore[list-item]
+        else:
+            judge._workers[0].process.kill()
+            judge._workers[0].process.join()
+        assert judge.scores(rows, ["wrong"] * 64) == [0] * 64
+        assert judge.scores(rows, right) == [1] * 64
+    with pytest.raises(ValueError, match="closed"):
+        judge.scores(rows, right)
 
 
 def test_wrong_arguments_are_named() -> None:

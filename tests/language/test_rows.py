@@ -112,3 +112,35 @@ def test_a_broken_row_is_refused_by_name() -> None:
         verdict(row | {"metadata": row["metadata"] | {"instance": '{"clauses":[]}'}}, "")
     with pytest.raises(ValueError, match="Sudoku4 has no version v9"):
         verdict(row | {"metadata": row["metadata"] | {"id": "rlsuite/Sudoku4-v9"}}, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("instance", "[]"), ("instance", "null"), ("instance", None), ("instance", "[" * 100_000), ("id", None),
+        ("instance", '{"givens": 3}'), ("tier", [4]), ("tier", None),
+    ],
+)  # fmt: skip
+def test_damaged_metadata_are_refused_by_name(name: str, value: Any) -> None:
+    row = PuzzleDataset("Sudoku4-v0", size=3)[0]
+    for judged in (verdict, score):
+        with pytest.raises(ValueError, match=r"metadata of a row|is no instance of"):
+            judged(row | {"metadata": row["metadata"] | {name: value}}, tagged("1"))
+    big = json.dumps(json.loads(row["metadata"]["instance"]) | {"givens": [10**30] * 16})
+    with pytest.raises(ValueError, match="is no instance of"):
+        verdict(row | {"metadata": row["metadata"] | {"instance": big}}, tagged("1"))
+
+
+@pytest.mark.parametrize("answer", [5, None, ["1"], float("nan"), "hello"])
+def test_an_answer_of_another_kind_does_not_harm(answer: Any) -> None:
+    row = PuzzleDataset("Sudoku4-v0", size=3)[0]
+    best = tagged(row["answer"])
+    wrong = row["answer"].replace("1", "2", 1)
+    assert score(row | {"answer": answer}, best) == 1
+    assert verdict(row | {"answer": answer}, tagged(wrong), partial=True) == verdict(row, tagged(wrong), partial=True)
+
+
+def test_the_instance_that_replies_share_cannot_be_changed() -> None:
+    _, instance = rows.instance_of(PuzzleDataset("Sudoku4-v0", size=3)[0])
+    with pytest.raises(ValueError, match="read-only"):
+        instance.givens[...] = 0

@@ -356,3 +356,21 @@ def test_a_time_limit_is_named() -> None:
         turn = session.call("reply", {"text": "forward"})
     assert session.turns == 200
     assert "The episode is over: the time limit is reached. Score: " in turn.text
+
+
+def test_messages_of_other_clients_are_played() -> None:
+    parts = [{"type": "text", "text": "I guess "}, {"type": "text", "text": "<action>crane</action>"}]
+    one, other = begin("Wordle-v0", seed=1), begin("Wordle-v0", seed=1)
+    assert one.play({"role": "assistant", "content": parts}) == other.reply("<action>crane</action>")
+    asked = begin("Sudoku4-v0")
+    for call in ({}, {"id": "a"}, {"function": {}}, {"function": {"name": "x" * 10**6}}):
+        if not asked.done:
+            assert len(asked.play({"role": "assistant", "content": None, "tool_calls": [call]}).text) < 500
+
+
+@pytest.mark.parametrize("task_id", ["Game24-v0", "Wordle-v0", "OfficeApps-v0"])
+def test_a_briefing_for_tools_names_the_tool_and_no_answer_tags(task_id: str) -> None:
+    session = begin(task_id)
+    assert "<answer>" not in session.briefing
+    if not session.uses_tools:
+        assert session.tools[0]["function"]["name"] in session.briefing

@@ -281,3 +281,9 @@ def test_words_and_picture() -> None:
 def test_other_sizes_are_refused(tier: float) -> None:
     with pytest.raises(ValueError, match="the number of variables, 6 to 24"):
         RefuteSATPuzzle(tier)
+
+
+def test_tokens_after_a_gap_are_read_too() -> None:
+    puzzle = RefuteSATPuzzle(10)
+    for seed in range(12):
+        assert not puzzle.verify(puzzle.generate(seed), "UNSAT #1 because I say so").valid

@@ -73,7 +73,7 @@ def prompted(puzzle: RuleInductionPuzzle, instance: Instance) -> tuple[Facts, li
     """Facts, things, positive and negative examples, read from the prompt."""
     text = puzzle.prompt(instance)
     told = text.split("else is false:\n")[1].split("\n\n")[0]
-    positive, negative = re.search(r"holds of: (.*)\n.*does not hold of: (.*)", text).groups()  # type: ignore[union-attr]
+    positive, negative = re.search(r"target holds: (.*)\n.*does not hold: (.*)", text).groups()  # type: ignore[union-attr]
     facts = set(atoms(told))
     things = sorted({thing for _, *about in facts for thing in about})
     return facts, things, atoms(positive), atoms(negative)

@@ -207,3 +207,12 @@ def test_people_can_play() -> None:
 def test_other_sizes_are_refused(tier: float) -> None:
     with pytest.raises(ValueError, match="how many numbers there are, 4 to 24, got"):
         puzzle_of(NAME, tier)
+
+
+def test_words_after_a_broken_rule_are_read_too() -> None:
+    """A proof that ends early is well-formed only if all of it is."""
+    puzzle = puzzle_of("StackPermutation-v1")
+    instance = puzzle.generate(0)
+    words = 2 * len(instance.order)
+    assert not puzzle.verify(instance, " ".join(["pop", *["garbage"] * (words - 1)])).valid
+    assert puzzle.verify(instance, " ".join(["pop"] * words)).valid

@@ -119,11 +119,17 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
             Malformed: it is not one whole tree.
         """
         clauses = clause_list(instance)
+        named = [
+            parsing.integer(token[1:], 1, len(clauses), "clause")
+            if token.startswith("#")
+            else parsing.integer(token, 1, int(instance.variables), "variable")
+            for token in proof
+        ]
         case: dict[int, bool] = {}
         """Values of the current case, in the order in which they were given."""
-        for number, token in enumerate(proof, 1):
+        for number, (token, name) in enumerate(zip(proof, named, strict=True), 1):
             if token.startswith("#"):
-                clause = clauses[parsing.integer(token[1:], 1, len(clauses), "clause") - 1]
+                clause = clauses[name - 1]
                 if any(case.get(abs(x), x > 0) == (x > 0) for x in clause):
                     shown = " ".join(str(v if true else -v) for v, true in case.items())
                     return f"token {number}, {token}: not every literal is false in the case {shown or 'of no values'}"
@@ -135,10 +141,9 @@ class RefuteSATPuzzle(CNFPuzzle[CNF]):
                     return ""
                 case[last] = False
             else:
-                variable = parsing.integer(token, 1, int(instance.variables), "variable")
-                if variable in case:
-                    return f"token {number}: variable {variable} has a value already"
-                case[variable] = True
+                if name in case:
+                    return f"token {number}: variable {name} has a value already"
+                case[name] = True
         raise Malformed("the proof is not whole: some case has no proof")
 
     def solve(self, instance: CNF) -> str:

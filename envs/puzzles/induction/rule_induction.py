@@ -146,7 +146,8 @@ def told(instance: Any) -> str:
     )
     return (
         f"{things} These are all the facts; everything else is false:\n{' '.join(facts)}\n{' '.join(marks)}\n\n"
-        f"The target holds of: {', '.join(shown[1])}\nThe target does not hold of: {', '.join(shown[0])}"
+        f"Some of which the target holds: {', '.join(shown[1])}\n"
+        f"Some of which it does not hold: {', '.join(shown[0])}"
     )
 
 

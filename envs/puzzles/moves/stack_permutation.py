@@ -167,10 +167,11 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         words = answer.split(" ")
         if len(words) != 2 * self.count:
             raise Malformed(f"expected {2 * self.count} operations or {IMPOSSIBLE}, got {len(words)} words")
+        named = [parsing.word(word, OPERATIONS) for word in words]
         stack: list[int] = []
         pushed = popped = 0
-        for number, word in enumerate(words, 1):
-            if parsing.word(word, OPERATIONS) == PUSH:
+        for number, operation in enumerate(named, 1):
+            if operation == PUSH:
                 if pushed == self.count:
                     return wrong(f"operation {number}: nothing is left to push")
                 pushed += 1
