@@ -391,7 +391,7 @@ class TwentyQuestions(Task[Params, State]):
         """Tell a text player how to answer."""
         return (
             "Ask for one property in a question that can be answered yes or no ('Can it fly?', 'Does it have ...?', "
-            "'Is it ...?'), or guess one thing ('Is it a ...?', 'I guess ...'). One question or guess an answer."
+            "'Is it ...?'), or guess one thing ('Is it a ...?', 'I guess ...'). One question or guess in each reply."
         )
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:

@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -260,6 +261,8 @@ def _language_model(context: typer.Context, agent: str | None) -> "LanguageModel
         )
     if given["model"] is None:
         raise ValueError(f"--agent {LLM} needs the name of a model; give it with --model.")
+    if not find_spec("httpx"):
+        raise ImportError("Language models need httpx; install it with: pip install 'rlbench-suite[llm]'")
     prepare_jax()
     from rlbench_suite.evaluation.language_model import LanguageModel
     from rlbench_suite.language.chat import Endpoint

@@ -54,7 +54,7 @@ def puzzle_of(task_id: str, difficulty: str | float | None = None) -> Puzzle[Any
     card = find_card(task_id)
     if not card.puzzle:
         have = [other.id for other in cards().values() if other.puzzle]
-        raise ValueError(f"{card.id} has no one-shot form. " + unknown("puzzle", task_id, have))
+        raise ValueError(f"{card.id} has no one-shot form; play it with begin(). " + unknown("puzzle", task_id, have))
     form = card.solvable if card.settings.get("answers") == "solvable" else card.puzzle
     made: Puzzle[Any] = load(form)(card.check_difficulty(difficulty))
     return made

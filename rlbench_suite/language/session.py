@@ -289,7 +289,7 @@ class EpisodeSession(Session):
             bare = plain(f"```{part}```" if "\n" in part and part is not said else part)
             label = LABEL.match(bare)
             unlabelled = bare[label.end() :] if label else bare
-            readings += [bare, unlabelled, unlabelled.rstrip(".! ")]
+            readings += [bare, unlabelled, unlabelled.rstrip(".! "), plain(unlabelled)]
         return next(filter(self.view.reads, filter(None, readings)), reply)
 
     def _called(self, name: str, arguments: str) -> tuple[str, float]:

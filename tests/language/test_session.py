@@ -374,3 +374,10 @@ def test_a_briefing_for_tools_names_the_tool_and_no_answer_tags(task_id: str) ->
     assert "<answer>" not in session.briefing
     if not session.uses_tools:
         assert session.tools[0]["function"]["name"] in session.briefing
+
+
+@pytest.mark.parametrize("around", ["Action: `{}`", "**Action:** `{}`", "`{}`", "I look.\n\nAction: `{}`"])
+def test_a_label_and_marks_may_stand_together(around: str) -> None:
+    session = begin("OfficeApps-v0", seed=3, lenient=True)
+    assert "calendar.list_day" in session.reply(around.format('calendar.list_day(day="wed")')).text.splitlines()[0]
+    assert not session.view.remarks
