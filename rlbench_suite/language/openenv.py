@@ -109,7 +109,7 @@ ACTIONS: dict[str | None, type[Say] | type[CallTool] | type[ListTools]] = {
 
 
 class Observation(BaseModel):
-    """What a player reads."""
+    """Text and scores that a player receives."""
 
     system: str = Field(default="", description="Rules and format of replies; after a reset only.")
     text: str = Field(description="The instance, or what the last turn changed.")

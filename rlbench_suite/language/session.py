@@ -49,7 +49,7 @@ class Turn(NamedTuple):
     """Result of one reply."""
 
     text: str
-    """What the player reads next: what changed, or why the episode is over."""
+    """Text that the player reads next: the change, or the reason why the episode is over."""
     reward: float
     """Reward of this turn."""
     done: bool

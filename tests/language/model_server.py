@@ -15,7 +15,7 @@ Request = dict[str, Any]
 
 @dataclass
 class Answer:
-    """What the server sends: a body, whatever it is, or nothing at all."""
+    """An answer of the server: a body, whatever it is, or nothing at all."""
 
     body: bytes = b""
     status: int = 200

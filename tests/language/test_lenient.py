@@ -1,4 +1,4 @@
-"""How whole replies are read: which answer counts, which formats pass, and that nothing wrong ever does."""
+"""The reading of whole replies: one answer counts, usual formats pass, and nothing wrong ever does."""
 
 from __future__ import annotations
 

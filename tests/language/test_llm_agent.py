@@ -106,7 +106,7 @@ def test_impossible_counts_are_refused(n: int, c: int, k: int) -> None:
 def test_a_run_has_the_scores_that_the_replies_earn(
     solutions: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of four attempts at the instance in place i, i are right; the last one has none or four."""
+    """Make i of four attempts right at the instance in place i; the last one has none or four."""
     place: dict[str, int] = {}
 
     def script(request: Request, before: int) -> Answer:
