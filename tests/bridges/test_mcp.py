@@ -91,7 +91,7 @@ def test_the_command_serves_a_pipe() -> None:
 
     async def play() -> None:
         async with Client(stdio_client(StdioServerParameters(command=sys.executable, args=arguments))) as client:
-            assert begin("Game24-v0", seed=6).opening == client.instructions
+            assert begin("Game24-v0", seed=6).briefing == client.instructions
             assert (await client.call_tool("submit_answer", {"answer": "1"})).meta[META]["done"] in (True, False)
 
     asyncio.run(play())
