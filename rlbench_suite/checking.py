@@ -373,6 +373,8 @@ def check_spelling(bench: Bench) -> Iterator[str]:
             reply = task.spell(action, text.state, text.params)
         except ValueError:  # an action without words
             return
+        if len(reply) > LONGEST_ACTION:  # of a large swarm
+            return
         _, reward, terminated, _, info = text.step(reply)
         if "invalid_reason" in info and "invalid_reason" not in moment.info:
             yield f"spell writes the action {action} as {reply!r:.60}, which is refused: {info['invalid_reason']}."
