@@ -18,8 +18,6 @@ import pytest
 from model_server import Answer, ModelServer, Request, completion, error, tool_call
 from rich.console import Console
 
-pytest.importorskip("httpx")
-
 from rlbench_suite.cli import evaluate, suite
 from rlbench_suite.evaluation.language_model import LanguageModel, transcripts_path
 from rlbench_suite.evaluation.passing import pass_at_k, pass_hat_k
@@ -393,7 +391,8 @@ def test_interrupting_keeps_what_is_done_and_says_how_to_go_on(solutions: dict[s
         os.kill(run.pid, signal.SIGINT)
         out, err = run.communicate(timeout=30)
         assert run.returncode == 130, err
-        assert "Interrupted: 0 of 1 cells are done and saved. Continue with: rlsuite-eval" in out
+        assert "Interrupted: 0 of 1 cells are done and saved. Transcripts of finished episodes are kept, too. " in out
+        assert "Continue with: rlsuite-eval --agent llm" in out
         assert "Traceback" not in out + err
 
         held, asked = False, len(server.requests)
