@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from rlbench_suite import registry
-from rlbench_suite.cli import App, check_at_least, check_positive, prepare_jax
+from rlbench_suite.cli import App, check_at_least, check_positive, compare, prepare_jax, results
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.checkpoint import Checkpoint
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from rlbench_suite.evaluation.store import Run
 
 app = App()
+app.command()(compare.compare)
+app.command()(compare.power)
+app.command()(results.query)
+app.command()(results.export)
 
 INTERRUPTED = 130
 LLM = "llm"
