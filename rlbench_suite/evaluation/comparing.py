@@ -3,8 +3,8 @@
 Two cells are a pair if they have the same task, seed and evaluation episodes. The difference of a pair is the first
 agent's normalised score minus the second's.
 
-* **Test**: paired permutation test of the mean difference, two-sided. Each pair's sign is flipped, in every way if there
-  are few pairs, otherwise in random ways. In the aggregate a pair counts with the weight of its task.
+* **Test**: two-sided paired permutation test of the mean difference. It flips the signs of the differences, in every way
+  if there are few pairs, otherwise in random ways. In the aggregate a pair counts with the weight of its task.
 * **Correction**: Holm's, once over the tasks of two agents, and once over the aggregates of all pairs of agents.
 * **Effect**: mean difference over the standard deviation of differences within a task.
 * **Verdict**: an agent is better if the corrected p-value of the aggregate is below 0.05, and the 95 % interval of the
@@ -137,14 +137,12 @@ def remarks(runs: Sequence[reading.FinishedRun], found: Sequence[Verdict]) -> li
             said.append(f"Unequal training of {names}, so this compares more than the agents: {', '.join(unequal)}.")
         if verdict.left_out:
             more = f" and {len(verdict.left_out) - 3} more" if len(verdict.left_out) > 3 else ""
-            said.append(
-                f"Left out, because {names} have no pair there: {', '.join(verdict.left_out[:3])}{more} (--json lists all)."
-            )
+            said.append(f"Left out, because {names} have no pair there: {', '.join(verdict.left_out[:3])}{more}.")
         seeds, tasks = max(task.seeds for task in verdict.tasks), len(verdict.tasks)
         if verdict.seeds >= LEAST_SEEDS and (least := min(1.0, tasks * 2.0 ** (1 - seeds))) >= LEVEL:
             said.append(
-                f"{names}: {seeds} seeds can decide no single task. The least p-value that the test can give, after Holm's "
-                f"correction for {tasks} task{'s' * (tasks > 1)}, is {least:.2g}."
+                f"{names}: {seeds} seeds can decide no single task. The least p-value that the test can give is "
+                f"{least:.2g} after Holm's correction for {tasks} task{'s' * (tasks > 1)}."
             )
     return said
 
@@ -291,8 +289,8 @@ def _words(verdict: Verdict) -> str:
     tasks = f"{len(verdict.tasks)} task{'s' * (len(verdict.tasks) > 1)}, {verdict.seeds} paired seeds"
     if verdict.better:
         return (
-            f"{names[0]} is better than {names[1]}: its mean score is higher by {measured}, and a run of it beats a run "
-            f"of {names[1]} with probability {chance:.2f} ({tasks})."
+            f"{names[0]} is better than {names[1]}: its mean score is higher by {measured}, and a run of it beats a "
+            f"run of {names[1]} with probability {chance:.2f} ({tasks})."
         )
     if verdict.seeds < LEAST_SEEDS:
         reason = f"a verdict needs at least {LEAST_SEEDS} paired seeds, and there are {verdict.seeds}"

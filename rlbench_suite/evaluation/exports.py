@@ -43,7 +43,7 @@ def latex(run: FinishedRun) -> str:
         common = {agent: {task: own[task] for task in shared} for agent, own in scores.items()}
         for title, aggregate in (("Mean", statistics.mean), ("IQM", statistics.iqm)):
             values = {agent: aggregate(own, replicates=CURVE_REPLICATES) for agent, own in common.items()}
-            together.append(_row(f"{title} ({len(shared)} tasks)", values, list(scores)))
+            together.append(_row(f"{title} ({len(shared)} task{'s' * (len(shared) > 1)})", values, list(scores)))
     head = " & ".join(["Task", *map(_escape, scores)]) + r" \\"
     lines = [
         "% Needs \\usepackage{booktabs}. Scores: 0 random player, 1 reference; 95 % intervals over seeds.",
