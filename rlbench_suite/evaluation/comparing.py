@@ -3,8 +3,8 @@
 Two cells are a pair if they have the same task, seed and evaluation episodes. The difference of a pair is the first
 agent's normalised score minus the second's.
 
-* **Test**: two-sided paired permutation test of the mean difference. It flips the signs of the differences, in every way
-  if there are few pairs, otherwise in random ways. In the aggregate a pair counts with the weight of its task.
+* **Test**: two-sided paired permutation test of the mean difference. It flips the signs of the differences, in every
+  way if there are few pairs, otherwise in random ways. In the aggregate a pair counts with the weight of its task.
 * **Correction**: Holm's, once over the tasks of two agents, and once over the aggregates of all pairs of agents.
 * **Effect**: mean difference over the standard deviation of differences within a task.
 * **Verdict**: an agent is better if the corrected p-value of the aggregate is below 0.05, and the 95 % interval of the
@@ -163,7 +163,7 @@ def sign_flip_test(differences: Mapping[str, Sequence[float]], *, seed: int = 0)
     least = observed - 1e-12 * float(np.abs(weighted).sum())  # rounding must not tell equal sums apart
     pairs = len(weighted)
     if 2**pairs <= _EVERY:
-        signs = 1 - 2 * ((np.arange(2**pairs)[:, None] >> np.arange(pairs)) & 1)
+        signs = 1.0 - 2.0 * ((np.arange(2**pairs)[:, None] >> np.arange(pairs)) & 1)
         return float((np.abs(signs @ weighted) >= least).mean())
     rng, extreme = np.random.default_rng(seed), 1
     for _ in range(FLIPS // _CHUNK):
@@ -216,9 +216,9 @@ def _compare(first: str, second: str, x: Cells, y: Cells) -> Verdict:
         better = None
         if corrected < LEVEL:
             better = first if estimate.point > 0 else second
-        means = pairs[task].mean(0).tolist()
+        own_mean, other_mean = pairs[task].mean(0).tolist()
         effect = _effect(estimate.point, [values])
-        tasks.append(TaskDifference(task, len(values), *means, estimate, effect, p, corrected, better))
+        tasks.append(TaskDifference(task, len(values), own_mean, other_mean, estimate, effect, p, corrected, better))
     own, other = ({task: scores[:, i] for task, scores in pairs.items()} for i in (0, 1))
     difference = statistics.mean(differences, replicates=CURVE_REPLICATES)
     p = sign_flip_test(differences)

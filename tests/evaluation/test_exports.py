@@ -73,13 +73,6 @@ def test_huggingface_has_the_required_keys(run: FinishedRun):
             assert (values["success_rate"], values["mean_cost"]) == (0.5, 0.25)
 
 
-def test_huggingface_hub_reads_it(run: FinishedRun):
-    hub = pytest.importorskip("huggingface_hub")
-    for model in yaml.safe_load(huggingface(run))["model-index"]:
-        card = hub.ModelCardData(**{"model-index": [model]}, ignore_metadata_errors=False)
-        assert len(card.eval_results) == 4 * len(SCORES[model["name"]])
-
-
 def test_exports_need_neither_jax_nor_huggingface_hub(run: FinishedRun):
     program = (
         "import sys; from pathlib import Path\n"
