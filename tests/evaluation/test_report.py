@@ -16,9 +16,9 @@ from scipy.stats import trim_mean
 
 from rlbench_suite.card import Score
 from rlbench_suite.evaluation import chart
+from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.report import Report, Row, _unequal_training, print_report, write_html
 from rlbench_suite.evaluation.runner import in_process, plan
-from rlbench_suite.evaluation.statistics import Estimate
 from rlbench_suite.evaluation.store import Run
 from rlbench_suite.registry import card
 

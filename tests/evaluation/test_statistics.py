@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from rlbench_suite.evaluation import statistics
+from rlbench_suite.evaluation import intervals
+from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.statistics import (
-    Estimate,
     compare,
     frequency_averaged_score,
     iqm,
@@ -155,7 +155,7 @@ def test_bootstrap_distribution_is_that_of_a_plain_bootstrap(
 ) -> None:
     """Kolmogorov-Smirnov on 4,000 replicates each; p > 0.001, so one of a thousand right programs would fail here."""
     scores = normal_scores(sizes, seed=7)
-    drawn = replicates_of(monkeypatch, lambda: statistic(scores, replicates=4_000, seed=1))[0]
+    drawn = replicates_of(monkeypatch, lambda: statistic(scores, replicates=4_000, seed=1, method="percentile"))[0]
     plain = [PLAIN[statistic](sample) for sample in resample(scores, 4_000, np.random.default_rng(2))]
     assert statistic(scores, replicates=FEW).point == pytest.approx(PLAIN[statistic](scores), rel=1e-13)
     assert scipy.stats.ks_2samp(drawn, plain).pvalue > 0.001
@@ -193,7 +193,7 @@ def test_bootstrap_of_the_mean_has_the_exact_variance(monkeypatch: pytest.Monkey
     """Var = (1/m^2) sum_j s_j^2 / n_j, s_j the population variance; of 100,000 normal draws a standard deviation has
     relative error 1/sqrt(200,000) = 0.22 %, four of which are allowed."""
     scores = normal_scores([10, 4, 7, 20], seed=8)
-    drawn = replicates_of(monkeypatch, lambda: mean(scores, replicates=100_000))[0]
+    drawn = replicates_of(monkeypatch, lambda: mean(scores, replicates=100_000, method="percentile"))[0]
     exact = np.sqrt(sum(v.var() / len(v) for v in scores.values())) / len(scores)
     assert drawn.std() == pytest.approx(exact, rel=0.009)
 
@@ -201,7 +201,7 @@ def test_bootstrap_of_the_mean_has_the_exact_variance(monkeypatch: pytest.Monkey
 def test_exhaustive_enumeration_of_a_small_bootstrap(monkeypatch: pytest.MonkeyPatch) -> None:
     """All 2^2 x 3^3 resamples are equally likely: the frequency of each of the metric's values, within 4.5 sigma."""
     scores = {"a": np.array([0.0, 1.0]), "b": np.array([0.3, 0.45, 2.0])}
-    drawn = np.round(replicates_of(monkeypatch, lambda: iqm(scores, replicates=50_000))[0], 9)
+    drawn = np.round(replicates_of(monkeypatch, lambda: iqm(scores, replicates=50_000, method="percentile"))[0], 9)
     truth: dict[float, float] = {}
     for a, b in product(product(scores["a"], repeat=2), product(scores["b"], repeat=3)):
         value = round(plain_iqm({"a": np.array(a), "b": np.array(b)}), 9)
@@ -226,8 +226,8 @@ def test_intervals_cover_the_truth_as_often_as_they_say(statistic: Callable[...,
 
 def test_confidence_is_the_nominal_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = normal_scores([8, 8], seed=10)
-    drawn = replicates_of(monkeypatch, lambda: mean(scores, confidence=0.8))[0]
-    estimate = mean(scores, confidence=0.8)
+    drawn = replicates_of(monkeypatch, lambda: mean(scores, confidence=0.8, method="percentile"))[0]
+    estimate = mean(scores, confidence=0.8, method="percentile")
     assert np.mean(drawn < estimate.low) == pytest.approx(0.1, abs=1e-3)
     assert np.mean(drawn > estimate.high) == pytest.approx(0.1, abs=1e-3)
 
@@ -289,7 +289,7 @@ print(repr(comparison), [a.profile.low.tobytes() + a.profile.fraction.tobytes() 
 
 
 def test_chunks_have_streams_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    scores, chunk = normal_scores([9, 9], seed=14), statistics.CHUNK
+    scores, chunk = normal_scores([9, 9], seed=14), intervals.CHUNK
     long = replicates_of(monkeypatch, lambda: mean(scores, replicates=2 * chunk + 3))[0]
     assert long.shape == (2 * chunk + 3,)
     np.testing.assert_array_equal(long[:chunk], replicates_of(monkeypatch, lambda: mean(scores, replicates=chunk))[0])
@@ -377,7 +377,15 @@ def test_empty_and_misshapen_scores_are_refused(scores: dict, message: str) -> N
 
 
 @pytest.mark.parametrize(
-    "settings", [{"replicates": 0}, {"confidence": 0.0}, {"confidence": 1.0}, {"confidence": np.nan}, {"seed": -1}]
+    "settings",
+    [
+        {"replicates": 0},
+        {"confidence": 0.0},
+        {"confidence": 1.0},
+        {"confidence": np.nan},
+        {"seed": -1},
+        {"method": "bca"},
+    ],
 )
 def test_settings_out_of_range_are_refused(settings: dict) -> None:
     with pytest.raises(ValueError, match=f"given {next(iter(settings.values()))}"):
@@ -407,7 +415,7 @@ def test_memory_stays_under_its_bound() -> None:
 
     scores = {f"task{j}": np.zeros(10) + j for j in range(700)}
     tracemalloc.start()
-    compare({"x": scores, "y": scores}, replicates=statistics.CHUNK)
+    compare({"x": scores, "y": scores}, replicates=intervals.CHUNK)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 256e6
