@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from rlbench_suite.evaluation import reading, statistics
+from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.power import LEAST_SEEDS, LEVEL, MOST_SEEDS, POWER, seeds_needed
-from rlbench_suite.evaluation.statistics import CURVE_REPLICATES, Estimate
 
 FLIPS = 20_000
 """Random ways to flip signs, where there are more than :data:`_EVERY` ways."""
@@ -211,8 +211,9 @@ def _compare(first: str, second: str, x: Cells, y: Cells) -> Verdict:
     differences = {task: scores[:, 0] - scores[:, 1] for task, scores in pairs.items()}
     p_values = [sign_flip_test({task: values}) for task, values in differences.items()]
     tasks = []
-    for (task, values), p, corrected in zip(differences.items(), p_values, holm(p_values), strict=True):
-        estimate = statistics.mean({task: values}, replicates=CURVE_REPLICATES)
+    estimates = statistics.means([{task: values} for task, values in differences.items()])
+    for task, estimate, p, corrected in zip(differences, estimates, p_values, holm(p_values), strict=True):
+        values = differences[task]
         better = None
         if corrected < LEVEL:
             better = first if estimate.point > 0 else second
@@ -220,7 +221,7 @@ def _compare(first: str, second: str, x: Cells, y: Cells) -> Verdict:
         effect = _effect(estimate.point, [values])
         tasks.append(TaskDifference(task, len(values), own_mean, other_mean, estimate, effect, p, corrected, better))
     own, other = ({task: scores[:, i] for task, scores in pairs.items()} for i in (0, 1))
-    difference = statistics.mean(differences, replicates=CURVE_REPLICATES)
+    difference = statistics.mean(differences)
     p = sign_flip_test(differences)
     return Verdict(
         first=first,

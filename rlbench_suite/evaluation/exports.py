@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 
 from rlbench_suite.evaluation import statistics
+from rlbench_suite.evaluation.intervals import Estimate
 from rlbench_suite.evaluation.reading import FinishedRun, agents
-from rlbench_suite.evaluation.statistics import CURVE_REPLICATES, Estimate
 
 COLUMNS = ("task", "agent", "seed", "score", "return", "success", "cost")
 """Columns of the CSV file, one row for each cell."""
@@ -32,17 +32,15 @@ def latex(run: FinishedRun) -> str:
     scores = _scores(run)
     tasks = list(dict.fromkeys(task for own in scores.values() for task in own))
     shared = [task for task in tasks if all(task in own for own in scores.values())]
-    rows = [
-        _row(_name(task), {
-            agent: statistics.mean({task: own[task]}, replicates=CURVE_REPLICATES)
-            for agent, own in scores.items() if task in own
-        }, list(scores)) for task in tasks
-    ]  # fmt: skip
+    rows = []
+    for task in tasks:
+        values = {agent: statistics.mean({task: own[task]}) for agent, own in scores.items() if task in own}
+        rows.append(_row(_name(task), values, list(scores)))
     together = []
     if shared:
         common = {agent: {task: own[task] for task in shared} for agent, own in scores.items()}
         for title, aggregate in (("Mean", statistics.mean), ("IQM", statistics.iqm)):
-            values = {agent: aggregate(own, replicates=CURVE_REPLICATES) for agent, own in common.items()}
+            values = {agent: aggregate(own) for agent, own in common.items()}
             together.append(_row(f"{title} ({len(shared)} task{'s' * (len(shared) > 1)})", values, list(scores)))
     head = " & ".join(["Task", *map(_escape, scores)]) + r" \\"
     lines = [
