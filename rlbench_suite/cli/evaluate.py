@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -91,6 +91,10 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
+    interval: Annotated[
+        Literal["studentised", "percentile"],
+        typer.Option(help="Method of the intervals. `percentile` is rliable's; it is too narrow for few seeds."),
+    ] = "studentised",
     silence: Annotated[
         float,
         typer.Option(
@@ -230,7 +234,7 @@ def evaluate(
                     raise typer.Exit(INTERRUPTED) from None
         if run.results():
             run.merge()
-            report = Report.of(run)
+            report = Report.of(run, interval)
             write_html(report)
             print_report(report, console)
             console.print(f"Report: {path / 'report.html'}", highlight=False, soft_wrap=True)

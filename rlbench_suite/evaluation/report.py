@@ -16,9 +16,10 @@ from rich.table import Table
 
 from rlbench_suite.card import Score, TaskCard
 from rlbench_suite.evaluation import chart, efficiency
+from rlbench_suite.evaluation.intervals import Estimate, Method
 from rlbench_suite.evaluation.page import interval, render
 from rlbench_suite.evaluation.passing import Passing, passing
-from rlbench_suite.evaluation.statistics import Comparison, Estimate, compare, mean, probability_of_improvement
+from rlbench_suite.evaluation.statistics import Comparison, compare, means, probability_of_improvement
 from rlbench_suite.evaluation.store import CellResult, Run, TrainingCurve
 from rlbench_suite.evaluation.writing import replacing, writing
 from rlbench_suite.registry import card as find_card
@@ -91,6 +92,8 @@ class Report:
     """Statistics of a run."""
 
     run: Run
+    method: Method
+    """Method of the intervals of scores and gaps."""
     rows: list[Row]
     transfers: list[Transfer]
     """Transfers of agents that were evaluated both where they were trained and elsewhere."""
@@ -103,8 +106,12 @@ class Report:
     missing: list[str]
 
     @classmethod
-    def of(cls, run: Run) -> Report:
+    def of(cls, run: Run, method: Method = "studentised") -> Report:
         """Compute all statistics of the finished cells.
+
+        Args:
+            run: the run.
+            method: of the intervals, as in :mod:`rlbench_suite.evaluation.statistics`.
 
         Raises:
             ValueError: there are none.
@@ -117,21 +124,17 @@ class Report:
         scores: dict[str, dict[str, list[float]]] = {}
         for (agent, task), results in groups.items():
             scores.setdefault(agent, {})[task] = [result.score for result in results]
+        keys = [(agent, task) for task in run.manifest.references for agent in scores if task in scores[agent]]
+        averages = means([{task: scores[agent][task]} for agent, task in keys], method=method)
+        pairs = {key: pairs for key in groups if (pairs := _pairs(*key, groups))}
+        gaps = means([{task: gaps} for (_, task), gaps in pairs.items()], method=method)
         shared = set.intersection(*(set(tasks) for tasks in scores.values()))
         return cls(
             run=run,
-            rows=[
-                _row(run, agent, task, groups[agent, task])
-                for task in run.manifest.references
-                for agent in scores
-                if task in scores[agent]
-            ],
-            transfers=[
-                transfer
-                for agent, task in groups
-                if (transfer := _transfer(agent, find_card(task), groups)) is not None
-            ],
-            comparison=compare(scores) if shared else None,
+            method=method,
+            rows=[_row(run, *key, groups[key], score) for key, score in zip(keys, averages, strict=True)],
+            transfers=[Transfer(agent, find_card(task), gap) for (agent, task), gap in zip(pairs, gaps, strict=True)],
+            comparison=compare(scores, method=method) if shared else None,
             above_random={
                 agent: probability_of_improvement(tasks, {task: [0.0] for task in shared or tasks})
                 for agent, tasks in scores.items()
@@ -141,7 +144,7 @@ class Report:
         )
 
 
-def _row(run: Run, agent: str, task: str, results: list[CellResult]) -> Row:
+def _row(run: Run, agent: str, task: str, results: list[CellResult], score: Estimate) -> Row:
     speeds = [result.steps_per_second for result in results if result.steps_per_second]
     return Row(
         agent=agent,
@@ -149,7 +152,7 @@ def _row(run: Run, agent: str, task: str, results: list[CellResult]) -> Row:
         random=run.manifest.references[task]["random"],
         reference=run.manifest.references[task]["reference"],
         mean_return=float(np.mean([result.mean_return for result in results])),
-        score=mean({task: [result.score for result in results]}),
+        score=score,
         success_rate=float(np.mean([result.success_rate for result in results])),
         training_steps=float(np.mean([result.training_steps for result in results])),
         step_unit=results[0].step_unit if any(result.training_steps for result in results) else "",
@@ -160,10 +163,10 @@ def _row(run: Run, agent: str, task: str, results: list[CellResult]) -> Row:
     )
 
 
-def _transfer(agent: str, card: TaskCard, groups: Mapping[tuple[str, str], list[CellResult]]) -> Transfer | None:
-    trained = {result.seed: result.score for result in groups.get((agent, card.trained_on), [])}
-    pairs = [(result.score, trained[result.seed]) for result in groups[agent, card.id] if result.seed in trained]
-    return Transfer(agent, card, mean({card.id: [here - there for here, there in pairs]})) if pairs else None
+def _pairs(agent: str, task: str, groups: Mapping[tuple[str, str], list[CellResult]]) -> list[float]:
+    """Return each seed's score on a task minus its score where it was trained; empty if there is no other such task."""
+    trained = {result.seed: result.score for result in groups.get((agent, find_card(task).trained_on), [])}
+    return [result.score - trained[result.seed] for result in groups[agent, task] if result.seed in trained]
 
 
 # -- the terminal ----------------------------------------------------------------------------------------------------
@@ -292,8 +295,34 @@ def _remarks(report: Report) -> Iterable[str]:
     if report.missing:
         more = f"; and {len(report.missing) - 3} more" if len(report.missing) > 3 else ""
         yield f"Missing, and not in any number here: {'; '.join(report.missing[:3])}{more}."
+    yield from _of_intervals(report)
+
+
+LEAST_SEEDS = 5
+"""Smallest number of seeds whose intervals cover about as often as they say."""
+
+
+def _of_intervals(report: Report) -> Iterable[str]:
+    """Yield how far the intervals can be trusted."""
     if any(row.seeds == 1 for row in report.rows):
-        yield "One seed has no interval; use at least 5 seeds to know how certain a score is."
+        yield f"One seed has no interval; use at least {LEAST_SEEDS} seeds to know how certain a score is."
+    if few := [row.seeds for row in report.rows if 1 < row.seeds < LEAST_SEEDS]:
+        yield (
+            f"Some scores have only {min(few)} seeds. Do not trust intervals of fewer than {LEAST_SEEDS} seeds: they "
+            "may miss the truth far more often than they say."
+        )
+    if report.method == "percentile":
+        yield (
+            "Intervals are percentile intervals, as rliable's. With 5 seeds they cover the truth 77 to 91 % of the "
+            "time, not 95 %."
+        )
+    if equal := [row for row in report.rows if row.seeds > 1 and row.score.low == row.score.high]:
+        names = [f"{row.agent} on {row.card.name}" for row in equal]
+        more = f"; and {len(names) - 3} more" if len(names) > 3 else ""
+        yield (
+            f"All seeds score the same: {'; '.join(names[:3])}{more}. Such an interval has no width, which does not "
+            "mean that another seed scores the same."
+        )
 
 
 def _conversations(models: list[Passing]) -> Iterable[str]:
@@ -381,6 +410,7 @@ def write_html(report: Report) -> None:
         version=manifest.version,
         agents=agents,
         colour=colour,
+        method=report.method,
         tiles=list(_tiles(report)),
         said=list(_remarks(report)),
         aggregates=list(_aggregate_charts(report, colour)),

@@ -401,9 +401,9 @@ def test_bad_grids_are_refused() -> None:
         sample_efficiency({"a": [1.0, 2.0]})
     with pytest.raises(ValueError, match="no scores"):
         sample_efficiency({})
-    for intervals in ([1.0], [1, 1], [2, 1], [0, 1], [1, np.inf]):
+    for steps in ([1.0], [1, 1], [2, 1], [0, 1], [1, np.inf]):
         with pytest.raises(ValueError, match="Decision intervals"):
-            frequency_averaged_score(intervals, np.ones(len(intervals)))
+            frequency_averaged_score(steps, np.ones(len(steps)))
     with pytest.raises(ValueError, match="last axis"):
         frequency_averaged_score([1, 2], [1.0])
     with pytest.raises(ValueError, match=r"index \(1, 0\) is nan"):
