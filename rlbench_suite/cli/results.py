@@ -42,7 +42,7 @@ def query(
 
     * `rlsuite-eval query "SELECT run, agent, avg(score) FROM cells GROUP BY ALL ORDER BY 3 DESC" runs/*`
 
-    * `rlsuite-eval query "SELECT task, quantile_cont(length, 0.9) FROM episodes GROUP BY task" runs/mine --csv`
+    * `rlsuite-eval query "SELECT task, avg(success::INT) FROM episodes GROUP BY task" runs/mine --csv`
     """
     from rlbench_suite.evaluation.query import Database
     from rlbench_suite.evaluation.reading import read_runs

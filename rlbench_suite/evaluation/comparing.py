@@ -139,10 +139,17 @@ def remarks(runs: Sequence[reading.FinishedRun], found: Sequence[Verdict]) -> li
             more = f" and {len(verdict.left_out) - 3} more" if len(verdict.left_out) > 3 else ""
             said.append(f"Left out, because {names} have no pair there: {', '.join(verdict.left_out[:3])}{more}.")
         seeds, tasks = max(task.seeds for task in verdict.tasks), len(verdict.tasks)
-        if verdict.seeds >= LEAST_SEEDS and (least := min(1.0, tasks * 2.0 ** (1 - seeds))) >= LEVEL:
+        shares = np.abs([task.difference.point for task in verdict.tasks])
+        if tasks > 2 and shares.max() > shares.sum() / 2:
             said.append(
-                f"{names}: {seeds} seeds can decide no single task. The least p-value that the test can give is "
-                f"{least:.2g} after Holm's correction for {tasks} task{'s' * (tasks > 1)}."
+                f"{names}: more than half of all differences is that on {verdict.tasks[int(shares.argmax())].task}. The "
+                f"mean depends on it; the difference of IQM is {verdict.iqm:+.3f}."
+            )
+        enough = math.floor(math.log2(tasks / LEVEL)) + 2  # the least p-value of n pairs is 2^(1 - n)
+        if LEAST_SEEDS <= verdict.seeds and seeds < enough:
+            said.append(
+                f"{names}: {seeds} seeds can decide no single task, however large its difference. The permutation test "
+                f"with Holm's correction for {tasks} task{'s' * (tasks > 1)} needs at least {enough}."
             )
     return said
 
@@ -250,7 +257,7 @@ def _pairs(x: Mapping[int, Mapping[str, Any]], y: Mapping[int, Mapping[str, Any]
 def _effect(difference: float, differences: Sequence[np.ndarray]) -> float | None:
     spreads = [values.var(ddof=1) for values in differences if len(values) > 1]
     spread = math.sqrt(np.mean(spreads)) if spreads else 0.0
-    return difference / spread if spread else None
+    return difference / spread if spread > 1e-9 * abs(difference) else None  # below that it is rounding
 
 
 def _needed(difference: float, differences: Sequence[np.ndarray]) -> int | None:

@@ -114,6 +114,21 @@ def test_equal_agents(tmp_path: Path):
     assert "the mean scores are equal" in found.words
 
 
+def test_equal_differences_have_no_effect_size(tmp_path: Path):
+    x = drawn(0, 6)
+    found = verdict_on(tmp_path, {task: [score + 0.1 for score in scores] for task, scores in x.items()}, x)
+    assert found.effect is None  # their spread is rounding
+    assert found.better == "x"
+
+
+def test_a_mean_that_depends_on_one_task_is_said_to(tmp_path: Path):
+    x, y = drawn(0, 10), drawn(1, 10)
+    x[TASKS[2]] = [score + 3 for score in x[TASKS[2]]]
+    runs = [read_run(make_run(tmp_path / "run", {"x": x, "y": y}))]
+    (said,) = remarks(runs, verdicts(runs))
+    assert f"more than half of all differences is that on {TASKS[2]}" in said
+
+
 def test_one_seed_has_no_interval_and_no_verdict(tmp_path: Path):
     found = verdict_on(tmp_path, drawn(0, 1), drawn(1, 1))
     assert "there are 1" in found.words
@@ -134,13 +149,15 @@ def test_pairs_are_what_both_have(tmp_path: Path):
     assert any(said.startswith("Left out, because agent (one) and agent (two) have") for said in remarks(runs, found))
 
 
-def test_five_seeds_cannot_decide_one_of_many_tasks(tmp_path: Path):
-    runs = [read_run(make_run(tmp_path / "run", {"x": drawn(0, 5, better=0.5), "y": drawn(1, 5)}))]
-    (found,) = verdicts(runs)
-    assert found.better == "x"
-    assert {task.better for task in found.tasks} == {None}
-    (said,) = remarks(runs, [found])
-    assert "5 seeds can decide no single task" in said
+def test_seeds_that_can_decide_one_of_many_tasks(tmp_path: Path):
+    for seeds, decided in ((5, False), (7, False), (8, True)):
+        path = make_run(tmp_path / str(seeds), {"x": drawn(0, seeds, better=0.5), "y": drawn(1, seeds)})
+        (found,) = verdicts([read_run(path)])
+        assert found.better == "x"
+        assert {task.better for task in found.tasks} == {"x" if decided else None}
+        said = remarks([read_run(path)], [found])
+        assert [f"{seeds} seeds can decide no single task" in each for each in said] == [True] * (not decided)
+        assert decided or "for 6 tasks needs at least 8." in said[0]
 
 
 @pytest.mark.parametrize(
