@@ -142,11 +142,11 @@ def remarks(runs: Sequence[reading.FinishedRun], found: Sequence[Verdict]) -> li
         shares = np.abs([task.difference.point for task in verdict.tasks])
         if tasks > 2 and shares.max() > shares.sum() / 2:
             said.append(
-                f"{names}: more than half of all differences is that on {verdict.tasks[int(shares.argmax())].task}. The "
-                f"mean depends on it; the difference of IQM is {verdict.iqm:+.3f}."
+                f"{names}: more than half of all differences is that on {verdict.tasks[int(shares.argmax())].task}, "
+                f"which decides the mean; the difference of IQM is {verdict.iqm:+.3f}."
             )
         enough = math.floor(math.log2(tasks / LEVEL)) + 2  # the least p-value of n pairs is 2^(1 - n)
-        if LEAST_SEEDS <= verdict.seeds and seeds < enough:
+        if verdict.seeds >= LEAST_SEEDS and seeds < enough:
             said.append(
                 f"{names}: {seeds} seeds can decide no single task, however large its difference. The permutation test "
                 f"with Holm's correction for {tasks} task{'s' * (tasks > 1)} needs at least {enough}."
