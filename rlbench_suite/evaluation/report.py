@@ -13,6 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
 
 from rlbench_suite.card import Score, TaskCard
 from rlbench_suite.evaluation import chart, efficiency
@@ -254,19 +255,27 @@ def _rate(score: Score) -> str:
 
 
 def _print_table(title: str, rows: list[dict[str, str]], console: Console) -> None:
-    dropped: tuple[str, ...] = ()
+    widest = {
+        name: max((row[name] for row in rows), key=lambda text: Text.from_markup(text).cell_len) for name in rows[0]
+    }
     for count in range(len(_LEAST) + 1):
-        dropped = _LEAST[:count]
-        table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
-        for name in (name for name in rows[0] if name not in dropped):
-            left = name in ("task", "agent")
-            heading = name.replace(" ", "\n")  # numbers are narrower than their names
-            table.add_column(heading, justify="left" if left else "right", vertical="bottom", no_wrap=True)
-        for row in rows:
-            table.add_row(*(text for name, text in row.items() if name not in dropped))
-        if Measurement.get(console, console.options.update(width=500), table).maximum <= console.width:
+        names = [name for name in rows[0] if name not in _LEAST[:count]]
+        trial = _table(title, names, [widest])  # as wide as the whole table, and measured faster
+        if Measurement.get(console, console.options.update(width=500), trial).maximum <= console.width:
             break
-    console.print(table)
+    console.print(_table(title, names, rows))
+
+
+def _table(title: str, names: list[str], rows: list[dict[str, str]]) -> Table:
+    """Return the table of some columns."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    for name in names:
+        left = name in ("task", "agent")
+        heading = name.replace(" ", "\n")  # numbers are narrower than their names
+        table.add_column(heading, justify="left" if left else "right", vertical="bottom", no_wrap=True)
+    for row in rows:
+        table.add_row(*(row[name] for name in names))
+    return table
 
 
 def _remarks(report: Report) -> Iterable[str]:
