@@ -19,7 +19,7 @@ from rich.console import Console
 from rlbench_suite import registry
 from rlbench_suite.evaluation.machine import Machine
 from rlbench_suite.evaluation.report import Report, print_report, write_html
-from rlbench_suite.evaluation.store import CellResult, Manifest, Run, Sitting
+from rlbench_suite.evaluation.store import CellResult, Manifest, Run, Sitting, TrainingCurve
 
 AGENTS, TASKS, SEEDS, POINTS = 20, 100, 10, 10
 
@@ -43,9 +43,10 @@ class MadeUpRun(Run):
         super().__init__(path, manifest, tuple(manifest.cells()))
         rng = np.random.default_rng(0)
         self._results = [self._result(cell, float(rng.normal(0.5, 0.3))) for cell in self.wanted]
-        self._curves: dict[tuple[str, str], dict[int, tuple[np.ndarray, np.ndarray]]] = {}
+        self._curves: dict[tuple[str, str], dict[int, TrainingCurve]] = {}
         for cell in self.wanted:
-            curve = np.arange(1, POINTS + 1) * 1000, rng.normal(size=POINTS).cumsum()
+            steps = np.arange(1, POINTS + 1) * 1000
+            curve = TrainingCurve(steps, steps / 1e5, rng.normal(size=POINTS).cumsum())
             self._curves.setdefault((cell.agent, cell.task), {})[cell.seed] = curve
 
     @staticmethod
@@ -60,7 +61,7 @@ class MadeUpRun(Run):
         """Return the made-up results."""
         return self._results
 
-    def read_curves(self) -> dict[tuple[str, str], dict[int, tuple[np.ndarray, np.ndarray]]]:
+    def read_curves(self) -> dict[tuple[str, str], dict[int, TrainingCurve]]:
         """Return the made-up curves."""
         return self._curves
 
