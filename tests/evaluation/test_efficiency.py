@@ -34,6 +34,19 @@ def test_shares_of_training_make_tasks_of_unequal_length_comparable():
     assert values.iqm.tolist() == [0.0] * (POINTS - 1) + [1.0]
 
 
+def test_curves_without_bands_have_the_same_points():
+    rng = np.random.default_rng(0)
+    tasks = {
+        task: {seed: (np.arange(1, 12.0), rng.normal(size=11)) for seed in range(seeds)}
+        for task, seeds in (("a", 3), ("b", 5), ("c", 2))
+    }
+    with_band, without = (curve(tasks, relative=True, band=band) for band in (True, False))
+    assert with_band is not None
+    assert without is not None
+    assert without[1].iqm == pytest.approx(with_band[1].iqm, abs=1e-12)
+    assert np.isnan(without[1].low).all()
+
+
 def test_no_curve_without_scores():
     assert curve({}, relative=True) is None
     empty = np.array([]), np.array([])
