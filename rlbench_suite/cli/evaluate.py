@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rlbench_suite.evaluation.protocol import Cell
     from rlbench_suite.evaluation.runner import Event
     from rlbench_suite.evaluation.store import Run
+    from rlbench_suite.evaluation.suite_file import SuiteFile
 
 app = App(help="Train agents, evaluate them on held-out episodes, and report scores with intervals.")
 
@@ -53,7 +54,8 @@ def evaluate(
         str | None,
         typer.Option(
             help="Suites or task ids, separated by commas: `smoke`, `all` (without variants), `motor`, "
-            "`SAT-v0,Wordle-v0`. [default: `smoke`, or the checkpoint's task]",
+            "`SAT-v0,Wordle-v0`, `SAT-v0?difficulty=hard`; or a suite file of your own, `my_suite.yaml`. "
+            "[default: `smoke`, or the checkpoint's task]",
             show_default=False,
         ),
     ] = None,
@@ -66,13 +68,20 @@ def evaluate(
         ),
     ] = None,
     seeds: Annotated[
-        int, typer.Option(help="Number of training runs for each agent and task, with seeds 0 to N-1.")
+        int,
+        typer.Option(
+            help="Number of training runs for each agent and task, with seeds 0 to N-1. [default: 5, or the suite "
+            "file's]",
+            show_default=False,
+        ),
     ] = 5,
     budget: Annotated[
         str,
         typer.Option(
             help="Length of training and evaluation: `smoke`, `quick` or `full`. The task decides the number of steps, "
-            "so every agent gets the same. With `smoke`, `ppo` needs seconds for a task; slower agents need minutes."
+            "so every agent gets the same. With `smoke`, `ppo` needs seconds for a task; slower agents need minutes. "
+            "[default: `smoke`, or the suite file's]",
+            show_default=False,
         ),
     ] = "smoke",
     out: Annotated[
@@ -170,6 +179,8 @@ def evaluate(
 
     * `rlsuite-eval --checkpoint runs/hover/cells/sb3-ppo/QuadcopterHover-v0/0/policy.safetensors --budget full`
 
+    * `rlsuite-eval --agent ppo,sac --suite my_suite.yaml` reads tasks, budget and seeds from a file
+
     * `rlsuite-eval --agent llm --model qwen3 --base-url http://localhost:8000/v1 --suite SAT-v0,Wordle-v0 --samples 4`
 
     Exit codes: 0 done, 1 a run failed or could not be written, 2 a wrong argument, 130 interrupted.
@@ -187,14 +198,21 @@ def evaluate(
         if suite is None and (suite := saved.task) is None:
             raise ValueError(f"{checkpoint} does not name the task it was trained on; name it with --suite.")
     agent, suite = agent or "ppo", suite or "smoke"
+    title = suite
+    if mine := _suite_file(suite):
+        title, suite = mine.name, mine.ids
+        seeds = seeds if _is_given(context, "seeds") else mine.seeds
+        budget = budget if _is_given(context, "budget") else mine.budget
     prepare_jax(_pool(agent, workers))
     from rlbench_suite.evaluation import runner
     from rlbench_suite.evaluation.report import Report, print_report, write_html
     from rlbench_suite.evaluation.store import Run
 
     manifest = runner.plan(agent, suite, seeds, budget, saved, played)
-    name = f"{saved.label if saved else agent}-{suite}-{budget}".replace("rlsuite/", "")
-    path = out or Path("runs", name.replace("/", "_").replace(",", "+").replace(" ", ""))
+    if mine:
+        manifest = manifest.model_copy(update={"suites": {mine.name: mine.sha256}})
+    name = f"{saved.label if saved else agent}-{title}-{budget}".replace("rlsuite/", "")
+    path = out or Path("runs", name.replace("/", "_").replace(",", "+").replace(" ", "").replace("?", "."))
     console = Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
     with Run.open(path, manifest, resume=resume) as run:
         failed = []
@@ -233,6 +251,19 @@ def evaluate(
         raise typer.Exit(1)
 
 
+def _suite_file(suite: str) -> "SuiteFile | None":
+    """Read the suite file that ``--suite`` names; None if it names suites and ids."""
+    from rlbench_suite.evaluation.suite_file import names_a_file, read_suite_file
+
+    return read_suite_file(Path(suite)) if names_a_file(suite) else None
+
+
+def _is_given(context: typer.Context, option: str) -> bool:
+    """Return True if the command line has the option, so that its value is not the default."""
+    source = context.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def _saved(path: Path, agent: str | None) -> "Checkpoint":
     """Open the checkpoint to evaluate."""
     from rlbench_suite.evaluation.checkpoint import open_checkpoint
@@ -251,7 +282,7 @@ def _language_model(context: typer.Context, agent: str | None) -> "LanguageModel
     given = context.params
     if LLM not in (agent or "").split(","):
         for name in (*_ENDPOINT, *_PLAYING):
-            if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE":
+            if _is_given(context, name):
                 raise ValueError(f"--{name.replace('_', '-')} is for a language model; add --agent {LLM}.")
         return None
     if agent != LLM or given["checkpoint"]:

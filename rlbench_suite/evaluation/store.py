@@ -106,6 +106,8 @@ class Manifest(_Strict):
     """Agents of the run that are saved policies and were not trained in it."""
     models: dict[str, ServedModel] = {}
     """Agents of the run that are language models and were not trained in it."""
+    suites: dict[str, str] = {}
+    """SHA-256 of every suite file of the run, by the name of the suite."""
     sittings: list[Sitting] = []
 
     @classmethod
@@ -117,6 +119,7 @@ class Manifest(_Strict):
     def settings(self) -> dict[str, Any]:
         """Return all settings that must be equal for cells to be comparable, by name."""
         settings: dict[str, Any] = {name: getattr(self, name) for name in ("version", "protocol", "budget")}
+        settings |= {f"the suite file of {name}": digest for name, digest in self.suites.items()}
         for task, scores in self.references.items():
             settings |= {f"the {player} score of {task}": score.mean for player, score in scores.items()}
         for agent, tasks in self.hyperparameters.items():
@@ -214,7 +217,7 @@ class Run:
 
     def cell_path(self, cell: Cell) -> Path:
         """Return the folder of a cell."""
-        return self.path / "cells" / cell.agent / find_card(cell.task).name / str(cell.seed)
+        return self.path / "cells" / cell.agent / find_card(cell.task).file_name / str(cell.seed)
 
     def result(self, cell: Cell) -> CellResult | None:
         """Return the cell's result, or None if it has not been run.
@@ -317,7 +320,7 @@ class Run:
             self._merge(name, done, self.path / merged)
         for agent, task in dict.fromkeys((cell.agent, cell.task) for cell in done):
             group = [cell for cell in done if (cell.agent, cell.task) == (agent, task)]
-            self._merge("trace.parquet", group, self.path / "traces" / f"{agent}-{find_card(task).name}.parquet")
+            self._merge("trace.parquet", group, self.path / "traces" / f"{agent}-{find_card(task).file_name}.parquet")
 
     def _merge(self, name: str, cells: Iterable[Cell], path: Path) -> None:
         tables = [self._table(cell, name) for cell in cells]
@@ -429,6 +432,7 @@ def _widen(path: Path, earlier: Manifest, wanted: Manifest) -> Manifest:
         update[table] = {agent: old.get(agent, {}) | new.get(agent, {}) for agent in old | new}
     update["checkpoints"] = earlier.checkpoints | wanted.checkpoints
     update["models"] = earlier.models | wanted.models
+    update["suites"] = earlier.suites | wanted.suites
     return earlier.model_copy(update=update)
 
 
