@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from rlbench_suite.evaluation.protocol import Cell
     from rlbench_suite.evaluation.runner import Event
     from rlbench_suite.evaluation.store import Run
-    from rlbench_suite.evaluation.suite_file import SuiteFile
 
-app = App(help="Train agents, evaluate them on held-out episodes, and report scores with intervals.")
+app = App()
 
 INTERRUPTED = 130
 LLM = "llm"
@@ -39,7 +38,7 @@ _LOG_EVERY = 10.0
 """Without a terminal, seconds between two lines on the progress of running cells."""
 
 
-@app.command()
+@app.callback(invoke_without_command=True)
 def evaluate(
     context: typer.Context,
     agent: Annotated[
@@ -185,8 +184,10 @@ def evaluate(
 
     Exit codes: 0 done, 1 a run failed or could not be written, 2 a wrong argument, 130 interrupted.
     """
-    if workers is None:
-        workers = min(_cores(), 8)
+    if context.invoked_subcommand:
+        _refuse_options(context)
+        return
+    workers = min(_cores(), 8) if workers is None else workers
     check_at_least("--seeds", seeds, 1)
     check_at_least("--workers", workers, 0)
     check_positive("--silence", silence)
@@ -197,20 +198,14 @@ def evaluate(
         agent = saved.agent
         if suite is None and (suite := saved.task) is None:
             raise ValueError(f"{checkpoint} does not name the task it was trained on; name it with --suite.")
-    agent, suite = agent or "ppo", suite or "smoke"
-    title = suite
-    if mine := _suite_file(suite):
-        title, suite = mine.name, mine.ids
-        seeds = seeds if _is_given(context, "seeds") else mine.seeds
-        budget = budget if _is_given(context, "budget") else mine.budget
+    agent = agent or "ppo"
+    title, suite, seeds, budget, files = _requested(context, suite or "smoke", seeds, budget)
     prepare_jax(_pool(agent, workers))
     from rlbench_suite.evaluation import runner
     from rlbench_suite.evaluation.report import Report, print_report, write_html
     from rlbench_suite.evaluation.store import Run
 
-    manifest = runner.plan(agent, suite, seeds, budget, saved, played)
-    if mine:
-        manifest = manifest.model_copy(update={"suites": {mine.name: mine.sha256}})
+    manifest = runner.plan(agent, suite, seeds, budget, saved, played).model_copy(update={"suites": files})
     name = f"{saved.label if saved else agent}-{title}-{budget}".replace("rlsuite/", "")
     path = out or Path("runs", name.replace("/", "_").replace(",", "+").replace(" ", "").replace("?", "."))
     console = Console() if sys.stdout.isatty() else Console(width=_LOG_WIDTH)
@@ -251,17 +246,36 @@ def evaluate(
         raise typer.Exit(1)
 
 
-def _suite_file(suite: str) -> "SuiteFile | None":
-    """Read the suite file that ``--suite`` names; None if it names suites and ids."""
+def _requested(
+    context: typer.Context, suite: str, seeds: int, budget: str
+) -> tuple[str, str, int, str, dict[str, str]]:
+    """Return the title, tasks, seeds and budget of a suite, and the hash of its file. The command line wins."""
     from rlbench_suite.evaluation.suite_file import names_a_file, read_suite_file
 
-    return read_suite_file(Path(suite)) if names_a_file(suite) else None
+    if not names_a_file(suite):
+        return suite, suite, seeds, budget, {}
+    mine = read_suite_file(Path(suite))
+    seeds = seeds if _is_given(context, "seeds") else mine.seeds
+    budget = budget if _is_given(context, "budget") else mine.budget
+    return mine.name, mine.ids, seeds, budget, {mine.name: mine.sha256}
 
 
 def _is_given(context: typer.Context, option: str) -> bool:
     """Return True if the command line has the option, so that its value is not the default."""
     source = context.get_parameter_source(option)
     return source is not None and source.name == "COMMANDLINE"
+
+
+def _refuse_options(context: typer.Context) -> None:
+    """Refuse options of an evaluation before the name of a subcommand, which would ignore them.
+
+    Raises:
+        ValueError: an option was given.
+    """
+    for name in context.params:
+        if _is_given(context, name):
+            command = context.invoked_subcommand
+            raise ValueError(f"--{name.replace('_', '-')} belongs to an evaluation; {command} does not take it.")
 
 
 def _saved(path: Path, agent: str | None) -> "Checkpoint":

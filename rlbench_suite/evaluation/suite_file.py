@@ -134,7 +134,7 @@ def _plain(data: bytes) -> Any:
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEEPEST:
             raise ValueError(f"it is nested more than {_DEEPEST} levels deep in line {event.start_mark.line + 1}")
-    return yaml.load(text, _UniqueKeys)  # noqa: S506  (a SafeLoader)
+    return yaml.load(text, _UniqueKeys)
 
 
 class _UniqueKeys(yaml.SafeLoader):

@@ -65,7 +65,7 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         (GOOD.replace("seeds", "seed"), "Unknown key 'seed'. Did you mean 'seeds'?"),
         (GOOD.replace("smoke", "smok"), "Unknown budget 'smok'. Did you mean 'smoke'?"),
         (GOOD.replace("SAT-v0", "SATT-v0"), "Unknown task 'SATT-v0'. Did you mean 'rlsuite/SAT-v0'?"),
-        (GOOD.replace("SAT-v0", "{id: SAT-v0, difficulti: hard}"), "keyword of rlsuite/SAT-v0 'difficulti'. Did you mean"),
+        (GOOD.replace("SAT-v0", "{id: SAT-v0, difficulti: hard}"), "keyword of rlsuite/SAT-v0 'difficulti'. Did"),
         (GOOD.replace("SAT-v0", "{id: SAT-v0, difficulty: hart}"), "Did you mean 'hard'?"),
         (GOOD.replace("SAT-v0", "{id: SAT-v0, difficulty: .nan}"), "Unknown difficulty for rlsuite/SAT-v0 nan"),
         (GOOD.replace("SAT-v0", "{id: Wordle-v0, difficulty: easy}"), "Unknown keyword of rlsuite/Wordle-v0"),
