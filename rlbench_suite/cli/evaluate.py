@@ -61,8 +61,8 @@ def evaluate(
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="Evaluate this saved policy instead of training: a `policy.safetensors` of a run, or a zip from "
-            "stable-baselines3's `model.save()`.",
+            help="Evaluate this saved policy instead of training: a `policy.safetensors` of a run, a zip from "
+            "stable-baselines3's `model.save()`, or an ONNX file.",
             show_default=False,
         ),
     ] = None,

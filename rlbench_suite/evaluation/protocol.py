@@ -130,6 +130,8 @@ def evaluate(task: Task[Any, Any], policy: Policy | HostPolicy, seeds: range) ->
     A policy outside JAX chooses its actions on the batched environment. They are then replayed, so that every record
     comes from one program. Simulators outside JAX record while they play.
     """
+    if not isinstance(policy, Policy) and (reset := getattr(policy, "reset", None)):
+        reset()
     if isinstance(policy, Policy) or task.card.host:
         return play(task, policy, seeds)
     return replay(task, _choose_on_host(task, policy, seeds), seeds)

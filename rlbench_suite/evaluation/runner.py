@@ -25,8 +25,10 @@ from typing import Any, Literal, NamedTuple
 from rlbench_suite import registry
 from rlbench_suite.agent import Agent, CannotPlay
 from rlbench_suite.card import TaskCard, unknown
+from rlbench_suite.evaluation import onnx_policy
 from rlbench_suite.evaluation.checkpoint import Checkpoint, SavedAgent
 from rlbench_suite.evaluation.language_model import LanguageModel
+from rlbench_suite.evaluation.onnx_policy import OnnxAgent
 from rlbench_suite.evaluation.protocol import EPISODES, TRAINING_SEEDS, Cell, Outcome, run_cell, training_task
 from rlbench_suite.evaluation.store import Manifest, Run
 from rlbench_suite.evaluation.writing import CannotWrite
@@ -138,7 +140,7 @@ def _check_installed(card: TaskCard) -> None:
 
 @cache
 def _agent(name: str) -> Agent:
-    return registry.agent(name)
+    return OnnxAgent() if name == onnx_policy.NAME else registry.agent(name)
 
 
 def _player(name: str, run: Run) -> Agent:

@@ -127,13 +127,14 @@ def _plain(data: bytes) -> Any:
     """
     text, depth = data.decode(), 0
     for event in yaml.parse(text, yaml.SafeLoader):
+        line = event.start_mark.line + 1 if event.start_mark else 1
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise ValueError(f"it has an anchor or alias in line {event.start_mark.line + 1}")
+            raise ValueError(f"it has an anchor or alias in line {line}")
         if getattr(event, "tag", None):
-            raise ValueError(f"it has a tag in line {event.start_mark.line + 1}")
+            raise ValueError(f"it has a tag in line {line}")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEEPEST:
-            raise ValueError(f"it is nested more than {_DEEPEST} levels deep in line {event.start_mark.line + 1}")
+            raise ValueError(f"it is nested more than {_DEEPEST} levels deep in line {line}")
     return yaml.load(text, _UniqueKeys)
 
 
@@ -143,7 +144,7 @@ class _UniqueKeys(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if len(keys) < len(node.value):
-            raise ValueError(f"a key in line {node.start_mark.line + 1} is not plain text")
+            raise ValueError("a key is not plain text")
         for key in keys:
             if key == "<<" or keys.count(key) > 1:
                 raise ValueError(f"it has the key {key!r} twice" if key != "<<" else "it merges mappings")

@@ -81,7 +81,7 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         (GOOD.replace("name: mine\n", ""), "name: field required"),
         (GOOD + "seeds: 3\n", "it has the key 'seeds' twice"),
         (GOOD + "<<: {seeds: 3}\n", "it merges mappings"),
-        (GOOD + "? [a]\n: b\n", "is not plain text"),
+        (GOOD + "? [a]\n: b\n", "a key is not plain text"),
         (GOOD + "x: !!python/object/apply:os.system [id]\n", "it has a tag in line 5"),
         (GOOD + "x: !!binary aGk=\n", "it has a tag in line 5"),
         (BOMB, "it has an anchor or alias in line 1"),
